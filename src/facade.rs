@@ -206,6 +206,9 @@ pub mod store {
     pub mod memory {
         pub use crate::store::memory::MemoryEngine;
     }
+    pub mod postgres {
+        pub use crate::store::postgres::{PostgresEngine, PostgresFault, PostgresSettings, initialise};
+    }
     pub mod sealer {
         pub use crate::store::sealer::{SealError, Sealer};
     }

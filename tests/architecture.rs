@@ -229,7 +229,8 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("csv", &["src/admin/people_file/"]),
     ("ureq", &["src/fetch.rs"]),
     ("webpki", &["src/attestation/"]),
-    ("x509_parser", &["src/config/disk.rs", "src/attestation/", "src/edge/"]),
+    ("tokio_postgres", &["src/store/postgres"]),
+    ("x509_parser", &["src/config/disk.rs", "src/attestation/", "src/edge/", "src/store/postgres/"]),
     (
         "aws_lc_rs",
         &[

@@ -1,4 +1,5 @@
-//! What every engine promises, asked of each one; and what only the sled engine has: files, a queue, a disk.
+//! What every engine promises, asked of each one; what only the sled engine has: files, a queue, a disk; and what only the
+//! PostgreSQL engine has: several nodes, connections, a server that goes away.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -9,11 +10,16 @@ mod engine {
     mod import;
     mod model;
     mod names;
+    mod postgres;
     mod sled_only;
     mod suite;
     mod sweep;
     mod versions;
 }
+#[path = "support/port.rs"]
+mod port;
+#[path = "support/postgres.rs"]
+mod postgres_server;
 #[path = "support/records.rs"]
 mod records;
 
@@ -22,6 +28,7 @@ use std::sync::Arc;
 
 use sealgate::facade::config::{StoreConfig, StoreEngine};
 use sealgate::facade::store::engine::{Changes, CommitObserver, Engine, Expect, Outcome};
+use sealgate::facade::store::postgres::{PostgresEngine, PostgresSettings};
 use sealgate::facade::store::sled::{OpenError, Options, SledEngine};
 use tempfile::TempDir;
 use tokio::sync::RwLock;
@@ -65,6 +72,11 @@ fn store(path: &Path, queue: usize) -> StoreConfig {
         reserve_bytes: 64 << 20,
         queue,
     }
+}
+
+/// A node over a store in PostgreSQL.
+async fn node(settings: &PostgresSettings) -> PostgresEngine {
+    PostgresEngine::open(settings, Arc::new(())).await.unwrap()
 }
 
 fn put(key: &[u8], value: &[u8]) -> Changes {

@@ -183,6 +183,18 @@ pub trait Engine: Send + Sync {
     /// `Unavailable` when the bytes cannot be read.
     async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError>;
 
+    /// The records with these keys, in their order, as they stand at one moment where the engine has one.
+    ///
+    /// # Errors
+    /// `Unavailable` when the bytes cannot be read.
+    async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, EngineError> {
+        let mut found = Vec::with_capacity(keys.len());
+        for key in keys {
+            found.push(self.get(key).await?);
+        }
+        Ok(found)
+    }
+
     /// Up to `limit` records whose keys start with `prefix`, in key order, strictly after the key `after`.
     ///
     /// # Errors

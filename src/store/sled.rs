@@ -31,7 +31,8 @@ pub(crate) use self::options::CopyVerifier;
 pub use self::options::Options;
 pub use self::placing::NewStore;
 use self::records::Records;
-use self::writer::{Commit, CommitTurn, Copy, Job, Writer};
+use self::writer::{Commit, Copy, Job, Writer};
+use super::commit_turn::CommitTurn;
 use super::engine::{Changes, CommitObserver, Counters, Engine, EngineError, Key, Outcome, Value};
 use crate::config;
 

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use sealgate::facade::store::engine::{Changes, Engine, Expect, Outcome};
 use sealgate::facade::store::memory::MemoryEngine;
 
-use crate::{BARRIERS, Place};
+use crate::postgres_server::empty_store;
+use crate::{BARRIERS, Place, node};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -109,7 +110,7 @@ async fn take(engine: &dyn Engine, model: &mut Model, step: Step) {
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
 proptest! {
@@ -120,6 +121,28 @@ proptest! {
         block_on(async {
             let (engine, mut model) = (MemoryEngine::new(), Model::new());
             for step in steps {
+                take(&engine, &mut model, step).await;
+            }
+        });
+    }
+}
+
+/// Fewer: each step waits for a disk.
+const POSTGRES_CASES: u32 = 8;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: POSTGRES_CASES, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_postgres_engine_agrees_with_the_model_across_nodes(steps in prop::collection::vec(step(), 1..80)) {
+        block_on(async {
+            let store = empty_store().await;
+            let (mut engine, mut model) = (node(&store).await, Model::new());
+            for step in steps {
+                if matches!(step, Step::Reopen) {
+                    drop(engine);
+                    engine = node(&store).await;
+                }
                 take(&engine, &mut model, step).await;
             }
         });

@@ -1,27 +1,48 @@
 //! The promises of the trait, one test each, run by each engine.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sealgate::facade::store::engine::{Changes, Counter, Engine, EngineError, MAX_KEY_BYTES, MAX_VALUE_BYTES, Outcome};
+use async_trait::async_trait;
+use sealgate::facade::store::engine::{
+    Changes, Counter, Counters, Engine, EngineError, Key, MAX_KEY_BYTES, MAX_VALUE_BYTES, Outcome, Value,
+};
 use sealgate::facade::store::memory::MemoryEngine;
+use sealgate::facade::store::postgres::PostgresEngine;
 
-use crate::{BARRIERS, Place, absent, commit, delete, put, value};
+use crate::postgres_server::empty_store;
+use crate::{BARRIERS, Place, absent, commit, delete, node, put, value};
 
 macro_rules! every_engine {
-    ($($test:ident)*) => {
+    ($($test:ident)*; $($of_one:ident)*) => {
         mod memory {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $test() {
-                super::$test(super::Arc::new(super::MemoryEngine::new())).await;
-            })*
+            $(every_engine! { @test $test super::Arc::new(super::MemoryEngine::new()) })*
+            $(every_engine! { @test $of_one super::Arc::new(super::MemoryEngine::new()) })*
         }
         mod sled {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $test() {
-                let _shared = super::BARRIERS.read().await;
-                let place = super::Place::new();
-                super::$test(super::Arc::new(place.open())).await;
-            })*
+            $(every_engine! { @sled $test })*
+            $(every_engine! { @sled $of_one })*
+        }
+        mod postgres {
+            $(every_engine! { @test $test super::Arc::new(super::node(&super::empty_store().await).await) })*
+            $(every_engine! { @test $of_one super::Arc::new(super::node(&super::empty_store().await).await) })*
+        }
+        mod two_nodes {
+            $(every_engine! { @test $test super::Arc::new(super::Alternating::start().await) })*
+        }
+    };
+    (@test $test:ident $engine:expr) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $test() {
+            super::$test($engine).await;
+        }
+    };
+    (@sled $test:ident) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $test() {
+            let _shared = super::BARRIERS.read().await;
+            let place = super::Place::new();
+            super::$test(super::Arc::new(place.open())).await;
         }
     };
 }
@@ -35,6 +56,7 @@ every_engine! {
     a_scan_goes_on_strictly_after_a_key
     pages_of_a_scan_make_up_the_whole
     a_prefix_of_high_bytes_is_scanned
+    many_keys_are_looked_up_in_their_order
     expectations_that_hold_let_a_commit_through
     a_conflict_writes_nothing
     an_expectation_compares_all_bytes
@@ -42,12 +64,60 @@ every_engine! {
     one_of_64_wins_a_race_for_an_absent_key
     one_of_64_wins_a_race_to_replace_a_value
     no_increment_is_lost_when_64_retry
+    of_two_that_each_expect_the_others_key_absent_one_wins
+    two_absent_keys_are_decided_together_in_whatever_order
+    commits_of_many_keys_in_any_order_do_not_stand_in_each_others_way
     values_of_every_length_come_back
     long_values_are_compared_and_scanned
     records_beyond_the_limits_are_refused
-    an_idle_engine_answers_a_ping
+    an_idle_engine_answers_a_ping;
+    // Of one engine: what each node knows of the counters is its own.
     a_commit_moves_the_counters_that_it_names_and_a_conflict_none
     what_was_read_before_a_change_has_a_sum_from_before_its_move
+}
+
+/// Two nodes on one store, asked in turn.
+struct Alternating {
+    nodes: [PostgresEngine; 2],
+    turn: AtomicUsize,
+}
+
+impl Alternating {
+    async fn start() -> Self {
+        let store = empty_store().await;
+        Self { nodes: [node(&store).await, node(&store).await], turn: AtomicUsize::new(0) }
+    }
+
+    fn next(&self) -> &PostgresEngine {
+        &self.nodes[self.turn.fetch_add(1, Ordering::Relaxed) % 2]
+    }
+}
+
+#[async_trait]
+impl Engine for Alternating {
+    async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
+        self.next().get(key).await
+    }
+
+    async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, EngineError> {
+        self.next().get_many(keys).await
+    }
+
+    async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError> {
+        self.next().scan(prefix, after, limit).await
+    }
+
+    async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
+        self.next().commit(changes).await
+    }
+
+    fn counters(&self) -> &Counters {
+        self.next().counters()
+    }
+
+    async fn ping(&self) -> Result<(), EngineError> {
+        self.next().ping().await
+    }
 }
 
 async fn a_committed_record_is_read(engine: Arc<dyn Engine>) {
@@ -132,6 +202,16 @@ async fn a_prefix_of_high_bytes_is_scanned(engine: Arc<dyn Engine>) {
     fill(&*engine, &[b"\xfe", b"\xff", b"\xff\xff", b"\xff\xff\xff"]).await;
     assert_eq!(keys(&*engine, b"\xff", None, 100).await.len(), 3);
     assert_eq!(keys(&*engine, b"\xff\xff", Some(b"\xff\xff"), 100).await, [b"\xff\xff\xff"]);
+}
+
+async fn many_keys_are_looked_up_in_their_order(engine: Arc<dyn Engine>) {
+    fill(&*engine, &[b"a", b"b"]).await;
+    commit(&*engine, put(b"empty", b"")).await;
+    let asked = [&b"b"[..], b"x", b"a", b"b", b"empty"].map(<[u8]>::to_vec);
+    let found = engine.get_many(&asked).await.unwrap();
+    let expected = [Some(&b"b"[..]), None, Some(b"a"), Some(b"b"), Some(b"")];
+    assert_eq!(found, expected.map(|value| value.map(<[u8]>::to_vec)));
+    assert_eq!(engine.get_many(&[]).await.unwrap(), Vec::<Option<Value>>::new());
 }
 
 async fn expectations_that_hold_let_a_commit_through(engine: Arc<dyn Engine>) {
@@ -232,6 +312,66 @@ async fn no_increment_is_lost_when_64_retry(engine: Arc<dyn Engine>) {
     }
     tasks.join_all().await;
     assert_eq!(engine.get(b"n").await.unwrap(), Some(vec![64]));
+}
+
+/// Write skew on two absences: nothing that could be locked is there.
+async fn of_two_that_each_expect_the_others_key_absent_one_wins(engine: Arc<dyn Engine>) {
+    for round in 0..30_u8 {
+        let keys = [[0, round], [1, round]];
+        let winners = race(&engine, |number| {
+            let own = usize::from(number % 2);
+            Changes { expect: vec![absent(&keys[1 - own])], ..put(&keys[own], &[number]) }
+        })
+        .await;
+        // Of one side all may get through, one after the other; of the other side nobody then.
+        let sides: Vec<u8> = winners.iter().map(|number| number % 2).collect();
+        assert!(!sides.is_empty() && sides.iter().all(|side| *side == sides[0]), "{winners:?}");
+        let other = engine.get(&keys[usize::from(1 - sides[0])]).await.unwrap();
+        assert_eq!(other, None);
+    }
+}
+
+async fn two_absent_keys_are_decided_together_in_whatever_order(engine: Arc<dyn Engine>) {
+    for round in 0..20_u8 {
+        let (one, other, blind) = ([0, round], [1, round], [2, round]);
+        let winners = race(&engine, |number| {
+            let mut keys = [one, other];
+            if number % 2 == 0 {
+                keys.reverse();
+            }
+            if number % 8 == 7 {
+                return put(&blind, &[number]);
+            }
+            let put = keys.iter().chain([&blind]).map(|key| (key.to_vec(), vec![number])).collect();
+            Changes { expect: keys.iter().map(|key| absent(key)).collect(), put, ..Changes::default() }
+        })
+        .await;
+        let winners: Vec<u8> = winners.into_iter().filter(|number| number % 8 != 7).collect();
+        assert_eq!(winners.len(), 1, "{winners:?}");
+        for key in [one, other] {
+            assert_eq!(engine.get(&key).await.unwrap(), Some(winners.clone()));
+        }
+    }
+}
+
+/// More keys than an engine may have locks for, so that commits which share none share locks.
+async fn commits_of_many_keys_in_any_order_do_not_stand_in_each_others_way(engine: Arc<dyn Engine>) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for task in 0..24_u8 {
+        let engine = Arc::clone(&engine);
+        tasks.spawn(async move {
+            let mut keys: Vec<[u8; 3]> = (0..400_u16).map(|key| [task, (key >> 8) as u8, (key & 0xff) as u8]).collect();
+            keys.rotate_left(usize::from(task) * 16);
+            if task % 2 == 0 {
+                keys.reverse();
+            }
+            let put = keys.iter().map(|key| (key.to_vec(), vec![task])).collect();
+            let expect = keys.iter().map(|key| absent(key)).collect();
+            assert_eq!(commit(&*engine, Changes { expect, put, ..Changes::default() }).await, Outcome::Committed);
+        });
+    }
+    tasks.join_all().await;
+    assert_eq!(engine.scan(b"", None, usize::MAX).await.unwrap().len(), 24 * 400);
 }
 
 async fn values_of_every_length_come_back(engine: Arc<dyn Engine>) {

@@ -7,7 +7,6 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use async_channel::Receiver;
@@ -19,6 +18,7 @@ use super::disk::Disk;
 use super::records::Records;
 use super::watermark::{State, WriterProgress};
 use crate::log;
+use crate::store::commit_turn::CommitTurn;
 use crate::store::engine::{Changes, CommitObserver, Counter, Counters, EngineError, Expect, Key, Outcome, Value};
 
 /// Commits a batch. Readers stall behind a batch for about 10 µs a record.
@@ -32,23 +32,6 @@ const BATCH_RECORDS: usize = 512;
 const BATCH_BYTES: usize = 1 << 20;
 /// The process's exit code when the disk fails.
 const EXIT_DISK_FAILED: i32 = 70;
-
-/// Whose a commit is: the caller's until the writer begins it, and the writer's from then on. So a caller that stops
-/// waiting knows whether the commit may still happen.
-#[derive(Debug, Clone, Default)]
-pub(super) struct CommitTurn(Arc<AtomicBool>);
-
-impl CommitTurn {
-    /// Begins it; false when it was withdrawn.
-    fn begin(&self) -> bool {
-        !self.0.swap(true, Ordering::AcqRel)
-    }
-
-    /// Takes it back; false when it was begun.
-    pub(super) fn withdraw(&self) -> bool {
-        !self.0.swap(true, Ordering::AcqRel)
-    }
-}
 
 /// A commit and where its answer goes.
 pub(super) struct Commit {

@@ -1,0 +1,186 @@
+//! The engine over PostgreSQL: several nodes on one database, none of which talks to another. Reads and commits go to the
+//! server that takes writes, never to a standby: a standby lags, and would miss what was taken away.
+//!
+//! Nothing here depends on the clocks of nodes and servers, and no statement is ever cancelled.
+
+mod batch;
+mod connect;
+mod fault;
+mod reader;
+mod requirements;
+mod schema;
+mod settings;
+mod tls;
+mod writer;
+
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use async_channel::{Sender, TrySendError};
+use async_trait::async_trait;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use self::batch::Operation;
+use self::connect::{Backoff, Servers};
+pub use self::fault::PostgresFault;
+use self::reader::Readers;
+pub use self::schema::initialise;
+pub use self::settings::PostgresSettings;
+use self::writer::{BatchWriter, PendingCommit, WriteLink};
+use super::commit_turn::CommitTurn;
+use super::engine::{Changes, CommitObserver, Counters, Engine, EngineError, Key, Outcome, Value};
+
+/// Connections are served on threads of their own: commits end whatever the callers' runtimes do.
+const THREADS: usize = 2;
+/// How long a start waits for a server that takes writes: a failover may be in progress.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a closing engine waits for its writers.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// What a writer may take beyond its time to answer.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Keeps records in a PostgreSQL database, which other nodes may use at the same time.
+pub struct PostgresEngine {
+    readers: Readers,
+    queue: Sender<PendingCommit>,
+    writers: Mutex<Vec<JoinHandle<()>>>,
+    observer: Arc<dyn CommitObserver>,
+    counters: Arc<Counters>,
+    commit_timeout: Duration,
+    runtime: Mutex<Option<Runtime>>,
+}
+
+impl PostgresEngine {
+    /// Connects to the database, in which [`initialise`] has made the tables.
+    ///
+    /// # Errors
+    /// One line each that says what to do: see [`PostgresFault`].
+    pub async fn open(settings: &PostgresSettings, observer: Arc<dyn CommitObserver>) -> Result<Self, PostgresFault> {
+        let servers = Arc::new(Servers::new(settings::servers(settings)?));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("store-postgres")
+            .enable_all()
+            .build()
+            .map_err(|error| PostgresFault::Threads(error.to_string()))?;
+        let first = runtime.spawn(first_link(Arc::clone(&servers))).await;
+        let first = match first.map_err(|error| PostgresFault::Threads(error.to_string())) {
+            Ok(Ok(first)) => first,
+            Ok(Err(fault)) | Err(fault) => {
+                // To drop it would wait for it, which no asynchronous caller may do.
+                runtime.shutdown_background();
+                return Err(fault);
+            }
+        };
+        let (queue, jobs) = async_channel::bounded(settings.queue.max(1));
+        let counters = Arc::<Counters>::default();
+        let mut link = Some(first);
+        let writers = (0..settings.writers.max(1)).map(|_| {
+            let writer = BatchWriter {
+                servers: Arc::clone(&servers),
+                queue: jobs.clone(),
+                observer: Arc::clone(&observer),
+                counters: Arc::clone(&counters),
+                timeout: settings.commit_timeout,
+                link: link.take(),
+                waiting: VecDeque::new(),
+            };
+            runtime.spawn(writer.run())
+        });
+        let writers = Mutex::new(writers.collect());
+        let readers = Readers::start(&servers, runtime.handle());
+        let commit_timeout = settings.commit_timeout;
+        Ok(Self { readers, queue, writers, observer, counters, commit_timeout, runtime: Mutex::new(Some(runtime)) })
+    }
+
+    /// Takes no further commits, ends those in the queue and lets the connections go. Blocks.
+    pub fn close(&self) {
+        self.queue.close();
+        let writers = std::mem::take(&mut *self.writers.lock().unwrap_or_else(PoisonError::into_inner));
+        let started = Instant::now();
+        while writers.iter().any(|writer| !writer.is_finished()) {
+            if started.elapsed() > CLOSE_TIMEOUT {
+                tracing::error!("the store's database does not answer; leaving without it");
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.readers.stop();
+        if let Some(runtime) = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The first connection of a start.
+async fn first_link(servers: Arc<Servers>) -> Result<WriteLink, PostgresFault> {
+    let (started, mut backoff) = (Instant::now(), Backoff::default());
+    loop {
+        match WriteLink::connect(&servers).await {
+            Err(fault) if fault.may_pass() && started.elapsed() < OPEN_TIMEOUT => backoff.pause().await,
+            ended => return ended,
+        }
+    }
+}
+
+impl Drop for PostgresEngine {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+#[async_trait]
+impl Engine for PostgresEngine {
+    async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
+        self.readers.get(key).await
+    }
+
+    async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, EngineError> {
+        self.readers.get_many(keys).await
+    }
+
+    async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError> {
+        self.readers.scan(prefix, after, limit).await
+    }
+
+    async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
+        changes.check_sizes()?;
+        let (reply, answer) = oneshot::channel();
+        let turn = CommitTurn::default();
+        let pending = PendingCommit { operation: Operation::from(changes), turn: turn.clone(), reply };
+        self.queue.try_send(pending).map_err(|error| match error {
+            TrySendError::Full(_) => EngineError::Busy,
+            TrySendError::Closed(_) => EngineError::Unavailable("it was closed".to_owned()),
+        })?;
+        self.observer.queue(self.queue.len());
+        let mut answer = pin!(answer);
+        let answered = match tokio::time::timeout(self.commit_timeout, answer.as_mut()).await {
+            Ok(answered) => answered,
+            Err(_) if turn.withdraw() => return Err(EngineError::Timeout),
+            Err(_) => match tokio::time::timeout(self.commit_timeout + GRACE, answer).await {
+                Ok(answered) => answered,
+                Err(_) => return Err(EngineError::Unknown),
+            },
+        };
+        answered.unwrap_or_else(|_| Err(EngineError::Unavailable("its writer has stopped".to_owned())))
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    async fn ping(&self) -> Result<(), EngineError> {
+        if self.queue.is_closed() {
+            return Err(EngineError::Unavailable("it was closed".to_owned()));
+        }
+        if self.queue.is_full() {
+            return Err(EngineError::Busy);
+        }
+        self.readers.ping().await
+    }
+}

@@ -1,0 +1,244 @@
+//! What may go into one transaction, and the words for it.
+//!
+//! Lock first, then look, then write. The locks are on hashes of the keys, all in one statement and in one order, so that no
+//! two transactions wait for one another; the statement after it has a newer snapshot, so that it sees what the last holder
+//! of the locks did. That holds for absent keys too, which no row lock could.
+//!
+//! A batch leaves a row of its own, in the same transaction. Whoever does not know whether a batch happened runs it once
+//! more under the same number: the row is there, or the batch happens now; and a first run that comes late meets the row and
+//! fails whole.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use sha2::{Digest, Sha256};
+
+use crate::store::engine::{Changes, Counter, Expect, Key, Value};
+
+/// Commits a batch. Its locks take a part of the server's table, which all nodes share.
+pub(super) const BATCH_COMMITS: usize = 128;
+/// Keys a batch, after which no further commit is added.
+const BATCH_KEYS: usize = 640;
+/// Bytes a batch, likewise.
+const BATCH_BYTES: usize = 1 << 20;
+/// Keys are locked by a hash of so many values. Every node must agree on it, whatever its version.
+const STRIPES: u16 = 4096;
+
+pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+/// The first number is this program's own, so that it meets no locks of others. Exclusive where something is written, shared
+/// where a record must only stay as it is: many commits look at the same client.
+pub(super) const LOCK: &str = "SELECT count(CASE WHEN exclusive THEN pg_advisory_xact_lock(1399153516, stripe)::text \
+     ELSE pg_advisory_xact_lock_shared(1399153516, stripe)::text END) \
+     FROM unnest($1::integer[], $2::boolean[]) AS s(stripe, exclusive)";
+/// An operation is refused if one of its expectations does not hold; a null is an absent record. Everything in the statement
+/// sees the tables as they were before it. The batch's row is left where something is written, and at a second run always.
+pub(super) const APPLY: &str = "WITH \
+     refused AS (SELECT DISTINCT e.operation FROM unnest($1::smallint[], $2::bytea[], $3::bytea[]) \
+         AS e(operation, key, value) LEFT JOIN record r ON r.key = e.key WHERE r.value IS DISTINCT FROM e.value), \
+     written AS (SELECT w.operation, w.key, w.value \
+         FROM unnest($4::smallint[], $5::bytea[], $6::bytea[]) AS w(operation, key, value) \
+         WHERE w.operation NOT IN (SELECT operation FROM refused)), \
+     deleted AS (DELETE FROM record USING written w WHERE record.key = w.key AND w.value IS NULL), \
+     put AS (INSERT INTO record (key, value) SELECT key, value FROM written WHERE value IS NOT NULL ORDER BY key \
+         ON CONFLICT (key) DO UPDATE SET value = excluded.value), \
+     left_behind AS (INSERT INTO batch (writer, number, refused) \
+         SELECT $7::bigint, $8::bigint, coalesce((SELECT array_agg(operation) FROM refused), '{}') \
+         WHERE $9::boolean OR EXISTS (SELECT FROM written)), \
+     forgotten AS (DELETE FROM batch WHERE writer = $7 AND number = $8 - 1) \
+     SELECT coalesce(array_agg(operation), '{}') FROM refused";
+/// Written anew, so that the answer waits for the standby: a commit may be seen that no standby has, after a restart of the
+/// primary or a wait that was cancelled.
+pub(super) const LOOK_UP: &str =
+    "UPDATE batch SET refused = refused WHERE writer = $1 AND number = $2 RETURNING refused";
+/// Rows that writers of the past have left: one each.
+pub(super) const CLEAN_UP: &str = "DELETE FROM batch WHERE at < now() - interval '1 day'";
+
+/// A commit with each key that it writes once.
+#[derive(Debug, Default)]
+pub(super) struct Operation {
+    expect: Vec<(Key, Option<Value>)>,
+    /// Nothing for a record that goes.
+    writes: BTreeMap<Key, Option<Value>>,
+    pub(super) moves: Vec<Counter>,
+}
+
+impl From<Changes> for Operation {
+    fn from(changes: Changes) -> Self {
+        let expect = changes.expect.into_iter().map(|expect| match expect {
+            Expect::Absent(key) => (key, None),
+            Expect::Value(key, value) => (key, Some(value)),
+        });
+        let puts = changes.put.into_iter().map(|(key, value)| (key, Some(value)));
+        let writes = puts.chain(changes.delete.into_iter().map(|key| (key, None)));
+        Self { expect: expect.collect(), writes: writes.collect(), moves: changes.moves }
+    }
+}
+
+impl Operation {
+    fn keys(&self) -> usize {
+        self.expect.len() + self.writes.len()
+    }
+
+    fn bytes(&self) -> usize {
+        let values = self.expect.iter().map(|(_, value)| value).chain(self.writes.values());
+        values.flatten().map(Vec::len).sum()
+    }
+}
+
+/// Takes from `waiting`, oldest first, what fits into one batch. What touches a key that the batch writes, or writes one that
+/// the batch touches, stays for the next: a statement does not see its own writes.
+pub(super) fn take<T>(waiting: &mut VecDeque<T>, operation: impl Fn(&T) -> &Operation) -> Vec<T> {
+    // Whether each key is written.
+    let mut touched = HashMap::<Key, bool>::new();
+    let (mut batch, mut left) = (Vec::new(), VecDeque::new());
+    let (mut keys, mut bytes) = (0, 0);
+    while let Some(next) = waiting.pop_front() {
+        if batch.len() == BATCH_COMMITS || (!batch.is_empty() && (keys >= BATCH_KEYS || bytes >= BATCH_BYTES)) {
+            left.push_back(next);
+            break;
+        }
+        let wanted = operation(&next);
+        let meets = wanted.writes.keys().any(|key| touched.contains_key(key))
+            || wanted.expect.iter().any(|(key, _)| touched.get(key) == Some(&true));
+        if meets {
+            left.push_back(next);
+            continue;
+        }
+        keys += wanted.keys();
+        bytes += wanted.bytes();
+        for (key, _) in &wanted.expect {
+            touched.entry(key.clone()).or_insert(false);
+        }
+        for key in wanted.writes.keys() {
+            touched.insert(key.clone(), true);
+        }
+        batch.push(next);
+    }
+    left.append(waiting);
+    *waiting = left;
+    batch
+}
+
+fn stripe(key: &[u8]) -> u16 {
+    let digest = Sha256::digest(key);
+    u16::from_be_bytes([digest[0], digest[1]]) % STRIPES
+}
+
+/// The locks of a batch: stripes in their order, and whether each is taken for writing.
+pub(super) fn locks<'o>(operations: impl Iterator<Item = &'o Operation>) -> (Vec<i32>, Vec<bool>) {
+    let mut stripes = BTreeMap::<u16, bool>::new();
+    for operation in operations {
+        for (key, _) in &operation.expect {
+            stripes.entry(stripe(key)).or_insert(false);
+        }
+        for key in operation.writes.keys() {
+            stripes.insert(stripe(key), true);
+        }
+    }
+    stripes.into_iter().map(|(stripe, exclusive)| (i32::from(stripe), exclusive)).unzip()
+}
+
+/// Rows of (operation, key, value), as columns.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Columns<'o> {
+    pub(super) operations: Vec<i16>,
+    pub(super) keys: Vec<&'o [u8]>,
+    pub(super) values: Vec<Option<&'o [u8]>>,
+}
+
+impl<'o> Columns<'o> {
+    fn push(&mut self, operation: i16, key: &'o Key, value: Option<&'o Value>) {
+        self.operations.push(operation);
+        self.keys.push(key);
+        self.values.push(value.map(Vec::as_slice));
+    }
+
+    /// What must hold, and what is written if it does.
+    pub(super) fn of(operations: impl Iterator<Item = &'o Operation>) -> (Self, Self) {
+        let (mut expected, mut written) = (Self::default(), Self::default());
+        for (number, operation) in (0..).zip(operations) {
+            for (key, value) in &operation.expect {
+                expected.push(number, key, value.as_ref());
+            }
+            for (key, value) in &operation.writes {
+                written.push(number, key, value.as_ref());
+            }
+        }
+        (expected, written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operation(expect: &[&str], put: &[&str], delete: &[&str]) -> Operation {
+        let key = |key: &&str| key.as_bytes().to_vec();
+        Operation::from(Changes {
+            expect: expect.iter().map(|word| Expect::Absent(key(word))).collect(),
+            put: put.iter().map(|word| (key(word), b"v".to_vec())).collect(),
+            delete: delete.iter().map(key).collect(),
+            ..Changes::default()
+        })
+    }
+
+    fn batches(operations: Vec<Operation>) -> Vec<Vec<usize>> {
+        let mut waiting: VecDeque<(usize, Operation)> = operations.into_iter().enumerate().collect();
+        let mut batches = Vec::new();
+        while !waiting.is_empty() {
+            batches.push(take(&mut waiting, |(_, one)| one).into_iter().map(|(number, _)| number).collect());
+        }
+        batches
+    }
+
+    #[test]
+    fn commits_that_share_a_key_that_one_writes_go_one_after_the_other() {
+        let put = || operation(&[], &["k"], &[]);
+        assert_eq!(batches(vec![put(), operation(&[], &["other"], &[]), put(), put()]), [vec![0, 1], vec![2], vec![3]]);
+        assert_eq!(batches(vec![put(), operation(&["k"], &["a"], &[])]), [[0], [1]]);
+        assert_eq!(batches(vec![operation(&["k"], &["a"], &[]), operation(&[], &[], &["k"])]), [[0], [1]]);
+    }
+
+    #[test]
+    fn commits_that_only_look_at_a_key_go_together() {
+        assert_eq!(batches(vec![operation(&["k"], &["a"], &[]), operation(&["k"], &["b"], &[])]), [[0, 1]]);
+    }
+
+    #[test]
+    fn a_batch_is_bounded_by_commits_keys_and_bytes() {
+        let names: Vec<String> = (0..1000).map(|number| format!("{number:04}")).collect();
+        let single: Vec<_> = names.iter().map(|name| operation(&[], &[name], &[])).collect();
+        assert!(batches(single).iter().take(7).all(|batch| batch.len() == BATCH_COMMITS));
+        let many: Vec<&str> = names.iter().take(700).map(String::as_str).collect();
+        // One with more keys than a batch has goes alone.
+        assert_eq!(batches(vec![operation(&[], &many, &[]), operation(&[], &["x"], &[])]), [[0], [1]]);
+        let large = |name: &[u8]| {
+            Operation::from(Changes { put: vec![(name.to_vec(), vec![0; BATCH_BYTES / 2])], ..Changes::default() })
+        };
+        assert_eq!(batches(vec![large(b"1"), large(b"2"), large(b"3")]), [vec![0, 1], vec![2]]);
+    }
+
+    #[test]
+    fn locks_are_sorted_each_once_and_for_writing_where_one_writes() {
+        let operations = [operation(&["a", "b"], &["b"], &[]), operation(&["a"], &["c"], &["d"])];
+        let (stripes, exclusive) = locks(operations.iter());
+        assert!(stripes.is_sorted_by(|one, other| one < other));
+        let of = |key: &str| {
+            let at = stripes.iter().position(|one| *one == i32::from(stripe(key.as_bytes()))).unwrap();
+            exclusive[at]
+        };
+        assert_eq!(["a", "b", "c", "d"].map(of), [false, true, true, true]);
+    }
+
+    /// All nodes must lock the same: these numbers may never change.
+    #[test]
+    fn the_stripe_of_a_key_is_for_ever() {
+        assert_eq!([&b""[..], b"k", b"\x01abc"].map(stripe), [944, 596, 3608]);
+    }
+
+    #[test]
+    fn a_key_that_is_put_and_deleted_goes() {
+        let operation = operation(&[], &["k"], &["k"]);
+        let (_, written) = Columns::of(std::iter::once(&operation));
+        assert_eq!(written, Columns { operations: vec![0], keys: vec![b"k"], values: vec![None] });
+    }
+}

@@ -1,0 +1,54 @@
+//! Why no store is opened over a database.
+
+use std::path::PathBuf;
+
+/// Why a database is not used. One line each that says what to do.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum PostgresFault {
+    /// The address cannot be used; it is not repeated, since a password stands in it.
+    #[error("the database's URL is not usable ({0}); write postgres://USER:PASSWORD@HOST/DATABASE into store.url_file")]
+    Url(&'static str),
+    #[error("store.ca_file: {path} cannot be used ({cause})", path = .path.display())]
+    Ca { path: PathBuf, cause: String },
+    #[error("{host} is another machine, and is not reached without TLS: set store.ca_file")]
+    Unprotected { host: String },
+    /// None of the servers could be reached, or all that could are standbys.
+    #[error("no server of the database takes writes: {0}")]
+    Unreachable(String),
+    #[error(
+        "{0} is no PostgreSQL, and what Sealgate rests on is not there or works otherwise; use PostgreSQL 14 or newer"
+    )]
+    OtherProduct(String),
+    #[error("PostgreSQL {0} is too old; use 14 or newer")]
+    TooOld(String),
+    /// A setting of the server or of the role under which what was acknowledged can be lost.
+    #[error("the database would lose what was saved: {setting} is {value}; set it to {wanted}")]
+    Careless { setting: &'static str, value: String, wanted: &'static str },
+    #[error("the database's encoding is {0}; make one with ENCODING 'UTF8'")]
+    Encoding(String),
+    #[error("the database holds no store; run: sealgate store init")]
+    NoStore,
+    #[error("the table {0} of the store is not logged, and a crash would empty it; run: ALTER TABLE {0} SET LOGGED")]
+    NotLogged(String),
+    #[error(
+        "the store in the database has layout {0}, which this version does not know; start the version that made it"
+    )]
+    OtherLayout(String),
+    /// The servers of the URL hold different stores.
+    #[error("the server holds the store {found}, and the one in use is {known}; correct the hosts of store.url_file")]
+    OtherStore { found: String, known: String },
+    /// A server from before a failover.
+    #[error("the server is on timeline {found}, and {highest} was seen already: it is an old primary; stop it")]
+    Behind { found: u32, highest: u32 },
+    #[error("the database refused: {0}")]
+    Refused(String),
+    #[error("the threads of the store cannot be started: {0}")]
+    Threads(String),
+}
+
+impl PostgresFault {
+    /// Whether it could pass by itself: a server that starts, a failover in progress.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::Behind { .. })
+    }
+}

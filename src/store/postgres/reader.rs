@@ -1,0 +1,223 @@
+//! Reads: two connections that all callers share, each question sent without waiting for the answers before it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_postgres::error::Error;
+use tokio_postgres::{Row, Statement};
+
+use super::PostgresFault;
+use super::connect::{Backoff, Link, Purpose, Servers};
+use crate::store::engine::{EngineError, Key, Value};
+
+const CONNECTIONS: usize = 2;
+/// After so long without an answer, the server is taken for gone.
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
+
+const GET: &str = "SELECT value FROM record WHERE key = $1";
+const GET_MANY: &str = "SELECT r.value FROM unnest($1::bytea[]) WITH ORDINALITY AS k(key, number) \
+     LEFT JOIN record r ON r.key = k.key ORDER BY k.number";
+/// From a key on, and before another.
+const SCAN: &str = "SELECT key, value FROM record WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3";
+const SCAN_TO_THE_END: &str = "SELECT key, value FROM record WHERE key >= $1 ORDER BY key LIMIT $2";
+
+/// A connection with what readers prepare on it.
+struct ReadLink {
+    link: Link,
+    get: Statement,
+    get_many: Statement,
+    scan: Statement,
+    scan_to_the_end: Statement,
+}
+
+impl ReadLink {
+    async fn connect(servers: &Servers) -> Result<Self, PostgresFault> {
+        let link = servers.connect(Purpose::Serve).await?;
+        let client = &link.client;
+        let (get, get_many, scan, scan_to_the_end) = tokio::try_join!(
+            client.prepare(GET),
+            client.prepare(GET_MANY),
+            client.prepare(SCAN),
+            client.prepare(SCAN_TO_THE_END)
+        )
+        .map_err(|error| match error.as_db_error() {
+            Some(said) => PostgresFault::Refused(format!("{} ({})", said.message(), said.code().code())),
+            None => PostgresFault::Unreachable(error.to_string()),
+        })?;
+        Ok(Self { link, get, get_many, scan, scan_to_the_end })
+    }
+}
+
+enum Question<'q> {
+    Get(&'q [u8]),
+    GetMany(&'q [Key]),
+    Scan { from: &'q [u8], end: Option<&'q [u8]>, limit: i64 },
+    Ping,
+}
+
+impl Question<'_> {
+    async fn put_to(&self, to: &ReadLink) -> Result<Vec<Row>, Error> {
+        let client = &to.link.client;
+        match self {
+            Self::Get(key) => client.query(&to.get, &[key]).await,
+            Self::GetMany(keys) => client.query(&to.get_many, &[keys]).await,
+            Self::Scan { from, end: Some(end), limit } => client.query(&to.scan, &[from, end, limit]).await,
+            Self::Scan { from, end: None, limit } => client.query(&to.scan_to_the_end, &[from, limit]).await,
+            Self::Ping => client.simple_query("").await.map(|_| Vec::new()),
+        }
+    }
+}
+
+type Current = watch::Receiver<Option<Arc<ReadLink>>>;
+
+pub(super) struct Readers {
+    servers: Arc<Servers>,
+    links: Vec<Current>,
+    next: AtomicUsize,
+    keepers: Vec<JoinHandle<()>>,
+}
+
+/// Keeps one connection, and makes another when it has ended or belongs to a server of before.
+async fn keep(servers: Arc<Servers>, current: watch::Sender<Option<Arc<ReadLink>>>) {
+    let mut backoff = Backoff::default();
+    loop {
+        match ReadLink::connect(&servers).await {
+            Ok(link) => {
+                backoff = Backoff::default();
+                let link = Arc::new(link);
+                current.send_replace(Some(Arc::clone(&link)));
+                tokio::select! {
+                    () = link.link.ended() => {}
+                    () = servers.superseded(&link.link) => link.link.abandon(),
+                }
+                current.send_replace(None);
+            }
+            Err(fault) => tracing::warn!(%fault, "the store cannot be read for now"),
+        }
+        backoff.pause().await;
+    }
+}
+
+impl Readers {
+    pub(super) fn start(servers: &Arc<Servers>, runtime: &Handle) -> Self {
+        let (mut links, mut keepers) = (Vec::new(), Vec::new());
+        for _ in 0..CONNECTIONS {
+            let (sender, receiver) = watch::channel(None);
+            links.push(receiver);
+            keepers.push(runtime.spawn(keep(Arc::clone(servers), sender)));
+        }
+        Self { servers: Arc::clone(servers), links, next: AtomicUsize::new(0), keepers }
+    }
+
+    /// One that can be used: the next in turn, or whichever comes first.
+    async fn link(&self) -> Result<Arc<ReadLink>, EngineError> {
+        let usable = |link: &Option<Arc<ReadLink>>| {
+            link.clone().filter(|link| !link.link.client.is_closed() && self.servers.is_current(&link.link))
+        };
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        for step in 0..self.links.len() {
+            if let Some(link) = self.links.get((turn + step) % self.links.len()).and_then(|link| usable(&link.borrow()))
+            {
+                return Ok(link);
+            }
+        }
+        let mut link = self.links.get(turn % self.links.len()).cloned().ok_or_else(closed)?;
+        let found = link.wait_for(|link| usable(link).is_some()).await.map_err(|_| closed())?;
+        usable(&found).ok_or_else(closed)
+    }
+
+    /// Asks until somebody answers who may be believed, or the time is over: a read can be asked twice.
+    async fn ask(&self, question: Question<'_>) -> Result<Vec<Row>, EngineError> {
+        let deadline = Instant::now() + READ_TIMEOUT;
+        loop {
+            let unreached = |_| EngineError::Unavailable("the database cannot be reached".to_owned());
+            let link = tokio::time::timeout_at(deadline, self.link()).await.map_err(unreached)??;
+            match tokio::time::timeout_at(deadline, question.put_to(&link)).await {
+                // A server of before may have answered while another was found.
+                Ok(Ok(rows)) if self.servers.is_current(&link.link) => return Ok(rows),
+                Ok(Err(error)) if error.as_db_error().is_some_and(|said| !said.code().code().starts_with("57")) => {
+                    let said = error.as_db_error().map_or_else(String::new, ToString::to_string);
+                    return Err(EngineError::Unavailable(said));
+                }
+                Ok(_) => link.link.abandon(),
+                Err(_) => {
+                    link.link.abandon();
+                    return Err(EngineError::Unavailable("the database does not answer".to_owned()));
+                }
+            }
+            link.link.ended().await;
+        }
+    }
+
+    pub(super) async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
+        let rows = self.ask(Question::Get(key)).await?;
+        rows.first().map(|row| column(row, 0)).transpose()
+    }
+
+    pub(super) async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, EngineError> {
+        let rows = self.ask(Question::GetMany(keys)).await?;
+        rows.iter().map(|row| column(row, 0)).collect()
+    }
+
+    pub(super) async fn scan(
+        &self,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<(Key, Value)>, EngineError> {
+        let from = match after {
+            // The least key above it.
+            Some(after) if after >= prefix => [after, &[0]].concat(),
+            _ => prefix.to_vec(),
+        };
+        let (end, limit) = (end_of(prefix), i64::try_from(limit).unwrap_or(i64::MAX));
+        let rows = self.ask(Question::Scan { from: &from, end: end.as_deref(), limit }).await?;
+        rows.iter().map(|row| Ok((column(row, 0)?, column(row, 1)?))).collect()
+    }
+
+    /// Whether a server that takes writes answers.
+    pub(super) async fn ping(&self) -> Result<(), EngineError> {
+        self.ask(Question::Ping).await.map(drop)
+    }
+
+    pub(super) fn stop(&self) {
+        for keeper in &self.keepers {
+            keeper.abort();
+        }
+    }
+}
+
+fn closed() -> EngineError {
+    EngineError::Unavailable("it was closed".to_owned())
+}
+
+fn column<'r, T: tokio_postgres::types::FromSql<'r>>(row: &'r Row, index: usize) -> Result<T, EngineError> {
+    row.try_get(index).map_err(|error| EngineError::Unavailable(error.to_string()))
+}
+
+/// The least key above all that start with `prefix`; nothing where there is none.
+fn end_of(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut end = prefix.get(..=last)?.to_vec();
+    *end.last_mut()? += 1;
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::end_of;
+
+    #[test]
+    fn the_end_of_a_prefix_is_above_all_that_start_with_it() {
+        assert_eq!(end_of(b"a").as_deref(), Some(&b"b"[..]));
+        assert_eq!(end_of(b"a\xff\xff").as_deref(), Some(&b"b"[..]));
+        assert_eq!(end_of(b"a\x00").as_deref(), Some(&b"a\x01"[..]));
+        assert_eq!(end_of(b"\xff\xff"), None);
+        assert_eq!(end_of(b""), None);
+    }
+}

@@ -1,0 +1,41 @@
+//! The tables. Made once, by a role that may; whoever serves needs no right to make any.
+
+use super::PostgresFault;
+use super::connect::{Purpose, Servers};
+use super::settings::{PostgresSettings, servers};
+
+/// Two at once wait for one another, so that the second finds what the first made. Room is left in each page: a record that
+/// is written anew stays in it and the index is not touched. Values go uncompressed, since sealed ones do not compress.
+const SCHEMA: &str = "
+BEGIN;
+SELECT pg_advisory_xact_lock(1399153516, -1);
+CREATE TABLE IF NOT EXISTS store (
+    only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
+    id uuid NOT NULL,
+    layout integer NOT NULL
+);
+CREATE TABLE IF NOT EXISTS record (key bytea PRIMARY KEY, value bytea NOT NULL) WITH (
+    fillfactor = 70,
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0
+);
+ALTER TABLE record ALTER COLUMN value SET STORAGE EXTERNAL;
+CREATE TABLE IF NOT EXISTS batch (
+    writer bigint NOT NULL,
+    number bigint NOT NULL,
+    refused smallint[] NOT NULL,
+    at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (writer, number)
+) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+INSERT INTO store (id, layout) VALUES (gen_random_uuid(), 1) ON CONFLICT DO NOTHING;
+COMMIT;";
+
+/// Makes the tables that are not there yet. Once more is no fault.
+///
+/// # Errors
+/// When the database refuses, is not to be used, or is not reached.
+pub async fn initialise(settings: &PostgresSettings) -> Result<(), PostgresFault> {
+    let link = Servers::new(servers(settings)?).connect(Purpose::Initialise).await?;
+    link.client.batch_execute(SCHEMA).await.map_err(|error| PostgresFault::Refused(error.to_string()))
+}

@@ -1,0 +1,307 @@
+//! A writer: one connection, one transaction for what has queued up, sent in one go. It answers when the server has said that
+//! the transaction is durable, and finds out what became of one whose answer was lost.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_channel::Receiver;
+use tokio::sync::oneshot;
+use tokio_postgres::Statement;
+use tokio_postgres::error::{Error, SqlState};
+use tokio_postgres::types::ToSql;
+
+use super::batch::{self, APPLY, BATCH_COMMITS, BEGIN, CLEAN_UP, Columns, LOCK, LOOK_UP, Operation};
+use super::connect::{Backoff, Link, Purpose, Servers, jittered};
+use crate::store::commit_turn::CommitTurn;
+use crate::store::engine::{CommitObserver, Counters, EngineError, Outcome};
+
+/// After so long without an answer, the server is taken for gone: another may have taken its place.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Runs after one that the server has rolled back for another's sake.
+const RETRIES: u32 = 3;
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
+
+/// A commit and where its answer goes.
+pub(super) struct PendingCommit {
+    pub(super) operation: Operation,
+    pub(super) turn: CommitTurn,
+    pub(super) reply: oneshot::Sender<Result<Outcome, EngineError>>,
+}
+
+pub(super) struct BatchWriter {
+    pub(super) servers: Arc<Servers>,
+    pub(super) queue: Receiver<PendingCommit>,
+    pub(super) observer: Arc<dyn CommitObserver>,
+    pub(super) counters: Arc<Counters>,
+    /// How long a batch may take, all attempts together.
+    pub(super) timeout: Duration,
+    pub(super) link: Option<WriteLink>,
+    /// Taken out of the queue and not begun.
+    pub(super) waiting: VecDeque<PendingCommit>,
+}
+
+/// A connection with what a writer prepares on it.
+pub(super) struct WriteLink {
+    link: Link,
+    lock: Statement,
+    apply: Statement,
+    look_up: Statement,
+    /// The number of the last batch that was begun on it.
+    number: i64,
+}
+
+/// What is known of a run.
+enum Ran {
+    /// It is durable, and these operations were refused.
+    Done(Vec<i16>),
+    /// It was applied before, by a run whose answer was lost.
+    Earlier,
+    /// The server has rolled it back for another's sake.
+    Again,
+    /// Nothing was written, and another run would not help.
+    Failed(EngineError),
+    /// It may have been applied.
+    Unknown(String),
+}
+
+/// A batch by the name under which it is run, each time.
+struct Batch {
+    commits: Vec<PendingCommit>,
+    writer: i64,
+    number: i64,
+}
+
+impl WriteLink {
+    pub(super) async fn connect(servers: &Servers) -> Result<Self, super::PostgresFault> {
+        let link = servers.connect(Purpose::Serve).await?;
+        let client = &link.client;
+        let prepared = tokio::join!(
+            client.prepare(LOCK),
+            client.prepare(APPLY),
+            client.prepare(LOOK_UP),
+            client.batch_execute(CLEAN_UP)
+        );
+        let refused = |error: Error| match error.as_db_error() {
+            Some(said) => super::PostgresFault::Refused(format!("{} ({})", said.message(), said.code().code())),
+            None => super::PostgresFault::Unreachable(error.to_string()),
+        };
+        let (lock, apply, look_up) = (prepared.0, prepared.1, prepared.2);
+        // What is left behind is no reason not to go on.
+        if let Err(error) = prepared.3 {
+            tracing::warn!(%error, "old rows of the table batch stay");
+        }
+        let (lock, apply) = (lock.map_err(refused)?, apply.map_err(refused)?);
+        let look_up = look_up.map_err(refused)?;
+        Ok(Self { link, lock, apply, look_up, number: 0 })
+    }
+}
+
+impl BatchWriter {
+    /// Works until the queue is closed and empty.
+    pub(super) async fn run(mut self) {
+        loop {
+            if self.waiting.is_empty() {
+                let Ok(first) = self.queue.recv().await else { return };
+                self.waiting.push_back(first);
+            }
+            // Before anything is begun: until then its caller can take it back.
+            self.connected().await;
+            while self.waiting.len() < BATCH_COMMITS
+                && let Ok(next) = self.queue.try_recv()
+            {
+                self.waiting.push_back(next);
+            }
+            let mut commits = batch::take(&mut self.waiting, |commit| &commit.operation);
+            // Nobody waits for the others any more; those who stopped waiting were told that nothing happened.
+            commits.retain(|commit| !commit.reply.is_closed() && commit.turn.begin());
+            if !commits.is_empty() {
+                self.write(commits).await;
+            }
+            self.observer.queue(self.queue.len());
+        }
+    }
+
+    /// Waits until there is a connection that can be used.
+    async fn connected(&mut self) {
+        let mut backoff = Backoff::default();
+        loop {
+            if let Some(usable) = &self.link
+                && !usable.link.client.is_closed()
+                && self.servers.is_current(&usable.link)
+            {
+                return;
+            }
+            self.link = None;
+            match WriteLink::connect(&self.servers).await {
+                Ok(link) => {
+                    tracing::info!(server = link.link.server, timeline = link.link.timeline, "the store writes to");
+                    self.link = Some(link);
+                }
+                Err(fault) => {
+                    tracing::warn!(%fault, "the store cannot write for now");
+                    self.waiting.retain(|commit| !commit.reply.is_closed());
+                    backoff.pause().await;
+                }
+            }
+        }
+    }
+
+    async fn write(&mut self, commits: Vec<PendingCommit>) {
+        let started = Instant::now();
+        let Some(link) = &mut self.link else { return };
+        link.number += 1;
+        let batch = Batch { commits, writer: link.link.random, number: link.number };
+        let ended = self.run_to_the_end(&batch, started + self.timeout).await;
+        // Before anybody is answered, and also where nobody knows: a counter that moves without need does no harm.
+        let refused = |number: usize| match &ended {
+            Ok(refused) => refused.iter().any(|one| usize::try_from(*one) == Ok(number)),
+            Err(error) => !matches!(error, EngineError::Unknown),
+        };
+        let applied = batch.commits.iter().enumerate().filter(|(number, _)| !refused(*number));
+        let moves: Vec<_> = applied.flat_map(|(_, commit)| commit.operation.moves.iter().copied()).collect();
+        self.counters.advance(&moves);
+        let operations = batch.commits.len();
+        let outcomes: Vec<_> = (0..operations)
+            .map(|number| match &ended {
+                Ok(_) if refused(number) => Ok(Outcome::Conflict),
+                Ok(_) => Ok(Outcome::Committed),
+                Err(error) => Err(error.clone()),
+            })
+            .collect();
+        for (commit, outcome) in batch.commits.into_iter().zip(outcomes) {
+            let _ = commit.reply.send(outcome);
+        }
+        if ended.is_ok() {
+            self.observer.committed(operations, started.elapsed().as_secs_f64());
+        }
+    }
+
+    /// Runs a batch until its outcome is known, or its time is over. Yields the operations that were refused.
+    async fn run_to_the_end(&mut self, batch: &Batch, deadline: Instant) -> Result<Vec<i16>, EngineError> {
+        let (mut is_uncertain, mut was_applied, mut retries) = (false, false, 0);
+        let out_of_time = |is_uncertain: bool| if is_uncertain { EngineError::Unknown } else { EngineError::Timeout };
+        loop {
+            if tokio::time::timeout_at(deadline.into(), self.connected()).await.is_err() {
+                return Err(out_of_time(is_uncertain));
+            }
+            let Some(link) = &self.link else { return Err(out_of_time(is_uncertain)) };
+            let attempt =
+                async { if was_applied { link.look_up(batch).await } else { link.run(batch, is_uncertain).await } };
+            let limit = deadline.min(Instant::now() + ATTEMPT_TIMEOUT);
+            let ran = match tokio::time::timeout_at(limit.into(), attempt).await {
+                Ok(ran) if self.servers.is_current(&link.link) => ran,
+                Ok(_) => Ran::Unknown("its server was replaced".to_owned()),
+                Err(_) => Ran::Unknown("no answer in time".to_owned()),
+            };
+            match ran {
+                Ran::Done(refused) => return Ok(refused),
+                Ran::Earlier => was_applied = true,
+                Ran::Again if retries < RETRIES => {
+                    retries += 1;
+                    tokio::time::sleep(jittered(RETRY_PAUSE * retries)).await;
+                }
+                Ran::Again => return Err(out_of_time(is_uncertain)),
+                Ran::Failed(error) => {
+                    // What refuses once may be the server's state: the next batch looks for one anew.
+                    self.link = None;
+                    return Err(if is_uncertain { EngineError::Unknown } else { error });
+                }
+                Ran::Unknown(cause) => {
+                    tracing::warn!(server = link.link.server, cause, "a batch of commits is run again");
+                    is_uncertain = true;
+                    self.link = None;
+                    if Instant::now() >= deadline {
+                        return Err(EngineError::Unknown);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl WriteLink {
+    /// One run, in one round trip. `leave` has it leave its row even if nothing is written.
+    async fn run(&self, batch: &Batch, leave: bool) -> Ran {
+        let operations = || batch.commits.iter().map(|commit| &commit.operation);
+        let (stripes, exclusive) = batch::locks(operations());
+        let (expected, written) = Columns::of(operations());
+        let client = &self.link.client;
+        self.link.take_warning();
+        let locking: [&(dyn ToSql + Sync); 2] = [&stripes, &exclusive];
+        let applying: [&(dyn ToSql + Sync); 9] = [
+            &expected.operations,
+            &expected.keys,
+            &expected.values,
+            &written.operations,
+            &written.keys,
+            &written.values,
+            &batch.writer,
+            &batch.number,
+            &leave,
+        ];
+        // In this order: each is sent when it is first polled.
+        let (begun, locked, applied, ended) = tokio::join!(
+            biased;
+            client.batch_execute(BEGIN),
+            client.query_one(&self.lock, &locking),
+            client.query_one(&self.apply, &applying),
+            client.batch_execute("COMMIT"),
+        );
+        if let Err(error) = begun {
+            return Ran::Unknown(said(&error));
+        }
+        let row = match locked.and(applied) {
+            Ok(row) => row,
+            Err(error) => return judge(&error),
+        };
+        if let Err(error) = ended {
+            return Ran::Unknown(said(&error));
+        }
+        self.done(row.try_get(0))
+    }
+
+    /// What became of a batch that has left its row.
+    async fn look_up(&self, batch: &Batch) -> Ran {
+        self.link.take_warning();
+        match self.link.client.query_opt(&self.look_up, &[&batch.writer, &batch.number]).await {
+            Ok(Some(row)) => self.done(row.try_get(0)),
+            Ok(None) => Ran::Unknown("its row is gone".to_owned()),
+            Err(error) => judge(&error),
+        }
+    }
+
+    fn done(&self, refused: Result<Vec<i16>, Error>) -> Ran {
+        // With a standby that does not answer, whoever cancels a commit makes the server answer success for what only the
+        // primary has.
+        if self.link.take_warning() {
+            return Ran::Unknown("the wait for the standby was cancelled".to_owned());
+        }
+        refused.map_or_else(|error| Ran::Unknown(said(&error)), Ran::Done)
+    }
+}
+
+fn said(error: &Error) -> String {
+    error.as_db_error().map_or_else(|| error.to_string(), |said| format!("{} ({})", said.message(), said.code().code()))
+}
+
+/// What an error before the end of a transaction says of it.
+fn judge(error: &Error) -> Ran {
+    let Some(code) = error.code() else { return Ran::Unknown(said(error)) };
+    let again = [&SqlState::T_R_DEADLOCK_DETECTED, &SqlState::T_R_SERIALIZATION_FAILURE, &SqlState::LOCK_NOT_AVAILABLE];
+    if again.contains(&code) {
+        return Ran::Again;
+    }
+    // Of `batch`: no other table has a key that could be there without the locks.
+    if *code == SqlState::UNIQUE_VIOLATION {
+        return Ran::Earlier;
+    }
+    if *code == SqlState::DISK_FULL || *code == SqlState::READ_ONLY_SQL_TRANSACTION {
+        return Ran::Failed(EngineError::Unwritable(said(error)));
+    }
+    // It stops, or the connection did: the next server may take it.
+    if matches!(code.code().get(..2), Some("57" | "08")) {
+        return Ran::Unknown(said(error));
+    }
+    Ran::Failed(EngineError::Unavailable(said(error)))
+}

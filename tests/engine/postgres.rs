@@ -1,0 +1,1 @@
+//! What only the engine over PostgreSQL has.

@@ -1,0 +1,246 @@
+//! PostgreSQL servers of the machine's own package, each in a directory below target/tmp and gone with the test program.
+
+use std::fs;
+use std::net::TcpStream;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{OnceLock, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sealgate::facade::store::postgres::{PostgresSettings, initialise};
+use tokio_postgres::{Client, NoTls};
+
+use crate::port::free_port;
+
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A server's program: Debian keeps them apart by version, and out of the way.
+fn program(name: &str) -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut found: Vec<(u32, PathBuf)> = versions
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin").join(name))))
+        .filter(|(_, file)| file.is_file())
+        .collect();
+    found.sort();
+    let (_, file) =
+        found.pop().unwrap_or_else(|| panic!("there is no {name} of PostgreSQL: .ci/install test fetches it"));
+    file
+}
+
+/// The command, as the user that the package has made where this is root: PostgreSQL does not run as root. It is killed with
+/// the thread that starts it.
+fn command(name: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]);
+    if is_root() {
+        command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]);
+    }
+    command.arg(program(name)).stdin(Stdio::null());
+    command
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+/// A directory for servers, whose leftovers of programs that have ended are removed.
+fn place() -> PathBuf {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for entry in fs::read_dir(tmp).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let process = name.strip_prefix("postgres-").and_then(|name| name.split('-').next());
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            // Another program may be about it too.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let place = tmp.join(format!("postgres-{}-{number}", std::process::id()));
+    fs::create_dir(&place).unwrap();
+    if is_root() {
+        let id = |kind: &str| {
+            let id = Command::new("id").args([kind, "postgres"]).output().unwrap();
+            String::from_utf8(id.stdout).unwrap().trim().parse().expect("the package makes the user postgres")
+        };
+        chown(&place, Some(id("-u")), Some(id("-g"))).unwrap();
+    }
+    place
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// One server.
+pub(crate) struct PostgresServer {
+    place: PathBuf,
+    pub(crate) port: u16,
+    settings: Vec<String>,
+    process: Option<Child>,
+}
+
+impl PostgresServer {
+    /// A new server with settings of its own, `NAME=VALUE`.
+    pub(crate) fn start(settings: &[&str]) -> Self {
+        let place = place();
+        // `--no-sync`: what is there before the first start may be lost, what comes later may not.
+        let mut initdb = command("initdb");
+        initdb.args(["--no-sync", "--auth=trust", "--username=sealgate", "--encoding=UTF8", "--locale=C", "--pgdata"]);
+        run(initdb.arg(place.join("data")));
+        Self::over(place, settings)
+    }
+
+    fn over(place: PathBuf, settings: &[&str]) -> Self {
+        let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        let mut server = Self { place, port: free_port(), settings, process: None };
+        server.start_again();
+        server
+    }
+
+    /// A standby of this server, by the name under which it acknowledges.
+    pub(crate) fn standby(&self, name: &str) -> Self {
+        let place = place();
+        let address = format!("host=127.0.0.1 port={} user=sealgate application_name={name}", self.port);
+        let mut copy = command("pg_basebackup");
+        copy.args(["--no-sync", "--write-recovery-conf", "--checkpoint=fast", "--dbname", &address, "--pgdata"]);
+        run(copy.arg(place.join("data")));
+        Self::over(place, &[])
+    }
+
+    /// Starts it, also after [`PostgresServer::kill`], and waits until it takes connections.
+    pub(crate) fn start_again(&mut self) {
+        let mut postgres = command("postgres");
+        postgres.arg("-D").arg(self.place.join("data"));
+        let own = [
+            format!("port={}", self.port),
+            "listen_addresses=127.0.0.1".to_owned(),
+            "unix_socket_directories=".to_owned(),
+            "shared_buffers=32MB".to_owned(),
+            "max_connections=200".to_owned(),
+        ];
+        for setting in own.iter().chain(&self.settings) {
+            postgres.args(["-c", setting]);
+        }
+        let log = fs::OpenOptions::new().create(true).append(true).open(self.place.join("log")).unwrap();
+        postgres.stdout(log.try_clone().unwrap()).stderr(log);
+        self.process = Some(spawn(postgres));
+        let ready = || {
+            let mut answers = command("pg_isready");
+            answers.args(["--quiet", "--host=127.0.0.1", "--username=sealgate", "--port", &self.port.to_string()]);
+            TcpStream::connect(("127.0.0.1", self.port)).is_ok() && answers.status().unwrap().success()
+        };
+        self.until("it takes connections", ready);
+    }
+
+    fn until(&self, what: &str, holds: impl Fn() -> bool) {
+        let started = Instant::now();
+        while !holds() {
+            let log = || fs::read_to_string(self.place.join("log")).unwrap();
+            assert!(started.elapsed() < START_TIMEOUT, "PostgreSQL: not yet: {what}\n{}", log());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends all of its processes at once, as a power cut does.
+    pub(crate) fn kill(&mut self) {
+        let Some(mut process) = self.process.take() else { return };
+        let mut all = children(process.id());
+        all.push(process.id());
+        signal("KILL", &all);
+        process.wait().unwrap();
+        // The kernel lets a killed process's port go when it is gone.
+        self.until("its processes are gone", || all.iter().all(|id| !is_running(*id)));
+    }
+
+    /// Makes a standby the primary.
+    pub(crate) fn promote(&self) {
+        let mut promote = command("pg_ctl");
+        run(promote.args(["promote", "--wait", "--pgdata"]).arg(self.place.join("data")));
+    }
+
+    pub(crate) fn url(&self, options: &str) -> String {
+        format!("postgres://sealgate@127.0.0.1:{}/postgres{options}", self.port)
+    }
+
+    /// A connection past the engine.
+    pub(crate) async fn client(&self, options: &str) -> Client {
+        let (client, connection) = tokio_postgres::connect(&self.url(options), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = fs::remove_dir_all(&self.place);
+    }
+}
+
+fn signal(name: &str, processes: &[u32]) {
+    let processes = processes.iter().map(ToString::to_string);
+    // One that has ended meanwhile is no fault.
+    Command::new("kill").arg(format!("-{name}")).args(processes).stderr(Stdio::null()).status().unwrap();
+}
+
+fn children(parent: u32) -> Vec<u32> {
+    let file = format!("/proc/{parent}/task/{parent}/children");
+    let children = fs::read_to_string(file).unwrap_or_default();
+    children.split_whitespace().map(|id| id.parse().unwrap()).collect()
+}
+
+/// One that has ended and that nobody has waited for runs no more.
+fn is_running(process: u32) -> bool {
+    fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+/// Starts it on a thread that lives as long as this program: what it starts is killed with it.
+fn spawn(command: Command) -> Child {
+    type Order = (Command, mpsc::Sender<Child>);
+    static STARTER: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
+    let starter = STARTER.get_or_init(|| {
+        let (sender, orders) = mpsc::channel::<Order>();
+        thread::spawn(move || {
+            for (mut command, reply) in orders {
+                reply.send(command.spawn().unwrap()).unwrap();
+            }
+        });
+        sender
+    });
+    let (reply, child) = mpsc::channel();
+    starter.send((command, reply)).unwrap();
+    child.recv().unwrap()
+}
+
+/// The options of a URL that keep to one schema.
+pub(crate) fn within(schema: &str) -> String {
+    format!("?options=-csearch_path%3D{schema}")
+}
+
+/// The server that the tests of this program share, where each has a schema of its own.
+pub(crate) fn shared() -> &'static PostgresServer {
+    static SHARED: OnceLock<PostgresServer> = OnceLock::new();
+    SHARED.get_or_init(|| PostgresServer::start(&[]))
+}
+
+/// An empty schema on the shared server.
+pub(crate) async fn schema() -> String {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let server = tokio::task::spawn_blocking(shared).await.unwrap();
+    let name = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    server.client("").await.batch_execute(&format!("CREATE SCHEMA {name}")).await.unwrap();
+    name
+}
+
+/// An empty store on the shared server.
+pub(crate) async fn empty_store() -> PostgresSettings {
+    let schema = schema().await;
+    let settings = PostgresSettings::new(shared().url(&within(&schema)).into());
+    initialise(&settings).await.unwrap();
+    settings
+}
