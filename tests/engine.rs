@@ -22,6 +22,8 @@ mod port;
 mod postgres_server;
 #[path = "support/records.rs"]
 mod records;
+#[path = "support/relay.rs"]
+mod relay;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,1 +1,433 @@
-//! What only the engine over PostgreSQL has.
+//! What only the engine over PostgreSQL has: answers that get lost, servers that go away and come back, and servers that it
+//! refuses.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use sealgate::facade::store::engine::{Changes, Engine, EngineError, Outcome};
+use sealgate::facade::store::postgres::{PostgresEngine, PostgresFault, PostgresSettings, initialise};
+use tokio_postgres::Client;
+
+use crate::postgres_server::{PostgresServer, empty_store, schema, shared, within};
+use crate::relay::{Manner, Relay};
+use crate::{absent, commit, node, put, value};
+
+/// Waits for a condition.
+async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
+    let started = Instant::now();
+    while !holds().await {
+        assert!(started.elapsed() < Duration::from_secs(60), "not yet: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn first(key: &[u8], value: &[u8]) -> Changes {
+    Changes { expect: vec![absent(key)], ..put(key, value) }
+}
+
+/// A node behind a relay, with one writer; and another that reaches the server straight.
+struct Relayed {
+    relay: Relay,
+    schema: String,
+    node: Arc<PostgresEngine>,
+    other: PostgresEngine,
+}
+
+impl Relayed {
+    async fn start() -> Self {
+        let schema = schema().await;
+        let settings = |port: u16| {
+            let url = format!("postgres://sealgate@127.0.0.1:{port}/postgres{}", within(&schema));
+            PostgresSettings { writers: 1, ..PostgresSettings::new(url.into()) }
+        };
+        let straight = settings(shared().port);
+        initialise(&straight).await.unwrap();
+        let relay = Relay::start(shared().port).await;
+        let node = Arc::new(node(&settings(relay.port)).await);
+        // Both of its readers are there too, so that the relay knows all of its connections.
+        until("all connections stand", || async { relay.connected() == 3 }).await;
+        node.get(b"k").await.unwrap();
+        let other = crate::node(&straight).await;
+        Self { relay, schema, node, other }
+    }
+
+    /// Begins to commit `first` of the key `k` while the relay is of this manner.
+    fn begin(&self, manner: Manner) -> tokio::task::JoinHandle<Result<Outcome, EngineError>> {
+        self.relay.set(manner);
+        let node = Arc::clone(&self.node);
+        tokio::spawn(async move { node.commit(first(b"k", b"ours")).await })
+    }
+
+    async fn stored(&self) -> Option<Vec<u8>> {
+        self.other.get(b"k").await.unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_whose_answer_is_lost_has_happened_once() {
+    let relayed = Relayed::start().await;
+    let begun = relayed.begin(Manner::SwallowAnswers);
+    until("it is applied", || async { relayed.stored().await.is_some() }).await;
+    relayed.relay.cut();
+    assert_eq!(begun.await.unwrap().unwrap(), Outcome::Committed);
+    assert_eq!(relayed.node.get(b"k").await.unwrap().as_deref(), Some(&b"ours"[..]));
+    assert_eq!(commit(&*relayed.node, first(b"k", b"theirs")).await, Outcome::Conflict);
+}
+
+/// Whoever compared what is stored with what they wrote would say Conflict here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_whose_answer_is_lost_has_happened_also_when_another_followed_it() {
+    let relayed = Relayed::start().await;
+    let begun = relayed.begin(Manner::SwallowAnswers);
+    until("it is applied", || async { relayed.stored().await.is_some() }).await;
+    let changed = Changes { expect: vec![value(b"k", b"ours")], ..put(b"k", b"theirs") };
+    assert_eq!(commit(&relayed.other, changed).await, Outcome::Committed);
+    relayed.relay.cut();
+    assert_eq!(begun.await.unwrap().unwrap(), Outcome::Committed);
+    assert_eq!(relayed.stored().await.as_deref(), Some(&b"theirs"[..]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_whose_answer_is_lost_is_a_refusal() {
+    let relayed = Relayed::start().await;
+    commit(&relayed.other, put(b"k", b"theirs")).await;
+    let begun = relayed.begin(Manner::SwallowAnswers);
+    until("it is answered", || async { relayed.relay.stopped() > 0 }).await;
+    relayed.relay.cut();
+    assert_eq!(begun.await.unwrap().unwrap(), Outcome::Conflict);
+    assert_eq!(relayed.stored().await.as_deref(), Some(&b"theirs"[..]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_another_overtakes_on_its_way_is_a_conflict() {
+    let relayed = Relayed::start().await;
+    let begun = relayed.begin(Manner::HoldQuestions);
+    until("it is on its way", || async { relayed.relay.stopped() > 0 }).await;
+    assert_eq!(commit(&relayed.other, first(b"k", b"theirs")).await, Outcome::Committed);
+    relayed.relay.cut();
+    assert_eq!(begun.await.unwrap().unwrap(), Outcome::Conflict);
+    assert_eq!(relayed.stored().await.as_deref(), Some(&b"theirs"[..]));
+}
+
+/// A blind write: no expectation of its own keeps the late run from writing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_run_that_comes_late_writes_nothing() {
+    let relayed = Relayed::start().await;
+    relayed.relay.set(Manner::HoldQuestions);
+    let node = Arc::clone(&relayed.node);
+    let begun = tokio::spawn(async move { node.commit(put(b"k", b"ours")).await });
+    until("it is on its way", || async { relayed.relay.stopped() > 0 }).await;
+    relayed.relay.cut();
+    assert_eq!(begun.await.unwrap().unwrap(), Outcome::Committed, "the second run");
+    for newer in [&b"newer"[..], b"newest"] {
+        assert_eq!(commit(&*relayed.node, put(b"k", newer)).await, Outcome::Committed);
+    }
+    // The first run arrives, on a connection that nobody listens to, and the server ends it.
+    relayed.relay.set(Manner::Carry);
+    until("the late run has ended", || async { relayed.relay.ended() == 3 }).await;
+    assert_eq!(relayed.stored().await.as_deref(), Some(&b"newest"[..]));
+}
+
+/// One writer takes them in the order of the queue, and no two of them into one batch.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commits_of_one_key_in_one_queue_follow_one_another() {
+    let engine = node(&PostgresSettings { writers: 1, ..empty_store().await }).await;
+    let step = |number: u8| Changes { expect: vec![value(b"k", &[number])], ..put(b"k", &[number + 1]) };
+    commit(&engine, put(b"k", &[0])).await;
+    let (one, two, three, four) =
+        tokio::join!(engine.commit(step(0)), engine.commit(step(1)), engine.commit(step(2)), engine.commit(step(3)));
+    for outcome in [one, two, three, four] {
+        assert_eq!(outcome.unwrap(), Outcome::Committed);
+    }
+    assert_eq!(engine.get(b"k").await.unwrap(), Some(vec![4]));
+}
+
+async fn administer(client: &Client, statements: &[&str]) {
+    for statement in statements {
+        client.batch_execute(statement).await.unwrap();
+    }
+}
+
+/// Connections that wait for a standby.
+async fn waiting(client: &Client) -> Vec<i32> {
+    let rows = client.query("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'", &[]).await.unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_for_the_standby_that_is_cancelled_is_no_commit() {
+    let server = start(&[]).await;
+    let settings = PostgresSettings::new(server.url("").into());
+    initialise(&settings).await.unwrap();
+    let engine = Arc::new(node(&settings).await);
+    let client = server.client("").await;
+    administer(&client, &["ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"]).await;
+    until("the setting is there", || async {
+        let row = client.query_one("SHOW synchronous_standby_names", &[]).await.unwrap();
+        row.get::<_, String>(0) == "nobody"
+    })
+    .await;
+    let committing = {
+        let engine = Arc::clone(&engine);
+        tokio::spawn(async move { engine.commit(first(b"k", b"v")).await })
+    };
+    until("it waits", || async { waiting(&client).await.len() == 1 }).await;
+    let first = waiting(&client).await[0];
+    client.execute("SELECT pg_cancel_backend($1)", &[&first]).await.unwrap();
+    // Now the server has answered success, and what it says is read by all. The node waits for a standby once more.
+    until("it waits again", || async { waiting(&client).await.iter().any(|pid| *pid != first) }).await;
+    assert!(!committing.is_finished());
+    administer(&client, &["ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"]).await;
+    assert_eq!(committing.await.unwrap().unwrap(), Outcome::Committed);
+    assert_eq!(engine.get(b"k").await.unwrap(), Some(b"v".to_vec()));
+}
+
+async fn start(settings: &'static [&'static str]) -> PostgresServer {
+    tokio::task::spawn_blocking(|| PostgresServer::start(settings)).await.unwrap()
+}
+
+/// What one task has committed: records 0 to `acknowledged`, each with the number of the one before it in `n`.
+struct Chain {
+    task: u8,
+    acknowledged: Vec<u32>,
+    unknown: usize,
+}
+
+fn link_key(task: u8, number: u32) -> Vec<u8> {
+    [&[b'r', task], &number.to_be_bytes()[..]].concat()
+}
+
+/// Commits one link after another. Each expects its own absent and the count as the last one left it, so that one which is
+/// lost, or happens twice, breaks the chain.
+async fn forge(engine: Arc<dyn Engine>, task: u8, stop: Arc<AtomicBool>) -> Chain {
+    let counter = [b'n', task];
+    let (mut chain, mut count) = (Chain { task, acknowledged: Vec::new(), unknown: 0 }, 0_u32);
+    let mut is_sure = true;
+    while !stop.load(Ordering::SeqCst) {
+        let expected = if count == 0 { absent(&counter) } else { value(&counter, &count.to_be_bytes()) };
+        let changes = Changes {
+            expect: vec![expected, absent(&link_key(task, count))],
+            put: vec![
+                (counter.to_vec(), (count + 1).to_be_bytes().to_vec()),
+                (link_key(task, count), count.to_be_bytes().to_vec()),
+            ],
+            ..Changes::default()
+        };
+        match engine.commit(changes).await {
+            Ok(Outcome::Committed) => {
+                chain.acknowledged.push(count);
+                count += 1;
+                is_sure = true;
+            }
+            Ok(Outcome::Conflict) if is_sure => panic!("link {count} of task {task} met itself"),
+            outcome => {
+                chain.unknown += usize::from(outcome.is_err());
+                is_sure = false;
+                let Ok(stored) = engine.get(&counter).await else { continue };
+                count = stored.map_or(0, |stored| u32::from_be_bytes(stored.try_into().unwrap()));
+            }
+        }
+    }
+    chain
+}
+
+struct Load {
+    stop: Arc<AtomicBool>,
+    tasks: tokio::task::JoinSet<Chain>,
+}
+
+impl Load {
+    fn start(nodes: &[Arc<PostgresEngine>]) -> Self {
+        let (stop, mut tasks) = (Arc::<AtomicBool>::default(), tokio::task::JoinSet::new());
+        for (node, task) in nodes.iter().cycle().zip(0..24) {
+            tasks.spawn(forge(Arc::<PostgresEngine>::clone(node), task, Arc::clone(&stop)));
+        }
+        Self { stop, tasks }
+    }
+
+    /// Ends it, and holds what was acknowledged against what `engine` has. Yields how much was, and how much was not.
+    async fn end(self, engine: &dyn Engine) -> (usize, usize) {
+        self.stop.store(true, Ordering::SeqCst);
+        let (mut acknowledged, mut unknown) = (0, 0);
+        for chain in self.tasks.join_all().await {
+            let stored = engine.scan(&[b'r', chain.task], None, usize::MAX).await.unwrap();
+            for number in &chain.acknowledged {
+                let link = (link_key(chain.task, *number), number.to_be_bytes().to_vec());
+                assert!(stored.binary_search(&link).is_ok(), "link {number} of task {} was lost", chain.task);
+            }
+            let count = engine
+                .get(&[b'n', chain.task])
+                .await
+                .unwrap()
+                .map_or(0, |count| u32::from_be_bytes(count.try_into().unwrap()));
+            assert_eq!(stored.len(), count as usize, "task {}", chain.task);
+            assert!(stored.len() <= chain.acknowledged.len() + chain.unknown, "task {}", chain.task);
+            acknowledged += chain.acknowledged.len();
+            unknown += chain.unknown;
+        }
+        (acknowledged, unknown)
+    }
+}
+
+/// Waits until more is committed than is now.
+async fn goes_on(engine: &dyn Engine) {
+    let count = async || {
+        let counters = engine.scan(b"n", None, usize::MAX).await.unwrap_or_default();
+        counters
+            .iter()
+            .map(|(_, count)| u64::from(u32::from_be_bytes(count.as_slice().try_into().unwrap())))
+            .sum::<u64>()
+    };
+    let before = count().await;
+    until("commits go on", || async { count().await > before + 100 }).await;
+}
+
+/// How often, and after how long each time.
+fn rounds() -> impl Iterator<Item = Duration> {
+    let rounds = std::env::var("FAULT_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap());
+    let random = RandomState::new().hash_one(0);
+    (0..rounds).map(move |round| Duration::from_millis((random.wrapping_mul(round + 1) >> 32) % 300))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_killed_and_started_again_loses_and_repeats_nothing() {
+    let mut server = start(&[]).await;
+    let settings = PostgresSettings::new(server.url("").into());
+    initialise(&settings).await.unwrap();
+    let nodes = [Arc::new(node(&settings).await), Arc::new(node(&settings).await)];
+    let load = Load::start(&nodes);
+    for pause in rounds() {
+        goes_on(&*nodes[0]).await;
+        tokio::time::sleep(pause).await;
+        server = tokio::task::spawn_blocking(move || {
+            server.kill();
+            server.start_again();
+            server
+        })
+        .await
+        .unwrap();
+    }
+    goes_on(&*nodes[0]).await;
+    let (acknowledged, unknown) = load.end(&*nodes[1]).await;
+    println!("{acknowledged} commits were acknowledged, {unknown} were not");
+    assert!(acknowledged > 100);
+}
+
+/// The two servers of one URL.
+fn both(first: &PostgresServer, second: &PostgresServer) -> PostgresSettings {
+    let url = format!("postgres://sealgate@127.0.0.1:{},127.0.0.1:{}/postgres", first.port, second.port);
+    PostgresSettings::new(url.into())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failover_under_load_loses_and_repeats_nothing_and_the_old_primary_is_not_believed() {
+    for pause in rounds() {
+        let primary = start(&[]).await;
+        initialise(&PostgresSettings::new(primary.url("").into())).await.unwrap();
+        let (mut primary, standby) = tokio::task::spawn_blocking(|| {
+            let standby = primary.standby("b");
+            (primary, standby)
+        })
+        .await
+        .unwrap();
+        let client = primary.client("").await;
+        let wait = "ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (b)'";
+        administer(&client, &[wait, "SELECT pg_reload_conf()"]).await;
+        until("the standby is waited for", || async {
+            let states = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+            client.query_one(states, &[]).await.unwrap().get::<_, i64>(0) == 1
+        })
+        .await;
+        let settings = both(&primary, &standby);
+        let nodes = [Arc::new(node(&settings).await), Arc::new(node(&settings).await)];
+        let load = Load::start(&nodes);
+        goes_on(&*nodes[0]).await;
+        tokio::time::sleep(pause).await;
+        let (mut primary, standby) = tokio::task::spawn_blocking(move || {
+            primary.kill();
+            standby.promote();
+            (primary, standby)
+        })
+        .await
+        .unwrap();
+        goes_on(&*nodes[0]).await;
+        commit(&*nodes[0], put(b"marker", b"1")).await;
+        // It knows nothing of the new one, takes reads and writes, and stands first in the URL.
+        primary = tokio::task::spawn_blocking(move || {
+            primary.start_again();
+            primary
+        })
+        .await
+        .unwrap();
+        let fresh = node(&settings).await;
+        assert_eq!(fresh.get(b"marker").await.unwrap(), Some(b"1".to_vec()));
+        // Neither is it by those whose connections break.
+        let client = standby.client("").await;
+        let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'sealgate'";
+        assert!(client.query_one(end, &[]).await.unwrap().get::<_, i64>(0) > 0);
+        for _ in 0..100 {
+            for node in [&*nodes[0], &*nodes[1], &fresh] {
+                assert_eq!(node.get(b"marker").await.unwrap(), Some(b"1".to_vec()));
+            }
+        }
+        goes_on(&fresh).await;
+        let (acknowledged, unknown) = load.end(&fresh).await;
+        println!("after {pause:?}: {acknowledged} commits were acknowledged, {unknown} were not");
+        assert!(acknowledged > 200);
+        drop(primary);
+    }
+}
+
+async fn refusal(settings: &PostgresSettings) -> PostgresFault {
+    PostgresEngine::open(settings, Arc::new(())).await.map(|_| ()).unwrap_err()
+}
+
+fn assert_says(fault: &impl fmt::Display, words: &str) {
+    let said = fault.to_string();
+    assert!(said.contains(words) && said.lines().count() == 1, "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_would_lose_or_garble_records_is_refused() {
+    let schema = schema().await;
+    let at = |more: &str| PostgresSettings::new(shared().url(&format!("{}{more}", within(&schema))).into());
+    assert_says(&refusal(&at("")).await, "sealgate store init");
+    initialise(&at("")).await.unwrap();
+    initialise(&at("")).await.unwrap();
+    let engine = node(&at("")).await;
+    commit(&engine, put(b"k", b"v")).await;
+    for value in ["off", "local"] {
+        assert_says(&refusal(&at(&format!("%20-csynchronous_commit%3D{value}"))).await, "synchronous_commit is");
+    }
+    let client = shared().client(&within(&schema)).await;
+    administer(&client, &["ALTER TABLE record SET UNLOGGED"]).await;
+    assert_says(&refusal(&at("")).await, "ALTER TABLE record SET LOGGED");
+    administer(&client, &["ALTER TABLE record SET LOGGED", "UPDATE store SET layout = 2"]).await;
+    assert_says(&refusal(&at("")).await, "layout 2");
+    let latin = format!("latin_{schema}");
+    administer(&client, &[&format!("CREATE DATABASE {latin} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")]).await;
+    let settings = PostgresSettings::new(format!("postgres://sealgate@127.0.0.1:{}/{latin}", shared().port).into());
+    for fault in [refusal(&settings).await, initialise(&settings).await.unwrap_err()] {
+        assert_says(&fault, "LATIN1");
+    }
+    let stranger = PostgresSettings::new(format!("postgres://nobody@127.0.0.1:{}/postgres", shared().port).into());
+    assert_says(&refusal(&stranger).await, "nobody");
+}
+
+/// As after a restore of something else under the same address.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_holds_another_store_is_not_believed() {
+    let relayed = Relayed::start().await;
+    let client = shared().client(&within(&relayed.schema)).await;
+    let id: String = client.query_one("SELECT id::text FROM store", &[]).await.unwrap().get(0);
+    administer(&client, &["UPDATE store SET id = gen_random_uuid()"]).await;
+    relayed.relay.cut();
+    assert!(matches!(relayed.node.get(b"k").await, Err(EngineError::Unavailable(_))));
+    assert!(relayed.node.ping().await.is_err());
+    administer(&client, &[&format!("UPDATE store SET id = '{id}'")]).await;
+    until("it is the store again", || async { relayed.node.get(b"k").await.is_ok() }).await;
+    assert_eq!(commit(&*relayed.node, put(b"k", b"v")).await, Outcome::Committed);
+}

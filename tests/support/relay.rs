@@ -1,0 +1,160 @@
+//! A relay in front of a server, which swallows or holds what it carries.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// What happens to bytes of connections that were there when it was set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    Carry,
+    /// What the server says does not arrive.
+    SwallowAnswers,
+    /// What the client says is kept back.
+    HoldQuestions,
+}
+
+struct Shared {
+    manner: watch::Sender<Manner>,
+    /// Ends what is between client and relay.
+    cut: watch::Sender<()>,
+    /// Bytes that did not arrive.
+    stopped: AtomicUsize,
+    /// Whether new connections are carried whatever the manner.
+    new_ones_pass: AtomicBool,
+    always_carry: watch::Sender<Manner>,
+    connected: AtomicUsize,
+    /// Connections that the server has ended.
+    ended: AtomicUsize,
+}
+
+pub(crate) struct Relay {
+    pub(crate) port: u16,
+    shared: Arc<Shared>,
+}
+
+impl Relay {
+    pub(crate) async fn start(server: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let shared = Arc::new(Shared {
+            manner: watch::Sender::new(Manner::Carry),
+            cut: watch::Sender::new(()),
+            stopped: AtomicUsize::new(0),
+            new_ones_pass: AtomicBool::new(false),
+            always_carry: watch::Sender::new(Manner::Carry),
+            connected: AtomicUsize::new(0),
+            ended: AtomicUsize::new(0),
+        });
+        let relay = Self { port, shared: Arc::clone(&shared) };
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await else { continue };
+                let manner = if shared.new_ones_pass.load(Ordering::SeqCst) {
+                    shared.always_carry.subscribe()
+                } else {
+                    shared.manner.subscribe()
+                };
+                shared.connected.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(carry(client, server, manner, Arc::clone(&shared)));
+            }
+        });
+        relay
+    }
+
+    pub(crate) fn set(&self, manner: Manner) {
+        self.shared.new_ones_pass.store(manner != Manner::Carry, Ordering::SeqCst);
+        self.shared.stopped.store(0, Ordering::SeqCst);
+        self.shared.manner.send_replace(manner);
+    }
+
+    /// Bytes that did not arrive since the manner was set.
+    pub(crate) fn stopped(&self) -> usize {
+        self.shared.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Connections that were made since the start.
+    pub(crate) fn connected(&self) -> usize {
+        self.shared.connected.load(Ordering::SeqCst)
+    }
+
+    /// Connections that the server has ended since the start.
+    pub(crate) fn ended(&self) -> usize {
+        self.shared.ended.load(Ordering::SeqCst)
+    }
+
+    /// Cuts the connections of the clients that are there; the server's stay.
+    pub(crate) fn cut(&self) {
+        self.shared.cut.send_replace(());
+    }
+}
+
+async fn carry(client: TcpStream, server: TcpStream, manner: watch::Receiver<Manner>, shared: Arc<Shared>) {
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let questions = tokio::spawn(questions(from_client, to_server, manner.clone(), Arc::clone(&shared)));
+    answers(from_server, to_client, manner, &shared).await;
+    shared.ended.fetch_add(1, Ordering::SeqCst);
+    questions.abort();
+}
+
+async fn questions(
+    mut client: OwnedReadHalf,
+    mut server: OwnedWriteHalf,
+    mut manner: watch::Receiver<Manner>,
+    shared: Arc<Shared>,
+) {
+    let (mut buffer, mut held) = (vec![0; 1 << 16], Vec::new());
+    let mut is_open = true;
+    loop {
+        tokio::select! {
+            read = client.read(&mut buffer), if is_open => match read {
+                Ok(read) if read > 0 && *manner.borrow() == Manner::HoldQuestions => {
+                    held.extend_from_slice(&buffer[..read]);
+                    shared.stopped.fetch_add(read, Ordering::SeqCst);
+                }
+                Ok(read) if read > 0 => {
+                    if server.write_all(&buffer[..read]).await.is_err() {
+                        return;
+                    }
+                }
+                // What is held outlives the client.
+                _ if held.is_empty() => return,
+                _ => is_open = false,
+            },
+            Ok(()) = manner.changed() => {
+                let carries = *manner.borrow_and_update() == Manner::Carry;
+                if carries && (server.write_all(&std::mem::take(&mut held)).await.is_err() || !is_open) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+async fn answers(mut server: OwnedReadHalf, client: OwnedWriteHalf, manner: watch::Receiver<Manner>, shared: &Shared) {
+    let mut buffer = vec![0; 1 << 16];
+    let (mut client, mut cut) = (Some(client), shared.cut.subscribe());
+    loop {
+        tokio::select! {
+            read = server.read(&mut buffer) => {
+                let Ok(read) = read else { return };
+                if read == 0 {
+                    return;
+                }
+                if *manner.borrow() == Manner::SwallowAnswers {
+                    shared.stopped.fetch_add(read, Ordering::SeqCst);
+                } else if let Some(open) = &mut client
+                    && open.write_all(&buffer[..read]).await.is_err()
+                {
+                    client = None;
+                }
+            }
+            Ok(()) = cut.changed(), if client.is_some() => client = None,
+        }
+    }
+}
