@@ -3,8 +3,8 @@
 
 CARGO ?= cargo
 
-# The test targets that start neither servers nor browsers, beside the unit tests; and the others. tests/architecture.rs checks that
-# each stands in one of the lists.
+# The test targets that start no servers but a PostgreSQL, and no browsers, beside the unit tests; and the others.
+# tests/architecture.rs checks that each stands in one of the lists.
 QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli edge faults interop read_only signer
 

@@ -77,6 +77,9 @@ impl PostgresEngine {
                 return Err(fault);
             }
         };
+        if !first.waits_for_a_standby() {
+            tracing::warn!("the database waits for no standby: what is acknowledged is lost with its disk");
+        }
         let (queue, jobs) = async_channel::bounded(settings.queue.max(1));
         let counters = Arc::<Counters>::default();
         let mut link = Some(first);

@@ -325,60 +325,72 @@ fn both(first: &PostgresServer, second: &PostgresServer) -> PostgresSettings {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failover_under_load_loses_and_repeats_nothing_and_the_old_primary_is_not_believed() {
     for pause in rounds() {
-        let primary = start(&[]).await;
-        initialise(&PostgresSettings::new(primary.url("").into())).await.unwrap();
-        let (mut primary, standby) = tokio::task::spawn_blocking(|| {
-            let standby = primary.standby("b");
-            (primary, standby)
-        })
-        .await
-        .unwrap();
-        let client = primary.client("").await;
-        let wait = "ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (b)'";
-        administer(&client, &[wait, "SELECT pg_reload_conf()"]).await;
-        until("the standby is waited for", || async {
-            let states = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
-            client.query_one(states, &[]).await.unwrap().get::<_, i64>(0) == 1
-        })
-        .await;
-        let settings = both(&primary, &standby);
-        let nodes = [Arc::new(node(&settings).await), Arc::new(node(&settings).await)];
-        let load = Load::start(&nodes);
-        goes_on(&*nodes[0]).await;
-        tokio::time::sleep(pause).await;
-        let (mut primary, standby) = tokio::task::spawn_blocking(move || {
-            primary.kill();
-            standby.promote();
-            (primary, standby)
-        })
-        .await
-        .unwrap();
-        goes_on(&*nodes[0]).await;
-        commit(&*nodes[0], put(b"marker", b"1")).await;
-        // It knows nothing of the new one, takes reads and writes, and stands first in the URL.
-        primary = tokio::task::spawn_blocking(move || {
-            primary.start_again();
-            primary
-        })
-        .await
-        .unwrap();
-        let fresh = node(&settings).await;
-        assert_eq!(fresh.get(b"marker").await.unwrap(), Some(b"1".to_vec()));
-        // Neither is it by those whose connections break.
-        let client = standby.client("").await;
-        let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'sealgate'";
-        assert!(client.query_one(end, &[]).await.unwrap().get::<_, i64>(0) > 0);
-        for _ in 0..100 {
-            for node in [&*nodes[0], &*nodes[1], &fresh] {
-                assert_eq!(node.get(b"marker").await.unwrap(), Some(b"1".to_vec()));
-            }
-        }
-        goes_on(&fresh).await;
-        let (acknowledged, unknown) = load.end(&fresh).await;
-        println!("after {pause:?}: {acknowledged} commits were acknowledged, {unknown} were not");
-        assert!(acknowledged > 200);
-        drop(primary);
+        fail_over(pause, PostgresServer::kill, PostgresServer::start_again).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_hangs_is_left_for_the_one_that_is_promoted() {
+    for pause in rounds() {
+        fail_over(pause, |primary| primary.hang(), |primary| primary.resume()).await;
+    }
+}
+
+/// Takes the primary away under load and promotes its standby; then lets it come back.
+async fn fail_over(pause: Duration, fall: fn(&mut PostgresServer), come_back: fn(&mut PostgresServer)) {
+    let primary = start(&[]).await;
+    initialise(&PostgresSettings::new(primary.url("").into())).await.unwrap();
+    let (mut primary, standby) = tokio::task::spawn_blocking(|| {
+        let standby = primary.standby("b");
+        (primary, standby)
+    })
+    .await
+    .unwrap();
+    let client = primary.client("").await;
+    let wait = "ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (b)'";
+    administer(&client, &[wait, "SELECT pg_reload_conf()"]).await;
+    until("the standby is waited for", || async {
+        let states = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+        client.query_one(states, &[]).await.unwrap().get::<_, i64>(0) == 1
+    })
+    .await;
+    let settings = both(&primary, &standby);
+    let nodes = [Arc::new(node(&settings).await), Arc::new(node(&settings).await)];
+    let load = Load::start(&nodes);
+    goes_on(&*nodes[0]).await;
+    tokio::time::sleep(pause).await;
+    let (mut primary, standby) = tokio::task::spawn_blocking(move || {
+        fall(&mut primary);
+        standby.promote();
+        (primary, standby)
+    })
+    .await
+    .unwrap();
+    goes_on(&*nodes[0]).await;
+    commit(&*nodes[0], put(b"marker", b"1")).await;
+    // It knows nothing of the new one, takes reads and writes, and stands first in the URL.
+    primary = tokio::task::spawn_blocking(move || {
+        come_back(&mut primary);
+        primary
+    })
+    .await
+    .unwrap();
+    let fresh = node(&settings).await;
+    assert_eq!(fresh.get(b"marker").await.unwrap(), Some(b"1".to_vec()));
+    // Neither is it by those whose connections break.
+    let client = standby.client("").await;
+    let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'sealgate'";
+    assert!(client.query_one(end, &[]).await.unwrap().get::<_, i64>(0) > 0);
+    for _ in 0..100 {
+        for node in [&*nodes[0], &*nodes[1], &fresh] {
+            assert_eq!(node.get(b"marker").await.unwrap(), Some(b"1".to_vec()));
+        }
+    }
+    goes_on(&fresh).await;
+    let (acknowledged, unknown) = load.end(&fresh).await;
+    println!("after {pause:?}: {acknowledged} commits were acknowledged, {unknown} were not");
+    assert!(acknowledged > 200);
+    drop(primary);
 }
 
 async fn refusal(settings: &PostgresSettings) -> PostgresFault {
@@ -430,4 +442,39 @@ async fn a_server_that_holds_another_store_is_not_believed() {
     administer(&client, &[&format!("UPDATE store SET id = '{id}'")]).await;
     until("it is the store again", || async { relayed.node.get(b"k").await.is_ok() }).await;
     assert_eq!(commit(&*relayed.node, put(b"k", b"v")).await, Outcome::Committed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_is_verified_and_never_left_out() {
+    let server = start(&[]).await;
+    let client = server.client("").await;
+    let settings = |host: &str, ca: &std::path::Path| {
+        let url = format!("postgres://sealgate:secret@{host}:{}/postgres?sslmode=disable", server.port);
+        PostgresSettings { ca_file: Some(ca.to_owned()), ..PostgresSettings::new(url.into()) }
+    };
+    let (ca, other_ca) = (server.certify(), shared().certify());
+    // It would go on without, and so would the URL.
+    assert_says(&refusal(&settings("localhost", &ca)).await, "does not support TLS");
+    let file = |name: &str| server.file(name).display().to_string();
+    server.rule("hostssl all all 127.0.0.1/32 scram-sha-256\nhostssl all all ::1/128 scram-sha-256");
+    administer(
+        &client,
+        &[
+            "ALTER ROLE sealgate PASSWORD 'secret'",
+            &format!("ALTER SYSTEM SET ssl_cert_file = '{}'", file("server.pem")),
+            &format!("ALTER SYSTEM SET ssl_key_file = '{}'", file("server.key")),
+            "ALTER SYSTEM SET ssl = on",
+            "SELECT pg_reload_conf()",
+        ],
+    )
+    .await;
+    until("it speaks TLS", || async { initialise(&settings("localhost", &ca)).await.is_ok() }).await;
+    let engine = node(&settings("localhost", &ca)).await;
+    assert_eq!(commit(&engine, put(b"k", b"v")).await, Outcome::Committed);
+    let count = "SELECT count(*) FROM pg_stat_activity JOIN pg_stat_ssl USING (pid) WHERE ssl AND application_name = 'sealgate'";
+    assert!(client.query_one(count, &[]).await.unwrap().get::<_, i64>(0) >= 1);
+    assert_says(&refusal(&settings("localhost", &other_ca)).await, "not trusted (invalid peer certificate");
+    assert_says(&refusal(&settings("127.0.0.1", &ca)).await, "not valid for name");
+    let wrong = settings("localhost", &server.file("server.key"));
+    assert_says(&refusal(&wrong).await, "store.ca_file");
 }

@@ -30,15 +30,19 @@ fn program(name: &str) -> PathBuf {
     file
 }
 
+fn command(name: &str) -> Command {
+    as_owner(&program(name))
+}
+
 /// The command, as the user that the package has made where this is root: PostgreSQL does not run as root. It is killed with
 /// the thread that starts it.
-fn command(name: &str) -> Command {
+fn as_owner(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]);
     if is_root() {
         command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]);
     }
-    command.arg(program(name)).stdin(Stdio::null());
+    command.arg(program).stdin(Stdio::null());
     command
 }
 
@@ -148,19 +152,76 @@ impl PostgresServer {
 
     /// Ends all of its processes at once, as a power cut does.
     pub(crate) fn kill(&mut self) {
+        let all = self.processes();
         let Some(mut process) = self.process.take() else { return };
-        let mut all = children(process.id());
-        all.push(process.id());
         signal("KILL", &all);
         process.wait().unwrap();
         // The kernel lets a killed process's port go when it is gone.
         self.until("its processes are gone", || all.iter().all(|id| !is_running(*id)));
     }
 
+    fn processes(&self) -> Vec<u32> {
+        let Some(process) = &self.process else { return Vec::new() };
+        let mut all = children(process.id());
+        all.push(process.id());
+        all
+    }
+
+    /// Makes all of its processes stand still. The kernel goes on to take connections.
+    pub(crate) fn hang(&self) {
+        signal("STOP", &self.processes());
+    }
+
+    /// Lets them go on where they stood.
+    pub(crate) fn resume(&self) {
+        signal("CONT", &self.processes());
+    }
+
     /// Makes a standby the primary.
     pub(crate) fn promote(&self) {
         let mut promote = command("pg_ctl");
         run(promote.args(["promote", "--wait", "--pgdata"]).arg(self.place.join("data")));
+    }
+
+    /// A certificate for `localhost` and whoever signed it, in the server's directory. Yields the latter's file.
+    pub(crate) fn certify(&self) -> PathBuf {
+        let file = |name: &str| self.place.join(name).into_os_string().into_string().unwrap();
+        let (ca, ca_key, certificate, key) = (file("ca.pem"), file("ca.key"), file("server.pem"), file("server.key"));
+        let openssl = |arguments: &[&str]| {
+            run(as_owner(Path::new("openssl")).args(["req", "-x509", "-newkey", "rsa:2048", "-nodes"]).args(arguments));
+        };
+        openssl(&["-subj", "/CN=ca", "-keyout", &ca_key, "-out", &ca]);
+        let names = "subjectAltName=DNS:localhost";
+        let end = "basicConstraints=critical,CA:FALSE";
+        openssl(&[
+            "-subj",
+            "/CN=server",
+            "-CA",
+            &ca,
+            "-CAkey",
+            &ca_key,
+            "-keyout",
+            &key,
+            "-out",
+            &certificate,
+            "-addext",
+            names,
+            "-addext",
+            end,
+        ]);
+        // As root, the test reads it whatever its mode.
+        PathBuf::from(ca)
+    }
+
+    /// Rules for who may log in, before those that are there.
+    pub(crate) fn rule(&self, rules: &str) {
+        let file = self.place.join("data/pg_hba.conf");
+        let before = fs::read_to_string(&file).unwrap();
+        fs::write(file, format!("{rules}\n{before}")).unwrap();
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.place.join(name)
     }
 
     pub(crate) fn url(&self, options: &str) -> String {

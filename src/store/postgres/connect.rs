@@ -2,8 +2,10 @@
 //! highest timeline. A client's own way through several hosts waits for ever at one that hangs, and takes an old primary that
 //! stands first.
 
+use std::error::Error;
 use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -46,6 +48,7 @@ pub(super) struct Link {
     pub(super) server: String,
     /// Chosen by the server for this connection alone.
     pub(super) random: i64,
+    pub(super) waits_for_a_standby: bool,
     warned: Arc<AtomicBool>,
     ended: watch::Receiver<bool>,
     driver: AbortHandle,
@@ -166,6 +169,8 @@ impl Servers {
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     attempts: u32,
+    /// Why the last one failed, as it was logged.
+    said: String,
 }
 
 impl Backoff {
@@ -173,6 +178,16 @@ impl Backoff {
         let longest = SHORTEST_PAUSE.saturating_mul(1 << self.attempts.min(10)).min(LONGEST_PAUSE);
         self.attempts += 1;
         tokio::time::sleep(jittered(longest)).await;
+    }
+
+    /// As [`Backoff::pause`]. The cause is logged where it is another than the last.
+    pub(super) async fn pause_for(&mut self, fault: &PostgresFault) {
+        let said = fault.to_string();
+        if said != self.said {
+            tracing::warn!(fault = said, "the store has no connection to its database");
+            self.said = said;
+        }
+        self.pause().await;
     }
 }
 
@@ -188,17 +203,22 @@ fn unreachable(cause: &str) -> PostgresFault {
 }
 
 fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
-    use std::error::Error;
-    let Some(said) = error.as_db_error() else {
-        let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-        return PostgresFault::Unreachable(cause);
-    };
-    let text = format!("{} ({})", said.message(), said.code().code());
-    // It starts, stops, or has no connection left.
-    match said.code().code().get(..2) {
-        Some("57" | "53" | "08") => PostgresFault::Unreachable(text),
-        _ => PostgresFault::Refused(text),
+    if let Some(said) = error.as_db_error() {
+        let text = format!("{} ({})", said.message(), said.code().code());
+        // It starts, stops, or has no connection left.
+        return match said.code().code().get(..2) {
+            Some("57" | "53" | "08") => PostgresFault::Unreachable(text),
+            _ => PostgresFault::Refused(text),
+        };
     }
+    let Some(cause) = error.source() else { return PostgresFault::Unreachable(error.to_string()) };
+    let io = cause.downcast_ref::<io::Error>();
+    // A certificate that is not trusted, or a server without TLS: not a connection that broke.
+    let is_tls = match io {
+        Some(io) => io.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>),
+        None => error.to_string().contains("TLS"),
+    };
+    if is_tls { PostgresFault::Tls(cause.to_string()) } else { PostgresFault::Unreachable(cause.to_string()) }
 }
 
 /// Connects and asks. Yields the store's id too, empty where there need be none.
@@ -207,7 +227,8 @@ async fn probe(server: Server, purpose: Purpose) -> Result<(Link, String), Postg
     let warned = Arc::<AtomicBool>::default();
     let (ended_sender, ended) = watch::channel(false);
     let driver = tokio::spawn(drive(connection, Arc::clone(&warned), ended_sender)).abort_handle();
-    let mut link = Link { client, timeline: 0, server: server.name, random: 0, warned, ended, driver };
+    let mut link =
+        Link { client, timeline: 0, server: server.name, random: 0, waits_for_a_standby: false, warned, ended, driver };
     let client = &link.client;
     let (version, set, facts, store) = tokio::join!(
         client.simple_query(VERSION),
@@ -230,10 +251,8 @@ async fn probe(server: Server, purpose: Purpose) -> Result<(Link, String), Postg
         return Err(unreachable("it is a standby"));
     }
     facts.check()?;
-    if facts.standbys.is_empty() {
-        tracing::debug!(server = link.server, "no standby is waited for");
-    }
     (link.timeline, link.random) = (facts.timeline, facts.random);
+    link.waits_for_a_standby = !facts.standbys.is_empty();
     if purpose == Purpose::Initialise {
         return Ok((link, String::new()));
     }

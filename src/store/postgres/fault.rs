@@ -40,6 +40,10 @@ pub enum PostgresFault {
     /// A server from before a failover.
     #[error("the server is on timeline {found}, and {highest} was seen already: it is an old primary; stop it")]
     Behind { found: u32, highest: u32 },
+    #[error(
+        "the database's TLS is not trusted ({0}): its certificate must be for the host in the URL, and of store.ca_file"
+    )]
+    Tls(String),
     #[error("the database refused: {0}")]
     Refused(String),
     #[error("the threads of the store cannot be started: {0}")]

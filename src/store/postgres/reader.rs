@@ -96,10 +96,10 @@ async fn keep(servers: Arc<Servers>, current: watch::Sender<Option<Arc<ReadLink>
                     () = servers.superseded(&link.link) => link.link.abandon(),
                 }
                 current.send_replace(None);
+                backoff.pause().await;
             }
-            Err(fault) => tracing::warn!(%fault, "the store cannot be read for now"),
+            Err(fault) => backoff.pause_for(&fault).await,
         }
-        backoff.pause().await;
     }
 }
 

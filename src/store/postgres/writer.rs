@@ -73,6 +73,10 @@ struct Batch {
 }
 
 impl WriteLink {
+    pub(super) fn waits_for_a_standby(&self) -> bool {
+        self.link.waits_for_a_standby
+    }
+
     pub(super) async fn connect(servers: &Servers) -> Result<Self, super::PostgresFault> {
         let link = servers.connect(Purpose::Serve).await?;
         let client = &link.client;
@@ -139,9 +143,8 @@ impl BatchWriter {
                     self.link = Some(link);
                 }
                 Err(fault) => {
-                    tracing::warn!(%fault, "the store cannot write for now");
                     self.waiting.retain(|commit| !commit.reply.is_closed());
-                    backoff.pause().await;
+                    backoff.pause_for(&fault).await;
                 }
             }
         }
