@@ -111,10 +111,10 @@ impl Servers {
     /// # Errors
     /// What must be corrected, where some server says so; otherwise `Unreachable`.
     pub(super) async fn connect(&self, purpose: Purpose) -> Result<Link, PostgresFault> {
-        let mut probes = JoinSet::new();
+        let mut asked = JoinSet::new();
         for server in &self.servers {
             let server = server.clone();
-            probes.spawn(async move {
+            asked.spawn(async move {
                 let name = server.name.clone();
                 let probed = tokio::time::timeout(CONNECT_TIMEOUT, probe(server, purpose)).await;
                 (name, probed.unwrap_or_else(|_| Err(unreachable("it does not answer"))))
@@ -122,8 +122,8 @@ impl Servers {
         }
         let (mut best, mut faults) = (None::<(Link, String)>, Vec::new());
         // All of them: the first to answer may be the old one.
-        while let Some(probed) = probes.join_next().await {
-            let Ok((name, probed)) = probed else { continue };
+        while let Some(answered) = asked.join_next().await {
+            let Ok((name, probed)) = answered else { continue };
             match probed.and_then(|(link, store)| self.accept(&link, &store).map(|()| (link, store))) {
                 Ok(found) if best.as_ref().is_none_or(|(link, _)| link.timeline < found.0.timeline) => {
                     best = Some(found);
