@@ -82,7 +82,7 @@ impl Drop for Link {
 
 /// The servers of one database.
 pub(super) struct Servers {
-    servers: Vec<Server>,
+    all: Vec<Server>,
     /// The highest timeline that any of them has shown. A server on a lower one is from before a failover.
     highest: watch::Sender<u32>,
     /// Which store it is, once one was found.
@@ -91,7 +91,7 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn new(servers: Vec<Server>) -> Self {
-        Self { servers, highest: watch::Sender::new(0), store: OnceLock::new() }
+        Self { all: servers, highest: watch::Sender::new(0), store: OnceLock::new() }
     }
 
     /// Whether what this connection says may still be believed.
@@ -112,7 +112,7 @@ impl Servers {
     /// What must be corrected, where some server says so; otherwise `Unreachable`.
     pub(super) async fn connect(&self, purpose: Purpose) -> Result<Link, PostgresFault> {
         let mut asked = JoinSet::new();
-        for server in &self.servers {
+        for server in &self.all {
             let server = server.clone();
             asked.spawn(async move {
                 let name = server.name.clone();
