@@ -6,6 +6,7 @@
 mod engine {
     mod copies;
     mod damage;
+    mod failover;
     mod forms;
     mod import;
     mod model;

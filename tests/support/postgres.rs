@@ -15,7 +15,7 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::port::free_port;
 
-const START_TIMEOUT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A server's program: Debian keeps them apart by version, and out of the way.
 fn program(name: &str) -> PathBuf {

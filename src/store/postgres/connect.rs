@@ -17,7 +17,7 @@ use tokio_postgres::{AsyncMessage, Client, SimpleQueryMessage};
 
 use super::PostgresFault;
 use super::requirements::{FACTS, LAYOUT, STORE, ServerFacts, VERSION, first_row, is_postgresql};
-use super::settings::Server;
+use super::settings::DatabaseServer;
 
 /// For TCP, TLS, login and the first questions together.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1500);
@@ -82,7 +82,7 @@ impl Drop for Link {
 
 /// The servers of one database.
 pub(super) struct Servers {
-    all: Vec<Server>,
+    all: Vec<DatabaseServer>,
     /// The highest timeline that any of them has shown. A server on a lower one is from before a failover.
     highest: watch::Sender<u32>,
     /// Which store it is, once one was found.
@@ -90,7 +90,7 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    pub(super) fn new(servers: Vec<Server>) -> Self {
+    pub(super) fn new(servers: Vec<DatabaseServer>) -> Self {
         Self { all: servers, highest: watch::Sender::new(0), store: OnceLock::new() }
     }
 
@@ -222,7 +222,7 @@ fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
 }
 
 /// Connects and asks. Yields the store's id too, empty where there need be none.
-async fn probe(server: Server, purpose: Purpose) -> Result<(Link, String), PostgresFault> {
+async fn probe(server: DatabaseServer, purpose: Purpose) -> Result<(Link, String), PostgresFault> {
     let (client, connection) = server.config.connect(server.tls).await.map_err(|error| fault_of(&error))?;
     let warned = Arc::<AtomicBool>::default();
     let (ended_sender, ended) = watch::channel(false);

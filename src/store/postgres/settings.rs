@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio_postgres::config::{Host, SslMode};
 
 use super::PostgresFault;
-use super::tls::{self, Tls};
+use super::tls::{self, TlsChoice};
 
 const DEFAULT_PORT: u16 = 5432;
 /// A password, as long as any: what is longer is another file.
@@ -40,14 +40,14 @@ impl PostgresSettings {
 
 /// One server of the URL, ready to be connected to.
 #[derive(Clone)]
-pub(super) struct Server {
+pub(super) struct DatabaseServer {
     /// `HOST:PORT`, as it may stand in a log.
     pub(super) name: String,
     pub(super) config: tokio_postgres::Config,
-    pub(super) tls: Tls,
+    pub(super) tls: TlsChoice,
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for DatabaseServer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.name)
     }
@@ -57,7 +57,7 @@ impl fmt::Debug for Server {
 ///
 /// # Errors
 /// `Url`, `Ca`, `Unprotected`. None has a word of the URL but its hosts.
-pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<Server>, PostgresFault> {
+pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>, PostgresFault> {
     let url = settings.url.expose_secret().trim();
     if url.len() > LONGEST_URL {
         return Err(PostgresFault::Url("it is too long"));
@@ -92,7 +92,7 @@ pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<Server>, Postgr
             config.options(options);
         }
         let tls = protection(host, client.as_ref(), &mut config)?;
-        servers.push(Server { name, config, tls });
+        servers.push(DatabaseServer { name, config, tls });
     }
     Ok(servers)
 }
@@ -102,25 +102,25 @@ fn protection(
     host: &str,
     client: Option<&ClientConfig>,
     config: &mut tokio_postgres::Config,
-) -> Result<Tls, PostgresFault> {
+) -> Result<TlsChoice, PostgresFault> {
     let Some(client) = client else {
         let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         if !here {
             return Err(PostgresFault::Unprotected { host: host.to_owned() });
         }
         config.ssl_mode(SslMode::Disable);
-        return Ok(Tls::none());
+        return Ok(TlsChoice::none());
     };
     // The default would go on in clear where the server has no TLS.
     config.ssl_mode(SslMode::Require);
-    Ok(Tls::new(client.clone()))
+    Ok(TlsChoice::new(client.clone()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn named(url: &str) -> Result<Vec<Server>, PostgresFault> {
+    fn named(url: &str) -> Result<Vec<DatabaseServer>, PostgresFault> {
         servers(&PostgresSettings::new(url.into()))
     }
 

@@ -40,9 +40,9 @@ pub(super) fn client_config(ca_file: &Path) -> Result<ClientConfig, PostgresFaul
 
 /// What makes the connections of one server TLS; nothing for a server of this machine that goes without.
 #[derive(Clone)]
-pub(super) struct Tls(Option<Arc<ClientConfig>>);
+pub(super) struct TlsChoice(Option<Arc<ClientConfig>>);
 
-impl Tls {
+impl TlsChoice {
     pub(super) fn none() -> Self {
         Self(None)
     }
@@ -57,7 +57,7 @@ pub(super) struct NamedTls {
     name: ServerName<'static>,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Tls {
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for TlsChoice {
     type Stream = DatabaseTls<S>;
     type TlsConnect = NamedTls;
     type Error = io::Error;
