@@ -34,7 +34,7 @@ const SESSION: &str = "SET statement_timeout = 0; SET lock_timeout = '2s'; \
 
 /// What a connection is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum LinkPurpose {
     /// The tables may not be there yet.
     Initialise,
     Serve,
@@ -110,7 +110,7 @@ impl Servers {
     ///
     /// # Errors
     /// What must be corrected, where some server says so; otherwise `Unreachable`.
-    pub(super) async fn connect(&self, purpose: Purpose) -> Result<Link, PostgresFault> {
+    pub(super) async fn connect(&self, purpose: LinkPurpose) -> Result<Link, PostgresFault> {
         let mut asked = JoinSet::new();
         for server in &self.all {
             let server = server.clone();
@@ -133,7 +133,7 @@ impl Servers {
             }
         }
         if let Some((link, store)) = best {
-            if purpose == Purpose::Serve {
+            if purpose == LinkPurpose::Serve {
                 self.store.get_or_init(|| store);
             }
             self.highest.send_if_modified(|highest| {
@@ -222,7 +222,7 @@ fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
 }
 
 /// Connects and asks. Yields the store's id too, empty where there need be none.
-async fn probe(server: DatabaseServer, purpose: Purpose) -> Result<(Link, String), PostgresFault> {
+async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, String), PostgresFault> {
     let (client, connection) = server.config.connect(server.tls).await.map_err(|error| fault_of(&error))?;
     let warned = Arc::<AtomicBool>::default();
     let (ended_sender, ended) = watch::channel(false);
@@ -253,7 +253,7 @@ async fn probe(server: DatabaseServer, purpose: Purpose) -> Result<(Link, String
     facts.check()?;
     (link.timeline, link.random) = (facts.timeline, facts.random);
     link.waits_for_a_standby = !facts.standbys.is_empty();
-    if purpose == Purpose::Initialise {
+    if purpose == LinkPurpose::Initialise {
         return Ok((link, String::new()));
     }
     let no_table = |error: &tokio_postgres::Error| {

@@ -12,7 +12,7 @@ use tokio_postgres::error::Error;
 use tokio_postgres::{Row, Statement};
 
 use super::PostgresFault;
-use super::connect::{Backoff, Link, Purpose, Servers};
+use super::connect::{Backoff, Link, LinkPurpose, Servers};
 use crate::store::engine::{EngineError, Key, Value};
 
 const CONNECTIONS: usize = 2;
@@ -37,7 +37,7 @@ struct ReadLink {
 
 impl ReadLink {
     async fn connect(servers: &Servers) -> Result<Self, PostgresFault> {
-        let link = servers.connect(Purpose::Serve).await?;
+        let link = servers.connect(LinkPurpose::Serve).await?;
         let client = &link.client;
         let (get, get_many, scan, scan_to_the_end) = tokio::try_join!(
             client.prepare(GET),

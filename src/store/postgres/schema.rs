@@ -1,7 +1,7 @@
 //! The tables. Made once, by a role that may; whoever serves needs no right to make any.
 
 use super::PostgresFault;
-use super::connect::{Purpose, Servers};
+use super::connect::{LinkPurpose, Servers};
 use super::settings::{PostgresSettings, servers};
 
 /// Two at once wait for one another, so that the second finds what the first made. Room is left in each page: a record that
@@ -36,6 +36,6 @@ COMMIT;";
 /// # Errors
 /// When the database refuses, is not to be used, or is not reached.
 pub async fn initialise(settings: &PostgresSettings) -> Result<(), PostgresFault> {
-    let link = Servers::new(servers(settings)?).connect(Purpose::Initialise).await?;
+    let link = Servers::new(servers(settings)?).connect(LinkPurpose::Initialise).await?;
     link.client.batch_execute(SCHEMA).await.map_err(|error| PostgresFault::Refused(error.to_string()))
 }

@@ -12,7 +12,7 @@ use tokio_postgres::error::{Error, SqlState};
 use tokio_postgres::types::ToSql;
 
 use super::batch::{self, APPLY, BATCH_COMMITS, BEGIN, CLEAN_UP, Columns, LOCK, LOOK_UP, Operation};
-use super::connect::{Backoff, Link, Purpose, Servers, jittered};
+use super::connect::{Backoff, Link, LinkPurpose, Servers, jittered};
 use crate::store::commit_turn::CommitTurn;
 use crate::store::engine::{CommitObserver, Counters, EngineError, Outcome};
 
@@ -78,7 +78,7 @@ impl WriteLink {
     }
 
     pub(super) async fn connect(servers: &Servers) -> Result<Self, super::PostgresFault> {
-        let link = servers.connect(Purpose::Serve).await?;
+        let link = servers.connect(LinkPurpose::Serve).await?;
         let client = &link.client;
         let prepared = tokio::join!(
             client.prepare(LOCK),
