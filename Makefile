@@ -8,7 +8,7 @@ CARGO ?= cargo
 QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli edge faults interop read_only signer
 
-.PHONY: help run deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults soak mutants lint systemd fuzz bench-gate bench-mail bench-signer audit advisories clean
+.PHONY: help run deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults test-fleet soak mutants lint systemd fuzz bench-gate bench-mail bench-signer audit advisories clean
 
 help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080 (PORT=9080 for another port)"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-install  the package and docs/operations.md on a Debian 12 that boots systemd (root; the build, then minutes)"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each, and three minutes of a soak (six minutes)"
 	@echo "make soak          eight hours of mixed load with faults (SOAK_SECONDS, SOAK_SEED), and a report"
+	@echo "make test-fleet    PostgreSQL servers that are killed, hang and are replaced under load: nothing acknowledged is lost"
 	@echo "make mutants       takes each guard out in turn: its tests must notice (MUTANTS=word for some; two hours for all)"
 	@echo "make fuzz          what strangers send: each parser for FUZZ_SECONDS (10)"
 	@echo "make bench-gate    the gate beside bare Pingora and HAProxy, as ratios"
@@ -114,6 +115,11 @@ test-faults:
 	@.ci/install soak
 	$(CARGO) build --locked --bin sealgate
 	SEALGATE=$(CURDIR)/target/debug/sealgate SOAK_SECONDS=$(or $(SOAK_SECONDS),180) tests/soak/run.sh
+
+# Servers of PostgreSQL that are killed, hang and are replaced under load.
+test-fleet:
+	@.ci/install quick
+	$(CARGO) test --locked --test engine -- --ignored --nocapture failover
 
 # The release build takes minutes. The report goes to SOAK_REPORT, or beside the run in target/.
 soak:

@@ -159,7 +159,6 @@ async fn a_wait_for_the_standby_that_is_cancelled_is_no_commit() {
     let server = start(&[]).await;
     let settings = PostgresSettings::new(server.url("").into());
     initialise(&settings).await.unwrap();
-    let engine = Arc::new(node(&settings).await);
     let client = server.client("").await;
     administer(&client, &["ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"]).await;
     until("the setting is there", || async {
@@ -167,6 +166,8 @@ async fn a_wait_for_the_standby_that_is_cancelled_is_no_commit() {
         row.get::<_, String>(0) == "nobody"
     })
     .await;
+    // Connections that are there already learn of it one by one; those that come now have it.
+    let engine = Arc::new(node(&settings).await);
     let committing = {
         let engine = Arc::clone(&engine);
         tokio::spawn(async move { engine.commit(first(b"k", b"v")).await })

@@ -1,4 +1,4 @@
-//! PostgreSQL servers of the machine's own package, each in a directory below target/tmp and gone with the test program.
+//! PostgreSQL servers of the machine's own package, each in a directory of its own and gone with the test program.
 
 use std::fs;
 use std::net::TcpStream;
@@ -53,17 +53,18 @@ fn is_root() -> bool {
 /// A directory for servers, whose leftovers of programs that have ended are removed.
 fn place() -> PathBuf {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    for entry in fs::read_dir(tmp).unwrap().flatten() {
+    // Not below target: the user of the package may not come there.
+    let tmp = std::env::temp_dir();
+    for entry in fs::read_dir(&tmp).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap_or_default();
-        let process = name.strip_prefix("postgres-").and_then(|name| name.split('-').next());
+        let process = name.strip_prefix("sealgate-postgres-").and_then(|name| name.split('-').next());
         if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
             // Another program may be about it too.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let place = tmp.join(format!("postgres-{}-{number}", std::process::id()));
+    let place = tmp.join(format!("sealgate-postgres-{}-{number}", std::process::id()));
     fs::create_dir(&place).unwrap();
     if is_root() {
         let id = |kind: &str| {
