@@ -139,13 +139,13 @@ pub(super) fn locks<'o>(operations: impl Iterator<Item = &'o Operation>) -> (Vec
 
 /// Rows of (operation, key, value), as columns.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Columns<'o> {
+pub(super) struct RowColumns<'o> {
     pub(super) operations: Vec<i16>,
     pub(super) keys: Vec<&'o [u8]>,
     pub(super) values: Vec<Option<&'o [u8]>>,
 }
 
-impl<'o> Columns<'o> {
+impl<'o> RowColumns<'o> {
     fn push(&mut self, operation: i16, key: &'o Key, value: Option<&'o Value>) {
         self.operations.push(operation);
         self.keys.push(key);
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn a_key_that_is_put_and_deleted_goes() {
         let operation = operation(&[], &["k"], &["k"]);
-        let (_, written) = Columns::of(std::iter::once(&operation));
-        assert_eq!(written, Columns { operations: vec![0], keys: vec![b"k"], values: vec![None] });
+        let (_, written) = RowColumns::of(std::iter::once(&operation));
+        assert_eq!(written, RowColumns { operations: vec![0], keys: vec![b"k"], values: vec![None] });
     }
 }

@@ -11,7 +11,7 @@ use tokio_postgres::Statement;
 use tokio_postgres::error::{Error, SqlState};
 use tokio_postgres::types::ToSql;
 
-use super::batch::{self, APPLY, BATCH_COMMITS, BEGIN, CLEAN_UP, Columns, LOCK, LOOK_UP, Operation};
+use super::batch::{self, APPLY, BATCH_COMMITS, BEGIN, CLEAN_UP, LOCK, LOOK_UP, Operation, RowColumns};
 use super::connect::{Backoff, Link, LinkPurpose, Servers, jittered};
 use crate::store::commit_turn::CommitTurn;
 use crate::store::engine::{CommitObserver, Counters, EngineError, Outcome};
@@ -228,7 +228,7 @@ impl WriteLink {
     async fn run(&self, batch: &Batch, leave: bool) -> Ran {
         let operations = || batch.commits.iter().map(|commit| &commit.operation);
         let (stripes, exclusive) = batch::locks(operations());
-        let (expected, written) = Columns::of(operations());
+        let (expected, written) = RowColumns::of(operations());
         let client = &self.link.client;
         self.link.take_warning();
         let locking: [&(dyn ToSql + Sync); 2] = [&stripes, &exclusive];
