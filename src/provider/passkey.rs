@@ -10,7 +10,7 @@ use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::user::User;
 use crate::factors::{FactorTrial, Factors};
 use crate::metrics::{FactorOutcome, SignInOutcome};
-use crate::oauth::next_step::{CredentialMark, Interaction, Progress};
+use crate::oauth::next_step::{CredentialMark, Interaction};
 use crate::page::LoginProblem;
 use crate::provider::ceremony::{fresh, relying_party};
 use crate::provider::guesses::Guesses;
@@ -102,13 +102,13 @@ async fn sign_in_with(ctx: &RequestContext<'_>, waiting: Waiting, sent: &str) ->
     };
     let credentials = CredentialMark::of(&user, factors.generation);
     let proof = Proof { user, steps: AuthenticationSteps::of(step), credentials, is_step_up: false };
-    let progress = Progress { partial: Some(proof.partial()), ..Progress::default() };
-    let next = Interaction { progress, challenge: Some(fresh(ctx)), ..waiting.interaction().clone() };
+    let next = Interaction { challenge: Some(fresh(ctx)), ..waiting.interaction().clone() };
     let written = store.put_factors(Some(&loaded), &factors, Some((&waiting.loaded, &next))).await?;
     let waiting = waiting.read_again(ctx).await?;
     if written == Committed::Conflict {
         // The same answer came twice, or another tab went on: one of them did it.
-        return Ok((waiting, Proceeded::Missing));
+        let again = waiting.address(ctx, RESUME);
+        return Ok((waiting, Proceeded::Missing(again)));
     }
     ctx.sealgate.metrics.factor_tried(AuthenticationMethod::Passkey, FactorOutcome::Succeeded);
     let proceeded = sign_in::proceed(ctx, &waiting, proof, Some(&factors)).await?;

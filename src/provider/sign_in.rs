@@ -5,6 +5,7 @@ use http::HeaderValue;
 use crate::config::EnrolmentChoice;
 use crate::domain::assurance::{AssuranceLevel, AuthenticationStep, AuthenticationSteps};
 use crate::domain::audit::{Actor, AuditKind};
+use crate::domain::secret::Secret;
 use crate::domain::session::{Session, SessionCookie, SessionId, SignIn};
 use crate::domain::user::User;
 use crate::factors::{FactorSummary, Factors};
@@ -13,9 +14,9 @@ use crate::oauth::next_step::{
     CredentialMark, Interaction, PartialSignIn, PersonTerms, Progress, ProofStep, after_proof, level_for,
     required_level,
 };
-use crate::provider::ceremony::relying_party;
+use crate::provider::ceremony::{fresh, relying_party};
 use crate::provider::interaction::{RESUME, Waiting};
-use crate::provider::known_browser;
+use crate::provider::{interaction, known_browser};
 use crate::store::{Committed, Loaded, StoreError};
 use crate::web::context::RequestContext;
 use crate::web::cookie;
@@ -50,8 +51,8 @@ impl Proof {
 pub(super) enum Proceeded {
     /// They are signed in: these cookies go with the answer.
     SignedIn(Vec<HeaderValue>),
-    /// Something is missing; the waiting request knows what was done.
-    Missing,
+    /// Something is missing; the waiting request at this address knows what was done.
+    Missing(String),
     /// What it was proven with has been taken away meanwhile.
     Gone,
 }
@@ -64,10 +65,12 @@ impl Proceeded {
 
     /// The way on, unless the proof is worth nothing any more.
     pub(super) fn respond(self, ctx: &RequestContext<'_>, waiting: &Waiting) -> Option<Response> {
-        let response = Response::see_other(&waiting.address(ctx, RESUME));
         match self {
-            Self::SignedIn(cookies) => Some(cookies.into_iter().fold(response, Response::with_cookie)),
-            Self::Missing => Some(response),
+            Self::SignedIn(cookies) => {
+                let response = Response::see_other(&waiting.address(ctx, RESUME));
+                Some(cookies.into_iter().fold(response, Response::with_cookie))
+            }
+            Self::Missing(address) => Some(Response::see_other(&address)),
             Self::Gone => None,
         }
     }
@@ -104,7 +107,10 @@ pub(super) fn terms(
     }
 }
 
-/// Goes on after a proof: signs in, or leaves what was done with the waiting request.
+/// Goes on after a proof: signs in, or leaves what was done with the waiting request. The half of a sign-in lies under a name that
+/// only this answer tells: whoever had planted the browser's cookie and the page's address, on a shared computer for instance, would
+/// go on with it otherwise, and add a second step of their own. The request stays under its old name as it was, for a form that comes
+/// twice and for the way back.
 pub(super) async fn proceed(
     ctx: &RequestContext<'_>,
     waiting: &Waiting,
@@ -119,9 +125,15 @@ pub(super) async fn proceed(
     }
     let progress = Progress { partial: Some(proof.partial()), ..Progress::default() };
     let next = Interaction { progress, ..waiting.interaction().clone() };
-    // A conflict means that another tab has gone on with the same request: what it did stands.
-    let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
-    Ok(Proceeded::Missing)
+    let before = waiting.interaction().progress.partial.as_ref();
+    if before.is_some_and(|before| before.subject == proof.user.sub) {
+        // A conflict means that another tab has gone on with the same request: what it did stands.
+        let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
+        return Ok(Proceeded::Missing(waiting.address(ctx, RESUME)));
+    }
+    let (id, next) = (Secret::from_random(&ctx.random::<16>()), Interaction { challenge: Some(fresh(ctx)), ..next });
+    ctx.sealgate.store.begin_interaction(&id.hash(), &next).await?;
+    Ok(Proceeded::Missing(interaction::address(ctx, RESUME, id.expose(), &waiting.client.id)))
 }
 
 /// Signs somebody in with all that they have proven.

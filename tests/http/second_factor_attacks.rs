@@ -77,6 +77,36 @@ fn forged_csrf(browser: &Browser<'_>, page: &str, address: &str) -> String {
     base64url(SecretHash::of(format!("csrf {page} {id} {cookie}").as_bytes()).as_bytes())
 }
 
+/// Somebody begins a sign-in, and its owner ends it in the same browser, a shared computer for instance: the cookie and the address
+/// are known to both. Somebody who has no second step yet would be given one by the other.
+#[tokio::test]
+async fn whoever_began_the_sign_in_does_not_go_on_with_the_half_that_somebody_else_added() {
+    let provider = Provider::with("[factors]\nlevel = \"2\"\nenrol_by = \"2099-12-31\"\n").await;
+    let (thief, victim) = (provider.browser(), provider.browser());
+    let planted = thief.open(&provider.c1().authorize(&[])).await;
+    victim.set_cookie(BROWSER, &thief.cookie(BROWSER).unwrap());
+    let asked = victim.sign_in(&planted, ANNA).await;
+    assert!(form_action(asked.text()).contains("/oauth/enrol?"), "{asked:?}");
+    let opens = async |page: &Reply| {
+        for name in ["resume", "enrol", "factor", "login", "consent"] {
+            let opened = thief.open(&page_beside(page, name)).await;
+            assert!(!opened.text().contains(ANNA) && thief.cookie(SESSION).is_none(), "{name}: {opened:?}");
+        }
+    };
+    opens(&planted).await;
+    // Nor where he has left a half of his own there.
+    let planted = thief.open(&provider.c1().authorize(&[])).await;
+    let half = thief.sign_in(&planted, "ben@example.test").await;
+    assert!(form_action(half.text()).contains("/oauth/enrol?"), "{half:?}");
+    let again = thief.open(&page_beside(&half, "login")).await;
+    victim.set_cookie(BROWSER, &thief.cookie(BROWSER).unwrap());
+    victim.sign_in(&again, ANNA).await;
+    opens(&half).await;
+    // Whose it is goes on.
+    let later = victim.submit(&asked, &[("later", "yes")]).await;
+    assert!(is_consent(&later) || later.returned("code").is_some(), "{later:?}");
+}
+
 /// A password that was changed makes the half of a sign-in worth nothing, and leads nobody round in a circle.
 #[tokio::test]
 async fn a_password_that_changes_between_the_steps_leads_to_the_sign_in() {
@@ -90,11 +120,11 @@ async fn a_password_that_changes_between_the_steps_leads_to_the_sign_in() {
         assert!(is_login(&page), "{name}: {page:?}");
     }
 
-    let provider = Provider::with("[factors]\nlevel = \"2\"\n").await;
+    let provider = Provider::with("[factors]\nlevel = \"2\"\nenrol_by = \"2099-12-31\"\n").await;
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
+    let page = browser.sign_in(&page, ANNA).await;
     let enrol = page_beside(&page, "enrol");
-    browser.sign_in(&page, ANNA).await;
     assert_eq!(browser.get(&enrol).await.status, 200, "{page:?}");
     provider.change_user(provider.anna.sub, change).await;
     let page = browser.open(&enrol).await;
