@@ -191,10 +191,12 @@ fn show_password(
     let or_passkey = relying_party(ctx).is_some();
     let choice = CredentialChoice::Password { or_passkey, has_focus: false, problem };
     let page = page(ctx, proven, name, name_is_wrong, choice);
+    // The form's answer may lead on to the application at once.
+    let then = proven.registering.waiting.then();
     if problem == Some(NewPasswordProblem::Busy) {
-        return Response::page(StatusCode::SERVICE_UNAVAILABLE, page, None).with(RETRY_AFTER, "1");
+        return Response::page(StatusCode::SERVICE_UNAVAILABLE, page, then.as_deref()).with(RETRY_AFTER, "1");
     }
-    Response::page(StatusCode::OK, page, None)
+    Response::page(StatusCode::OK, page, then.as_deref())
 }
 
 /// Begins the ceremony as well: after a form was sent only.
@@ -221,7 +223,8 @@ async fn show_passkey(
         let challenge = CeremonyChallenge::from_random(fresh.challenge);
         let options = key_options(ctx, &relying_party, user, &challenge, CredentialKind::Passkey, &[])?;
         let choice = CredentialChoice::Passkey { options: &options, name: key_name, problem };
-        return Ok(Response::page(StatusCode::OK, page(ctx, proven, name, false, choice), None));
+        let then = proven.registering.waiting.then();
+        return Ok(Response::page(StatusCode::OK, page(ctx, proven, name, false, choice), then.as_deref()));
     }
     Err(Failure::Unavailable)
 }

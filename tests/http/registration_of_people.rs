@@ -123,6 +123,14 @@ fn give(browser: &Browser<'_>, cookies: &str) {
 #[track_caller]
 fn assert_form(page: &Reply) {
     assert!(page.status == 200 && page.text().contains("id=\"person-name\""), "no form: {page:?}");
+    assert_may_lead_on(page);
+}
+
+/// Chromium applies `form-action` to every redirect that follows a form.
+#[track_caller]
+fn assert_may_lead_on(page: &Reply) {
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("form-action 'self' https://rp.test"), "{policy}");
 }
 
 #[track_caller]
@@ -211,6 +219,7 @@ async fn who_chooses_a_passkey_has_no_password_and_signs_in_with_it() {
     assert!(unnamed.text().contains("name-problem"), "{unnamed:?}");
     let page = browser.submit(&first, &[("choose", "passkey"), ("person-name", "Ceren Kaya")]).await;
     assert!(page.text().contains("id=\"enrol-passkey\"") && !page.text().contains("new-password"), "{page:?}");
+    assert_may_lead_on(&page);
     assert_eq!(count(&provider, FACTORS).await, 0, "nothing is kept of somebody who is not there yet");
     let mut key = Authenticator::new(KeyAlgorithm::Es256, &[9; 32]);
     let answers = async |page: &Reply, answer: &str| {
