@@ -8,11 +8,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::grant::EndReason;
+use crate::domain::secret::base64url;
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User};
 use crate::store::engine::{Changes, Key};
 use crate::store::grants::Ended;
-use crate::store::record::{self, Loaded};
+use crate::store::record;
 use crate::store::table::{self, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 
@@ -89,20 +90,28 @@ impl Store {
     }
 
     /// Carries out what was open when the process before this one stopped. For a store that nobody serves yet. Yields how many
-    /// there were.
+    /// there were. A damaged record keeps nobody from starting: it is told, and the sweeper comes back to it.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
     pub async fn carry_out_open_revocations(&self) -> Result<usize, StoreError> {
-        let mut count = 0;
+        let (mut count, mut after) = (0, None::<Key>);
         loop {
-            let open: Vec<Loaded<Revocation>> = self.page(&table::all(Table::Revocation), None, PAGE).await?;
-            if open.is_empty() {
-                return Ok(count);
-            }
-            for revocation in &open {
-                self.carry_out(&revocation.value).await?;
-                count += 1;
+            let rows = self.engine.scan(&table::all(Table::Revocation), after.as_deref(), PAGE).await?;
+            let Some((last, _)) = rows.last() else { return Ok(count) };
+            after = Some(last.clone());
+            for (key, bytes) in rows {
+                let carried_out = match record::decode::<Revocation>(&key, bytes) {
+                    Ok(open) => self.carry_out(&open.value).await.map(drop),
+                    Err(error) => Err(error),
+                };
+                match carried_out {
+                    Ok(()) => count += 1,
+                    Err(StoreError::Broken(error)) => {
+                        tracing::error!(key = base64url(&key), error, "an open revocation cannot be carried out");
+                    }
+                    Err(error) => return Err(error),
+                }
             }
         }
     }

@@ -176,12 +176,14 @@ impl Store {
     /// A revocation that was begun and not carried out: whoever began it met a store that failed, or was stopped.
     async fn sweep_revocation(&self, entry: &[u8], record: &[u8], now: UnixTime) -> Result<(), StoreError> {
         let mut changes = Changes { delete: vec![entry.to_owned()], ..Changes::default() };
-        match self.load::<Revocation>(record.to_owned()).await {
-            Ok(Some(revocation)) => {
-                self.carry_out(&revocation.value).await?;
-                return Ok(());
-            }
-            Ok(None) => {}
+        let carried_out = match self.load::<Revocation>(record.to_owned()).await {
+            Ok(Some(revocation)) => self.carry_out(&revocation.value).await.map(drop),
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        match carried_out {
+            Ok(()) => {}
+            // Of the revocation, or of what it ends.
             Err(error) if is_of_record(&error) => {
                 skipped(record, &error);
                 changes.put.push((table::expiry(now.plus(LATER), record), Vec::new()));

@@ -8,7 +8,7 @@ use sealgate::facade::admin::command::{Command, FactorCommand, UserCommand};
 use sealgate::facade::admin::{Directory, Person, execute};
 use sealgate::facade::clock::Clock as _;
 use sealgate::facade::domain::secret::Secret;
-use sealgate::facade::store::engine::Engine;
+use sealgate::facade::store::engine::{Changes, Engine, Outcome};
 
 use crate::meddler::Meddler;
 use crate::steps::with_anna;
@@ -104,4 +104,50 @@ async fn a_process_that_goes_on_ends_it_by_its_sweeper() {
     sweep().await;
     assert!(is_login(&thief.open("/account").await));
     assert_eq!(open_revocations(&provider).await, 0);
+}
+
+/// One that cannot be read keeps neither a start nor the sweeper from all others.
+#[tokio::test]
+async fn a_damaged_record_keeps_no_other_from_being_carried_out() {
+    let (provider, meddler) = Provider::meddled().await;
+    let thief = with_anna(&provider).await;
+    meddler.fail(Some(SESSION));
+    let person = Person::Sub(provider.anna.sub);
+    let command = Command::User(UserCommand::SetPassword { person, password: Secret::new(NEW).into() });
+    assert!(execute(&Directory::of(&provider.sealgate), command).await.is_err());
+    meddler.fail(None);
+    let open = provider.engine.scan(b"O", None, 9).await.unwrap();
+    let [(key, _)] = open.as_slice() else { panic!("{open:?}") };
+    // Before it, as keys go.
+    let mut damaged = key.clone();
+    damaged[1..17].fill(0);
+    let put = |key: &[u8], value: &[u8]| Changes { put: vec![(key.to_vec(), value.to_vec())], ..Changes::default() };
+    let due_then = [b"e", &0_u32.to_be_bytes()[..], &damaged].concat();
+    for changes in [put(&damaged, b"?"), put(&due_then, b"")] {
+        assert_eq!(provider.engine.commit(changes).await.unwrap(), Outcome::Committed);
+    }
+    let swept = provider.sealgate.store.sweep(provider.clock.now(), 64).await;
+    assert!(swept.is_ok(), "{swept:?}");
+    start_again(&provider, &meddler).await;
+    assert!(is_login(&thief.open("/account").await));
+    assert_eq!(provider.engine.scan(b"O", None, 9).await.unwrap(), [(damaged, b"?".to_vec())]);
+}
+
+/// Nor does a session that cannot be read, and so opens nothing.
+#[tokio::test]
+async fn a_damaged_session_keeps_nobody_from_starting() {
+    let (provider, meddler) = Provider::meddled().await;
+    with_anna(&provider).await;
+    meddler.fail(Some(SESSION));
+    let command = Command::User(UserCommand::Revoke(Person::Sub(provider.anna.sub)));
+    assert!(execute(&Directory::of(&provider.sealgate), command).await.is_err());
+    meddler.fail(None);
+    let sessions = provider.engine.scan(&[SESSION], None, 9).await.unwrap();
+    let [(key, _)] = sessions.as_slice() else { panic!("{sessions:?}") };
+    let damage = Changes { put: vec![(key.clone(), b"?".to_vec())], ..Changes::default() };
+    assert_eq!(provider.engine.commit(damage).await.unwrap(), Outcome::Committed);
+    provider.wait(Duration::from_mins(2).as_secs());
+    let swept = provider.sealgate.store.sweep(provider.clock.now(), 64).await;
+    assert!(swept.is_ok(), "{swept:?}");
+    start_again(&provider, &meddler).await;
 }
