@@ -410,6 +410,8 @@ impl OutboxWorker {
             return Ok(());
         }
         let counts = self.sealgate.store.count_outbox().await?;
+        // Each has a mail of its own, and other processes sweep them too.
+        self.sealgate.store.count_pending_registrations().await?;
         let now = self.sealgate.clock.now();
         let oldest = counts.oldest.map_or(0, |oldest| now.since(oldest).as_secs());
         self.sealgate.metrics.outbox(counts.waiting, counts.dead, oldest);

@@ -4,11 +4,11 @@ use crate::domain::account_links::AccountLinks;
 use crate::domain::mail::WaitingMail;
 use crate::domain::user::{Subject, User};
 use crate::factors::Factors;
-use crate::store::engine::{Changes, Expect, Key};
+use crate::store::engine::{Changes, Key};
 use crate::store::factors::factors_changes;
 use crate::store::outbox::{add_mails, removal};
 use crate::store::record::{self, Loaded};
-use crate::store::registry::{names, user_creation};
+use crate::store::registry::{names_changes, user_creation};
 use crate::store::revocations::{Revocation, opened};
 use crate::store::table;
 use crate::store::{AddOutcome, Committed, MOST_CONFLICTS, RenameOutcome, Store, StoreError};
@@ -60,7 +60,7 @@ impl Store {
             let mut next = loaded.as_ref().map_or_else(|| AccountLinks::none(subject), |found| found.value.clone());
             change(&mut next);
             let mut changes = removal(mail);
-            merge(&mut changes, links_changes(loaded.as_ref(), &next)?);
+            changes.merge(links_changes(loaded.as_ref(), &next)?);
             add_mails(&mut changes, others)?;
             if self.commit_without_mail(changes, others).await? == Committed::Yes {
                 return Ok(Committed::Yes);
@@ -88,13 +88,8 @@ impl Store {
         } else {
             record::replace(user, next_user)?
         };
-        let (before, after) = (names(&user.value), names(next_user));
-        for name in after.iter().filter(|name| !before.contains(name)) {
-            changes.expect.push(Expect::Absent(name.clone()));
-            changes.put.push((name.clone(), record::encode(&next_user.sub)?));
-        }
-        changes.delete.extend(before.into_iter().filter(|name| !after.contains(name)));
-        merge(&mut changes, links_changes(links, next_links)?);
+        changes.merge(names_changes(&user.value, next_user)?);
+        changes.merge(links_changes(links, next_links)?);
         add_mails(&mut changes, mails)?;
         self.commit_with_mails(opened(changes, revocation)?, mails).await
     }
@@ -122,7 +117,7 @@ impl Store {
                 let before = links.as_ref().map(|links| links.value.clone());
                 let mut next_links = before.unwrap_or_else(|| AccountLinks::none(subject));
                 (left.links)(&mut next_links);
-                merge(&mut changes, links_changes(links.as_ref(), &next_links)?);
+                changes.merge(links_changes(links.as_ref(), &next_links)?);
                 mails = left.mails;
             }
             add_mails(&mut changes, &mails)?;
@@ -141,8 +136,8 @@ impl Store {
     ) -> Result<AddOutcome, StoreError> {
         let mut changes = Changes::default();
         for (user, links) in invited {
-            merge(&mut changes, user_creation(user)?);
-            merge(&mut changes, record::create(table::account_links(user.sub), links)?);
+            changes.merge(user_creation(user)?);
+            changes.merge(record::create(table::account_links(user.sub), links)?);
         }
         add_mails(&mut changes, mails)?;
         Ok(match self.commit_with_mails(changes, mails).await? {
@@ -160,9 +155,9 @@ impl Store {
         factors: Option<(Option<&Loaded<Factors>>, &Factors)>,
     ) -> Result<Committed, StoreError> {
         let mut changes = record::replace(user, next_user)?;
-        merge(&mut changes, links_changes(Some(links), next_links)?);
+        changes.merge(links_changes(Some(links), next_links)?);
         if let Some((factors, next_factors)) = factors {
-            merge(&mut changes, factors_changes(factors, next_factors)?);
+            changes.merge(factors_changes(factors, next_factors)?);
         }
         self.commit(changes).await
     }
@@ -183,12 +178,6 @@ impl Store {
     pub(super) async fn remove_account_links(&self, subject: Subject) -> Result<(), StoreError> {
         self.write(Changes { delete: vec![table::account_links(subject)], ..Changes::default() }).await
     }
-}
-
-pub(super) fn merge(changes: &mut Changes, more: Changes) {
-    changes.expect.extend(more.expect);
-    changes.put.extend(more.put);
-    changes.delete.extend(more.delete);
 }
 
 /// What makes one record of the other; nothing is kept of one that says nothing.

@@ -38,6 +38,14 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// Makes one step of both.
+    pub(super) fn merge(&mut self, more: Changes) {
+        self.expect.extend(more.expect);
+        self.put.extend(more.put);
+        self.delete.extend(more.delete);
+        self.moves.extend(more.moves);
+    }
+
     /// Refuses records beyond [`MAX_KEY_BYTES`] and [`MAX_VALUE_BYTES`], the same in every engine.
     ///
     /// # Errors

@@ -137,6 +137,7 @@ impl Store {
         }
         store.interactions.store(open, Ordering::Relaxed);
         store.count_outbox().await?;
+        store.count_pending_registrations().await?;
         Ok(store)
     }
 

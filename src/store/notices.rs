@@ -30,7 +30,8 @@ struct NoticeCount {
 }
 
 impl Store {
-    /// Tells a person of something. False when there is no room for that. `mail` makes the mail: with this id, or a new one; due then; about so many events.
+    /// Tells a person of something. False when there is no room for that. `mail` makes the mail: with this id, or a new one; due
+    /// then; about so many events.
     ///
     /// # Errors
     /// When the store fails, and what `mail` yields.

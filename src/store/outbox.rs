@@ -347,7 +347,6 @@ impl Store {
         }
         self.outbox.store(waiting, Ordering::Relaxed);
         let dead = self.count(table::all(Table::DeadMail)).await?;
-        self.count_pending_registrations().await?;
         Ok(OutboxCounts { waiting, dead, oldest })
     }
 

@@ -8,7 +8,6 @@ use crate::domain::pending_registration::PendingRegistration;
 use crate::domain::secret::SecretHash;
 use crate::domain::user::User;
 use crate::factors::Factors;
-use crate::store::account_links::merge;
 use crate::store::engine::{Changes, Expect};
 use crate::store::factors::factors_changes;
 use crate::store::outbox::add_mails;
@@ -98,7 +97,7 @@ impl Store {
         next: &PendingRegistration,
     ) -> Result<Committed, StoreError> {
         let mut changes = removal(loaded);
-        merge(&mut changes, creation(id, next)?);
+        changes.merge(creation(id, next)?);
         self.commit(changes).await
     }
 
@@ -120,9 +119,9 @@ impl Store {
         factors: Option<&Factors>,
     ) -> Result<Committed, StoreError> {
         let mut changes = removal(loaded);
-        merge(&mut changes, user_creation(user)?);
+        changes.merge(user_creation(user)?);
         if let Some(factors) = factors {
-            merge(&mut changes, factors_changes(None, factors)?);
+            changes.merge(factors_changes(None, factors)?);
         }
         let committed = self.commit(changes).await?;
         if committed == Committed::Yes {
@@ -132,7 +131,7 @@ impl Store {
     }
 
     /// Counts them. From here on the bound goes by this count: other processes may have swept some.
-    pub(super) async fn count_pending_registrations(&self) -> Result<(), StoreError> {
+    pub async fn count_pending_registrations(&self) -> Result<(), StoreError> {
         let pending = self.count(table::all(Table::PendingRegistration)).await?;
         self.pending_registrations.store(pending, Ordering::Relaxed);
         Ok(())

@@ -14,7 +14,6 @@ mod tls;
 mod writer;
 
 use std::collections::VecDeque;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -161,16 +160,7 @@ impl Engine for PostgresEngine {
             TrySendError::Closed(_) => EngineError::Unavailable("it was closed".to_owned()),
         })?;
         self.observer.queue(self.queue.len());
-        let mut answer = pin!(answer);
-        let answered = match tokio::time::timeout(self.commit_timeout, answer.as_mut()).await {
-            Ok(answered) => answered,
-            Err(_) if turn.withdraw() => return Err(EngineError::Timeout),
-            Err(_) => match tokio::time::timeout(self.commit_timeout + GRACE, answer).await {
-                Ok(answered) => answered,
-                Err(_) => return Err(EngineError::Unknown),
-            },
-        };
-        answered.unwrap_or_else(|_| Err(EngineError::Unavailable("its writer has stopped".to_owned())))
+        turn.wait(answer, self.commit_timeout, self.commit_timeout + GRACE).await
     }
 
     fn counters(&self) -> &Counters {

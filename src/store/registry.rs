@@ -196,20 +196,7 @@ impl Store {
         subject: Subject,
         change: impl Fn(&mut User) + Send,
     ) -> Result<RenameOutcome, StoreError> {
-        for _ in 0..MOST_CONFLICTS {
-            let Some(loaded) = self.load::<User>(table::user(subject)).await? else { return Ok(RenameOutcome::Absent) };
-            let mut next = loaded.value.clone();
-            change(&mut next);
-            next.sub = subject;
-            let changes = match self.rename_changes(&loaded, &next).await? {
-                Ok(changes) => changes,
-                Err(taken) => return Ok(taken),
-            };
-            if self.commit(changes).await? == Committed::Yes {
-                return Ok(RenameOutcome::Renamed(Box::new(next)));
-            }
-        }
-        Err(StoreError::Contended)
+        self.rename_user_and_tell(subject, change, |_, _| None).await
     }
 
     /// What makes one person of the other, with the entries by which they are found; or who has a name that they are to have.
@@ -218,17 +205,15 @@ impl Store {
         loaded: &Loaded<User>,
         next: &User,
     ) -> Result<Result<Changes, RenameOutcome>, StoreError> {
-        let mut changes = record::replace(loaded, next)?;
-        let (before, after) = (names(&loaded.value), names(next));
-        for name in after.iter().filter(|name| !before.contains(name)) {
+        let of_names = names_changes(&loaded.value, next)?;
+        for (name, _) in &of_names.put {
             if self.load::<Subject>(name.clone()).await?.is_some() {
                 let is_address = *name == table::email(&next.email.lookup_key());
                 return Ok(Err(if is_address { RenameOutcome::EmailTaken } else { RenameOutcome::UsernameTaken }));
             }
-            changes.expect.push(Expect::Absent(name.clone()));
-            changes.put.push((name.clone(), record::encode(&next.sub)?));
         }
-        changes.delete.extend(before.into_iter().filter(|name| !after.contains(name)));
+        let mut changes = record::replace(loaded, next)?;
+        changes.merge(of_names);
         Ok(Ok(changes))
     }
 
@@ -312,6 +297,18 @@ pub(super) fn user_creation(user: &User) -> Result<Changes, StoreError> {
         changes.expect.push(Expect::Absent(name.clone()));
         changes.put.push((name, record::encode(&user.sub)?));
     }
+    Ok(changes)
+}
+
+/// What makes one person's entries of the other's. A conflict means that somebody has a name that they are to have.
+pub(super) fn names_changes(before: &User, after: &User) -> Result<Changes, StoreError> {
+    let (before, names) = (names(before), names(after));
+    let mut changes = Changes::default();
+    for name in names.iter().filter(|name| !before.contains(name)) {
+        changes.expect.push(Expect::Absent(name.clone()));
+        changes.put.push((name.clone(), record::encode(&after.sub)?));
+    }
+    changes.delete.extend(before.into_iter().filter(|name| !names.contains(name)));
     Ok(changes)
 }
 

@@ -16,7 +16,6 @@ mod writer;
 
 use std::fs::File;
 use std::path::Path;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -181,16 +180,7 @@ impl Engine for SledEngine {
         let (reply, answer) = oneshot::channel();
         let turn = CommitTurn::default();
         self.enqueue(Job::Commit(Commit { changes, reply, turn: turn.clone() }))?;
-        let mut answer = pin!(answer);
-        let answered = match tokio::time::timeout(self.commit_timeout, answer.as_mut()).await {
-            Ok(answered) => answered,
-            Err(_) if turn.withdraw() => return Err(EngineError::Timeout),
-            Err(_) => match tokio::time::timeout(WAITS * self.commit_timeout, answer).await {
-                Ok(answered) => answered,
-                Err(_) => return Err(EngineError::Unknown),
-            },
-        };
-        answered.unwrap_or_else(|_| Err(EngineError::Unavailable("its writer has stopped".to_owned())))
+        turn.wait(answer, self.commit_timeout, WAITS * self.commit_timeout).await
     }
 
     fn counters(&self) -> &Counters {

@@ -7,8 +7,7 @@ use sealgate::facade::domain::mail::{CodePurpose, Mail, Notice};
 use sealgate::facade::domain::user::{Email, PasswordHash, User, UserState};
 use serde_json::json;
 
-use crate::mailbox;
-use crate::mails::MAIL;
+use crate::mailbox::{self, MAIL};
 use crate::meddler::At;
 use crate::steps::{assert_login, with_anna};
 use crate::support::{Browser, Provider, Reply, Tokens, jwt_claims};

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::authenticator::Authenticator;
 use crate::invitations::{NEW, change, command, invite, invite_to, links, provider, shown, token_for, user};
-use crate::mails::{self, MAIL};
+use crate::mailbox::{self, MAIL};
 use crate::reset::{forgot_page, work};
 use crate::second_factor::{answer, passkey};
 use crate::security::{key_of, send};
@@ -290,5 +290,5 @@ async fn before_it_is_accepted_the_account_opens_to_nobody() {
     let page = forgot_page(&provider, &browser).await;
     browser.submit(&page, &[("email", NEW)]).await;
     let mails = work(&provider).await;
-    assert!(mails.len() == 1 && mails::token(&mails[0].1) == token_for(&provider, NEW).await, "no reset: {mails:?}");
+    assert!(mails.len() == 1 && mailbox::token(&mails[0].1) == token_for(&provider, NEW).await, "no reset: {mails:?}");
 }

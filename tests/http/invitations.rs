@@ -11,7 +11,7 @@ use sealgate::facade::domain::mail::{Mail, MailMessage};
 use sealgate::facade::domain::user::{Email, User};
 use serde_json::{Value, json};
 
-use crate::mails::{MAIL, due, token};
+use crate::mailbox::{MAIL, due, token};
 use crate::support::*;
 
 const ANNA: &str = "anna@example.test";

@@ -25,7 +25,6 @@ mod sweep;
 mod totp;
 
 mod mailbox;
-use mailbox as mails;
 
 mod flow;
 mod form_post;

@@ -7,8 +7,7 @@ use sealgate::facade::domain::mail::{Mail, Notice};
 use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::store::engine::{Changes, Engine as _, Outcome};
 
-use crate::mailbox;
-use crate::mails::MAIL;
+use crate::mailbox::{self, MAIL};
 use crate::security::{send, with_app};
 use crate::support::{Provider, form_action};
 

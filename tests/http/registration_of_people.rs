@@ -19,8 +19,7 @@ use serde_json::json;
 
 use crate::authenticator::Authenticator;
 use crate::invitations::{command, invite, token_for};
-use crate::mailbox;
-use crate::mails::MAIL;
+use crate::mailbox::{self, MAIL};
 use crate::meddler::At;
 use crate::second_factor::{answer, passkey};
 use crate::security::{between, key_of, send};

@@ -19,7 +19,7 @@ use sealgate::facade::store::engine::Engine;
 use sealgate::facade::store::{Committed, RenameOutcome};
 use secrecy::SecretString;
 
-use crate::mails::{self, MAIL};
+use crate::mailbox::{self, MAIL};
 use crate::meddler::At;
 use crate::second_factor::with_key;
 use crate::security::{between, with_app};
@@ -56,7 +56,7 @@ pub(crate) async fn work(provider: &Provider) -> Vec<(WaitingMail, MailMessage)>
             let _ = look_up(&provider.sealgate, now, &mail, &message).await.unwrap();
         }
     }
-    mails::due(store, now.plus(LONGEST_DELAY)).await
+    mailbox::due(store, now.plus(LONGEST_DELAY)).await
 }
 
 /// The token of a link that was mailed to whoever has this address or username. From another network each time.
@@ -71,7 +71,7 @@ async fn link_of(provider: &Provider, typed: &str) -> String {
     let mails = work(provider).await;
     let new: Vec<&(WaitingMail, MailMessage)> = mails.iter().filter(is_new).collect();
     let [(_, message)] = new.as_slice() else { panic!("not one mail: {new:?}") };
-    mails::token(message).to_owned()
+    mailbox::token(message).to_owned()
 }
 
 /// Opens a mailed link in a browser.
@@ -106,7 +106,7 @@ async fn a_forgotten_password_is_reset_and_its_owner_goes_on_where_they_wanted()
     let [(waiting, message)] = mails.as_slice() else { panic!("not one mail: {mails:?}") };
     assert_eq!((waiting.subject, message.to.as_ref()), (Some(provider.anna.sub), Some(&provider.anna.email)));
 
-    let page = open(&browser, mails::token(message)).await;
+    let page = open(&browser, mailbox::token(message)).await;
     assert_form(&page);
     assert!(page.text().contains("<bdi>a…@example.test</bdi>"), "it says whose account it is: {page:?}");
     assert!(page.text().contains("value=\"anna@example.test\" autocomplete=\"username\""), "{page:?}");
@@ -178,10 +178,10 @@ async fn every_asker_gets_the_same_answer_and_leaves_the_same_record() {
     let mut sizes = Vec::new();
     for (number, typed) in typed.iter().enumerate() {
         browser.address = format!("198.51.100.{}", 100 + number);
-        let before = mails::due(&provider.sealgate.store, provider.clock.now()).await.len();
+        let before = mailbox::due(&provider.sealgate.store, provider.clock.now()).await.len();
         let asked = browser.submit_only(&page, &[("email", typed)]).await;
         answers.push((shown(&asked), shown(&browser.follow(asked).await)));
-        let waiting = mails::due(&provider.sealgate.store, provider.clock.now()).await;
+        let waiting = mailbox::due(&provider.sealgate.store, provider.clock.now()).await;
         assert_eq!(waiting.len(), before + 1, "{typed:?}");
         let (last, message) = waiting.last().unwrap();
         assert!(last.subject.is_none() && message.to.is_none(), "nobody was looked up");
@@ -193,7 +193,7 @@ async fn every_asker_gets_the_same_answer_and_leaves_the_same_record() {
         let asked = browser.submit_only(&page, &[("email", ANNA)]).await;
         answers.push((shown(&asked), shown(&browser.follow(asked).await)));
     }
-    assert_eq!(mails::due(&provider.sealgate.store, provider.clock.now()).await.len(), typed.len() + 1, "3 an hour");
+    assert_eq!(mailbox::due(&provider.sealgate.store, provider.clock.now()).await.len(), typed.len() + 1, "3 an hour");
     for answer in &answers {
         assert_eq!(answer, &answers[0]);
     }
@@ -214,9 +214,9 @@ async fn a_browser_that_has_signed_in_before_has_a_count_of_its_own() {
             browser.set_cookie("__Host-sealgate-known", cookie);
         }
         let page = forgot_page(&provider, &browser).await;
-        let before = mails::due(&provider.sealgate.store, provider.clock.now()).await.len();
+        let before = mailbox::due(&provider.sealgate.store, provider.clock.now()).await.len();
         let answer = browser.submit(&page, &[("email", ANNA)]).await;
-        let asked = mails::due(&provider.sealgate.store, provider.clock.now()).await.len() - before;
+        let asked = mailbox::due(&provider.sealgate.store, provider.clock.now()).await.len() - before;
         (asked, (answer.status, answer.text().len()))
     };
     let mut answers = Vec::new();
@@ -683,7 +683,7 @@ async fn a_request_without_the_pages_token_asks_for_nothing() {
     let stranger = provider.browser();
     let csrf = crate::steps::csrf_of(&page);
     assert_eq!(stranger.post(&action, &[("email", ANNA), ("csrf", &csrf)]).await.status, 400);
-    assert!(mails::due(&provider.sealgate.store, provider.clock.now()).await.is_empty());
+    assert!(mailbox::due(&provider.sealgate.store, provider.clock.now()).await.is_empty());
     // A bookmark leads to a sign-in.
     assert_login(&stranger.open("/oauth/forgot-password").await);
 }
@@ -695,7 +695,7 @@ async fn a_full_outbox_changes_no_answer() {
     let page = forgot_page(&provider, &browser).await;
     let usual = browser.submit_only(&page, &[("email", ANNA)]).await;
     let (store, now) = (&provider.sealgate.store, provider.clock.now());
-    let message = mails::due(store, now).await.pop().unwrap().1;
+    let message = mailbox::due(store, now).await.pop().unwrap().1;
     let mails: Vec<WaitingMail> = (0..9_999_u128)
         .map(|number| {
             let id = MailId::from_bytes(number.to_be_bytes());

@@ -7,7 +7,7 @@ use sealgate::facade::clock::{OsEntropy, random};
 use sealgate::facade::domain::user::{Email, Subject, User};
 use sealgate::facade::store::AddOutcome;
 
-use crate::mails::MAIL;
+use crate::mailbox::MAIL;
 use crate::security::between;
 use crate::support::{Provider, encode, form_action, hidden_fields};
 

@@ -7,8 +7,7 @@ use sealgate::facade::domain::user::{Email, User, UserState};
 use serde_json::json;
 
 use crate::factors::{app, key, record};
-use crate::mailbox;
-use crate::mails::{self, MAIL};
+use crate::mailbox::{self, MAIL};
 use crate::steps::{assert_login, with_anna};
 use crate::support::{Browser, Provider, Reply, Tokens};
 
@@ -29,7 +28,7 @@ async fn taken_to(browser: &Browser<'_>, provider: &Provider, address: &str) -> 
     assert!(changed.text().contains("was changed"), "{changed:?}");
     let mails = mailbox::take(&provider.sealgate).await;
     let told = mails.iter().find(|mail| matches!(mail.mail, Mail::AddressChanged { .. })).unwrap();
-    format!("/oauth/undo?token={}", mails::token(told))
+    format!("/oauth/undo?token={}", mailbox::token(told))
 }
 
 async fn press(browser: &Browser<'_>, link: &str) -> Reply {
@@ -66,7 +65,7 @@ async fn a_change_is_taken_back_from_the_old_mailbox_and_everything_else_ends() 
     let mails = mailbox::take(&provider.sealgate).await;
     assert_eq!((mails.len(), mailbox::address(&mails[0]).as_str()), (1, "anna@example.test"));
     assert!(matches!(mails[0].mail, Mail::Reset { .. }), "{mails:?}");
-    let form = owner.open(&format!("/oauth/reset?token={}", mails::token(&mails[0]))).await;
+    let form = owner.open(&format!("/oauth/reset?token={}", mailbox::token(&mails[0]))).await;
     let password = "a wholly different secret";
     owner.submit(&form, &[("new-password", password)]).await;
     let login = again.open("/account").await;

@@ -3,7 +3,7 @@
 use sealgate::facade::domain::mail::{Mail, MailMessage};
 
 use super::*;
-use crate::mails::{MAIL, due};
+use crate::mailbox::{MAIL, due};
 
 const NEW: &str = "ceren@example.test";
 const APP: &str = "[[app]]\nname = \"wiki\"\ntitle = \"Ortak Wiki\"\nhost = \"wiki.example.test\"\n\
