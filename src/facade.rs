@@ -207,7 +207,9 @@ pub mod store {
         pub use crate::store::memory::MemoryEngine;
     }
     pub mod postgres {
-        pub use crate::store::postgres::{PostgresEngine, PostgresFault, PostgresSettings, initialise};
+        pub use crate::store::postgres::{
+            NewPostgresStore, NewStoreFault, PostgresEngine, PostgresFault, PostgresSettings, initialise, snapshot,
+        };
     }
     pub mod sealer {
         pub use crate::store::sealer::{SealError, Sealer};

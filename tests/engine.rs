@@ -7,12 +7,14 @@ mod engine {
     mod copies;
     mod damage;
     mod failover;
+    mod filling;
     mod forms;
     mod import;
     mod model;
     mod names;
     mod postgres;
     mod sled_only;
+    mod snapshots;
     mod suite;
     mod sweep;
     mod versions;

@@ -6,11 +6,13 @@
 mod batch;
 mod connect;
 mod fault;
+mod filling;
 mod reader;
 mod requirements;
 mod schema;
 mod settings;
 mod tls;
+mod transaction;
 mod writer;
 
 use std::collections::VecDeque;
@@ -27,9 +29,11 @@ use tokio::task::JoinHandle;
 use self::batch::Operation;
 use self::connect::{Backoff, Servers};
 pub use self::fault::PostgresFault;
-use self::reader::Readers;
+pub use self::filling::{NewPostgresStore, NewStoreFault};
+use self::reader::{Asks, Readers};
 pub use self::schema::initialise;
 pub use self::settings::PostgresSettings;
+pub use self::transaction::snapshot;
 use self::writer::{BatchWriter, PendingCommit, WriteLink};
 use super::commit_turn::CommitTurn;
 use super::engine::{Changes, CommitObserver, Counters, Engine, EngineError, Key, Outcome, Value};

@@ -7,7 +7,7 @@ use crate::store::engine::{Changes, Expect, Key};
 use crate::store::intake::{self, ExportRecord};
 use crate::store::table::{self, Table};
 use crate::store::versions::VERSION;
-use crate::store::{PAGE, Store, StoreError};
+use crate::store::{Committed, PAGE, Store, StoreError};
 
 /// Records in one step: see the sled engine on the size of a batch.
 const STEP: usize = 64;
@@ -21,8 +21,8 @@ pub struct Position(Option<Key>);
 
 impl Store {
     /// The records that follow a position, and the position after them; none at the end. For a store that nobody changes
-    /// meanwhile. What the store says about itself and kept forms
-    /// are not among them.
+    /// meanwhile, or over an engine that shows one moment. What the store says about itself and kept forms are not among
+    /// them.
     pub async fn export(&self, from: &Position) -> Result<Option<(Vec<ExportRecord>, Position)>, StoreError> {
         let rows = self.engine.scan(b"", from.0.as_deref(), PAGE).await?;
         let Some((last, _)) = rows.last() else { return Ok(None) };
@@ -40,23 +40,33 @@ impl Store {
     /// username that another one has; else when the store fails.
     pub async fn import(&self, records: &[ExportRecord]) -> Result<(), StoreError> {
         for records in records.chunks(STEP) {
-            let (mut claims, mut changes) = (HashSet::new(), Changes::default());
+            let (mut claims, mut claimants, mut changes) = (HashSet::new(), Vec::new(), Changes::default());
             for record in records {
                 let Some(entry) = intake::read(record)? else { continue };
                 for claim in entry.claims {
-                    // In the store from an earlier step, or of this one.
-                    if self.engine.get(&claim).await?.is_some() || !claims.insert(claim.clone()) {
+                    if !claims.insert(claim.clone()) {
                         return Err(twice(record));
                     }
-                    changes.expect.push(Expect::Absent(claim));
+                    changes.expect.push(Expect::Absent(claim.clone()));
+                    claimants.push((claim, record));
                 }
                 changes.put.extend(entry.put);
             }
-            if !changes.put.is_empty() {
-                self.write(changes).await?;
+            if !changes.put.is_empty() && self.commit(changes).await? == Committed::Conflict {
+                return Err(self.taken(&claimants).await?);
             }
         }
         Ok(())
+    }
+
+    /// Names the first whose claim an earlier step has met.
+    async fn taken(&self, claimants: &[(Key, &ExportRecord)]) -> Result<StoreError, StoreError> {
+        for (claim, record) in claimants {
+            if self.engine.get(claim).await?.is_some() {
+                return Ok(twice(record));
+            }
+        }
+        Ok(StoreError::Contended)
     }
 }
 

@@ -149,7 +149,7 @@ pub(super) async fn administer(client: &Client, statements: &[&str]) {
 }
 
 /// Connections that wait for a standby.
-async fn waiting(client: &Client) -> Vec<i32> {
+pub(super) async fn waiting(client: &Client) -> Vec<i32> {
     let rows = client.query("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'", &[]).await.unwrap();
     rows.iter().map(|row| row.get(0)).collect()
 }
@@ -160,12 +160,7 @@ async fn a_wait_for_the_standby_that_is_cancelled_is_no_commit() {
     let settings = PostgresSettings::new(server.url("").into());
     initialise(&settings).await.unwrap();
     let client = server.client("").await;
-    administer(&client, &["ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"]).await;
-    until("the setting is there", || async {
-        let row = client.query_one("SHOW synchronous_standby_names", &[]).await.unwrap();
-        row.get::<_, String>(0) == "nobody"
-    })
-    .await;
+    await_nobody(&client).await;
     // Connections that are there already learn of it one by one; those that come now have it.
     let engine = Arc::new(node(&settings).await);
     let committing = {
@@ -181,6 +176,16 @@ async fn a_wait_for_the_standby_that_is_cancelled_is_no_commit() {
     administer(&client, &["ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"]).await;
     assert_eq!(committing.await.unwrap().unwrap(), Outcome::Committed);
     assert_eq!(engine.get(b"k").await.unwrap(), Some(b"v".to_vec()));
+}
+
+/// Has a server wait for a standby that is not there.
+pub(super) async fn await_nobody(client: &Client) {
+    administer(client, &["ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"]).await;
+    until("the setting is there", || async {
+        let row = client.query_one("SHOW synchronous_standby_names", &[]).await.unwrap();
+        row.get::<_, String>(0) == "nobody"
+    })
+    .await;
 }
 
 pub(super) async fn start(settings: &'static [&'static str]) -> PostgresServer {

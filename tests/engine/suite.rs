@@ -8,7 +8,7 @@ use sealgate::facade::store::engine::{
     Changes, Counter, Counters, Engine, EngineError, Key, MAX_KEY_BYTES, MAX_VALUE_BYTES, Outcome, Value,
 };
 use sealgate::facade::store::memory::MemoryEngine;
-use sealgate::facade::store::postgres::PostgresEngine;
+use sealgate::facade::store::postgres::{NewPostgresStore, PostgresEngine};
 
 use crate::postgres_server::empty_store;
 use crate::{BARRIERS, Place, absent, commit, delete, node, put, value};
@@ -26,6 +26,10 @@ macro_rules! every_engine {
         mod postgres {
             $(every_engine! { @test $test super::Arc::new(super::node(&super::empty_store().await).await) })*
             $(every_engine! { @test $of_one super::Arc::new(super::node(&super::empty_store().await).await) })*
+        }
+        mod new_postgres_store {
+            $(every_engine! { @test $test super::new_store().await })*
+            $(every_engine! { @test $of_one super::new_store().await })*
         }
         mod two_nodes {
             $(every_engine! { @test $test super::Arc::new(super::Alternating::start().await) })*
@@ -74,6 +78,11 @@ every_engine! {
     // Of one engine: what each node knows of the counters is its own.
     a_commit_moves_the_counters_that_it_names_and_a_conflict_none
     what_was_read_before_a_change_has_a_sum_from_before_its_move
+}
+
+/// A store that nobody sees yet.
+async fn new_store() -> Arc<dyn Engine> {
+    NewPostgresStore::begin(&empty_store().await).await.unwrap().engine()
 }
 
 /// Two nodes on one store, asked in turn.

@@ -55,9 +55,9 @@ pub(super) const CLEAN_UP: &str = "DELETE FROM batch WHERE at < now() - interval
 /// A commit with each key that it writes once.
 #[derive(Debug, Default)]
 pub(super) struct Operation {
-    expect: Vec<(Key, Option<Value>)>,
+    pub(super) expect: Vec<(Key, Option<Value>)>,
     /// Nothing for a record that goes.
-    writes: BTreeMap<Key, Option<Value>>,
+    pub(super) writes: BTreeMap<Key, Option<Value>>,
     pub(super) moves: Vec<Counter>,
 }
 

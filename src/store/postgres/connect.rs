@@ -221,6 +221,17 @@ fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
     if is_tls { PostgresFault::Tls(cause.to_string()) } else { PostgresFault::Unreachable(cause.to_string()) }
 }
 
+/// Why the first statements on a connection did not work.
+pub(super) fn refusal(error: &tokio_postgres::Error) -> PostgresFault {
+    match error.as_db_error() {
+        Some(said) if *said.code() == SqlState::LOCK_NOT_AVAILABLE => {
+            unreachable("its tables are locked, as by an import that is not done")
+        }
+        Some(said) => PostgresFault::Refused(format!("{} ({})", said.message(), said.code().code())),
+        None => PostgresFault::Unreachable(error.to_string()),
+    }
+}
+
 /// Connects and asks. Yields the store's id too, empty where there need be none.
 async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, String), PostgresFault> {
     let (client, connection) = server.config.connect(server.tls).await.map_err(|error| fault_of(&error))?;

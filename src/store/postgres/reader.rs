@@ -12,7 +12,7 @@ use tokio_postgres::error::Error;
 use tokio_postgres::{Row, Statement};
 
 use super::PostgresFault;
-use super::connect::{Backoff, Link, LinkPurpose, Servers};
+use super::connect::{Backoff, Link, LinkPurpose, Servers, refusal};
 use crate::store::engine::{EngineError, Key, Value};
 
 const CONNECTIONS: usize = 2;
@@ -27,8 +27,8 @@ const SCAN: &str = "SELECT key, value FROM record WHERE key >= $1 AND key < $2 O
 const SCAN_TO_THE_END: &str = "SELECT key, value FROM record WHERE key >= $1 ORDER BY key LIMIT $2";
 
 /// A connection with what readers prepare on it.
-struct ReadLink {
-    link: Link,
+pub(super) struct ReadLink {
+    pub(super) link: Link,
     get: Statement,
     get_many: Statement,
     scan: Statement,
@@ -36,7 +36,7 @@ struct ReadLink {
 }
 
 impl ReadLink {
-    async fn connect(servers: &Servers) -> Result<Self, PostgresFault> {
+    pub(super) async fn connect(servers: &Servers) -> Result<Self, PostgresFault> {
         let link = servers.connect(LinkPurpose::Serve).await?;
         let client = &link.client;
         let (get, get_many, scan, scan_to_the_end) = tokio::try_join!(
@@ -45,15 +45,12 @@ impl ReadLink {
             client.prepare(SCAN),
             client.prepare(SCAN_TO_THE_END)
         )
-        .map_err(|error| match error.as_db_error() {
-            Some(said) => PostgresFault::Refused(format!("{} ({})", said.message(), said.code().code())),
-            None => PostgresFault::Unreachable(error.to_string()),
-        })?;
+        .map_err(|error| refusal(&error))?;
         Ok(Self { link, get, get_many, scan, scan_to_the_end })
     }
 }
 
-enum Question<'q> {
+pub(super) enum Question<'q> {
     Get(&'q [u8]),
     GetMany(&'q [Key]),
     Scan { from: &'q [u8], end: Option<&'q [u8]>, limit: i64 },
@@ -61,7 +58,7 @@ enum Question<'q> {
 }
 
 impl Question<'_> {
-    async fn put_to(&self, to: &ReadLink) -> Result<Vec<Row>, Error> {
+    pub(super) async fn put_to(&self, to: &ReadLink) -> Result<Vec<Row>, Error> {
         let client = &to.link.client;
         match self {
             Self::Get(key) => client.query(&to.get, &[key]).await,
@@ -131,6 +128,19 @@ impl Readers {
         usable(&found).ok_or_else(closed)
     }
 
+    /// Whether a server that takes writes answers.
+    pub(super) async fn ping(&self) -> Result<(), EngineError> {
+        self.ask(Question::Ping).await.map(drop)
+    }
+
+    pub(super) fn stop(&self) {
+        for keeper in &self.keepers {
+            keeper.abort();
+        }
+    }
+}
+
+impl Asks for Readers {
     /// Asks until somebody answers who may be believed, or the time is over: a read can be asked twice.
     async fn ask(&self, question: Question<'_>) -> Result<Vec<Row>, EngineError> {
         let deadline = Instant::now() + READ_TIMEOUT;
@@ -153,23 +163,23 @@ impl Readers {
             link.link.ended().await;
         }
     }
+}
 
-    pub(super) async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
+/// Asks questions somewhere. What the answers mean is the same everywhere.
+pub(super) trait Asks {
+    fn ask(&self, question: Question<'_>) -> impl Future<Output = Result<Vec<Row>, EngineError>> + Send;
+
+    async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
         let rows = self.ask(Question::Get(key)).await?;
         rows.first().map(|row| column(row, 0)).transpose()
     }
 
-    pub(super) async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, EngineError> {
+    async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, EngineError> {
         let rows = self.ask(Question::GetMany(keys)).await?;
-        rows.iter().map(|row| column(row, 0)).collect()
+        values(&rows)
     }
 
-    pub(super) async fn scan(
-        &self,
-        prefix: &[u8],
-        after: Option<&[u8]>,
-        limit: usize,
-    ) -> Result<Vec<(Key, Value)>, EngineError> {
+    async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError> {
         let from = match after {
             // The least key above it.
             Some(after) if after >= prefix => [after, &[0]].concat(),
@@ -179,21 +189,15 @@ impl Readers {
         let rows = self.ask(Question::Scan { from: &from, end: end.as_deref(), limit }).await?;
         rows.iter().map(|row| Ok((column(row, 0)?, column(row, 1)?))).collect()
     }
-
-    /// Whether a server that takes writes answers.
-    pub(super) async fn ping(&self) -> Result<(), EngineError> {
-        self.ask(Question::Ping).await.map(drop)
-    }
-
-    pub(super) fn stop(&self) {
-        for keeper in &self.keepers {
-            keeper.abort();
-        }
-    }
 }
 
 fn closed() -> EngineError {
     EngineError::Unavailable("it was closed".to_owned())
+}
+
+/// What the answer to [`Question::GetMany`] says.
+pub(super) fn values(rows: &[Row]) -> Result<Vec<Option<Value>>, EngineError> {
+    rows.iter().map(|row| column(row, 0)).collect()
 }
 
 fn column<'r, T: tokio_postgres::types::FromSql<'r>>(row: &'r Row, index: usize) -> Result<T, EngineError> {

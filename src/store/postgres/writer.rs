@@ -12,7 +12,7 @@ use tokio_postgres::error::{Error, SqlState};
 use tokio_postgres::types::ToSql;
 
 use super::batch::{self, APPLY, BATCH_COMMITS, BEGIN, CLEAN_UP, LOCK, LOOK_UP, Operation, RowColumns};
-use super::connect::{Backoff, Link, LinkPurpose, Servers, jittered};
+use super::connect::{Backoff, Link, LinkPurpose, Servers, jittered, refusal};
 use crate::store::commit_turn::CommitTurn;
 use crate::store::engine::{CommitObserver, Counters, EngineError, Outcome};
 
@@ -86,10 +86,7 @@ impl WriteLink {
             client.prepare(LOOK_UP),
             client.batch_execute(CLEAN_UP)
         );
-        let refused = |error: Error| match error.as_db_error() {
-            Some(said) => super::PostgresFault::Refused(format!("{} ({})", said.message(), said.code().code())),
-            None => super::PostgresFault::Unreachable(error.to_string()),
-        };
+        let refused = |error: Error| refusal(&error);
         let (lock, apply, look_up) = (prepared.0, prepared.1, prepared.2);
         // What is left behind is no reason not to go on.
         if let Err(error) = prepared.3 {
@@ -284,7 +281,7 @@ impl WriteLink {
     }
 }
 
-fn said(error: &Error) -> String {
+pub(super) fn said(error: &Error) -> String {
     error.as_db_error().map_or_else(|| error.to_string(), |said| format!("{} ({})", said.message(), said.code().code()))
 }
 

@@ -1,0 +1,189 @@
+//! A store that is laid down in an empty database, from an export: in one transaction, so that nobody sees half of one, and
+//! nothing of it stays when it breaks off.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::time::timeout;
+use tokio_postgres::Client;
+use tokio_postgres::error::{Error, SqlState};
+use tokio_postgres::types::ToSql;
+
+use super::PostgresFault;
+use super::batch::LOOK_UP;
+use super::connect::{Backoff, Link, LinkPurpose, Servers, refusal};
+use super::settings::{PostgresSettings, servers};
+use super::transaction::{LEAVE, TransactionEngine, WriteStatements};
+use super::writer::said;
+use crate::store::engine::Engine;
+
+/// Keeps out who writes and who fills; who reads goes on, and sees an empty store.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; LOCK TABLE record IN SHARE ROW EXCLUSIVE MODE";
+/// A statement of its own: it sees what was written while the lock was waited for.
+const IS_OCCUPIED: &str = "SELECT EXISTS (SELECT FROM record)";
+/// Whoever asks what became of a lost end waits for it.
+const HURRY: &str = "SET LOCAL idle_in_transaction_session_timeout = '5s'";
+
+/// The end waits until the standby has all that was written.
+const END_TIMEOUT: Duration = Duration::from_mins(2);
+/// How long it is asked once what became of an end whose answer was lost, and for how many commits' time in all.
+const ASK_TIMEOUT: Duration = Duration::from_secs(10);
+const FIND_OUT_COMMITS: u32 = 6;
+const ANALYZE_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// What the row of an end says: it is there with the records, or another was put in its place, so that it cannot come any more.
+const FILLED: &[i16] = &[];
+const GIVEN_UP: &[i16] = &[1];
+
+/// Why a store was not laid down in a database.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum NewStoreFault {
+    #[error(transparent)]
+    Database(#[from] PostgresFault),
+    #[error("the store in the database is not empty; make another database, run there: sealgate store init")]
+    Occupied,
+    #[error(
+        "the store in the database is in use: another import fills it, or a node starts; stop that, or wait for it"
+    )]
+    InUse,
+    /// Nothing was written.
+    #[error("the database did not keep the store ({0}); nothing was imported, import again")]
+    NotKept(String),
+    /// Whether it is there is not known.
+    #[error(
+        "the database did not answer, and whether the store is in it now is not known; import again once it answers: \
+         where that is refused because the store is not empty, it is there, whole"
+    )]
+    Unknown,
+}
+
+/// A store in the making. Dropped before [`NewPostgresStore::finish`] has returned, nothing of it stays.
+pub struct NewPostgresStore {
+    servers: Servers,
+    engine: Arc<TransactionEngine>,
+    find_out_timeout: Duration,
+}
+
+impl NewPostgresStore {
+    /// An empty one in the database, which must hold no records. Nobody writes there until it ends.
+    ///
+    /// # Errors
+    /// `Occupied`; `InUse`; `Database`.
+    pub async fn begin(settings: &PostgresSettings) -> Result<Self, NewStoreFault> {
+        let servers = Servers::new(servers(settings)?);
+        let mut engine = TransactionEngine::connect(&servers).await?;
+        let client = &engine.connection.link.client;
+        // The connection gives up a lock that it does not get in time.
+        client.batch_execute(BEGIN).await.map_err(|error| match error.code() {
+            Some(&SqlState::LOCK_NOT_AVAILABLE) => NewStoreFault::InUse,
+            _ => refusal(&error).into(),
+        })?;
+        let found = client.query_one(IS_OCCUPIED, &[]).await.and_then(|row| row.try_get(0));
+        if found.map_err(|error| refusal(&error))? {
+            return Err(NewStoreFault::Occupied);
+        }
+        let writes = WriteStatements::prepare(client).await.map_err(|error| refusal(&error))?;
+        engine.writes = Some(writes);
+        let find_out_timeout = FIND_OUT_COMMITS * settings.commit_timeout;
+        Ok(Self { servers, engine: Arc::new(engine), find_out_timeout })
+    }
+
+    /// What is written through it is in the store.
+    pub fn engine(&self) -> Arc<dyn Engine> {
+        Arc::clone(&self.engine) as _
+    }
+
+    /// Makes it durable, and seen by all, at once. Its engine works no more.
+    ///
+    /// # Errors
+    /// `NotKept`; `Unknown`, the only one after which the records may be there.
+    pub async fn finish(self) -> Result<(), NewStoreFault> {
+        let _alone = self.engine.turn.write().await;
+        let link = &self.engine.connection.link;
+        let ended = match timeout(END_TIMEOUT, end(&self.engine)).await {
+            Ok(ended) => ended,
+            Err(_) => Ended::Unknown("no answer in time".to_owned()),
+        };
+        match ended {
+            Ended::Kept => analyze(&link.client).await,
+            Ended::NotKept(cause) => return Err(NewStoreFault::NotKept(cause)),
+            Ended::Unknown(cause) => {
+                tracing::warn!(server = link.server, cause, "it is asked what became of the new store");
+                link.abandon();
+                let found = self.find_out(link.random).await?;
+                analyze(&found.client).await;
+            }
+        }
+        link.abandon();
+        Ok(())
+    }
+
+    /// What became of a transaction whose end has no answer. Yields a connection if the store is there.
+    async fn find_out(&self, writer: i64) -> Result<Link, NewStoreFault> {
+        let (started, mut backoff) = (Instant::now(), Backoff::default());
+        while started.elapsed() < self.find_out_timeout {
+            if let Ok(link) = self.servers.connect(LinkPurpose::Serve).await {
+                match timeout(ASK_TIMEOUT, is_there(&link, writer)).await {
+                    Ok(Ok(Some(true))) => return Ok(link),
+                    Ok(Ok(Some(false))) => {
+                        return Err(NewStoreFault::NotKept("the connection to it broke".to_owned()));
+                    }
+                    // The transaction may not have ended yet.
+                    _ => {}
+                }
+            }
+            backoff.pause().await;
+        }
+        Err(NewStoreFault::Unknown)
+    }
+}
+
+enum Ended {
+    Kept,
+    NotKept(String),
+    Unknown(String),
+}
+
+async fn end(engine: &TransactionEngine) -> Ended {
+    let link = &engine.connection.link;
+    let client = &link.client;
+    let row: [&(dyn ToSql + Sync); 2] = [&link.random, &FILLED];
+    link.take_warning();
+    // In this order: each is sent when it is first polled.
+    let (_, left, ended) = tokio::join!(
+        biased;
+        client.batch_execute(HURRY),
+        client.execute(&engine.leave, &row),
+        client.batch_execute("COMMIT"),
+    );
+    match (left, ended) {
+        // The server ends a transaction in which something has failed by rolling it back, and says so as of success.
+        (Err(error), _) if error.as_db_error().is_some() => Ended::NotKept(said(&error)),
+        (Err(error), _) | (_, Err(error)) => Ended::Unknown(said(&error)),
+        (Ok(_), Ok(())) if link.take_warning() => Ended::Unknown("the wait for the standby was cancelled".to_owned()),
+        (Ok(_), Ok(())) => Ended::Kept,
+    }
+}
+
+/// Whether the transaction has left its row. Where it has not, it never will: a row is put in its place, for which a
+/// transaction that goes on is waited for. Nothing when it is not known.
+async fn is_there(link: &Link, writer: i64) -> Result<Option<bool>, Error> {
+    link.take_warning();
+    match link.client.execute(LEAVE, &[&writer, &GIVEN_UP]).await {
+        Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {}
+        Err(error) => return Err(error),
+        Ok(_) => return Ok(Some(false).filter(|_| !link.take_warning())),
+    }
+    let row = link.client.query_opt(LOOK_UP, &[&writer, &0_i64]).await?;
+    let Some(refused) = row.map(|row| row.try_get::<_, Vec<i16>>(0)).transpose()? else { return Ok(None) };
+    Ok(Some(refused == FILLED).filter(|_| !link.take_warning()))
+}
+
+/// Has the server count what is there now. Nothing rests on it.
+async fn analyze(client: &Client) {
+    match timeout(ANALYZE_TIMEOUT, client.batch_execute("ANALYZE record")).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(error = said(&error), "the table record was not analyzed"),
+        Err(_) => tracing::warn!("the table record was not analyzed in time"),
+    }
+}

@@ -1,0 +1,166 @@
+//! The database through one transaction, on a connection of its own. One that reads sees the store as it stood at one moment,
+//! however long it takes, and keeps nobody waiting. One that writes is seen by nobody before its end ([`super::filling`]).
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::RwLock;
+use tokio::time::timeout;
+use tokio_postgres::binary_copy::BinaryCopyInWriter;
+use tokio_postgres::error::{Error, SqlState};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Row, Statement};
+
+use super::PostgresFault;
+use super::batch::Operation;
+use super::connect::{Servers, refusal};
+use super::reader::{Asks, Question, ReadLink, values};
+use super::settings::{PostgresSettings, servers};
+use super::writer::said;
+use crate::store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
+
+/// After so long without an answer, the server is taken for gone.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Whoever writes the file at the other end may pause. But a snapshot that is held keeps the server from cleaning up, and a
+/// table that is locked keeps all nodes waiting: the server must find out soon that a machine is gone.
+const SESSION: &str = "SET idle_in_transaction_session_timeout = '10min'; SET tcp_keepalives_idle = 10; \
+     SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
+/// The moment is that of the first statement.
+const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1";
+/// A row that says how something ended; its writer is a connection, and batches are numbered from 1.
+pub(super) const LEAVE: &str = "INSERT INTO batch (writer, number, refused) VALUES ($1, 0, $2)";
+
+const REMOVE: &str = "DELETE FROM record WHERE key = ANY($1)";
+const COPY: &str = "COPY record (key, value) FROM STDIN (FORMAT binary)";
+
+/// An engine over what one transaction sees. When it is dropped, what it has written is gone.
+pub(super) struct TransactionEngine {
+    pub(super) connection: ReadLink,
+    /// [`LEAVE`], prepared: an end is sent in one go.
+    pub(super) leave: Statement,
+    /// None where it only reads.
+    pub(super) writes: Option<WriteStatements>,
+    counters: Counters,
+    /// Held for writing by whoever compares and writes: a transaction does not keep its own statements apart.
+    pub(super) turn: RwLock<()>,
+}
+
+pub(super) struct WriteStatements {
+    remove: Statement,
+    copy: Statement,
+}
+
+impl WriteStatements {
+    /// Once nobody else has the table: to prepare them is to wait for it.
+    pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
+        let (remove, copy) = tokio::try_join!(client.prepare(REMOVE), client.prepare(COPY))?;
+        Ok(Self { remove, copy })
+    }
+
+    async fn write(&self, client: &Client, operation: &Operation) -> Result<(), Error> {
+        // A copy only adds.
+        let keys: Vec<&[u8]> = operation.writes.keys().map(Vec::as_slice).collect();
+        client.execute(&self.remove, &[&keys]).await?;
+        let puts = operation.writes.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+        let mut rows = pin!(BinaryCopyInWriter::new(client.copy_in(&self.copy).await?, &[Type::BYTEA, Type::BYTEA]));
+        for (key, value) in puts {
+            rows.as_mut().write(&[key, value]).await?;
+        }
+        rows.finish().await.map(drop)
+    }
+}
+
+impl TransactionEngine {
+    /// On a connection on which nothing has begun yet.
+    pub(super) async fn connect(servers: &Servers) -> Result<Self, PostgresFault> {
+        let connection = ReadLink::connect(servers).await?;
+        let client = &connection.link.client;
+        let prepared = tokio::try_join!(client.batch_execute(SESSION), client.prepare(LEAVE));
+        let ((), leave) = prepared.map_err(|error| refusal(&error))?;
+        Ok(Self { connection, leave, writes: None, counters: Counters::default(), turn: RwLock::new(()) })
+    }
+
+    /// While the turn is held.
+    async fn put(&self, question: Question<'_>) -> Result<Vec<Row>, EngineError> {
+        in_time(question.put_to(&self.connection)).await
+    }
+}
+
+/// The store in the database as it stands now: an engine that shows this moment for as long as it lives, and takes no commits.
+///
+/// # Errors
+/// See [`PostgresFault`]; `Unreachable` also for a server whose standby does not answer.
+pub async fn snapshot(settings: &PostgresSettings) -> Result<Arc<dyn Engine>, PostgresFault> {
+    let engine = TransactionEngine::connect(&Servers::new(servers(settings)?)).await?;
+    let link = &engine.connection.link;
+    let begun = async {
+        // A server that a failover has left behind still answers reads. Its standbys follow another, and none says that it
+        // has what is written here.
+        link.client.execute(&engine.leave, &[&link.random, &[0_i16; 0].as_slice()]).await?;
+        link.client.batch_execute(BEGIN_SNAPSHOT).await
+    };
+    match timeout(ANSWER_TIMEOUT, begun).await {
+        Ok(Ok(())) if !link.take_warning() => Ok(Arc::new(engine)),
+        Ok(Err(error)) => Err(refusal(&error)),
+        _ => Err(PostgresFault::Unreachable(format!("{} or its standby does not answer", link.server))),
+    }
+}
+
+impl Asks for TransactionEngine {
+    async fn ask(&self, question: Question<'_>) -> Result<Vec<Row>, EngineError> {
+        let _shared = self.turn.read().await;
+        self.put(question).await
+    }
+}
+
+#[async_trait]
+impl Engine for TransactionEngine {
+    async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
+        Asks::get(self, key).await
+    }
+
+    async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, EngineError> {
+        Asks::get_many(self, keys).await
+    }
+
+    async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError> {
+        Asks::scan(self, prefix, after, limit).await
+    }
+
+    async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
+        changes.check_sizes()?;
+        let Some(writes) = &self.writes else {
+            return Err(EngineError::Unwritable("it is shown as it was at one moment".to_owned()));
+        };
+        let operation = Operation::from(changes);
+        let (keys, expected): (Vec<Key>, Vec<Option<Value>>) = operation.expect.iter().cloned().unzip();
+        let _alone = self.turn.write().await;
+        if values(&self.put(Question::GetMany(&keys)).await?)? != expected {
+            return Ok(Outcome::Conflict);
+        }
+        in_time(writes.write(&self.connection.link.client, &operation)).await?;
+        self.counters.advance(&operation.moves);
+        Ok(Outcome::Committed)
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    async fn ping(&self) -> Result<(), EngineError> {
+        self.ask(Question::Ping).await.map(drop)
+    }
+}
+
+async fn in_time<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, EngineError> {
+    match timeout(ANSWER_TIMEOUT, asked).await {
+        Ok(answer) => answer.map_err(|error| match error.code() {
+            Some(&SqlState::DISK_FULL | &SqlState::READ_ONLY_SQL_TRANSACTION) => EngineError::Unwritable(said(&error)),
+            _ => EngineError::Unavailable(said(&error)),
+        }),
+        Err(_) => Err(EngineError::Unavailable("the database does not answer".to_owned())),
+    }
+}

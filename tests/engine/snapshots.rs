@@ -1,0 +1,154 @@
+//! A store in PostgreSQL at one moment, while nodes go on to write: what an export reads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sealgate::facade::admin;
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::store::Store;
+use sealgate::facade::store::engine::{Changes, Engine, EngineError, Outcome};
+use sealgate::facade::store::postgres::{NewPostgresStore, PostgresFault, PostgresSettings, initialise, snapshot};
+
+use super::postgres::{administer, await_nobody, start, until, waiting};
+use crate::postgres_server::empty_store;
+use crate::{absent, commit, delete, node, put};
+
+const HERE: &str = "https://id.example.test";
+const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
+const LATER: UnixTime = UnixTime::from_seconds(2_000_000_000);
+
+/// All records with this prefix, in pages.
+async fn pages(engine: &dyn Engine, prefix: &[u8]) -> Vec<Vec<u8>> {
+    let mut found = Vec::<Vec<u8>>::new();
+    loop {
+        let page = engine.scan(prefix, found.last().map(Vec::as_slice), 50).await.unwrap();
+        if page.is_empty() {
+            return found;
+        }
+        found.extend(page.into_iter().map(|(key, _)| key));
+    }
+}
+
+/// The two of a pair lie at the two ends of the table: pages that are read one after the other see one without the other.
+fn pair(number: u32) -> Changes {
+    let key = |end: &[u8]| (([end, &number.to_be_bytes()].concat()), b"v".to_vec());
+    Changes { put: vec![key(b"a"), key(b"z")], ..Changes::default() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_is_one_moment_while_others_commit() {
+    let settings = empty_store().await;
+    let engine = Arc::new(node(&settings).await);
+    for number in 0..1000 {
+        commit(&*engine, pair(number)).await;
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let writer = {
+        let (engine, stop) = (Arc::clone(&engine), Arc::clone(&stop));
+        tokio::spawn(async move {
+            let mut number = 1000;
+            while !stop.load(Ordering::SeqCst) {
+                commit(&*engine, pair(number)).await;
+                // And the oldest go.
+                let gone = pair(number - 1000).put.into_iter().map(|(key, _)| key).collect();
+                commit(&*engine, Changes { delete: gone, ..Changes::default() }).await;
+                number += 1;
+            }
+            number
+        })
+    };
+    for _ in 0..5 {
+        let snapshot = snapshot(&settings).await.unwrap();
+        let first = pages(&*snapshot, b"a").await;
+        let seen = first.len();
+        until("others have committed", || async {
+            let after = engine.scan(b"a", first.last().map(Vec::as_slice), 10).await.unwrap();
+            after.len() == 10
+        })
+        .await;
+        let last = pages(&*snapshot, b"z").await;
+        let numbers = |keys: &[Vec<u8>]| keys.iter().map(|key| key[1..].to_vec()).collect::<Vec<_>>();
+        assert!(seen >= 1000);
+        assert!(numbers(&first) == numbers(&last), "{seen} and {}", last.len());
+        assert!(pages(&*snapshot, b"a").await == first);
+    }
+    stop.store(true, Ordering::SeqCst);
+    assert!(writer.await.unwrap() > 1050);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_takes_no_commits_and_keeps_nobody_waiting() {
+    let settings = empty_store().await;
+    let engine = node(&settings).await;
+    commit(&engine, put(b"k", b"v")).await;
+    let snapshot = snapshot(&settings).await.unwrap();
+    for changes in [put(b"k", b"w"), delete(b"k"), Changes { expect: vec![absent(b"l")], ..put(b"l", b"v") }] {
+        let refused = snapshot.commit(changes).await;
+        assert!(matches!(refused, Err(EngineError::Unwritable(_) | EngineError::Unavailable(_))), "{refused:?}");
+    }
+    assert_eq!(commit(&engine, put(b"k", b"w")).await, Outcome::Committed);
+    assert_eq!(engine.get(b"k").await.unwrap().as_deref(), Some(&b"w"[..]));
+}
+
+/// An export of a store that is served, laid down in another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_of_a_store_that_is_served_is_one_moment() {
+    let settings = empty_store().await;
+    let served = Arc::new(Store::open(Arc::new(node(&settings).await), 10).await.unwrap());
+    for number in 0..300 {
+        served.revoke_token(&format!("token {number}"), LATER).await.unwrap();
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let revoking = {
+        let (served, stop) = (Arc::clone(&served), Arc::clone(&stop));
+        tokio::spawn(async move {
+            let mut number = 300;
+            while !stop.load(Ordering::SeqCst) {
+                served.revoke_token(&format!("token {number}"), LATER).await.unwrap();
+                number += 1;
+            }
+        })
+    };
+    let moment = snapshot(&settings).await.unwrap();
+    let mut file = Vec::new();
+    let store = Store::open_for_export(Arc::clone(&moment)).await.unwrap();
+    let records = admin::export(&store, HERE, NOW, &mut file).await.unwrap();
+    stop.store(true, Ordering::SeqCst);
+    revoking.await.unwrap();
+    // A token and the entry that the sweeper finds it by.
+    assert!(records >= 600 && records % 2 == 0, "{records}");
+
+    let there = empty_store().await;
+    let new = NewPostgresStore::begin(&there).await.unwrap();
+    let store = Store::open(new.engine(), 10).await.unwrap();
+    assert_eq!(admin::import(&store, HERE, &mut file.as_slice()).await.unwrap(), records);
+    drop(store);
+    new.finish().await.unwrap();
+    let all = |engine: Arc<dyn Engine>| async move { engine.scan(b"", None, 100_000).await.unwrap() };
+    assert!(all(Arc::new(node(&there).await)).await == all(moment).await);
+    // And its nodes go on there.
+    let moved = Store::open(Arc::new(node(&there).await), 10).await.unwrap();
+    assert!(moved.is_token_revoked("token 299").await.unwrap());
+}
+
+/// A primary that a failover has left behind answers reads. What it says is from before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_whose_standby_does_not_answer_shows_nothing() {
+    let server = start(&[]).await;
+    let settings = PostgresSettings::new(server.url("").into());
+    initialise(&settings).await.unwrap();
+    let client = server.client("").await;
+    await_nobody(&client).await;
+    let asked = {
+        let settings = settings.clone();
+        tokio::spawn(async move { snapshot(&settings).await.map(drop) })
+    };
+    until("it waits", || async { waiting(&client).await.len() == 1 }).await;
+    assert!(!asked.is_finished());
+    let pid = waiting(&client).await[0];
+    client.execute("SELECT pg_cancel_backend($1)", &[&pid]).await.unwrap();
+    let refused = asked.await.unwrap();
+    assert!(matches!(&refused, Err(PostgresFault::Unreachable(cause)) if cause.contains("standby")), "{refused:?}");
+    administer(&client, &["ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"]).await;
+    until("it answers", || async { snapshot(&settings).await.is_ok() }).await;
+}
