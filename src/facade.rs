@@ -191,8 +191,8 @@ pub mod signer {
 }
 pub mod store {
     pub use crate::store::{
-        AddOutcome, AppPasswordAdded, AuditRecord, Committed, ExportRecord, Form, GrantFilter, MAX_FORM_BYTES,
-        Position, RenameOutcome, Store, StoreError, Swept, Table,
+        AddOutcome, AppPasswordAdded, AuditRecord, Committed, ExportRecord, Fence, Form, GrantFilter, LEASE_LENGTH,
+        Lease, LeaseName, MAX_FORM_BYTES, Position, RenameOutcome, Store, StoreError, SweepPlace, Swept, Table,
     };
     pub mod barrier {
         pub use crate::store::barrier::count;

@@ -62,6 +62,7 @@ pub struct Metrics {
     pub swept: IntCounter,
     /// Expired records that wait to be removed, counted up to a bound.
     pub expired_pending: IntGauge,
+    leases: IntGaugeVec,
     factors: FactorSeries,
     mails: MailSeries,
     foreign: Foreign,
@@ -107,6 +108,13 @@ scrape_configs:
 fn certificates(book: &Book) -> Result<IntGaugeVec, prometheus::Error> {
     let name = "sealgate_tls_certificate_not_after_timestamp_seconds";
     let gauges = IntGaugeVec::new(Opts::new(name, "Until when a certificate that is shown is good."), &["file"])?;
+    book.enter("gauge", &gauges)?;
+    Ok(gauges)
+}
+
+fn leases(book: &Book) -> Result<IntGaugeVec, prometheus::Error> {
+    let help = "1 while this node does a piece of work for all that share its store: see docs/fleet.md.";
+    let gauges = IntGaugeVec::new(Opts::new("sealgate_fleet_lease_held", help), &["name"])?;
     book.enter("gauge", &gauges)?;
     Ok(gauges)
 }
@@ -267,6 +275,7 @@ impl Metrics {
                 "sealgate_store_expired_pending",
                 "Expired records that the last sweep left for the next, counted up to 16384.",
             )?,
+            leases: leases(&book)?,
             factors: FactorSeries::new(&book)?,
             mails: MailSeries::new(&book)?,
             foreign: Foreign::new(&book)?,
@@ -283,12 +292,11 @@ impl Metrics {
             series: book.series.into_inner(),
             registry: book.registry,
         };
-        metrics.begin();
-        Ok(metrics)
+        Ok(metrics.begun())
     }
 
     /// Series whose labels are fixed words begin at zero, so that a first event is an increase and no alert waits for one.
-    fn begin(&self) {
+    fn begun(self) -> Self {
         for outcome in SignInOutcome::ALL {
             self.sign_ins.with_label_values(&[outcome.as_str()]);
         }
@@ -306,6 +314,7 @@ impl Metrics {
         for applied in [true, false] {
             self.reloads.with_label_values(&[reload_result(applied)]);
         }
+        self
     }
 
     /// These classes of failed signatures are counted, from zero.
@@ -337,6 +346,11 @@ impl Metrics {
     /// A certificate that we show is good until then, seconds since 1970.
     pub fn certificate(&self, file: &Path, ends: i64) {
         self.certificates.with_label_values(&[&file.to_string_lossy()]).set(ends);
+    }
+
+    /// Whether this node does this piece of work now.
+    pub fn lease_held(&self, name: &str, held: bool) {
+        self.leases.with_label_values(&[name]).set(i64::from(held));
     }
 
     /// A certificate is not shown any more.

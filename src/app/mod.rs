@@ -2,6 +2,7 @@
 //! server, reloads, and the work beside requests.
 
 pub(crate) mod address_lookup;
+pub(crate) mod duty;
 pub(crate) mod enrolment;
 pub(crate) mod expiry;
 pub(crate) mod lateness;
@@ -18,3 +19,4 @@ pub(crate) mod site;
 pub(crate) mod start;
 pub(crate) mod state;
 pub(crate) mod status;
+pub(crate) mod sweeping;

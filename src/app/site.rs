@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,7 +16,6 @@ use crate::app::notices;
 use crate::app::server::Stop;
 use crate::app::state::Sealgate;
 use crate::config::{Config, host_name};
-use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::error::Refusal;
 use crate::edge::{
     Again, AnsweredBy, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health, Occasion, Policy, Verdict,
@@ -26,19 +25,6 @@ use crate::provider;
 
 /// How often the store is asked whether it takes writes.
 const PULSE: Duration = Duration::from_secs(2);
-/// Between two sweeps of what has expired.
-const SWEEP_EVERY: Duration = Duration::from_secs(30);
-/// Records a step, which is one commit: requests wait for a step, so it is a few milliseconds long.
-const SWEEP_STEP: usize = 64;
-/// How many times as long as a step took comes a rest after it: at once, a commit of somebody else took 1.7 times as long
-/// while a million records were swept.
-const SWEEP_RESTS: u32 = 4;
-const LONGEST_REST: Duration = Duration::from_secs(1);
-/// Steps after which what waits is counted anew, and how far.
-const STEPS_A_COUNT: usize = 64;
-const MOST_PENDING: usize = 16_384;
-/// Records of the audit trail that are trimmed at a time: more than strangers can make between two sweeps.
-const MOST_TRIMMED: usize = 16_384;
 
 /// The route of a form to an application whose person has to sign in first: the gate keeps it.
 struct Form;
@@ -155,63 +141,6 @@ impl Site {
     pub async fn write_last_audit(&self) {
         self.sealgate.audit.collect_all();
         self.write_audit().await;
-    }
-
-    /// Removes what has expired, until told to stop.
-    pub async fn sweep(self: Arc<Self>, mut stop: Stop) {
-        loop {
-            tokio::select! {
-                _ = stop.changed() => return,
-                () = tokio::time::sleep(SWEEP_EVERY) => {}
-            }
-            tokio::select! {
-                biased;
-                _ = stop.changed() => return,
-                () = self.sweep_all() => {}
-            }
-        }
-    }
-
-    /// Sweeps until nothing is due. It rests after each step for some times as long as that took, so that others have the
-    /// store for themselves for most of the time.
-    async fn sweep_all(&self) {
-        let store = &self.sealgate.store;
-        let metrics = &self.sealgate.metrics;
-        let mut more = true;
-        while more {
-            for _ in 0..STEPS_A_COUNT {
-                let started = Instant::now();
-                match store.sweep(self.sealgate.clock.now(), SWEEP_STEP).await {
-                    Ok(swept) => {
-                        metrics.swept.inc_by(swept.removed as u64);
-                        for client in &swept.clients {
-                            let at = self.sealgate.clock.now();
-                            let event = AuditEvent::new(at, AuditKind::ClientDeleted, Actor::Server);
-                            self.sealgate.audit.note(event.with_client(client).with_detail("never used"));
-                        }
-                        more = swept.more;
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, "sweeping stopped early");
-                        more = false;
-                    }
-                }
-                if !more {
-                    break;
-                }
-                tokio::time::sleep((SWEEP_RESTS * started.elapsed()).min(LONGEST_REST)).await;
-            }
-            match store.expired_pending(self.sealgate.clock.now(), MOST_PENDING).await {
-                Ok(pending) => metrics.expired_pending.set(i64::try_from(pending).unwrap_or(i64::MAX)),
-                Err(error) => tracing::warn!(%error, "what waits to be swept could not be counted"),
-            }
-        }
-        let settings = &self.sealgate.config.audit;
-        let now = self.sealgate.clock.now();
-        match store.trim_audit(now, settings.keep, settings.max_records, MOST_TRIMMED).await {
-            Ok(removed) => metrics.swept.inc_by(removed as u64),
-            Err(error) => tracing::warn!(%error, "the audit trail was not trimmed"),
-        }
     }
 }
 

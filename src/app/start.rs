@@ -12,7 +12,7 @@ use crate::app::sealing::{self, NotSealing};
 use crate::app::server::{Background, Server, ServerParts, StopSignal};
 use crate::app::site::Site;
 use crate::app::state::Parts;
-use crate::app::{enrolment, outbox, relying_party};
+use crate::app::{enrolment, outbox, relying_party, sweeping};
 use crate::clock::{OsEntropy, SystemClock};
 use crate::config::{Config, StoreEngine};
 use crate::edge::{Resolver, inherited_sockets};
@@ -97,9 +97,9 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     sealgate.metrics.configured(sealgate.clock.now().seconds());
     let site = Arc::new(Site::new(Arc::clone(&sealgate)));
     let config = &sealgate.config;
-    let (last, keeping, sweeping, beating) =
-        (Arc::clone(&site), Arc::clone(&site), Arc::clone(&site), Arc::clone(&site));
-    let (rotating, counting, mailing) = (Arc::clone(&sealgate), Arc::clone(&sealgate), Arc::clone(&sealgate));
+    let (last, keeping, beating) = (Arc::clone(&site), Arc::clone(&site), Arc::clone(&site));
+    let own = || Arc::clone(&sealgate);
+    let (rotating, counting, mailing, sweeping) = (own(), own(), own(), own());
     let (trust, clock, metrics) =
         (Arc::clone(&sealgate.trust), Arc::clone(&sealgate.clock), Arc::clone(&sealgate.metrics));
     let socket = admin::socket::bind(&config.admin.socket).map_err(|error| line(error.to_string()))?;
@@ -115,7 +115,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
         background: vec![
             Background::new("store", |stop| keeping.keep(stop)),
             Background::new("heartbeat", |stop| beating.beat(stop)),
-            Background::new("sweeping", |stop| sweeping.sweep(stop)),
+            Background::new("sweeping", |stop| sweeping::keep(sweeping, stop)),
             Background::new("trusted issuers", |stop| trusted::keep(trust, clock, metrics, stop)),
             Background::new("key rotation", |stop| rotation::keep(rotating, stop)),
             Background::new("people", |stop| enrolment::keep(counting, stop)),

@@ -3,8 +3,9 @@
 //! Beside each record stand entries in the index: by person, by client, and by age. Those that anybody can cause have an
 //! index of age of their own, so that a flood of them pushes out nothing but others of the same kind.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,7 @@ use crate::domain::audit::{AuditEvent, AuditFilter, AuditId, AuditKind};
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Expect, Key};
+use crate::store::leases::Fence;
 use crate::store::record;
 use crate::store::table::{self, Indexed, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
@@ -27,6 +29,9 @@ const MOST_FOR_SIGN_IN: usize = 64;
 
 /// Of all records that are kept, the part that those may take which anybody can cause.
 const ANYBODYS_SHARE: usize = 10;
+
+/// How long it is known how many there are, where other nodes keep some too.
+const COUNT: Duration = Duration::from_mins(5);
 
 /// A kept event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,16 +109,20 @@ impl Store {
                 return Ok(AuditPage { records, next: None });
             }
             looked_at += rows.len();
-            for (key, _) in rows {
-                let Some(id) = table::entry_id(&key).map(AuditId::from_bytes) else { continue };
-                if filter.since.is_some_and(|since| id.at() < since) {
-                    return Ok(AuditPage { records, next: None });
-                }
-                last = Some(id);
-                if let Some(event) = self.audit_event(id).await?.filter(|event| filter.wants(event)) {
-                    records.push(AuditRecord { id, event });
-                    if records.len() == limit {
-                        return Ok(AuditPage { records, next: last });
+            let ids: Vec<AuditId> =
+                rows.iter().filter_map(|(key, _)| table::entry_id(key)).map(AuditId::from_bytes).collect();
+            // No more at a time than are wanted.
+            for ids in ids.chunks(limit.clamp(1, PAGE)) {
+                for (id, event) in ids.iter().copied().zip(self.audit_events(ids).await?) {
+                    if filter.since.is_some_and(|since| id.at() < since) {
+                        return Ok(AuditPage { records, next: None });
+                    }
+                    last = Some(id);
+                    if let Some(event) = event.filter(|event| filter.wants(event)) {
+                        records.push(AuditRecord { id, event });
+                        if records.len() == limit {
+                            return Ok(AuditPage { records, next: last });
+                        }
                     }
                 }
             }
@@ -125,8 +134,9 @@ impl Store {
     pub async fn last_sign_in(&self, subject: Subject) -> Result<Option<UnixTime>, StoreError> {
         let prefix = table::of_user(subject, Indexed::Audit);
         let rows = self.engine.scan(&prefix, None, MOST_FOR_SIGN_IN).await?;
-        for id in rows.iter().filter_map(|(key, _)| table::entry_id(key)).map(AuditId::from_bytes) {
-            let event = self.audit_event(id).await?;
+        let ids: Vec<AuditId> =
+            rows.iter().filter_map(|(key, _)| table::entry_id(key)).map(AuditId::from_bytes).collect();
+        for (id, event) in ids.iter().zip(self.audit_events(&ids).await?) {
             let signed_in = |event: &AuditEvent| matches!(event.kind, AuditKind::SignedIn | AuditKind::AppSignedIn);
             if event.is_some_and(|event| signed_in(&event)) {
                 return Ok(Some(id.at()));
@@ -135,16 +145,20 @@ impl Store {
         Ok(None)
     }
 
-    /// `None` for one that is gone or damaged: neither may hide the others.
-    async fn audit_event(&self, id: AuditId) -> Result<Option<AuditEvent>, StoreError> {
-        match self.load::<AuditEvent>(table::audit(id)).await {
-            Ok(loaded) => Ok(loaded.map(|loaded| loaded.value)),
-            Err(StoreError::Broken(error)) => {
-                tracing::warn!(%id, error, "a record of the audit trail cannot be read");
-                Ok(None)
+    /// `None` for each that is gone or damaged: neither may hide the others.
+    async fn audit_events(&self, ids: &[AuditId]) -> Result<Vec<Option<AuditEvent>>, StoreError> {
+        let keys: Vec<Key> = ids.iter().map(|id| table::audit(*id)).collect();
+        let found = self.engine.get_many(&keys).await?;
+        let events = keys.iter().zip(ids).zip(found).map(|((key, id), bytes)| {
+            match bytes.map(|bytes| record::decode::<AuditEvent>(key, bytes)).transpose() {
+                Ok(event) => event.map(|event| event.value),
+                Err(error) => {
+                    tracing::warn!(%id, %error, "a record of the audit trail cannot be read");
+                    None
+                }
             }
-            Err(error) => Err(error),
-        }
+        });
+        Ok(events.collect())
     }
 
     /// Removes up to `most` events that are older than `keep`, or the oldest beyond `most_kept`. Yields how many went;
@@ -154,55 +168,72 @@ impl Store {
     /// When the store fails; the call can be repeated.
     pub async fn trim_audit(
         &self,
+        fence: &Fence,
         now: UnixTime,
         keep: Duration,
         most_kept: usize,
         most: usize,
     ) -> Result<usize, StoreError> {
-        // Counted here and not at the start, which people wait for.
-        if !self.trail.counted.load(Ordering::Acquire) {
-            for (index, kept) in self.trail.kept.iter().enumerate() {
-                kept.store(self.count(table::audit_ages(index)).await?, Ordering::Relaxed);
-            }
-            self.trail.counted.store(true, Ordering::Release);
-        }
+        self.count_trail().await?;
         let mut removed = 0;
         for (index, share) in [most_kept, most_kept / ANYBODYS_SHARE].into_iter().enumerate() {
-            removed += self.trim_ages(index, share, now, keep, most - removed).await?;
+            removed += self.trim_ages(fence, index, (now, keep, share), most - removed).await?;
         }
         Ok(removed)
     }
 
+    /// Counts the trail where it is not known how many there are: here and not at the start, which people wait for. Other nodes
+    /// keep some too, so that it is not known for long.
+    async fn count_trail(&self) -> Result<(), StoreError> {
+        let is_known = |counted: Instant| !self.is_shared() || counted.elapsed() < COUNT;
+        let known = *self.trail.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_some_and(is_known) {
+            return Ok(());
+        }
+        let counted = Instant::now();
+        for (index, kept) in self.trail.kept.iter().enumerate() {
+            kept.store(self.engine.count(&table::audit_ages(index)).await?, Ordering::Relaxed);
+        }
+        *self.trail.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some(counted);
+        Ok(())
+    }
+
     async fn trim_ages(
         &self,
+        fence: &Fence,
         index: usize,
-        share: usize,
-        now: UnixTime,
-        keep: Duration,
+        (now, keep, share): (UnixTime, Duration, usize),
         most: usize,
     ) -> Result<usize, StoreError> {
         let mut removed = 0;
         while removed < most {
             let rows = self.engine.scan(&table::audit_ages(index), None, STEP.min(most - removed)).await?;
             let too_many = self.trail.kept[index].load(Ordering::Relaxed).saturating_sub(share);
-            let mut changes = Changes::default();
-            let mut gone = 0;
+            let mut old = Vec::new();
             for (age, _) in rows {
                 let Some(reversed) = table::entry_id(&age) else { continue };
                 let id = AuditId::from_bytes(AuditId::from_bytes(reversed).reversed());
-                if now.since(id.at()) < keep && gone >= too_many {
+                if now.since(id.at()) < keep && old.len() >= too_many {
                     break;
                 }
-                if let Some(event) = self.audit_event(id).await? {
-                    changes.delete.extend(entries(id, &event).filter(|entry| *entry != age));
-                }
-                changes.delete.extend([table::audit(id), age]);
-                gone += 1;
+                old.push((id, age));
             }
+            let gone = old.len();
             if gone == 0 {
                 return Ok(removed);
             }
-            self.write(changes).await?;
+            let ids: Vec<AuditId> = old.iter().map(|(id, _)| *id).collect();
+            let mut changes = Changes::default();
+            for ((id, age), event) in old.into_iter().zip(self.audit_events(&ids).await?) {
+                if let Some(event) = event {
+                    changes.delete.extend(entries(id, &event).filter(|entry| *entry != age));
+                }
+                changes.delete.extend([table::audit(id), age]);
+            }
+            if self.commit(fence.around(changes)).await? == Committed::Conflict {
+                // Another node does it now.
+                return Ok(removed);
+            }
             let kept = &self.trail.kept[index];
             let _ = kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |kept| Some(kept.saturating_sub(gone)));
             removed += gone;

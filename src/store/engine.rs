@@ -21,6 +21,8 @@ pub enum Expect {
 
 /// The longest key that an engine takes, bytes.
 pub const MAX_KEY_BYTES: usize = 384;
+/// Records that are looked at in one step where many are.
+const PAGE: usize = 256;
 /// The longest value that an engine takes, bytes.
 pub const MAX_VALUE_BYTES: usize = 256 * 1024;
 
@@ -174,9 +176,12 @@ pub enum EngineError {
     /// Writes are refused for now (disk full or read-only); reads go on.
     #[error("the store cannot write: {0}")]
     Unwritable(String),
-    /// The engine has stopped or its files are broken.
+    /// The engine has stopped, or does not answer.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// What lies under a key cannot be read, and will not be by waiting: the files are broken.
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
     /// A copy was not made; the store is as it was.
     #[error("no copy of the store was made: {0}")]
     NoCopy(String),
@@ -188,13 +193,13 @@ pub trait Engine: Send + Sync {
     /// The record with this key. May be newer than what is durable by at most one flush in progress.
     ///
     /// # Errors
-    /// `Unavailable` when the bytes cannot be read.
+    /// `Unavailable` when the engine does not answer, `Damaged` when the bytes cannot be read.
     async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError>;
 
     /// The records with these keys, in their order, as they stand at one moment where the engine has one.
     ///
     /// # Errors
-    /// `Unavailable` when the bytes cannot be read.
+    /// As [`Engine::get`] of any of them.
     async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, EngineError> {
         let mut found = Vec::with_capacity(keys.len());
         for key in keys {
@@ -206,14 +211,35 @@ pub trait Engine: Send + Sync {
     /// Up to `limit` records whose keys start with `prefix`, in key order, strictly after the key `after`.
     ///
     /// # Errors
-    /// `Unavailable` when the bytes cannot be read.
+    /// As [`Engine::get`] of any of them.
     async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError>;
+
+    /// How many records have keys that start with `prefix`. Not for a request: it may read them all.
+    ///
+    /// # Errors
+    /// As [`Engine::scan`].
+    async fn count(&self, prefix: &[u8]) -> Result<usize, EngineError> {
+        let (mut count, mut after) = (0, None::<Key>);
+        loop {
+            let rows = self.scan(prefix, after.as_deref(), PAGE).await?;
+            count += rows.len();
+            match rows.into_iter().next_back() {
+                Some((last, _)) => after = Some(last),
+                None => return Ok(count),
+            }
+        }
+    }
+
+    /// Whether other processes read and write the same records at the same time.
+    fn is_shared(&self) -> bool {
+        false
+    }
 
     /// Applies `changes` if what they expect holds. `Ok(Committed)` means durable: it survives a power loss. Whoever applies
     /// them moves the counters that they name, whether or not somebody still waits for the answer.
     ///
     /// # Errors
-    /// `Busy`, `Timeout`, `Unknown`, `Unwritable`, `Unavailable`.
+    /// `Busy`, `Timeout`, `Unknown`, `Unwritable`, `Unavailable`, `Damaged`.
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError>;
 
     /// The counters, as far as this process knows them.

@@ -70,7 +70,7 @@ struct Head {
 impl Store {
     /// Seals with this from now on, and keeps up to so many forms.
     pub async fn sealing_with(mut self, sealer: Sealer, most_forms: usize) -> Result<Self, StoreError> {
-        let kept = self.count(table::all(Table::Form)).await?;
+        let kept = self.count(Table::Form).await?;
         self.forms.store(kept, Ordering::Relaxed);
         self.sealing = Some(Sealing { sealer, most_forms });
         Ok(self)

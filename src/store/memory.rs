@@ -14,6 +14,7 @@ use super::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome
 pub struct MemoryEngine {
     records: Mutex<BTreeMap<Key, Value>>,
     refusing: AtomicBool,
+    shared: bool,
     counters: Counters,
 }
 
@@ -21,6 +22,11 @@ impl MemoryEngine {
     /// An engine without records.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An engine that several providers of one process use as several nodes use a database.
+    pub fn of_a_fleet() -> Self {
+        Self { shared: true, ..Self::default() }
     }
 
     /// Whether commits shall fail from now on, as they do on a full disk. Reads go on.
@@ -37,6 +43,11 @@ impl MemoryEngine {
 impl Engine for MemoryEngine {
     async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
         Ok(self.records().get(key).cloned())
+    }
+
+    async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, EngineError> {
+        let records = self.records();
+        Ok(keys.iter().map(|key| records.get(key).cloned()).collect())
     }
 
     async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError> {
@@ -70,6 +81,10 @@ impl Engine for MemoryEngine {
         }
         self.counters.advance(&changes.moves);
         Ok(Outcome::Committed)
+    }
+
+    fn is_shared(&self) -> bool {
+        self.shared
     }
 
     fn counters(&self) -> &Counters {

@@ -22,6 +22,7 @@ mod grants;
 mod intake;
 mod interactions;
 mod keys;
+mod leases;
 pub(crate) mod memory;
 mod notices;
 mod outbox;
@@ -42,13 +43,15 @@ mod transfer;
 mod versions;
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use serde::de::DeserializeOwned;
+use tokio::task::JoinSet;
 
 use crate::domain::user::Subject;
-use crate::store::engine::{Changes, Engine, Key, Outcome};
+use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
 use crate::store::sealer::Sealer;
 
 pub(crate) use account_links::AddressLeft;
@@ -62,12 +65,13 @@ pub(crate) use grants::Ended;
 pub use grants::GrantFilter;
 pub use intake::ExportRecord;
 pub(crate) use interactions::SignInAttempt;
+pub use leases::{Fence, LEASE_LENGTH, Lease, LeaseName};
 pub(crate) use record::Loaded;
 pub(crate) use registrations::Registered;
 pub(crate) use registry::UsersFound;
 pub use registry::{AddOutcome, RenameOutcome};
 pub(crate) use revocations::Revocation;
-pub use sweep::Swept;
+pub use sweep::{SweepPlace, Swept};
 pub use table::Table;
 pub(crate) use transfer::EXPORT_FORMAT;
 pub use transfer::Position;
@@ -99,9 +103,9 @@ struct Sealing {
 #[derive(Debug, Default)]
 struct AuditCounts {
     number: AtomicU64,
-    /// Records kept: by age index, once they were counted.
+    /// Records kept: by age index, as they were counted last and since.
     kept: [AtomicUsize; 2],
-    counted: AtomicBool,
+    counted: Mutex<Option<Instant>>,
 }
 
 pub struct Store {
@@ -133,7 +137,7 @@ impl Store {
         // Both count, and the sweeper takes both off again.
         let mut open = 0;
         for counted in [Table::Interaction, Table::SignInAttempt] {
-            open += store.count(table::all(counted)).await?;
+            open += store.count(counted).await?;
         }
         store.interactions.store(open, Ordering::Relaxed);
         store.count_outbox().await?;
@@ -205,13 +209,33 @@ impl Store {
         bytes.map(|bytes| record::decode(&key, bytes)).transpose()
     }
 
-    /// The one way of a change to the engine: see [`access`].
-    async fn commit(&self, mut changes: Changes) -> Result<Committed, StoreError> {
-        changes.moves = access::moves(&changes);
-        Ok(match self.engine.commit(changes).await? {
-            Outcome::Committed => Committed::Yes,
-            Outcome::Conflict => Committed::Conflict,
-        })
+    /// Whether other nodes have the same store.
+    pub fn is_shared(&self) -> bool {
+        self.engine.is_shared()
+    }
+
+    /// The one way of a change to the engine, beside [`Store::commit_all`]: see [`access`].
+    async fn commit(&self, changes: Changes) -> Result<Committed, StoreError> {
+        Ok(commit_to(self.engine.as_ref(), changes).await?)
+    }
+
+    /// Several commits at once, so that they go to the disk or over the network together. Their outcomes, in their order.
+    async fn commit_all(&self, all: Vec<Changes>) -> Result<Vec<Committed>, StoreError> {
+        let mut outcomes = vec![Committed::Conflict; all.len()];
+        let mut committing = JoinSet::new();
+        for (number, changes) in all.into_iter().enumerate() {
+            let engine = Arc::clone(&self.engine);
+            committing.spawn(async move { (number, commit_to(engine.as_ref(), changes).await) });
+        }
+        let mut failed = None;
+        while let Some(ended) = committing.join_next().await {
+            match ended {
+                Ok((number, Ok(outcome))) => outcomes[number] = outcome,
+                Ok((_, Err(error))) => failed = Some(error),
+                Err(error) => failed = Some(EngineError::Unavailable(error.to_string())),
+            }
+        }
+        failed.map_or(Ok(outcomes), |error| Err(error.into()))
     }
 
     /// A commit that expects nothing and so cannot conflict.
@@ -233,15 +257,15 @@ impl Store {
         rows.into_iter().map(|(key, bytes)| record::decode(&key, bytes)).collect()
     }
 
-    async fn count(&self, prefix: Key) -> Result<usize, StoreError> {
-        let (mut count, mut after) = (0, None::<Key>);
-        loop {
-            let rows = self.engine.scan(&prefix, after.as_deref(), PAGE).await?;
-            count += rows.len();
-            match rows.into_iter().next_back() {
-                Some((last, _)) => after = Some(last),
-                None => return Ok(count),
-            }
-        }
+    async fn count(&self, table: Table) -> Result<usize, StoreError> {
+        Ok(self.engine.count(&table::all(table)).await?)
     }
+}
+
+async fn commit_to(engine: &dyn Engine, mut changes: Changes) -> Result<Committed, EngineError> {
+    changes.moves = access::moves(&changes);
+    Ok(match engine.commit(changes).await? {
+        Outcome::Committed => Committed::Yes,
+        Outcome::Conflict => Committed::Conflict,
+    })
 }

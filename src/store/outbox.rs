@@ -346,7 +346,7 @@ impl Store {
             oldest = mails.map(|mail| mail.value.created_at).chain(oldest).min();
         }
         self.outbox.store(waiting, Ordering::Relaxed);
-        let dead = self.count(table::all(Table::DeadMail)).await?;
+        let dead = self.count(Table::DeadMail).await?;
         Ok(OutboxCounts { waiting, dead, oldest })
     }
 

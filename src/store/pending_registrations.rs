@@ -132,7 +132,7 @@ impl Store {
 
     /// Counts them. From here on the bound goes by this count: other processes may have swept some.
     pub async fn count_pending_registrations(&self) -> Result<(), StoreError> {
-        let pending = self.count(table::all(Table::PendingRegistration)).await?;
+        let pending = self.count(Table::PendingRegistration).await?;
         self.pending_registrations.store(pending, Ordering::Relaxed);
         Ok(())
     }

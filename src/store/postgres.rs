@@ -154,6 +154,14 @@ impl Engine for PostgresEngine {
         self.readers.scan(prefix, after, limit).await
     }
 
+    async fn count(&self, prefix: &[u8]) -> Result<usize, EngineError> {
+        self.readers.count(prefix).await
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
         changes.check_sizes()?;
         let (reply, answer) = oneshot::channel();

@@ -5,10 +5,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::domain::client::{Client, ClientId, SelfRegistration};
+use crate::domain::client::{Client, SelfRegistration};
 use crate::domain::secret::SecretHash;
 use crate::domain::time::UnixTime;
-use crate::store::engine::{Changes, Expect, Key};
+use crate::store::engine::{Changes, Key};
 use crate::store::record::{self, Loaded};
 use crate::store::table::{self, Table};
 use crate::store::{AddOutcome, Committed, Store, StoreError};
@@ -141,29 +141,6 @@ impl Store {
     /// How many clients have registered themselves.
     pub fn self_registered_clients(&self) -> usize {
         self.registrations.load(Ordering::Relaxed)
-    }
-
-    /// Lets a client go that nobody has used in time; its entry in the expiry index goes in any case. Yields its id if it
-    /// went.
-    pub(super) async fn sweep_client(
-        &self,
-        entry: &[u8],
-        loaded: &Loaded<Client>,
-        now: UnixTime,
-    ) -> Result<Option<ClientId>, StoreError> {
-        let client = &loaded.value;
-        if !client.is_left_unused(now) {
-            self.write(Changes { delete: vec![entry.to_owned()], ..Changes::default() }).await?;
-            return Ok(None);
-        }
-        // Whoever redeems a code at this very moment notes the use first, and then one of the two finds it changed.
-        let expect: Vec<Expect> = vec![loaded.unchanged()];
-        let delete = vec![entry.to_owned(), loaded.key().clone()];
-        if self.commit(Changes { expect, delete, ..Changes::default() }).await? == Committed::Conflict {
-            return Ok(None);
-        }
-        self.registration_gone(client);
-        Ok(Some(client.id.clone()))
     }
 
     pub(super) fn registration_gone(&self, client: &Client) {

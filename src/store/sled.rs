@@ -165,6 +165,10 @@ impl Engine for SledEngine {
         self.records.get(key)
     }
 
+    async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, EngineError> {
+        keys.iter().map(|key| self.records.get(key)).collect()
+    }
+
     async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError> {
         if limit <= INLINE_SCAN {
             return self.records.scan(prefix, after, limit);

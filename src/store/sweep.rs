@@ -1,9 +1,10 @@
 //! Sweeping: removes what has expired, a bounded amount a pass. Only hygiene: every read checks the time itself.
 
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::domain::client::{Client, ClientId};
 use crate::domain::grant::Grant;
@@ -12,13 +13,20 @@ use crate::domain::session::Session;
 use crate::domain::time::UnixTime;
 use crate::store::engine::{Changes, EngineError, Expect, Key, Value};
 use crate::store::interactions::kept_until;
-use crate::store::record;
+use crate::store::leases::Fence;
+use crate::store::record::{self, Loaded};
 use crate::store::revocations::Revocation;
 use crate::store::table::{self, Table};
 use crate::store::{Committed, PAGE, Store, StoreError, grants, sessions};
 
 /// When a record that cannot be read is looked at again.
 const LATER: Duration = Duration::from_hours(24);
+
+/// Records in one commit.
+const COMMIT: usize = 64;
+
+/// How long a sweeper goes on from where it was.
+const FROM_THE_START: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
@@ -30,6 +38,8 @@ pub struct Swept {
     pub clients: Vec<ClientId>,
     /// Whether there may be more to do.
     pub more: bool,
+    /// Whether another node does this work now.
+    pub superseded: bool,
 }
 
 /// Any record that says when it expires.
@@ -43,8 +53,29 @@ fn due(now: UnixTime) -> u32 {
     u32::try_from(now.seconds() / 60).unwrap_or(u32::MAX)
 }
 
+/// Where a sweeper is in the expiry index, from one step to the next: what lay before it is gone. To begin at the start each
+/// time would be to read over all that was removed, for as long as the database keeps it.
+#[derive(Debug, Default)]
+pub struct SweepPlace {
+    after: Option<Key>,
+    /// When it last began at the start.
+    begun: Option<Instant>,
+}
+
+impl SweepPlace {
+    /// After which entry to go on: none once an hour, since a node whose clock is behind may have entered something since.
+    fn after(&mut self) -> Option<&[u8]> {
+        if self.begun.is_none_or(|begun| begun.elapsed() >= FROM_THE_START) {
+            *self = Self { after: None, begun: Some(Instant::now()) };
+        }
+        self.after.as_deref()
+    }
+}
+
 /// What a due entry of the expiry index comes to.
 struct Judged {
+    /// Its place among the entries that were read.
+    number: usize,
     expect: Vec<Expect>,
     put: Vec<(Key, Value)>,
     delete: Vec<Key>,
@@ -52,71 +83,147 @@ struct Judged {
     removed: Option<u8>,
 }
 
+impl Judged {
+    fn add_to(&self, changes: &mut Changes) {
+        changes.expect.extend_from_slice(&self.expect);
+        changes.put.extend_from_slice(&self.put);
+        changes.delete.extend_from_slice(&self.delete);
+    }
+}
+
+/// A record that a due entry leads to, as it was read.
+struct Due<'e> {
+    number: usize,
+    entry: &'e Key,
+    record: &'e [u8],
+    found: Result<Option<Value>, StoreError>,
+}
+
 impl Store {
-    /// Looks at up to `most` entries that are due and removes the records that have expired, in one commit. Where a record
-    /// changes at the same time, each is removed in a commit of its own.
+    /// [`Store::sweep_on`] from the start, by whoever is alone on the store.
     pub async fn sweep(&self, now: UnixTime, most: usize) -> Result<Swept, StoreError> {
-        let due = due(now);
-        let rows = self.engine.scan(&table::all(Table::Expiry), None, most).await?;
+        self.sweep_on(&mut SweepPlace::default(), &Fence::default(), now, most).await
+    }
+
+    /// Looks at up to `most` entries that are due and removes the records that have expired, [`COMMIT`] of them in one commit.
+    /// Where a record changes at the same time, each is removed in a commit of its own.
+    ///
+    /// # Errors
+    /// When the store fails; the call can be repeated.
+    pub async fn sweep_on(
+        &self,
+        place: &mut SweepPlace,
+        fence: &Fence,
+        now: UnixTime,
+        most: usize,
+    ) -> Result<Swept, StoreError> {
+        let due_before = due(now);
+        let rows = self.engine.scan(&table::all(Table::Expiry), place.after(), most).await?;
         let mut swept = Swept { more: rows.len() == most, ..Swept::default() };
         // A record may have two entries. The second waits for the next pass: no key may stand in a commit twice.
         let mut seen = HashSet::new();
-        let mut judged = Vec::new();
+        let mut due = Vec::new();
+        // Whether each entry that was looked at is gone.
+        let mut done = Vec::new();
         for (entry, _) in &rows {
-            let Some((minute, record)) = table::expiry_of(entry) else { continue };
-            if minute >= due {
+            let Some((minute, record)) = table::expiry_of(entry) else {
+                done.push(true);
+                continue;
+            };
+            if minute >= due_before {
                 swept.more = false;
                 break;
             }
-            if !seen.insert(record) {
-                continue;
+            if seen.insert(record) {
+                due.push((done.len(), entry, record));
             }
-            if record.first() == Some(&(Table::Client as u8)) {
-                let gone = self.sweep_client_of(entry, record, now).await?;
-                swept.removed += usize::from(gone.is_some());
-                swept.kept += usize::from(gone.is_none());
-                swept.clients.extend(gone);
-            } else if record.first() == Some(&(Table::Revocation as u8)) {
-                self.sweep_revocation(entry, record, now).await?;
-                swept.removed += 1;
-            } else {
-                judged.push(self.judge(entry, record, now).await?);
-            }
+            done.push(false);
         }
         if seen.is_empty() {
             // Whatever stands there is no work: to come again at once would never end.
             return Ok(Swept::default());
         }
-        if judged.is_empty() {
-            return Ok(swept);
-        }
-        let mut together = Changes::default();
-        for one in &judged {
-            together.expect.extend_from_slice(&one.expect);
-            together.put.extend_from_slice(&one.put);
-            together.delete.extend_from_slice(&one.delete);
-        }
-        if self.commit(together).await? == Committed::Yes {
-            for one in &judged {
-                self.swept_one(one, &mut swept);
+        let mut judged = Vec::new();
+        for due in self.read_due(due).await? {
+            if due.record.first() == Some(&(Table::Client as u8)) {
+                done[due.number] = self.sweep_client_of(&due, fence, now, &mut swept).await?;
+            } else if due.record.first() == Some(&(Table::Revocation as u8)) {
+                done[due.number] = self.sweep_revocation(&due, fence, now).await?;
+                swept.removed += usize::from(done[due.number]);
+            } else {
+                judged.push(judge(due, now)?);
             }
-            return Ok(swept);
         }
-        for one in judged {
-            let Judged { expect, put, delete, .. } = &one;
-            let mut alone = Changes::default();
-            alone.expect.clone_from(expect);
-            alone.put.clone_from(put);
-            alone.delete.clone_from(delete);
-            // One that has changed meanwhile is due again at the next pass.
-            if self.commit(alone).await? == Committed::Yes {
-                self.swept_one(&one, &mut swept);
-            }
+        self.commit_judged(judged, fence, &mut swept, &mut done).await?;
+        let gone = done.iter().take_while(|done| **done).count();
+        if let Some((last, _)) = gone.checked_sub(1).and_then(|last| rows.get(last)) {
+            place.after = Some(last.clone());
         }
         Ok(swept)
     }
 
-    fn swept_one(&self, one: &Judged, swept: &mut Swept) {
+    /// The records that these entries lead to. One that is damaged hides no other.
+    async fn read_due<'e>(&self, due: Vec<(usize, &'e Key, &'e [u8])>) -> Result<Vec<Due<'e>>, StoreError> {
+        let keys: Vec<Key> = due.iter().map(|(_, _, record)| record.to_vec()).collect();
+        let found = match self.engine.get_many(&keys).await {
+            Ok(found) => found.into_iter().map(Ok).collect(),
+            Err(EngineError::Damaged(_)) => {
+                let mut found = Vec::with_capacity(keys.len());
+                for key in &keys {
+                    found.push(self.engine.get(key).await.map_err(StoreError::from));
+                }
+                found
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let found: Vec<Result<Option<Value>, StoreError>> = found;
+        let due = due.into_iter().zip(found);
+        Ok(due.map(|((number, entry, record), found)| Due { number, entry, record, found }).collect())
+    }
+
+    async fn commit_judged(
+        &self,
+        judged: Vec<Judged>,
+        fence: &Fence,
+        swept: &mut Swept,
+        done: &mut [bool],
+    ) -> Result<(), StoreError> {
+        let together = |some: &[Judged]| {
+            let mut changes = Changes::default();
+            for one in some {
+                one.add_to(&mut changes);
+            }
+            fence.around(changes)
+        };
+        let outcomes = self.commit_all(judged.chunks(COMMIT).map(together).collect()).await?;
+        let mut apart = Vec::new();
+        for (some, outcome) in judged.chunks(COMMIT).zip(outcomes) {
+            match outcome {
+                Committed::Yes => some.iter().for_each(|one| self.swept_one(one, swept, done)),
+                Committed::Conflict => apart.extend(some),
+            }
+        }
+        if apart.is_empty() {
+            return Ok(());
+        }
+        if !self.stands(fence).await? {
+            swept.superseded = true;
+            return Ok(());
+        }
+        let alone = apart.iter().map(|one| together(std::slice::from_ref(*one))).collect();
+        for (one, outcome) in apart.iter().zip(self.commit_all(alone).await?) {
+            // One that has changed meanwhile is due again at the next pass.
+            if outcome == Committed::Yes {
+                self.swept_one(one, swept, done);
+            }
+        }
+        Ok(())
+    }
+
+    fn swept_one(&self, one: &Judged, swept: &mut Swept, done: &mut [bool]) {
+        if let Some(done) = done.get_mut(one.number) {
+            *done = true;
+        }
         let Some(table) = one.removed else {
             swept.kept += 1;
             return;
@@ -131,10 +238,10 @@ impl Store {
         }
     }
 
-    /// How many records wait to be swept; counts no further than `most`.
-    pub async fn expired_pending(&self, now: UnixTime, most: usize) -> Result<usize, StoreError> {
+    /// How many records wait to be swept from there on; counts no further than `most`.
+    pub async fn expired_pending(&self, place: &SweepPlace, now: UnixTime, most: usize) -> Result<usize, StoreError> {
         let due = due(now);
-        let (mut pending, mut after) = (0, None::<Key>);
+        let (mut pending, mut after) = (0, place.after.clone());
         while pending < most {
             let rows = self.engine.scan(&table::all(Table::Expiry), after.as_deref(), PAGE.min(most - pending)).await?;
             let is_due = |entry: &[u8]| table::expiry_of(entry).is_none_or(|(minute, _)| minute < due);
@@ -149,34 +256,55 @@ impl Store {
         Ok(pending)
     }
 
-    /// A registered client that nobody has used: what it has is spread over several tables, so it goes by itself.
+    /// A registered client that nobody has used: what it has is spread over several tables, so it goes by itself. Yields
+    /// whether its entry is gone.
     async fn sweep_client_of(
         &self,
-        entry: &[u8],
-        record: &[u8],
+        due: &Due<'_>,
+        fence: &Fence,
         now: UnixTime,
-    ) -> Result<Option<ClientId>, StoreError> {
-        let found = self.engine.get(record).await.map_err(StoreError::from);
-        match found.and_then(|bytes| bytes.map(|bytes| record::decode::<Client>(record, bytes)).transpose()) {
-            Ok(Some(client)) => self.sweep_client(entry, &client, now).await,
+        swept: &mut Swept,
+    ) -> Result<bool, StoreError> {
+        let gone = vec![due.entry.clone()];
+        let client = match due.decoded::<Client>() {
+            Ok(Some(client)) => client,
             Ok(None) => {
-                self.write(Changes { delete: vec![entry.to_owned()], ..Changes::default() }).await?;
-                Ok(None)
+                swept.kept += 1;
+                return Ok(self.commit(fence.around(entry_goes(gone))).await? == Committed::Yes);
             }
             Err(error) if is_of_record(&error) => {
-                skipped(record, &error);
-                let put = vec![(table::expiry(now.plus(LATER), record), Vec::new())];
-                self.write(Changes { put, delete: vec![entry.to_owned()], ..Changes::default() }).await?;
-                Ok(None)
+                skipped(due.record, &error);
+                swept.kept += 1;
+                let put = vec![(table::expiry(now.plus(LATER), due.record), Vec::new())];
+                return Ok(self.commit(fence.around(Changes { put, ..entry_goes(gone) })).await? == Committed::Yes);
             }
-            Err(error) => Err(error),
+            Err(error) => return Err(error),
+        };
+        if !client.value.is_left_unused(now) {
+            swept.kept += 1;
+            return Ok(self.commit(fence.around(entry_goes(gone))).await? == Committed::Yes);
         }
+        // Whoever redeems a code at this very moment notes the use first, and then one of the two finds it changed.
+        let changes = Changes {
+            expect: vec![client.unchanged()],
+            delete: vec![due.entry.clone(), client.key().clone()],
+            ..Changes::default()
+        };
+        if self.commit(fence.around(changes)).await? == Committed::Conflict {
+            swept.kept += 1;
+            return Ok(false);
+        }
+        self.registration_gone(&client.value);
+        swept.removed += 1;
+        swept.clients.push(client.value.id);
+        Ok(true)
     }
 
-    /// A revocation that was begun and not carried out: whoever began it met a store that failed, or was stopped.
-    async fn sweep_revocation(&self, entry: &[u8], record: &[u8], now: UnixTime) -> Result<(), StoreError> {
-        let mut changes = Changes { delete: vec![entry.to_owned()], ..Changes::default() };
-        let carried_out = match self.load::<Revocation>(record.to_owned()).await {
+    /// A revocation that was begun and not carried out: whoever began it met a store that failed, or was stopped. Yields
+    /// whether its entry is gone. Carried out twice at once it does no harm.
+    async fn sweep_revocation(&self, due: &Due<'_>, fence: &Fence, now: UnixTime) -> Result<bool, StoreError> {
+        let mut changes = entry_goes(vec![due.entry.clone()]);
+        let carried_out = match due.decoded::<Revocation>() {
             Ok(Some(revocation)) => self.carry_out(&revocation.value).await.map(drop),
             Ok(None) => Ok(()),
             Err(error) => Err(error),
@@ -185,42 +313,53 @@ impl Store {
             Ok(()) => {}
             // Of the revocation, or of what it ends.
             Err(error) if is_of_record(&error) => {
-                skipped(record, &error);
-                changes.put.push((table::expiry(now.plus(LATER), record), Vec::new()));
+                skipped(due.record, &error);
+                changes.put.push((table::expiry(now.plus(LATER), due.record), Vec::new()));
             }
             Err(error) => return Err(error),
         }
-        self.write(changes).await
+        Ok(self.commit(fence.around(changes)).await? == Committed::Yes)
     }
+}
 
-    async fn judge(&self, entry: &[u8], record: &[u8], now: UnixTime) -> Result<Judged, StoreError> {
-        let mut delete = vec![entry.to_owned()];
-        let found =
-            self.engine.get(record).await.map_err(StoreError::from).and_then(|bytes| {
-                bytes.map(|bytes| Ok((bytes.clone(), expiry_and_entries(record, bytes)?))).transpose()
-            });
-        let (bytes, expires_at, entries) = match found {
-            Ok(Some((bytes, (expires_at, entries)))) => (bytes, expires_at, entries),
-            // The record went before its time.
-            Ok(None) => {
-                return Ok(Judged { expect: Vec::new(), put: Vec::new(), delete, removed: Some(Table::Expiry as u8) });
-            }
-            // One damaged record must not stop every sweep at the same place.
-            Err(error) if is_of_record(&error) => {
-                skipped(record, &error);
-                (Vec::new(), now.plus(LATER), Vec::new())
-            }
-            Err(error) => return Err(error),
-        };
-        if expires_at > now {
-            let put = vec![(table::expiry(expires_at, record), Vec::new())];
-            return Ok(Judged { expect: Vec::new(), put, delete, removed: None });
-        }
-        delete.push(record.to_owned());
-        delete.extend(entries);
-        let expect = vec![Expect::Value(record.to_owned(), bytes)];
-        Ok(Judged { expect, put: Vec::new(), delete, removed: record.first().copied() })
+fn entry_goes(delete: Vec<Key>) -> Changes {
+    Changes { delete, ..Changes::default() }
+}
+
+impl Due<'_> {
+    fn decoded<T: DeserializeOwned>(&self) -> Result<Option<Loaded<T>>, StoreError> {
+        let bytes = self.found.clone()?;
+        bytes.map(|bytes| record::decode(self.record, bytes)).transpose()
     }
+}
+
+fn judge(due: Due<'_>, now: UnixTime) -> Result<Judged, StoreError> {
+    let Due { number, entry, record, found } = due;
+    let mut delete = vec![entry.clone()];
+    let found =
+        found.and_then(|bytes| bytes.map(|bytes| Ok((bytes.clone(), expiry_and_entries(record, bytes)?))).transpose());
+    let (bytes, expires_at, entries) = match found {
+        Ok(Some((bytes, (expires_at, entries)))) => (bytes, expires_at, entries),
+        // The record went before its time.
+        Ok(None) => {
+            let (expect, removed) = (vec![Expect::Value(entry.clone(), Vec::new())], Some(Table::Expiry as u8));
+            return Ok(Judged { number, expect, put: Vec::new(), delete, removed });
+        }
+        // One damaged record must not stop every sweep at the same place.
+        Err(error) if is_of_record(&error) => {
+            skipped(record, &error);
+            (Vec::new(), now.plus(LATER), Vec::new())
+        }
+        Err(error) => return Err(error),
+    };
+    if expires_at > now {
+        let put = vec![(table::expiry(expires_at, record), Vec::new())];
+        return Ok(Judged { number, expect: Vec::new(), put, delete, removed: None });
+    }
+    delete.push(record.to_owned());
+    delete.extend(entries);
+    let expect = vec![Expect::Value(record.to_owned(), bytes)];
+    Ok(Judged { number, expect, put: Vec::new(), delete, removed: record.first().copied() })
 }
 
 /// When a record expires, and the entries of indexes that go with it.
@@ -247,7 +386,37 @@ fn skipped(record: &[u8], error: &StoreError) {
     tracing::error!(key = base64url(record), %error, "an expired record cannot be read; skipped for a day");
 }
 
-/// Whether an error says that this one record is damaged; a store that fails as a whole fails at the next write too.
+/// Whether an error says that this one record is damaged. An engine that does not answer says nothing of it.
 fn is_of_record(error: &StoreError) -> bool {
-    matches!(error, StoreError::Broken(_) | StoreError::Engine(EngineError::Unavailable(_)))
+    matches!(error, StoreError::Broken(_) | StoreError::Engine(EngineError::Damaged(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::store::memory::MemoryEngine;
+
+    /// A record with two entries, of which a step removes one.
+    #[tokio::test]
+    async fn a_sweeper_does_not_pass_over_what_is_left_to_do() {
+        let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
+        let at = |seconds: u64| UnixTime::from_seconds(seconds);
+        for (token, expires_at) in [("one", 60), ("two", 120), ("three", 180)] {
+            store.revoke_token(token, at(expires_at)).await.unwrap();
+        }
+        let second = table::expiry(at(400), &table::revoked_token("one"));
+        store.write(Changes { put: vec![(second, Vec::new())], ..Changes::default() }).await.unwrap();
+        let (mut place, now) = (SweepPlace::default(), at(7200));
+        let swept = store.sweep_on(&mut place, &Fence::default(), now, 100).await.unwrap();
+        assert_eq!((swept.removed, store.expired_pending(&place, now, 9).await.unwrap()), (3, 1));
+        let swept = store.sweep_on(&mut place, &Fence::default(), now, 100).await.unwrap();
+        assert_eq!((swept.removed, store.expired_pending(&place, now, 9).await.unwrap()), (1, 0));
+        // What is entered behind it waits until it begins at the start again.
+        store.revoke_token("late", at(60)).await.unwrap();
+        assert_eq!(store.sweep_on(&mut place, &Fence::default(), now, 100).await.unwrap().removed, 0);
+        place.begun = Instant::now().checked_sub(FROM_THE_START);
+        assert_eq!(store.sweep_on(&mut place, &Fence::default(), now, 100).await.unwrap().removed, 1);
+    }
 }

@@ -264,6 +264,11 @@ pub(super) fn format() -> Key {
     key(Table::Meta, &[b"format"])
 }
 
+/// Which node does this work.
+pub(super) fn lease(name: &str) -> Key {
+    key(Table::Meta, &[b"lease/", name.as_bytes()])
+}
+
 pub(super) fn key_ring() -> Key {
     key(Table::Meta, &[b"keys"])
 }

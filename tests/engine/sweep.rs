@@ -1,15 +1,20 @@
 //! Sweeping: what has expired goes in few commits, and what changes meanwhile stays.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::store::Store;
-use sealgate::facade::store::engine::{CommitObserver, Engine};
+use sealgate::facade::store::engine::{Changes, CommitObserver, Counters, Engine, EngineError, Key, Outcome, Value};
+use sealgate::facade::store::memory::MemoryEngine;
+use sealgate::facade::store::postgres::{PostgresSettings, initialise};
 use sealgate::facade::store::sled::Options;
+use sealgate::facade::store::{Fence, LEASE_LENGTH, Lease, LeaseName, Store, SweepPlace, Swept};
 
-use crate::{BARRIERS, Place};
+use crate::postgres_server::{empty_store, schema, shared, within};
+use crate::relay::Relay;
+use crate::{BARRIERS, Place, node};
 
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
 const RECORDS: usize = 2_000;
@@ -67,8 +72,149 @@ async fn what_has_expired_goes_in_few_commits() {
         }
     }
     assert_eq!(removed, RECORDS);
-    assert_eq!(store.expired_pending(later, RECORDS).await.unwrap(), 0);
+    assert_eq!(store.expired_pending(&SweepPlace::default(), later, RECORDS).await.unwrap(), 0);
     let used = commits.0.load(Ordering::SeqCst) - before;
     assert!(used <= 2 * RECORDS / STEP, "{used} commits for {RECORDS} records");
     assert!(!store.is_token_revoked("token-1").await.unwrap());
+}
+
+const LATER: UnixTime = UnixTime::from_seconds(NOW.seconds() + 3600);
+
+/// An engine that gives no answer for a while, and to which one record is damaged.
+struct Ailing {
+    engine: MemoryEngine,
+    silent: AtomicBool,
+    damaged: Key,
+}
+
+impl Ailing {
+    fn answer<T>(&self, answer: T) -> Result<T, EngineError> {
+        if self.silent.load(Ordering::SeqCst) {
+            return Err(EngineError::Unavailable("the database does not answer".to_owned()));
+        }
+        Ok(answer)
+    }
+}
+
+#[async_trait]
+impl Engine for Ailing {
+    async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
+        if key == self.damaged {
+            return Err(EngineError::Damaged("a piece is missing".to_owned()));
+        }
+        self.answer(self.engine.get(key).await?)
+    }
+
+    async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError> {
+        self.engine.scan(prefix, after, limit).await
+    }
+
+    async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
+        self.engine.commit(changes).await
+    }
+
+    fn counters(&self) -> &Counters {
+        self.engine.counters()
+    }
+
+    async fn ping(&self) -> Result<(), EngineError> {
+        self.engine.ping().await
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_does_not_answer_puts_nothing_off_and_damage_is_put_off_for_a_day() {
+    let elsewhere = Arc::new(MemoryEngine::new());
+    Store::open(Arc::<MemoryEngine>::clone(&elsewhere), 10).await.unwrap().revoke_token("damaged", NOW).await.unwrap();
+    let (damaged, _) = elsewhere.scan(b"r", None, 1).await.unwrap().pop().unwrap();
+    let engine = Arc::new(Ailing { engine: MemoryEngine::new(), silent: AtomicBool::new(false), damaged });
+    let store = Store::open(Arc::<Ailing>::clone(&engine), 10).await.unwrap();
+    for token in ["damaged", "whole"] {
+        store.revoke_token(token, NOW).await.unwrap();
+    }
+    engine.silent.store(true, Ordering::SeqCst);
+    assert!(store.sweep(LATER, 9).await.is_err());
+    engine.silent.store(false, Ordering::SeqCst);
+    let swept = store.sweep(LATER, 9).await.unwrap();
+    assert_eq!((swept.removed, swept.kept), (1, 1), "{swept:?}");
+    assert_eq!(store.sweep(LATER, 9).await.unwrap(), Swept::default());
+    let tomorrow = LATER.plus(Duration::from_hours(25));
+    assert_eq!(store.sweep(tomorrow, 9).await.unwrap().kept, 1, "it is looked at again");
+}
+
+/// Sweeps all that is due. Yields how many records went.
+async fn sweep_all(store: &Store, fence: &Fence) -> usize {
+    let (mut removed, mut place) = (0, SweepPlace::default());
+    loop {
+        let swept = store.sweep_on(&mut place, fence, LATER, 512).await.unwrap();
+        removed += swept.removed;
+        if !swept.more || swept.superseded {
+            return removed;
+        }
+    }
+}
+
+async fn shared_store(settings: &PostgresSettings) -> Arc<Store> {
+    Arc::new(Store::open(Arc::new(node(settings).await), 10).await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_nodes_that_sweep_at_once_each_record_is_removed_by_one() {
+    let settings = empty_store().await;
+    let (one, other) = (shared_store(&settings).await, shared_store(&settings).await);
+    fill(&one, RECORDS).await;
+    let (nobody, somebody) = (Fence::default(), Fence::default());
+    let (here, there) = tokio::join!(sweep_all(&one, &nobody), sweep_all(&other, &somebody));
+    // What the other is at just then is left to it.
+    let left = sweep_all(&one, &nobody).await;
+    assert_eq!(one.expired_pending(&SweepPlace::default(), LATER, RECORDS).await.unwrap(), 0);
+    assert!(!other.is_token_revoked("token-1").await.unwrap());
+    assert_eq!(here + there + left, RECORDS, "{here} {there} {left}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweeper_that_was_stopped_removes_nothing_and_another_goes_on() {
+    let settings = empty_store().await;
+    let (one, other) = (shared_store(&settings).await, shared_store(&settings).await);
+    fill(&one, RECORDS).await;
+    let (mut first, mut second) = (Lease::new(LeaseName::Sweeping, "one"), Lease::new(LeaseName::Sweeping, "other"));
+    let start = Instant::now();
+    let fence = first.hold(&one, start).await.unwrap().unwrap();
+    let mut place = SweepPlace::default();
+    let swept = one.sweep_on(&mut place, &fence, LATER, 512).await.unwrap();
+    assert!(swept.removed == 512 && swept.more, "{swept:?}");
+    // It stands still from here on.
+    assert!(second.hold(&other, start).await.unwrap().is_none());
+    let taken = second.hold(&other, start + LEASE_LENGTH).await.unwrap().unwrap();
+    let swept = one.sweep_on(&mut place, &fence, LATER, 512).await.unwrap();
+    assert!(swept.removed == 0 && swept.superseded, "{swept:?}");
+    assert_eq!(sweep_all(&other, &taken).await, RECORDS - 512);
+    assert!(first.hold(&one, start + LEASE_LENGTH).await.unwrap().is_none());
+}
+
+/// How long it takes is printed: `SWEEP_RECORDS=100000` for more of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_expired_goes_over_a_network_too() {
+    let records = std::env::var("SWEEP_RECORDS").map_or(RECORDS, |records| records.parse().unwrap());
+    let schema = schema().await;
+    let relay = Relay::start_far(shared().port, Duration::from_millis(1)).await;
+    let url = format!("postgres://sealgate@127.0.0.1:{}/postgres{}", relay.port, within(&schema));
+    let far = PostgresSettings::new(url.into());
+    initialise(&far).await.unwrap();
+    let store = shared_store(&far).await;
+    fill(&store, records).await;
+    let mut lease = Lease::new(LeaseName::Sweeping, "one");
+    let (started, mut removed, mut place) = (Instant::now(), 0, SweepPlace::default());
+    loop {
+        let step = Instant::now();
+        let fence = lease.hold(&store, step).await.unwrap().unwrap();
+        let swept = store.sweep_on(&mut place, &fence, LATER, 512).await.unwrap();
+        removed += swept.removed;
+        if !swept.more {
+            break;
+        }
+        tokio::time::sleep(step.elapsed()).await;
+    }
+    println!("{records} records in {:?}", started.elapsed());
+    assert_eq!(removed, records);
 }

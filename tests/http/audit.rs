@@ -2,7 +2,7 @@
 
 use sealgate::facade::domain::audit::AuditKind as Kind;
 use sealgate::facade::domain::audit::{Actor, AuditFilter, AuditKind};
-use sealgate::facade::store::AuditRecord;
+use sealgate::facade::store::{AuditRecord, Fence};
 
 use crate::steps::csrf_of;
 use crate::support::{PASSWORD, Provider, Tokens};
@@ -222,15 +222,15 @@ async fn records_go_when_they_are_old_and_when_there_are_too_many() {
     provider.wait(24 * 3600);
     provider.c1().tokens("openid").await;
     assert_eq!(trail(&provider, AuditFilter::default()).await.len(), 5, "the second time the consent is remembered");
-    assert_eq!(store.trim_audit(now(), keep, 1000, 100).await.unwrap(), 3);
-    assert_eq!(store.trim_audit(now(), keep, 1000, 100).await.unwrap(), 0);
+    assert_eq!(store.trim_audit(&Fence::default(), now(), keep, 1000, 100).await.unwrap(), 3);
+    assert_eq!(store.trim_audit(&Fence::default(), now(), keep, 1000, 100).await.unwrap(), 0);
     let left = trail(&provider, AuditFilter::default()).await;
     assert_eq!(left.len(), 2);
-    assert_eq!(store.trim_audit(now(), keep, 1, 100).await.unwrap(), 1, "the oldest gives way");
+    assert_eq!(store.trim_audit(&Fence::default(), now(), keep, 1, 100).await.unwrap(), 1, "the oldest gives way");
     let now_left = trail(&provider, AuditFilter { subject: Some(provider.anna.sub), ..AuditFilter::default() }).await;
     assert_eq!(now_left, left[..1]);
     provider.wait(24 * 3600);
-    assert_eq!(store.trim_audit(now(), keep, 1000, 100).await.unwrap(), 1);
+    assert_eq!(store.trim_audit(&Fence::default(), now(), keep, 1000, 100).await.unwrap(), 1);
     let rows = store.export(&sealgate::facade::store::Position::default()).await.unwrap().unwrap().0;
     // The records are gone with their entries by person, client and age.
     assert!(rows.iter().all(|row| row.table != "audit"));

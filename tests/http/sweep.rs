@@ -1,5 +1,7 @@
 //! What has expired goes, a bounded amount a pass, and what waits is counted.
 
+use sealgate::facade::store::SweepPlace;
+
 use crate::support::Provider;
 
 const CODES: usize = 20;
@@ -13,13 +15,17 @@ async fn what_has_expired_is_counted_and_removed_in_bounded_passes() {
     }
     let store = &provider.sealgate.store;
     let now = || provider.sealgate.clock.now();
-    assert_eq!(store.expired_pending(now(), 1000).await.unwrap(), 0, "nothing has expired yet");
+    assert_eq!(store.expired_pending(&SweepPlace::default(), now(), 1000).await.unwrap(), 0, "nothing has expired yet");
     provider.wait(3600);
-    let pending = store.expired_pending(now(), 1000).await.unwrap();
+    let pending = store.expired_pending(&SweepPlace::default(), now(), 1000).await.unwrap();
     assert!(pending >= CODES, "{pending}");
-    assert_eq!(store.expired_pending(now(), 7).await.unwrap(), 7, "counted no further than asked");
+    assert_eq!(
+        store.expired_pending(&SweepPlace::default(), now(), 7).await.unwrap(),
+        7,
+        "counted no further than asked"
+    );
     let swept = store.sweep(now(), 8).await.unwrap();
     assert!(swept.removed + swept.kept == 8 && swept.more, "{swept:?}");
     while store.sweep(now(), 8).await.unwrap().more {}
-    assert_eq!(store.expired_pending(now(), 1000).await.unwrap(), 0);
+    assert_eq!(store.expired_pending(&SweepPlace::default(), now(), 1000).await.unwrap(), 0);
 }

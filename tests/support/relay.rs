@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 /// What happens to bytes of connections that were there when it was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +40,16 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
+    /// One whose answers arrive so much later: a network.
+    pub(crate) async fn start_far(server: u16, delay: Duration) -> Self {
+        Self::start_with(server, Some(delay)).await
+    }
+
     pub(crate) async fn start(server: u16) -> Self {
+        Self::start_with(server, None).await
+    }
+
+    async fn start_with(server: u16, delay: Option<Duration>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let shared = Arc::new(Shared {
@@ -60,7 +71,11 @@ impl Relay {
                     shared.manner.subscribe()
                 };
                 shared.connected.fetch_add(1, Ordering::SeqCst);
-                tokio::spawn(carry(client, server, manner, Arc::clone(&shared)));
+                if let Some(delay) = delay {
+                    tokio::spawn(carry_late(client, server, delay));
+                } else {
+                    tokio::spawn(carry(client, server, manner, Arc::clone(&shared)));
+                }
             }
         });
         relay
@@ -91,6 +106,33 @@ impl Relay {
     pub(crate) fn cut(&self) {
         self.shared.cut.send_replace(());
     }
+}
+
+/// Carries everything, and each answer so much later. Answers on their way do not wait for one another.
+async fn carry_late(client: TcpStream, server: TcpStream, delay: Duration) {
+    client.set_nodelay(true).unwrap();
+    server.set_nodelay(true).unwrap();
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let (line, mut arriving) = mpsc::unbounded_channel::<(Instant, Vec<u8>)>();
+    let questions = tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
+    let answers = tokio::spawn(async move {
+        while let Some((due, bytes)) = arriving.recv().await {
+            tokio::time::sleep_until(due).await;
+            if to_client.write_all(&bytes).await.is_err() {
+                return;
+            }
+        }
+    });
+    let mut buffer = vec![0; 1 << 16];
+    while let Ok(read) = from_server.read(&mut buffer).await {
+        if read == 0 || line.send((Instant::now() + delay, buffer[..read].to_vec())).is_err() {
+            break;
+        }
+    }
+    drop(line);
+    let _ = answers.await;
+    questions.abort();
 }
 
 async fn carry(client: TcpStream, server: TcpStream, manner: watch::Receiver<Manner>, shared: Arc<Shared>) {

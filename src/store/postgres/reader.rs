@@ -13,7 +13,7 @@ use tokio_postgres::{Row, Statement};
 
 use super::PostgresFault;
 use super::connect::{Backoff, Link, LinkPurpose, Servers, refusal};
-use crate::store::engine::{EngineError, Key, Value};
+use crate::store::engine::{EngineError, Key, MAX_KEY_BYTES, Value};
 
 const CONNECTIONS: usize = 2;
 /// After so long without an answer, the server is taken for gone.
@@ -26,6 +26,9 @@ const GET_MANY: &str = "SELECT r.value FROM unnest($1::bytea[]) WITH ORDINALITY 
 const SCAN: &str = "SELECT key, value FROM record WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3";
 const SCAN_TO_THE_END: &str = "SELECT key, value FROM record WHERE key >= $1 ORDER BY key LIMIT $2";
 
+/// The same keys, without reading their values.
+const COUNT: &str = "SELECT count(*) FROM record WHERE key >= $1 AND key < $2";
+
 /// A connection with what readers prepare on it.
 pub(super) struct ReadLink {
     pub(super) link: Link,
@@ -33,20 +36,22 @@ pub(super) struct ReadLink {
     get_many: Statement,
     scan: Statement,
     scan_to_the_end: Statement,
+    count: Statement,
 }
 
 impl ReadLink {
     pub(super) async fn connect(servers: &Servers) -> Result<Self, PostgresFault> {
         let link = servers.connect(LinkPurpose::Serve).await?;
         let client = &link.client;
-        let (get, get_many, scan, scan_to_the_end) = tokio::try_join!(
+        let (get, get_many, scan, scan_to_the_end, count) = tokio::try_join!(
             client.prepare(GET),
             client.prepare(GET_MANY),
             client.prepare(SCAN),
-            client.prepare(SCAN_TO_THE_END)
+            client.prepare(SCAN_TO_THE_END),
+            client.prepare(COUNT)
         )
         .map_err(|error| refusal(&error))?;
-        Ok(Self { link, get, get_many, scan, scan_to_the_end })
+        Ok(Self { link, get, get_many, scan, scan_to_the_end, count })
     }
 }
 
@@ -54,6 +59,7 @@ pub(super) enum Question<'q> {
     Get(&'q [u8]),
     GetMany(&'q [Key]),
     Scan { from: &'q [u8], end: Option<&'q [u8]>, limit: i64 },
+    Count { from: &'q [u8], end: &'q [u8] },
     Ping,
 }
 
@@ -65,6 +71,7 @@ impl Question<'_> {
             Self::GetMany(keys) => client.query(&to.get_many, &[keys]).await,
             Self::Scan { from, end: Some(end), limit } => client.query(&to.scan, &[from, end, limit]).await,
             Self::Scan { from, end: None, limit } => client.query(&to.scan_to_the_end, &[from, limit]).await,
+            Self::Count { from, end } => client.query(&to.count, &[from, end]).await,
             Self::Ping => client.simple_query("").await.map(|_| Vec::new()),
         }
     }
@@ -188,6 +195,14 @@ pub(super) trait Asks {
         let (end, limit) = (end_of(prefix), i64::try_from(limit).unwrap_or(i64::MAX));
         let rows = self.ask(Question::Scan { from: &from, end: end.as_deref(), limit }).await?;
         rows.iter().map(|row| Ok((column(row, 0)?, column(row, 1)?))).collect()
+    }
+
+    async fn count(&self, prefix: &[u8]) -> Result<usize, EngineError> {
+        // No key is as long, so that all sort before it.
+        let end = end_of(prefix).unwrap_or_else(|| vec![u8::MAX; MAX_KEY_BYTES + 1]);
+        let rows = self.ask(Question::Count { from: prefix, end: &end }).await?;
+        let count: i64 = rows.first().map(|row| column(row, 0)).transpose()?.unwrap_or_default();
+        Ok(usize::try_from(count).unwrap_or_default())
     }
 }
 

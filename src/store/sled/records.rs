@@ -52,7 +52,7 @@ impl Records {
                 return Ok(Some(value));
             }
         }
-        Err(EngineError::Unavailable("pieces of a record are missing".to_owned()))
+        Err(EngineError::Damaged("pieces of a record are missing".to_owned()))
     }
 
     /// Up to `limit` records with `prefix`, strictly after the key `after`.
@@ -262,7 +262,7 @@ fn with_first(first: u8, rest: &[u8]) -> Vec<u8> {
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err calls")]
 fn unreadable(error: sled::Error) -> EngineError {
-    EngineError::Unavailable(format!("it cannot be read: {error}"))
+    EngineError::Damaged(format!("it cannot be read: {error}"))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err calls")]
@@ -271,7 +271,7 @@ fn unwritable(error: sled::Error) -> EngineError {
 }
 
 fn malformed() -> EngineError {
-    EngineError::Unavailable("a record has a form that this version does not know".to_owned())
+    EngineError::Damaged("a record has a form that this version does not know".to_owned())
 }
 
 #[cfg(test)]
@@ -331,8 +331,8 @@ mod tests {
         let piece = database.scan_prefix([PIECE]).keys().next().unwrap().unwrap();
         database.remove(piece).unwrap();
         let records = Records::new(&database);
-        assert!(matches!(records.get(b"k"), Err(EngineError::Unavailable(_))));
-        assert!(matches!(records.scan(b"k", None, 9), Err(EngineError::Unavailable(_))));
+        assert!(matches!(records.get(b"k"), Err(EngineError::Damaged(_))));
+        assert!(matches!(records.scan(b"k", None, 9), Err(EngineError::Damaged(_))));
     }
 
     #[test]
@@ -340,7 +340,7 @@ mod tests {
         let (_directory, database) = database();
         for stored in [&[][..], &[9, 1], &[CUT, 1, 2]] {
             database.insert(record_key(b"k"), stored).unwrap();
-            assert!(matches!(Records::new(&database).get(b"k"), Err(EngineError::Unavailable(_))));
+            assert!(matches!(Records::new(&database).get(b"k"), Err(EngineError::Damaged(_))));
         }
     }
 }
