@@ -160,7 +160,7 @@ async fn a_wait_for_the_standby_that_is_cancelled_is_no_commit() {
     let settings = PostgresSettings::new(server.url("").into());
     initialise(&settings).await.unwrap();
     let client = server.client("").await;
-    await_nobody(&client).await;
+    await_nobody(&server, &client).await;
     // Connections that are there already learn of it one by one; those that come now have it.
     let engine = Arc::new(node(&settings).await);
     let committing = {
@@ -178,14 +178,17 @@ async fn a_wait_for_the_standby_that_is_cancelled_is_no_commit() {
     assert_eq!(engine.get(b"k").await.unwrap(), Some(b"v".to_vec()));
 }
 
-/// Has a server wait for a standby that is not there.
-pub(super) async fn await_nobody(client: &Client) {
+/// Has a server wait for a standby that is not there. Its processes learn of that one by one: returns once a commit waits.
+pub(super) async fn await_nobody(server: &PostgresServer, client: &Client) {
     administer(client, &["ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"]).await;
-    until("the setting is there", || async {
-        let row = client.query_one("SHOW synchronous_standby_names", &[]).await.unwrap();
-        row.get::<_, String>(0) == "nobody"
-    })
-    .await;
+    let probe = server.client("").await;
+    let pid: i32 = probe.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    let commit = "SELECT pg_logical_emit_message(true, '', '')";
+    let probing = tokio::spawn(async move { while probe.query(commit, &[]).await.is_ok() {} });
+    until("a commit waits", || async { waiting(client).await == [pid] }).await;
+    client.query("SELECT pg_terminate_backend($1)", &[&pid]).await.unwrap();
+    probing.await.unwrap();
+    until("it waits no more", || async { waiting(client).await.is_empty() }).await;
 }
 
 pub(super) async fn start(settings: &'static [&'static str]) -> PostgresServer {

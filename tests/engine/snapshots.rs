@@ -138,7 +138,7 @@ async fn a_server_whose_standby_does_not_answer_shows_nothing() {
     let settings = PostgresSettings::new(server.url("").into());
     initialise(&settings).await.unwrap();
     let client = server.client("").await;
-    await_nobody(&client).await;
+    await_nobody(&server, &client).await;
     let asked = {
         let settings = settings.clone();
         tokio::spawn(async move { snapshot(&settings).await.map(drop) })
