@@ -22,6 +22,9 @@ pub mod app {
     pub mod address_lookup {
         pub use crate::app::address_lookup::look_up;
     }
+    pub mod enrolment {
+        pub use crate::app::enrolment::keep;
+    }
     pub mod outbox {
         pub use crate::app::outbox::keep;
     }

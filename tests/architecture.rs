@@ -135,13 +135,15 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("app::server", &["clock", "config", "edge", "log"]),
     ("app::duty", &["app::state", "store"]),
     ("app::sweeping", &["app::duty", "app::server", "app::state", "domain", "store"]),
-    ("app::enrolment", &["app::server", "app::state", "domain", "factors", "metrics", "store"]),
+    ("app::counting", &["app::duty", "app::server", "app::state", "store"]),
+    ("app::enrolment", &["app::duty", "app::server", "app::state", "domain", "factors", "metrics", "store"]),
     ("app::rotation", &["app::state", "clock", "domain", "signer"]),
     ("app::notices", &["app::state", "clock", "domain", "store"]),
     (
         "app::outbox",
         &[
             "app::address_lookup",
+            "app::duty",
             "app::reset_lookup",
             "app::server",
             "app::state",
@@ -173,6 +175,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "app::start",
         &[
             "admin",
+            "app::counting",
             "app::enrolment",
             "app::outbox",
             "app::relying_party",

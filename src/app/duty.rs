@@ -13,20 +13,26 @@ pub(crate) const LOOK: Duration = Duration::from_secs(2);
 pub(crate) struct Duty {
     sealgate: Arc<Sealgate>,
     lease: Lease,
+    /// Whether the store did not say so the last time.
+    is_failing: bool,
 }
 
 impl Duty {
     pub(crate) fn new(sealgate: &Arc<Sealgate>, name: LeaseName) -> Self {
-        Self { sealgate: Arc::clone(sealgate), lease: Lease::new(name, sealgate.rotation.server()) }
+        Self { sealgate: Arc::clone(sealgate), lease: Lease::new(name, sealgate.rotation.server()), is_failing: false }
     }
 
     /// What guards the next step of the work, if it is this node's: see [`Lease::hold`].
     pub(crate) async fn hold(&mut self) -> Option<Fence> {
         let name = self.lease.name().as_str();
-        let held = self.lease.hold(&self.sealgate.store, Instant::now()).await.unwrap_or_else(|error| {
+        let held = self.lease.hold(&self.sealgate.store, Instant::now()).await;
+        if let Err(error) = &held
+            && !self.is_failing
+        {
             tracing::warn!(%error, lease = name, "the store does not say who does this work; it waits");
-            None
-        });
+        }
+        self.is_failing = held.is_err();
+        let held = held.unwrap_or_default();
         self.sealgate.metrics.lease_held(name, held.is_some());
         held
     }

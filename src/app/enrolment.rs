@@ -2,14 +2,16 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::app::duty::{self, Duty};
 use crate::app::server::Stop;
 use crate::app::state::Sealgate;
+use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::factors::Factors;
 use crate::metrics::EnrolmentShare;
-use crate::store::{Store, StoreError};
+use crate::store::{LeaseName, PeopleCount, Store, StoreError};
 
 /// How often people are counted: all records are read for that.
 const EVERY: Duration = Duration::from_mins(5);
@@ -18,36 +20,88 @@ const EVERY: Duration = Duration::from_mins(5);
 const PAGE: usize = 256;
 const REST: Duration = Duration::from_millis(20);
 
-/// Counts at once and every few minutes, until told to stop.
-pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
+/// Counts at once and every few minutes while this is the node that does, and takes in what was counted, until told to stop.
+pub async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
+    let mut counting = Counting { duty: Duty::new(&sealgate, LeaseName::People), sealgate, last: None };
     loop {
         tokio::select! {
             biased;
-            _ = stop.changed() => return,
-            counted = count(&sealgate.store) => match counted {
-                Ok(enrolment) => {
-                    sealgate.metrics.enrolled(&enrolment);
-                    sealgate.enrolment.tell(enrolment, sealgate.clock.now());
-                }
-                Err(error) => tracing::warn!(%error, "people and their factors could not be counted"),
+            _ = stop.changed() => break,
+            looked = counting.look() => if let Err(error) = looked {
+                tracing::warn!(%error, "people and their factors could not be counted");
+                counting.last = Some(Instant::now());
             },
         }
         tokio::select! {
-            _ = stop.changed() => return,
-            () = tokio::time::sleep(EVERY) => {}
+            _ = stop.changed() => break,
+            () = tokio::time::sleep(duty::LOOK) => {}
         }
+    }
+    counting.duty.let_go().await;
+}
+
+struct Counting {
+    sealgate: Arc<Sealgate>,
+    duty: Duty,
+    /// When it was last tried here.
+    last: Option<Instant>,
+}
+
+impl Counting {
+    async fn look(&mut self) -> Result<(), StoreError> {
+        let is_fleet = self.sealgate.store.is_shared();
+        if is_fleet {
+            self.take_in().await?;
+        }
+        let is_held = self.duty.hold().await.is_some();
+        if !is_held || self.last.is_some_and(|last| last.elapsed() < EVERY) || self.was_counted_by_another() {
+            return Ok(());
+        }
+        self.last = Some(Instant::now());
+        let Some(enrolment) = count(&self.sealgate.store, &mut self.duty).await? else { return Ok(()) };
+        let now = self.sealgate.clock.now();
+        if !is_fleet {
+            self.tell(enrolment, now);
+        } else if let Some(fence) = self.duty.hold().await {
+            let EnrolmentShare { none, totp, security_key, passkey, reset } = enrolment;
+            let published = PeopleCount { none, totp, security_key, passkey, reset, at: now };
+            self.sealgate.store.publish_people(&fence, &published).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the node that did it before has counted lately.
+    fn was_counted_by_another(&self) -> bool {
+        let now = self.sealgate.clock.now();
+        let last = self.sealgate.enrolment.last();
+        self.sealgate.store.is_shared() && last.is_some_and(|(_, at)| now.since(at) < EVERY)
+    }
+
+    /// Takes in what whichever node has published.
+    async fn take_in(&self) -> Result<(), StoreError> {
+        let Some(published) = self.sealgate.store.people_count().await? else { return Ok(()) };
+        let PeopleCount { none, totp, security_key, passkey, reset, at } = published;
+        if self.sealgate.enrolment.last().is_none_or(|(_, known)| known != at) {
+            self.tell(EnrolmentShare { none, totp, security_key, passkey, reset }, at);
+        }
+        Ok(())
+    }
+
+    fn tell(&self, enrolment: EnrolmentShare, at: UnixTime) {
+        self.sealgate.metrics.enrolled(&enrolment);
+        self.sealgate.enrolment.tell(enrolment, at);
     }
 }
 
 /// People who can sign in by the strongest factor that they have: not those who are disabled or have not accepted their
-/// invitation. People and factors are read side by side, both by `sub`.
-async fn count(store: &Store) -> Result<EnrolmentShare, StoreError> {
+/// invitation. People and factors are read side by side, both by `sub`. Nothing where another node does it now.
+async fn count(store: &Store, duty: &mut Duty) -> Result<Option<EnrolmentShare>, StoreError> {
     let mut enrolment = EnrolmentShare::default();
     let mut factors = FactorCursor { store, after: None, read: VecDeque::new(), ended: false };
     let mut after = None;
     loop {
         let users = store.users(after, PAGE).await?;
-        let Some(last) = users.last() else { return Ok(enrolment) };
+        let Some(last) = users.last() else { return Ok(Some(enrolment)) };
         after = Some(last.sub);
         for user in &users {
             let factors = factors.of(user.sub).await?;
@@ -57,6 +111,9 @@ async fn count(store: &Store) -> Result<EnrolmentShare, StoreError> {
             }
         }
         tokio::time::sleep(REST).await;
+        if duty.hold().await.is_none() {
+            return Ok(None);
+        }
     }
 }
 

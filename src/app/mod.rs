@@ -2,6 +2,7 @@
 //! server, reloads, and the work beside requests.
 
 pub(crate) mod address_lookup;
+pub(crate) mod counting;
 pub(crate) mod duty;
 pub(crate) mod enrolment;
 pub(crate) mod expiry;

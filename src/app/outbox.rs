@@ -1,12 +1,13 @@
 //! Sends what waits in the outbox, beside requests. One mail at a time, each with a deadline; what a mail server does, or does
-//! not do, reaches nobody but this task. Several processes on one store share the work: whoever takes a mail has it for a
-//! while.
+//! not do, reaches nobody but this task. Of several nodes on one store one does it; and whoever takes a mail has it for a while,
+//! so that two at once send none twice.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::app::duty::Duty;
 use crate::app::server::Stop;
 use crate::app::state::Sealgate;
 use crate::app::{address_lookup, reset_lookup};
@@ -17,7 +18,7 @@ use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::mail::{SendError, Sender, Transport, compose};
 use crate::metrics::MailOutcome;
-use crate::store::{Committed, Loaded, StoreError};
+use crate::store::{Committed, LeaseName, Loaded, StoreError};
 
 /// How often somebody looks whether a mail is due. A look reads [`BATCH`] records.
 const LOOK: Duration = Duration::from_millis(500);
@@ -79,6 +80,8 @@ impl Relay {
 /// What the task knows from one look to the next.
 pub(crate) struct OutboxWorker {
     sealgate: Arc<Sealgate>,
+    /// Of several nodes one sends: the pace is that of all.
+    duty: Duty,
     /// Of the configuration that is in effect.
     relay: Option<Arc<Relay>>,
     /// The configuration that [`Self::relay`] was made of.
@@ -105,24 +108,26 @@ pub async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
     loop {
         tokio::select! {
             biased;
-            _ = stop.changed() => return,
+            _ = stop.changed() => break,
             () = tokio::time::sleep(LOOK) => {}
         }
         // A mail that is being sent when the server stops is taken up by the next process, once its lease is over.
         let looked = tokio::select! {
             biased;
-            _ = stop.changed() => return,
+            _ = stop.changed() => break,
             looked = worker.look() => looked,
         };
         if let Err(error) = looked {
             tracing::warn!(%error, "the outbox cannot be read or written; mails wait");
         }
     }
+    worker.duty.let_go().await;
 }
 
 impl OutboxWorker {
     pub(crate) fn new(sealgate: Arc<Sealgate>) -> Self {
         Self {
+            duty: Duty::new(&sealgate, LeaseName::Mailing),
             sealgate,
             relay: None,
             config: None,
@@ -141,7 +146,15 @@ impl OutboxWorker {
     /// # Errors
     /// When the store fails; what was not done is done at the next look.
     async fn look(&mut self) -> Result<(), StoreError> {
-        let Some(relay) = self.relay() else { return Ok(()) };
+        let Some(relay) = self.relay() else {
+            self.duty.let_go().await;
+            return Ok(());
+        };
+        if self.duty.hold().await.is_none() {
+            // Whoever sends them tells how many there are.
+            self.sealgate.metrics.outbox(0, 0, 0);
+            return Ok(());
+        }
         self.count().await?;
         let mut is_usable = false;
         loop {
@@ -163,7 +176,7 @@ impl OutboxWorker {
                     }
                     is_usable = true;
                 }
-                if !self.send(&relay, &mail).await? {
+                if self.duty.hold().await.is_none() || !self.send(&relay, &mail).await? {
                     return Ok(());
                 }
                 sent += 1;

@@ -12,7 +12,7 @@ use crate::app::sealing::{self, NotSealing};
 use crate::app::server::{Background, Server, ServerParts, StopSignal};
 use crate::app::site::Site;
 use crate::app::state::Parts;
-use crate::app::{enrolment, outbox, relying_party, sweeping};
+use crate::app::{counting, enrolment, outbox, relying_party, sweeping};
 use crate::clock::{OsEntropy, SystemClock};
 use crate::config::{Config, StoreEngine};
 use crate::edge::{Resolver, inherited_sockets};
@@ -99,7 +99,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     let config = &sealgate.config;
     let (last, keeping, beating) = (Arc::clone(&site), Arc::clone(&site), Arc::clone(&site));
     let own = || Arc::clone(&sealgate);
-    let (rotating, counting, mailing, sweeping) = (own(), own(), own(), own());
+    let (rotating, people, mailing, sweeping, bounded) = (own(), own(), own(), own(), own());
     let (trust, clock, metrics) =
         (Arc::clone(&sealgate.trust), Arc::clone(&sealgate.clock), Arc::clone(&sealgate.metrics));
     let socket = admin::socket::bind(&config.admin.socket).map_err(|error| line(error.to_string()))?;
@@ -118,7 +118,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
             Background::new("sweeping", |stop| sweeping::keep(sweeping, stop)),
             Background::new("trusted issuers", |stop| trusted::keep(trust, clock, metrics, stop)),
             Background::new("key rotation", |stop| rotation::keep(rotating, stop)),
-            Background::new("people", |stop| enrolment::keep(counting, stop)),
+            Background::new("people", |stop| enrolment::keep(people, stop)),
+            Background::new("counting", |stop| counting::keep(bounded, stop)),
             Background::new("outbox", |stop| outbox::keep(mailing, stop)),
         ],
         stopped: Box::new(move || {

@@ -79,7 +79,7 @@ impl Parts {
             Store::open(engine, config.sessions.max_interactions).await.map_err(|error| line("store", &error))?;
         let settled = store.settle_registrations(clock.now(), config.registration.unused).await;
         settled.map_err(|error| line("store", &error))?;
-        let interrupted = store.carry_out_open_revocations().await.map_err(|error| line("store", &error))?;
+        let interrupted = store.carry_out_open_revocations(clock.now()).await.map_err(|error| line("store", &error))?;
         if interrupted > 0 {
             tracing::warn!(interrupted, "revocations that a stop had interrupted were carried out");
         }

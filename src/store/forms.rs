@@ -2,7 +2,6 @@
 //! they are sealed; strangers make them, so they are bounded in all, and the oldest gives way.
 
 use std::fmt;
-use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
@@ -70,8 +69,9 @@ struct Head {
 impl Store {
     /// Seals with this from now on, and keeps up to so many forms.
     pub async fn sealing_with(mut self, sealer: Sealer, most_forms: usize) -> Result<Self, StoreError> {
-        let kept = self.count(Table::Form).await?;
-        self.forms.store(kept, Ordering::Relaxed);
+        if !self.forms.is_followed() {
+            self.forms.set(self.count(Table::Form).await?);
+        }
         self.sealing = Some(Sealing { sealer, most_forms });
         Ok(self)
     }
@@ -83,7 +83,7 @@ impl Store {
 
     /// How many forms are kept.
     pub fn kept_forms(&self) -> usize {
-        self.forms.load(Ordering::Relaxed)
+        self.forms.known()
     }
 
     /// Keeps a form for the browser with this binding; `id` is the hash of what it must bring to get it back. `nonce`:
@@ -106,10 +106,11 @@ impl Store {
         let key = table::form(browser, id);
         let sealed = sealing.sealer.seal(&key, nonce, &plain(form)?)?;
         // A place first: those who come at the same moment would all find the last one.
-        if self.forms.fetch_add(1, Ordering::AcqRel) >= sealing.most_forms
+        let begun = self.forms.begin(1);
+        if begun.before >= sealing.most_forms
             && let Err(error) = self.drop_an_old_form(sealing.most_forms, usize::from(nonce[0])).await
         {
-            self.form_gone();
+            begun.give_back();
             return Err(error);
         }
         let written = async {
@@ -119,7 +120,7 @@ impl Store {
         };
         let written = written.await;
         if written.is_err() {
-            self.form_gone();
+            begun.give_back();
         }
         written.map(|()| true)
     }
@@ -204,7 +205,7 @@ impl Store {
     }
 
     pub(super) fn form_gone(&self) {
-        let _ = self.forms.fetch_update(Ordering::AcqRel, Ordering::Acquire, |kept| kept.checked_sub(1));
+        self.forms.gone();
     }
 }
 

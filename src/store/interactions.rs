@@ -2,7 +2,6 @@
 //! all, and a browser. Where there is no room in all, the oldest that nobody has gone on with gives way to the new one: a
 //! flood shortens the time that people have to type their password, and keeps nobody out.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -102,10 +101,11 @@ impl Store {
         expires_at: UnixTime,
     ) -> Result<(), StoreError> {
         let choice = key.last().copied().unwrap_or_default();
-        if self.interactions.fetch_add(1, Ordering::AcqRel) >= self.most_interactions
+        let begun = self.interactions.begin(1);
+        if begun.before >= self.most_interactions
             && let Err(error) = self.make_room(choice).await
         {
-            self.interaction_gone();
+            begun.give_back();
             return Err(error);
         }
         let written = async {
@@ -115,7 +115,7 @@ impl Store {
         };
         let written = written.await;
         if written.is_err() {
-            self.interaction_gone();
+            begun.give_back();
         }
         written
     }
@@ -216,12 +216,16 @@ impl Store {
     }
 
     pub(super) fn interaction_gone(&self) {
-        // Never below zero: the counter may have been read while one was being made.
-        let _ = self.interactions.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| open.checked_sub(1));
+        self.interactions.gone();
+    }
+
+    /// Requests and attempts count together, and the sweeper takes both off again.
+    pub(super) async fn count_interactions(&self) -> Result<usize, StoreError> {
+        Ok(self.count(Table::Interaction).await? + self.count(Table::SignInAttempt).await?)
     }
 
     /// How many requests wait for a person.
     pub fn open_interactions(&self) -> usize {
-        self.interactions.load(Ordering::Relaxed)
+        self.interactions.known()
     }
 }

@@ -14,7 +14,7 @@ use super::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome
 pub struct MemoryEngine {
     records: Mutex<BTreeMap<Key, Value>>,
     refusing: AtomicBool,
-    shared: bool,
+    shared: AtomicBool,
     counters: Counters,
 }
 
@@ -26,7 +26,14 @@ impl MemoryEngine {
 
     /// An engine that several providers of one process use as several nodes use a database.
     pub fn of_a_fleet() -> Self {
-        Self { shared: true, ..Self::default() }
+        let engine = Self::default();
+        engine.share();
+        engine
+    }
+
+    /// From now on it is such an engine.
+    pub fn share(&self) {
+        self.shared.store(true, Ordering::SeqCst);
     }
 
     /// Whether commits shall fail from now on, as they do on a full disk. Reads go on.
@@ -84,7 +91,7 @@ impl Engine for MemoryEngine {
     }
 
     fn is_shared(&self) -> bool {
-        self.shared
+        self.shared.load(Ordering::SeqCst)
     }
 
     fn counters(&self) -> &Counters {

@@ -11,6 +11,7 @@ mod audit;
 pub(crate) mod barrier;
 mod browsers;
 mod commit_turn;
+mod counts;
 mod data_keys;
 pub(crate) mod engine;
 mod error;
@@ -39,11 +40,13 @@ mod sessions;
 pub(crate) mod sled;
 mod sweep;
 mod table;
+mod tally;
 mod transfer;
 mod versions;
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -53,11 +56,13 @@ use tokio::task::JoinSet;
 use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
 use crate::store::sealer::Sealer;
+use crate::store::tally::Tally;
 
 pub(crate) use account_links::AddressLeft;
 pub use app_passwords::AppPasswordAdded;
 pub(crate) use audit::AuditPage;
 pub use audit::AuditRecord;
+pub(crate) use counts::PeopleCount;
 pub use error::{Committed, StoreError};
 pub(crate) use factors::FactorsChanged;
 pub use forms::{Form, MAX_FORM_BYTES};
@@ -111,17 +116,17 @@ struct AuditCounts {
 pub struct Store {
     engine: Arc<dyn Engine>,
     /// Interactions that are open, and how many may be.
-    interactions: AtomicUsize,
+    interactions: Tally,
     most_interactions: usize,
     /// Forms that are kept.
-    forms: AtomicUsize,
+    forms: Tally,
     sealing: Option<Sealing>,
-    registrations: AtomicUsize,
+    registrations: Tally,
     /// Accounts that strangers have asked for.
-    pending_registrations: AtomicUsize,
+    pending_registrations: Tally,
     /// Mails that wait.
-    outbox: AtomicUsize,
-    /// Revocations that this process has begun.
+    outbox: Tally,
+    /// The number of the next revocation that this process begins.
     revocations: AtomicU64,
     trail: AuditCounts,
 }
@@ -134,14 +139,14 @@ impl Store {
     pub async fn open(engine: Arc<dyn Engine>, most_interactions: usize) -> Result<Self, StoreError> {
         let store = Self::over(engine, most_interactions);
         store.raise_format().await?;
-        // Both count, and the sweeper takes both off again.
-        let mut open = 0;
-        for counted in [Table::Interaction, Table::SignInAttempt] {
-            open += store.count(counted).await?;
+        if store.is_shared() {
+            store.follow_counts().await?;
         }
-        store.interactions.store(open, Ordering::Relaxed);
-        store.count_outbox().await?;
-        store.count_pending_registrations().await?;
+        if !store.interactions.is_followed() {
+            store.interactions.set(store.count_interactions().await?);
+            store.outbox.set(store.count(Table::Outbox).await?);
+            store.pending_registrations.set(store.count(Table::PendingRegistration).await?);
+        }
         Ok(store)
     }
 
@@ -158,14 +163,15 @@ impl Store {
     fn over(engine: Arc<dyn Engine>, most_interactions: usize) -> Self {
         Self {
             engine,
-            interactions: AtomicUsize::new(0),
+            interactions: Tally::default(),
             most_interactions,
-            forms: AtomicUsize::new(0),
+            forms: Tally::default(),
             sealing: None,
-            registrations: AtomicUsize::new(0),
-            pending_registrations: AtomicUsize::new(0),
-            outbox: AtomicUsize::new(0),
-            revocations: AtomicU64::new(0),
+            registrations: Tally::default(),
+            pending_registrations: Tally::default(),
+            outbox: Tally::default(),
+            // Another process may begin one of the same person in the same second.
+            revocations: AtomicU64::new(RandomState::new().build_hasher().finish()),
             trail: AuditCounts::default(),
         }
     }

@@ -2,7 +2,6 @@
 //! cause. Whoever sends one takes it first: it is due again a while later, so that another one sends it if they never return.
 //! So a mail is sent at least once; both copies have one `Message-ID`.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -82,7 +81,7 @@ impl Store {
     }
 
     pub fn outbox_room(&self) -> OutboxRoom {
-        let waiting = self.outbox.load(Ordering::Relaxed);
+        let waiting = self.outbox.known();
         OutboxRoom { waiting, free: MOST_WAITING.saturating_sub(waiting) }
     }
 
@@ -110,11 +109,12 @@ impl Store {
         changes: Changes,
         mails: &[WaitingMail],
     ) -> Result<Committed, StoreError> {
-        let committed = self.commit(changes).await?;
-        if committed == Committed::Yes {
-            self.outbox.fetch_add(mails.len(), Ordering::Relaxed);
+        let begun = self.outbox.begin(mails.len());
+        let committed = self.commit(changes).await;
+        if !matches!(committed, Ok(Committed::Yes)) {
+            begun.give_back();
         }
-        Ok(committed)
+        committed
     }
 
     /// Up to `most` mails that are due, the one that was due first first.
@@ -333,8 +333,8 @@ impl Store {
         Ok(page.into_iter().find(|dead| dead.value.mail.id == id))
     }
 
-    /// Counts what the outbox holds. Reads all of it: not for a request. From here on the bound goes by this count: other
-    /// processes may have sent some.
+    /// Counts what the outbox holds. Reads all of it: not for a request. Alone on a store, the bound goes by this count from
+    /// here on: a command without a server may have sent some.
     pub async fn count_outbox(&self) -> Result<OutboxCounts, StoreError> {
         let (mut waiting, mut oldest, mut after) = (0, None::<UnixTime>, None::<Key>);
         loop {
@@ -345,7 +345,9 @@ impl Store {
             let mails = rows.into_iter().filter_map(|(key, bytes)| record::decode::<WaitingMail>(&key, bytes).ok());
             oldest = mails.map(|mail| mail.value.created_at).chain(oldest).min();
         }
-        self.outbox.store(waiting, Ordering::Relaxed);
+        if !self.is_shared() {
+            self.outbox.set(waiting);
+        }
         let dead = self.count(Table::DeadMail).await?;
         Ok(OutboxCounts { waiting, dead, oldest })
     }
@@ -371,7 +373,7 @@ impl Store {
     }
 
     pub(super) fn mail_gone(&self) {
-        let _ = self.outbox.fetch_update(Ordering::AcqRel, Ordering::Acquire, |waiting| waiting.checked_sub(1));
+        self.outbox.gone();
     }
 }
 
@@ -528,7 +530,7 @@ mod tests {
     #[tokio::test]
     async fn there_is_an_end_to_what_waits_and_to_what_was_given_up() {
         let store = store().await;
-        store.outbox.store(MOST_WAITING, Ordering::Relaxed);
+        store.outbox.set(MOST_WAITING);
         assert!(!store.add_mail(&[waiting(&store, 1, at(1))]).await.unwrap());
         assert_eq!(store.count_outbox().await.unwrap().waiting, 0);
         for number in 0..=MOST_DEAD {

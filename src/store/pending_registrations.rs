@@ -1,8 +1,6 @@
 //! Accounts that strangers have asked for. They are bounded in all: where there is no room, nobody begins another one until some
 //! have gone.
 
-use std::sync::atomic::Ordering;
-
 use crate::domain::mail::WaitingMail;
 use crate::domain::pending_registration::PendingRegistration;
 use crate::domain::secret::SecretHash;
@@ -22,7 +20,7 @@ const MOST_PENDING: usize = 10_000;
 impl Store {
     /// Whether another one can be begun.
     pub fn has_room_for_registration(&self) -> bool {
-        self.pending_registrations.load(Ordering::Relaxed) < MOST_PENDING && self.has_room_for_mail(1)
+        self.pending_registrations.known() < MOST_PENDING && self.has_room_for_mail(1)
     }
 
     /// Keeps one with the mail that carries its code. `id`: the hash of what the browser has. False when there is no room.
@@ -36,8 +34,9 @@ impl Store {
             return Ok(false);
         }
         // A place first: of those who come at the same moment each would find the last one.
-        if self.pending_registrations.fetch_add(1, Ordering::AcqRel) >= MOST_PENDING {
-            self.pending_registration_gone();
+        let begun = self.pending_registrations.begin(1);
+        if begun.before >= MOST_PENDING {
+            begun.give_back();
             return Ok(false);
         }
         let written = async {
@@ -48,11 +47,11 @@ impl Store {
         match written.await {
             Ok(Committed::Yes) => Ok(true),
             Ok(Committed::Conflict) => {
-                self.pending_registration_gone();
+                begun.give_back();
                 Err(StoreError::Contended)
             }
             Err(error) => {
-                self.pending_registration_gone();
+                begun.give_back();
                 Err(error)
             }
         }
@@ -132,14 +131,14 @@ impl Store {
 
     /// Counts them. From here on the bound goes by this count: other processes may have swept some.
     pub async fn count_pending_registrations(&self) -> Result<(), StoreError> {
-        let pending = self.count(Table::PendingRegistration).await?;
-        self.pending_registrations.store(pending, Ordering::Relaxed);
+        if !self.is_shared() {
+            self.pending_registrations.set(self.count(Table::PendingRegistration).await?);
+        }
         Ok(())
     }
 
     pub(super) fn pending_registration_gone(&self) {
-        let less = |pending: usize| pending.checked_sub(1);
-        let _ = self.pending_registrations.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+        self.pending_registrations.gone();
     }
 }
 
@@ -181,7 +180,7 @@ mod tests {
     #[tokio::test]
     async fn there_is_an_end_to_what_is_pending_and_what_goes_makes_room() {
         let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
-        store.pending_registrations.store(MOST_PENDING - 1, Ordering::Relaxed);
+        store.pending_registrations.set(MOST_PENDING - 1);
         let ids = [1, 2, 3].map(|number| SecretHash::of(&[number]));
         assert!(store.begin_registration(&ids[0], &pending(), &mail(1)).await.unwrap());
         assert!(!store.has_room_for_registration());

@@ -2,16 +2,15 @@
 //! has used. Strangers make them where registration is open, so how many there are is counted as they come and go; each
 //! request would have to read them all otherwise.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::domain::client::{Client, SelfRegistration};
 use crate::domain::secret::SecretHash;
 use crate::domain::time::UnixTime;
-use crate::store::engine::{Changes, Key};
+use crate::store::engine::{Changes, Key, Value};
 use crate::store::record::{self, Loaded};
 use crate::store::table::{self, Table};
-use crate::store::{AddOutcome, Committed, Store, StoreError};
+use crate::store::{AddOutcome, Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 
 /// Clients that are looked at in one step: see the sled engine on the size of a batch.
 const STEP: usize = 64;
@@ -50,13 +49,14 @@ impl Store {
         most: usize,
     ) -> Result<Registered, StoreError> {
         // A place first: of those who come at the same moment each would find the last one.
-        if self.registrations.fetch_add(1, Ordering::AcqRel) >= most {
-            self.give_place_back();
+        let begun = self.registrations.begin(1);
+        if begun.before >= most {
+            begun.give_back();
             return Ok(Registered::Full);
         }
         let outcome = self.add_registration(client, initial_token).await;
         if !matches!(outcome, Ok(AddOutcome::Added)) {
-            self.give_place_back();
+            begun.give_back();
         }
         Ok(match outcome? {
             AddOutcome::Added => Registered::Added,
@@ -98,60 +98,80 @@ impl Store {
     }
 
     /// Counts the clients that registered themselves, and gives those of an older program that nobody is known to have
-    /// used the time `unused` from now on. At a start, before anybody is served.
+    /// used the time `unused` from now on. At a start, before this process serves anybody; other nodes may.
     pub async fn settle_registrations(&self, now: UnixTime, unused: Duration) -> Result<(), StoreError> {
-        let (mut count, mut after) = (0, None::<Key>);
+        let (mut count, mut after, mut conflicts) = (0, None::<Key>, 0);
         loop {
             let rows = self.engine.scan(&table::all(Table::Client), after.as_deref(), STEP).await?;
             let Some((last, _)) = rows.last() else { break };
-            after = Some(last.clone());
-            let mut changes = Changes::default();
-            for (key, bytes) in rows {
-                let loaded: Loaded<Client> = match record::decode(&key, bytes) {
-                    Ok(loaded) => loaded,
-                    Err(error) => {
-                        // It keeps nobody else out.
-                        tracing::error!(%error, "a client cannot be read");
-                        continue;
-                    }
-                };
-                let Some(own) = &loaded.value.registration else { continue };
-                count += 1;
-                if own.used {
-                    continue;
+            let last = last.clone();
+            let (on_page, changes) = settled(rows, now, unused)?;
+            if !changes.put.is_empty() && self.commit(changes).await? == Committed::Conflict {
+                // Another node has changed one of them: this page once more.
+                conflicts += 1;
+                if conflicts == MOST_CONFLICTS {
+                    return Err(StoreError::Contended);
                 }
-                let until = own.unused_until.unwrap_or_else(|| now.plus(unused));
-                if own.unused_until.is_none() {
-                    let own = SelfRegistration { unused_until: Some(until), ..own.clone() };
-                    let next = record::replace(&loaded, &Client { registration: Some(own), ..loaded.value.clone() })?;
-                    changes.expect.extend(next.expect);
-                    changes.put.extend(next.put);
-                }
-                // Also where it has one: it may have been approved when its time came, and lost the approval since.
-                changes.put.push((table::expiry(until, &key), Vec::new()));
+                continue;
             }
-            if !changes.put.is_empty() {
-                self.write(changes).await?;
-            }
+            count += on_page;
+            after = Some(last);
         }
-        self.registrations.store(count, Ordering::Release);
+        if !self.registrations.is_followed() {
+            self.registrations.set(count);
+        }
         Ok(())
+    }
+
+    pub(super) async fn count_registrations(&self) -> Result<usize, StoreError> {
+        let (mut count, mut after) = (0, None::<Key>);
+        loop {
+            let rows = self.engine.scan(&table::all(Table::Client), after.as_deref(), PAGE).await?;
+            let Some((last, _)) = rows.last() else { return Ok(count) };
+            after = Some(last.clone());
+            let clients = rows.into_iter().filter_map(|(key, bytes)| record::decode::<Client>(&key, bytes).ok());
+            count += clients.filter(|client| client.value.registration.is_some()).count();
+        }
     }
 
     /// How many clients have registered themselves.
     pub fn self_registered_clients(&self) -> usize {
-        self.registrations.load(Ordering::Relaxed)
+        self.registrations.known()
     }
 
     pub(super) fn registration_gone(&self, client: &Client) {
         if client.registration.is_some() {
-            self.give_place_back();
+            self.registrations.gone();
         }
     }
+}
 
-    fn give_place_back(&self) {
-        // Never below zero: it is counted at the start, and commands on a store that nobody serves count nothing.
-        let less = |count: usize| count.checked_sub(1);
-        let _ = self.registrations.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+/// How many of these clients registered themselves, and what gives those their time that lack it.
+fn settled(rows: Vec<(Key, Value)>, now: UnixTime, unused: Duration) -> Result<(usize, Changes), StoreError> {
+    let (mut count, mut changes) = (0, Changes::default());
+    for (key, bytes) in rows {
+        let loaded: Loaded<Client> = match record::decode(&key, bytes) {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                // It keeps nobody else out.
+                tracing::error!(%error, "a client cannot be read");
+                continue;
+            }
+        };
+        let Some(own) = &loaded.value.registration else { continue };
+        count += 1;
+        if own.used {
+            continue;
+        }
+        let until = own.unused_until.unwrap_or_else(|| now.plus(unused));
+        if own.unused_until.is_none() {
+            let own = SelfRegistration { unused_until: Some(until), ..own.clone() };
+            let next = record::replace(&loaded, &Client { registration: Some(own), ..loaded.value.clone() })?;
+            changes.expect.extend(next.expect);
+            changes.put.extend(next.put);
+        }
+        // Also where it has one: it may have been approved when its time came, and lost the approval since.
+        changes.put.push((table::expiry(until, &key), Vec::new()));
     }
+    Ok((count, changes))
 }

@@ -89,12 +89,13 @@ impl Store {
         self.change_user_and(revocation.subject, Some(revocation), change).await
     }
 
-    /// Carries out what was open when the process before this one stopped. For a store that nobody serves yet. Yields how many
-    /// there were. A damaged record keeps nobody from starting: it is told, and the sweeper comes back to it.
+    /// Carries out what was open when the process before this one stopped, before this process serves. Where other nodes have the
+    /// same store, one may be about it: those that are not due yet are left to whoever began them, or to the sweeper. Yields how
+    /// many there were. A damaged record keeps nobody from starting: it is told, and the sweeper comes back to it.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
-    pub async fn carry_out_open_revocations(&self) -> Result<usize, StoreError> {
+    pub async fn carry_out_open_revocations(&self, now: UnixTime) -> Result<usize, StoreError> {
         let (mut count, mut after) = (0, None::<Key>);
         loop {
             let rows = self.engine.scan(&table::all(Table::Revocation), after.as_deref(), PAGE).await?;
@@ -102,6 +103,7 @@ impl Store {
             after = Some(last.clone());
             for (key, bytes) in rows {
                 let carried_out = match record::decode::<Revocation>(&key, bytes) {
+                    Ok(open) if self.is_shared() && open.value.due_at() > now => continue,
                     Ok(open) => self.carry_out(&open.value).await.map(drop),
                     Err(error) => Err(error),
                 };

@@ -264,6 +264,16 @@ pub(super) fn format() -> Key {
     key(Table::Meta, &[b"format"])
 }
 
+/// What one node has counted for all.
+pub(super) fn counts() -> Key {
+    key(Table::Meta, &[b"counts"])
+}
+
+/// Who has which factor, as one node has counted it for all.
+pub(super) fn people_count() -> Key {
+    key(Table::Meta, &[b"people_count"])
+}
+
 /// Which node does this work.
 pub(super) fn lease(name: &str) -> Key {
     key(Table::Meta, &[b"lease/", name.as_bytes()])

@@ -61,6 +61,7 @@ every_engine! {
     pages_of_a_scan_make_up_the_whole
     a_prefix_of_high_bytes_is_scanned
     many_keys_are_looked_up_in_their_order
+    records_under_a_prefix_are_counted
     expectations_that_hold_let_a_commit_through
     a_conflict_writes_nothing
     an_expectation_compares_all_bytes
@@ -211,6 +212,18 @@ async fn a_prefix_of_high_bytes_is_scanned(engine: Arc<dyn Engine>) {
     fill(&*engine, &[b"\xfe", b"\xff", b"\xff\xff", b"\xff\xff\xff"]).await;
     assert_eq!(keys(&*engine, b"\xff", None, 100).await.len(), 3);
     assert_eq!(keys(&*engine, b"\xff\xff", Some(b"\xff\xff"), 100).await, [b"\xff\xff\xff"]);
+}
+
+async fn records_under_a_prefix_are_counted(engine: Arc<dyn Engine>) {
+    assert_eq!(engine.count(b"a").await.unwrap(), 0);
+    let keys = [&b"a"[..], b"a\x00", b"a\xff", b"a\xff\xff", b"b", b"`", b"\xff", b"\xff\xff"];
+    for key in keys {
+        commit(engine.as_ref(), put(key, b"v")).await;
+    }
+    assert_eq!(engine.count(b"a").await.unwrap(), 4);
+    assert_eq!(engine.count(b"a\xff").await.unwrap(), 2);
+    assert_eq!(engine.count(b"\xff").await.unwrap(), 2);
+    assert_eq!(engine.count(b"").await.unwrap(), keys.len());
 }
 
 async fn many_keys_are_looked_up_in_their_order(engine: Arc<dyn Engine>) {

@@ -24,7 +24,7 @@ async fn start_again(provider: &Provider, meddler: &Arc<Meddler>) {
 }
 
 async fn open_revocations(provider: &Provider) -> usize {
-    provider.sealgate.store.carry_out_open_revocations().await.unwrap()
+    provider.sealgate.store.carry_out_open_revocations(provider.clock.now()).await.unwrap()
 }
 
 /// Runs the command while no session can be ended, and starts again.

@@ -42,6 +42,7 @@ mod code_verifier;
 mod console;
 mod contention;
 mod discovery;
+mod fleet;
 mod flood;
 mod groups;
 mod home;

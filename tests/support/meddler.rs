@@ -187,6 +187,10 @@ impl Engine for Meddler {
         outcome
     }
 
+    fn is_shared(&self) -> bool {
+        self.engine.is_shared()
+    }
+
     fn counters(&self) -> &Counters {
         self.engine.counters()
     }

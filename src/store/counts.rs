@@ -1,0 +1,177 @@
+//! What one node counts for all that share the store: what is bounded in all (see [`super::tally`]), and who has which factor.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::time::UnixTime;
+use crate::store::engine::Changes;
+use crate::store::leases::Fence;
+use crate::store::table::{self, Table};
+use crate::store::tally::{Published, Tally};
+use crate::store::{Committed, Store, StoreError, record};
+
+/// All numbers, in one record.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct PublishedCounts {
+    interactions: Published,
+    forms: Published,
+    pending_registrations: Published,
+    outbox: Published,
+    registrations: Published,
+}
+
+impl PublishedCounts {
+    fn all(&self) -> [Published; 5] {
+        [self.interactions, self.forms, self.pending_registrations, self.outbox, self.registrations]
+    }
+}
+
+/// People who can sign in, by the strongest factor that they have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeopleCount {
+    pub none: u64,
+    pub totp: u64,
+    pub security_key: u64,
+    pub passkey: u64,
+    /// Of all of them, those who wait for the link of a reset.
+    pub reset: u64,
+    /// When they were counted.
+    pub at: UnixTime,
+}
+
+impl Store {
+    /// Publishes who has which factor, for all nodes. False when another node does it now.
+    pub async fn publish_people(&self, fence: &Fence, count: &PeopleCount) -> Result<bool, StoreError> {
+        let put = vec![(table::people_count(), record::encode(count)?)];
+        Ok(self.commit(fence.around(Changes { put, ..Changes::default() })).await? == Committed::Yes)
+    }
+
+    /// What was published last about who has which factor.
+    pub async fn people_count(&self) -> Result<Option<PeopleCount>, StoreError> {
+        Ok(self.load(table::people_count()).await?.map(|loaded| loaded.value))
+    }
+
+    /// In the order of [`PublishedCounts::all`].
+    fn tallies(&self) -> [&Tally; 5] {
+        [&self.interactions, &self.forms, &self.pending_registrations, &self.outbox, &self.registrations]
+    }
+
+    /// Counts and publishes. `with_clients`: also the clients that registered themselves, for which all clients are read. False
+    /// when another node does it now.
+    pub async fn publish_counts(&self, fence: &Fence, with_clients: bool) -> Result<bool, StoreError> {
+        let key = table::counts();
+        // Before anything is counted: what is published next has a number of its own.
+        let mut next = match self.load::<PublishedCounts>(key.clone()).await {
+            Ok(loaded) => loaded.map(|loaded| loaded.value).unwrap_or_default(),
+            Err(StoreError::Broken(_)) => PublishedCounts::default(),
+            Err(error) => return Err(error),
+        };
+        next.interactions.counted(self.count_interactions().await?);
+        next.forms.counted(self.count(Table::Form).await?);
+        next.pending_registrations.counted(self.count(Table::PendingRegistration).await?);
+        next.outbox.counted(self.count(Table::Outbox).await?);
+        if with_clients {
+            next.registrations.counted(self.count_registrations().await?);
+        }
+        // Nobody else writes it who holds no lease.
+        let changes = Changes { put: vec![(key, record::encode(&next)?)], ..Changes::default() };
+        Ok(self.commit(fence.around(changes)).await? == Committed::Yes)
+    }
+
+    /// Goes by what was published last, and by what this process has begun since.
+    pub async fn follow_counts(&self) -> Result<(), StoreError> {
+        let ended = self.tallies().map(Tally::ended);
+        let Some(published) = self.load::<PublishedCounts>(table::counts()).await? else { return Ok(()) };
+        for ((tally, published), ended) in self.tallies().into_iter().zip(published.value.all()).zip(ended) {
+            tally.follow(published, ended);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::domain::secret::SecretHash;
+    use crate::store::interactions::SignInAttempt;
+    use crate::store::leases::{LEASE_LENGTH, Lease, LeaseName};
+    use crate::store::memory::MemoryEngine;
+
+    const MOST: usize = 10;
+
+    fn attempt(number: u8) -> SignInAttempt {
+        SignInAttempt {
+            browser: SecretHash::of(&[number]),
+            app: "wiki".to_owned(),
+            wanted: "/".to_owned(),
+            verifier: String::new(),
+            expires_at: UnixTime::from_seconds(1000),
+            acr: Vec::new(),
+            form: None,
+            number: 0,
+        }
+    }
+
+    async fn begin(store: &Store, numbers: std::ops::Range<u8>) {
+        for number in numbers {
+            store.begin_attempt(&SecretHash::of(&[number, 1]), &attempt(number)).await.unwrap();
+        }
+    }
+
+    async fn fleet() -> (Store, Store) {
+        let engine = Arc::new(MemoryEngine::of_a_fleet());
+        let one = Store::open(Arc::<MemoryEngine>::clone(&engine), MOST).await.unwrap();
+        (one, Store::open(engine, MOST).await.unwrap())
+    }
+
+    /// Where nobody has counted yet, each would let in as many as there may be in all.
+    #[tokio::test]
+    async fn a_node_goes_by_what_all_have_begun_and_the_bound_holds_in_all() {
+        let (here, there) = fleet().await;
+        let mut lease = Lease::new(LeaseName::Counting, "one");
+        let fence = lease.hold(&here, Instant::now()).await.unwrap().unwrap();
+        begin(&here, 0..8).await;
+        assert_eq!(there.open_interactions(), 0);
+        assert!(here.publish_counts(&fence, true).await.unwrap());
+        for store in [&here, &there] {
+            store.follow_counts().await.unwrap();
+        }
+        assert_eq!(there.open_interactions(), 8);
+        // Own ones count at once; what is beyond the bound takes the place of one that is there.
+        begin(&there, 8..20).await;
+        assert_eq!(there.count_interactions().await.unwrap(), MOST);
+        // Two counts later everybody knows of it.
+        for _ in 0..3 {
+            assert!(here.publish_counts(&fence, false).await.unwrap());
+            for store in [&here, &there] {
+                store.follow_counts().await.unwrap();
+            }
+        }
+        assert_eq!((here.open_interactions(), there.open_interactions()), (MOST, MOST));
+        begin(&here, 20..30).await;
+        assert_eq!(here.count_interactions().await.unwrap(), MOST);
+        // A node that starts goes by it too.
+        let third = Store::open(Arc::clone(&here.engine), MOST).await.unwrap();
+        assert_eq!(third.open_interactions(), MOST);
+    }
+
+    #[tokio::test]
+    async fn who_has_lost_the_lease_publishes_nothing() {
+        let (here, there) = fleet().await;
+        let (mut one, mut other) = (Lease::new(LeaseName::Counting, "one"), Lease::new(LeaseName::Counting, "other"));
+        let start = Instant::now();
+        let fence = one.hold(&here, start).await.unwrap().unwrap();
+        assert!(other.hold(&there, start).await.unwrap().is_none());
+        let taken = other.hold(&there, start + LEASE_LENGTH + Duration::from_secs(1)).await.unwrap().unwrap();
+        assert!(!here.publish_counts(&fence, false).await.unwrap());
+        assert!(there.publish_counts(&taken, false).await.unwrap());
+        let people =
+            PeopleCount { none: 1, totp: 0, security_key: 0, passkey: 2, reset: 0, at: UnixTime::from_seconds(9) };
+        assert!(!here.publish_people(&fence, &people).await.unwrap());
+        assert_eq!(here.people_count().await.unwrap(), None);
+        assert!(there.publish_people(&taken, &people).await.unwrap());
+        assert_eq!(here.people_count().await.unwrap(), Some(people));
+    }
+}
