@@ -18,6 +18,7 @@ use sealgate::facade::domain::secret::SecretHash;
 use sealgate::facade::domain::session::{AppSession, Session, SessionCookie, SessionId, SignIn};
 use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::{Email, Subject, User, UserState};
+use sealgate::facade::store::engine::Engine;
 use sealgate::facade::store::sled::SledEngine;
 use sealgate::facade::store::{AddOutcome, Store};
 
@@ -32,8 +33,7 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let store = config::StoreConfig {
-            engine: config::StoreEngine::Sled,
+        let store = config::SledConfig {
             path: directory.path().join("store"),
             cache_bytes: 64 << 20,
             reserve_bytes: 16 << 20,

@@ -65,6 +65,7 @@ fn measure(pin_file: PathBuf) {
         attestation: None,
         mechanism: config::Mechanism::RsaPkcs,
         require_local: true,
+        shared: false,
         sessions,
         sign_timeout: Duration::from_secs(10),
         queue: 2 * WAITING * SIGNATURES,

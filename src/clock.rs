@@ -23,6 +23,12 @@ impl Clock for SystemClock {
     }
 }
 
+/// The machine's wall-clock time in seconds since 1970, parts of them too: to compare it with another machine's.
+#[expect(clippy::disallowed_methods, reason = "of the machine, whatever a test's clock shows")]
+pub(crate) fn wall_clock_seconds() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
 /// A clock that stands still until it is told to move.
 #[derive(Debug)]
 pub struct FixedClock(AtomicU64);

@@ -55,10 +55,11 @@ pub mod clock {
 }
 pub mod config {
     pub use crate::config::{
-        Access, App, AuditConfig, AuthorizationHeader, Caching, ClientCertificates, Config, ConfigFault, Difference,
-        EnrolmentChoice, Hsm, IdentityValue, IssuerUrl, KeySource, Language, LoginConfig, Logo, MailConfig,
-        MailCredentials, MailTls, Mailbox, Mechanism, Names, PagesConfig, Picture, Presence, RegistrationMode,
-        RulePerson, ServerConfig, StoreConfig, StoreEngine, TlsConfig, Upstream, UpstreamTls, known_keys,
+        Access, App, AuditConfig, AuthorizationHeader, BeatDurability, Caching, ClientCertificates, Config,
+        ConfigFault, Difference, Durability, EnrolmentChoice, Hsm, IdentityValue, IssuerUrl, KeySource, Language,
+        LoginConfig, Logo, MailConfig, MailCredentials, MailTls, Mailbox, Mechanism, Names, PagesConfig, Picture,
+        Presence, RegistrationMode, RulePerson, ServerConfig, SledConfig, StoreConfig, TlsConfig, Upstream,
+        UpstreamTls, known_keys,
     };
 }
 pub mod domain {

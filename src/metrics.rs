@@ -2,6 +2,7 @@
 
 mod book;
 mod factors;
+mod fleet;
 mod mail;
 mod people;
 
@@ -16,8 +17,9 @@ use prometheus::{
 use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod};
 use crate::domain::mail::MailKind;
 use crate::log;
-use book::{Book, Series};
+use book::{Book, SECONDS, Series};
 use factors::FactorSeries;
+use fleet::FleetSeries;
 use mail::MailSeries;
 
 pub use factors::{EnrolmentShare, FactorOutcome};
@@ -65,6 +67,7 @@ pub struct Metrics {
     leases: IntGaugeVec,
     factors: FactorSeries,
     mails: MailSeries,
+    fleet: FleetSeries,
     foreign: Foreign,
     reloads: IntCounterVec,
     certificates: IntGaugeVec,
@@ -184,16 +187,13 @@ fn reload_result(applied: bool) -> &'static str {
     if applied { "applied" } else { "refused" }
 }
 
-/// Buckets from a fifth of a millisecond to ten seconds.
-const SECONDS: [f64; 14] = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0];
-
 impl Metrics {
     /// The series, all at zero.
     ///
     /// # Errors
     /// When two series share a name: a bug that every start would show.
     pub fn new() -> Result<Self, prometheus::Error> {
-        let book = Book::default();
+        let book = Book::begun()?;
         let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), labels)?;
             book.enter("counter", &counters)?;
@@ -220,8 +220,6 @@ impl Metrics {
             book.enter("histogram", &histograms)?;
             Ok(histograms)
         };
-        book.enter_build()?;
-        book.enter_process()?;
         let metrics = Self {
             requests: counters("sealgate_requests_total", "Requests answered, by endpoint.", &["endpoint", "status"])?,
             request_seconds: histograms("sealgate_request_seconds", "Time to answer a request.", "endpoint")?,
@@ -278,6 +276,7 @@ impl Metrics {
             leases: leases(&book)?,
             factors: FactorSeries::new(&book)?,
             mails: MailSeries::new(&book)?,
+            fleet: FleetSeries::new(&book)?,
             foreign: Foreign::new(&book)?,
             reloads: counters("sealgate_config_reloads_total", "Reloads of the configuration.", &["result"])?,
             reload_succeeded: gauge(
@@ -335,6 +334,11 @@ impl Metrics {
             let _ = writeln!(page, "| `{name}` | {kind} | {} | {help} |", labels.join(", "));
         }
         page
+    }
+
+    /// A beat came back after `seconds`, `at` a time of the store's clock, which is ahead of ours by `clock_offset`.
+    pub fn beat(&self, seconds: f64, at: f64, nodes: u32, clock_offset: f64) {
+        self.fleet.beat(seconds, at, nodes, clock_offset);
     }
 
     /// The configuration that runs was taken over now, seconds since 1970.

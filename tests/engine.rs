@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod engine {
+    mod beat;
     mod copies;
     mod damage;
     mod failover;
@@ -31,7 +32,7 @@ mod relay;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sealgate::facade::config::{StoreConfig, StoreEngine};
+use sealgate::facade::config::SledConfig;
 use sealgate::facade::store::engine::{Changes, CommitObserver, Engine, Expect, Outcome};
 use sealgate::facade::store::postgres::{PostgresEngine, PostgresSettings};
 use sealgate::facade::store::sled::{OpenError, Options, SledEngine};
@@ -69,14 +70,8 @@ impl Place {
     }
 }
 
-fn store(path: &Path, queue: usize) -> StoreConfig {
-    StoreConfig {
-        engine: StoreEngine::Sled,
-        path: path.to_owned(),
-        cache_bytes: 32 << 20,
-        reserve_bytes: 64 << 20,
-        queue,
-    }
+fn store(path: &Path, queue: usize) -> SledConfig {
+    SledConfig { path: path.to_owned(), cache_bytes: 32 << 20, reserve_bytes: 64 << 20, queue }
 }
 
 /// A node over a store in PostgreSQL.

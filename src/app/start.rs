@@ -13,14 +13,15 @@ use crate::app::server::{Background, Server, ServerParts, StopSignal};
 use crate::app::site::Site;
 use crate::app::state::Parts;
 use crate::app::{counting, enrolment, outbox, relying_party, sweeping};
-use crate::clock::{OsEntropy, SystemClock};
-use crate::config::{Config, StoreEngine};
+use crate::clock::{OsEntropy, SystemClock, wall_clock_seconds};
+use crate::config::{Config, StoreConfig};
 use crate::edge::{Resolver, inherited_sockets};
 use crate::log::SetFilter;
 use crate::metrics::Metrics;
 use crate::signer::{ErrorClass, Observer, Pkcs11Signer};
 use crate::store::Store;
-use crate::store::engine::{CommitObserver, Engine};
+use crate::store::engine::{Beat, CommitObserver, Engine};
+use crate::store::postgres::{PostgresEngine, PostgresFault, PostgresSettings};
 use crate::store::sealer::Sealer;
 use crate::store::sled::{CopyVerifier, Options, SledEngine};
 use crate::tokens::trusted;
@@ -56,13 +57,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     let metrics = Arc::new(Metrics::new().map_err(|error| line(format!("metrics: {error}")))?);
     metrics.begin_sign_errors(ErrorClass::ALL.map(ErrorClass::as_str));
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
-    let engine = match config.store.engine {
-        StoreEngine::Sled => {
-            let options = Options { verifier: CopyVerifier::Apart, ..Options::default() };
-            Arc::new(SledEngine::open_with(&config.store, options, watch).map_err(|error| line(error.to_string()))?)
-        }
-    };
-    let sealer = block_on(open_sealer(&config, Arc::clone(&engine) as _))?;
+    let engine = open_engine(&config, watch)?;
+    let sealer = block_on(open_sealer(&config, Arc::clone(&engine)))?;
     let signer = Pkcs11Signer::open(&config.hsm, Arc::new(SignerWatch(Arc::clone(&metrics))))
         .map_err(|error| NotServing { lines: line(error.to_string()), may_pass: error.may_pass() })?;
     let closing = Arc::clone(&engine);
@@ -138,6 +134,24 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     Ok(server.run(signal).map_err(line)?)
 }
 
+fn open_engine(config: &Config, watch: Arc<StoreWatch>) -> Result<Arc<dyn Engine>, NotServing> {
+    match &config.store {
+        StoreConfig::Sled(settings) => {
+            let options = Options { verifier: CopyVerifier::Apart, ..Options::default() };
+            let engine = SledEngine::open_with(settings, options, watch);
+            Ok(Arc::new(engine.map_err(|error| vec![error.to_string()])?))
+        }
+        StoreConfig::Postgres(settings) => {
+            let refused =
+                |fault: PostgresFault| NotServing { lines: vec![fault.to_string()], may_pass: fault.may_pass() };
+            let settings = PostgresSettings::of(settings, config.fleet.as_ref()).map_err(refused)?;
+            let settings = PostgresSettings { wall_clock: Some(wall_clock_seconds), ..settings };
+            let opened = block_on(async { Ok::<_, NotServing>(PostgresEngine::open(&settings, watch).await) })?;
+            Ok(Arc::new(opened.map_err(refused)?))
+        }
+    }
+}
+
 async fn open_sealer(config: &Config, engine: Arc<dyn Engine>) -> Result<Option<Sealer>, NotServing> {
     let opened = async {
         let store = Store::open(engine, config.sessions.max_interactions).await?;
@@ -189,5 +203,9 @@ impl CommitObserver for StoreWatch {
 
     fn queue(&self, waiting: usize) {
         self.0.store_queue.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+    }
+
+    fn beat(&self, beat: &Beat) {
+        self.0.beat(beat.seconds, beat.at, beat.nodes, beat.clock_offset);
     }
 }

@@ -217,8 +217,11 @@ impl Sealgate {
         clients::registered(&self.store, &self.config, id).await
     }
 
-    /// Judges a presented access token: see [`Bearers::verify`].
+    /// Judges a presented access token, by what the store says now: see [`Bearers::verify`].
     pub async fn bearer(&self, token: &str, now: UnixTime) -> Result<Arc<Bearer>, BearerFault> {
-        self.bearers.verify(&self.issuer, &self.store, &self.config, token, now).await
+        let basis = self.store.basis()?;
+        let bearer = self.bearers.verify(&self.issuer, &self.store, &self.config, token, now).await?;
+        self.store.acts_on(&basis)?;
+        Ok(bearer)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
@@ -13,11 +12,12 @@ use crate::admin::command::{Command, KeyCommand};
 use crate::admin::{self, Answer, AskError, Directory, Mailing, NobodySigns, OnThisThread};
 use crate::audit::AuditLog;
 use crate::clock::{OsEntropy, SystemClock};
-use crate::config::{Config, StoreConfig, StoreEngine};
+use crate::config::{Config, SledConfig, StoreConfig};
 use crate::domain::audit::Actor;
 use crate::domain::client::Authority;
 use crate::store::Store;
 use crate::store::engine::Engine;
+use crate::store::postgres::{PostgresEngine, PostgresSettings};
 use crate::store::sled::SledEngine;
 
 /// The way to the people and clients of a configuration.
@@ -78,12 +78,24 @@ impl StoreAccess {
 
     /// The store of a server that does not run, to be read and no more; `None` before there is one.
     pub(super) async fn store_as_it_lies(&self) -> Result<Option<Store>, CommandFailure> {
-        let settings = &self.config.store;
-        if !settings.path.join("db").is_file() {
+        let is_there = match &self.config.store {
+            StoreConfig::Sled(settings) => settings.path.join("db").is_file(),
+            StoreConfig::Postgres(_) => true,
+        };
+        if !is_there {
             return Ok(None);
         }
-        refuse_as_root(&settings.path)?;
-        Store::open_for_export(engine(settings)?).await.map(Some).map_err(CommandFailure::line)
+        Store::open_for_export(engine(&self.config).await?).await.map(Some).map_err(CommandFailure::line)
+    }
+
+    /// The files of the store, for what is done with files.
+    pub(super) fn files(&self) -> Result<&SledConfig, CommandFailure> {
+        match &self.config.store {
+            StoreConfig::Sled(settings) => Ok(settings),
+            StoreConfig::Postgres(_) => Err(CommandFailure::line(
+                "the store is in a database (store.engine = \"postgres\"), which has tools of its own for this: see docs/fleet.md",
+            )),
+        }
     }
 
     /// Carries a command out that is answered with a page of a list.
@@ -107,7 +119,7 @@ impl StoreAccess {
     /// Refuses to lay down a store where a server serves one, or where root would own its files.
     pub(super) fn refuse_beside_server(&self) -> Result<(), CommandFailure> {
         match self.connect(&Command::Status) {
-            Err(AskError::NobodyListens) => refuse_as_root(&self.config.store.path),
+            Err(AskError::NobodyListens) => refuse_as_root(&self.config.store),
             _ => Err(CommandFailure::line(format_args!(
                 "a server answers on {}; stop it first",
                 self.config.admin.socket.display()
@@ -120,7 +132,7 @@ impl StoreAccess {
     }
 
     fn connect(&self, command: &Command) -> Result<Answer, AskError> {
-        self.runtime.block_on(admin::ask(&self.config.admin.socket, &self.config.store.path, command))
+        self.runtime.block_on(admin::ask(&self.config.admin.socket, self.config.owned_place(), command))
     }
 }
 
@@ -151,19 +163,26 @@ fn refused(error: AskError) -> CommandFailure {
 }
 
 async fn open_store(config: &Config) -> Result<Store, CommandFailure> {
-    let settings = &config.store;
-    refuse_as_root(&settings.path)?;
-    Store::open(engine(settings)?, config.sessions.max_interactions).await.map_err(CommandFailure::line)
+    Store::open(engine(config).await?, config.sessions.max_interactions).await.map_err(CommandFailure::line)
 }
 
-fn engine(settings: &StoreConfig) -> Result<Arc<dyn Engine>, CommandFailure> {
-    match settings.engine {
-        StoreEngine::Sled => Ok(Arc::new(SledEngine::open(settings, Arc::new(())).map_err(CommandFailure::line)?)),
-    }
+async fn engine(config: &Config) -> Result<Arc<dyn Engine>, CommandFailure> {
+    refuse_as_root(&config.store)?;
+    let observer = Arc::new(());
+    Ok(match &config.store {
+        StoreConfig::Sled(settings) => {
+            Arc::new(SledEngine::open(settings, observer).map_err(CommandFailure::line)?) as Arc<dyn Engine>
+        }
+        StoreConfig::Postgres(settings) => {
+            let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
+            Arc::new(PostgresEngine::open(&settings, observer).await.map_err(CommandFailure::line)?)
+        }
+    })
 }
 
 /// Files that root makes in another user's store cannot be opened by the server afterwards.
-fn refuse_as_root(store: &Path) -> Result<(), CommandFailure> {
+fn refuse_as_root(store: &StoreConfig) -> Result<(), CommandFailure> {
+    let StoreConfig::Sled(SledConfig { path: store, .. }) = store else { return Ok(()) };
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }

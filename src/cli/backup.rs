@@ -12,7 +12,8 @@ use super::output::Output;
 use super::restored_keys;
 use crate::admin::command::Command;
 use crate::clock::{Clock, SystemClock};
-use crate::config::StoreConfig;
+use crate::config::SledConfig;
+use crate::store::engine::Engine;
 use crate::store::sled::{self, NewStore, OpenError, Options, SledEngine};
 use crate::store::{Store, StoreError};
 
@@ -58,6 +59,7 @@ pub(super) fn backup(
     access: &mut StoreAccess,
     output: &Output,
 ) -> Result<(), CommandFailure> {
+    access.files()?;
     let to = std::path::absolute(&arguments.to).map_err(CommandFailure::line)?;
     output.only(&access.ask(&Command::Backup { to })?, &["directory", "records"])
 }
@@ -71,7 +73,7 @@ pub(super) fn restore(
         return check(&arguments.from, access, output);
     }
     access.refuse_beside_server()?;
-    let new = NewStore::copy_of(&arguments.from, &access.config().store).map_err(CommandFailure::line)?;
+    let new = NewStore::copy_of(&arguments.from, access.files()?).map_err(CommandFailure::line)?;
     let options = Options { accept_loss: arguments.accept_loss, discard: true, ..Options::default() };
     let engine = Arc::new(open_copy(&arguments.from, &new, options)?);
     let proven = engine.is_proven();
@@ -86,7 +88,7 @@ pub(super) fn restore(
         CommandFailure::line(format_args!("{}: {error}; nothing was restored", arguments.from.display()))
     })?;
     new.finish().map_err(CommandFailure::line)?;
-    let store = access.config().store.path.as_path();
+    let store = access.files()?.path.as_path();
     let result = json!({
         "directory": store,
         "codes_removed": taken.codes,
@@ -101,10 +103,10 @@ pub(super) fn restore(
 
 /// Looks through a copy: sled writes to whatever it opens.
 fn check(from: &Path, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
-    let store = &access.config().store;
+    let store = access.files()?;
     let mut name = store.path.file_name().unwrap_or_default().to_owned();
     name.push(".check");
-    let trial = StoreConfig { path: store.path.with_file_name(name), ..store.clone() };
+    let trial = SledConfig { path: store.path.with_file_name(name), ..store.clone() };
     let new = NewStore::copy_of(from, &trial).map_err(CommandFailure::line)?;
     let engine = open_copy(from, &new, Options { discard: true, ..Options::default() })?;
     let records = engine.count().map_err(|error| CommandFailure::line(format_args!("{}: {error}", from.display())))?;

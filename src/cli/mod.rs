@@ -19,6 +19,7 @@ mod printable;
 mod reload;
 mod restored_keys;
 mod serve;
+mod store;
 mod transfer;
 
 use std::ffi::OsString;
@@ -84,6 +85,9 @@ enum Noun {
     Export(transfer::ExportArguments),
     /// Lay down an export as the store of a server that has none yet
     Import(transfer::ImportArguments),
+    /// The store in a database
+    #[command(subcommand)]
+    Store(store::StoreVerb),
     /// Mails: what waits to be sent, what was given up, what was sent
     #[command(subcommand)]
     Mail(mail::MailVerb),
@@ -141,6 +145,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
             }
             command::run(command, &mut access, &output)
         }
+        Noun::Store(verb) => store::run(&verb, &StoreAccess::open(read(&file)?)?, &output),
         Noun::Mail(verb) => mail::run(verb, load_or_read(&file)?, &output),
         Noun::Audit(arguments) => audit::run(&arguments, &mut StoreAccess::open(read(&file)?)?, &output),
         Noun::Backup(arguments) => backup::backup(&arguments, &mut StoreAccess::open(read(&file)?)?, &output),

@@ -15,13 +15,13 @@ use crate::config::{Config, Reach};
 /// The file may have faults, which the server is to tell of, in its log too: so no more is read of it here than where the
 /// server is.
 pub(super) fn run(file: &Path, output: &Output) -> Result<(), CommandFailure> {
-    let Some(Reach { socket, store }) = Config::reach(file) else {
+    let Some(Reach { socket, owned }) = Config::reach(file) else {
         let faults = Config::read(file).err().unwrap_or_default();
         return Err(not_reloaded(faults.iter().map(ToString::to_string).collect()));
     };
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CommandFailure::line(format_args!("cannot start a runtime: {error}")))?;
-    let answer = runtime.block_on(admin::ask(&socket, &store, &Command::Reload)).map_err(|error| match error {
+    let answer = runtime.block_on(admin::ask(&socket, &owned, &Command::Reload)).map_err(|error| match error {
         AskError::Refused(lines) => not_reloaded(lines),
         AskError::NobodyListens => CommandFailure::line(format_args!(
             "no server answers on {}; one that was started with another admin.socket or store.path has to be restarted",

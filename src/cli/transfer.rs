@@ -16,7 +16,8 @@ use super::output::Output;
 use super::restored_keys;
 use crate::admin::{self, ExportError};
 use crate::clock::{Clock, SystemClock};
-use crate::config::StoreConfig;
+use crate::config::SledConfig;
+use crate::store::engine::Engine;
 use crate::store::sled::{NewStore, Options, SledEngine};
 use crate::store::{Store, StoreError};
 
@@ -49,11 +50,11 @@ pub(super) struct ImportArguments {
 }
 
 pub(super) fn export(arguments: &ExportArguments, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
+    let store = access.files()?;
     if arguments.backup.is_none() {
         access.refuse_beside_server().map_err(|failure| served(failure, access))?;
     }
-    let store = &access.config().store;
-    let settings = StoreConfig { path: existing(arguments.backup.as_ref().unwrap_or(&store.path))?, ..store.clone() };
+    let settings = SledConfig { path: existing(arguments.backup.as_ref().unwrap_or(&store.path))?, ..store.clone() };
     if arguments.to == Path::new("-") {
         write(access, &settings, &mut BufWriter::new(io::stdout())).map_err(CommandFailure::line)?;
         return Ok(());
@@ -88,7 +89,7 @@ fn existing(store: &Path) -> Result<PathBuf, CommandFailure> {
 fn served(failure: CommandFailure, access: &StoreAccess) -> CommandFailure {
     match failure {
         CommandFailure::Failed(mut lines) => {
-            let path = access.config().store.path.display();
+            let path = access.config().owned_place().display();
             lines.push(format!("or make a backup of {path} and export that: sealgate export --backup DIR"));
             CommandFailure::Failed(lines)
         }
@@ -96,7 +97,7 @@ fn served(failure: CommandFailure, access: &StoreAccess) -> CommandFailure {
     }
 }
 
-fn write(access: &StoreAccess, settings: &StoreConfig, file: &mut (impl Write + Send)) -> Result<usize, ExportError> {
+fn write(access: &StoreAccess, settings: &SledConfig, file: &mut (impl Write + Send)) -> Result<usize, ExportError> {
     // A backup may lie anywhere, and is only read.
     let options = Options { allow_volatile: true, ..Options::default() };
     let engine = SledEngine::open_with(settings, options, Arc::new(())).map_err(io::Error::other)?;
@@ -107,6 +108,7 @@ fn write(access: &StoreAccess, settings: &StoreConfig, file: &mut (impl Write + 
 }
 
 pub(super) fn import(arguments: &ImportArguments, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
+    let files = access.files()?;
     access.refuse_beside_server()?;
     let from = &arguments.from;
     let named = |error: ExportError| match error {
@@ -117,7 +119,7 @@ pub(super) fn import(arguments: &ImportArguments, access: &StoreAccess, output: 
     };
     let file = File::open(from).map_err(|error| named(error.into()))?;
     let mut file = BufReader::new(Hashing { file, digest: Sha256::new() });
-    let new = NewStore::begin(&access.config().store).map_err(CommandFailure::line)?;
+    let new = NewStore::begin(files).map_err(CommandFailure::line)?;
     let options = Options { discard: true, ..Options::default() };
     let engine = Arc::new(SledEngine::open_with(new.settings(), options, Arc::new(())).map_err(CommandFailure::line)?);
     let instance = arguments.issuer.as_deref().unwrap_or(access.config().issuer.as_str());
@@ -138,7 +140,7 @@ pub(super) fn import(arguments: &ImportArguments, access: &StoreAccess, output: 
     drop(engine);
     let (records, keys) = imported.map_err(named)?;
     new.finish().map_err(CommandFailure::line)?;
-    let store = &access.config().store.path;
+    let store = &files.path;
     let result = json!({ "directory": store, "records": records, "keys": keys.keys, "notices": keys.lines });
     output.result(&result, || format!("{}: {records} records\n", store.display()) + &restored_keys::said(&keys))
 }

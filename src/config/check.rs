@@ -25,15 +25,20 @@ use super::appearance;
 use super::disk::Files;
 use super::fault::ConfigFault;
 use super::file::{ConfigReader, Section};
+use super::settings::owned_place;
 use super::{
-    Accent, AdminConfig, AuditConfig, Config, Console, Hsm, IssuerUrl, KeysConfig, Language, Log, LogFormat,
-    LoginConfig, Mechanism, PagesConfig, PeopleRegistration, PeopleRegistrationMode, RateLimits, Reach, Registration,
-    RegistrationMode, ServerConfig, SessionsConfig, StoreConfig, StoreEngine, TokensConfig,
+    Accent, AdminConfig, AuditConfig, BeatDurability, Config, Console, Durability, FleetConfig, Hsm, IssuerUrl,
+    KeysConfig, Language, Log, LogFormat, LoginConfig, Mechanism, PagesConfig, PeopleRegistration,
+    PeopleRegistrationMode, PostgresConfig, RateLimits, Reach, Registration, RegistrationMode, ServerConfig,
+    SessionsConfig, SledConfig, StoreConfig, TokensConfig,
 };
 use crate::domain::client::{ClientId, LONGEST_REFRESH_RETRY};
 use crate::domain::key_ring::KeyTimes;
 use crate::domain::rate_limit::{MOST_PER_MINUTE, RateLimit};
 use tls::CertificateChain;
+
+/// What was taken away holds on every node within a second.
+const LONGEST_STALENESS_MS: u64 = 900;
 
 /// How far the clocks of this machine and of whoever verifies tokens may be apart, seconds.
 const CLOCKS_DIFFER: u64 = 5 * MINUTE;
@@ -60,7 +65,8 @@ pub(super) fn reach(path: &Path) -> Option<Reach> {
     let mut root = reading.recovered();
     let store = store(root.section("store"), &files)?;
     let admin = admin(root.section("admin"), &files, &[], Some(&store))?;
-    Some(Reach { socket: admin.socket, store: store.path })
+    let owned = owned_place(&store, &admin.socket).to_owned();
+    Some(Reach { socket: admin.socket, owned })
 }
 
 pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>> {
@@ -77,8 +83,9 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
 
 /// The keys that are asked for, when every table is there.
 pub(super) fn known_keys() -> BTreeSet<String> {
-    let reading =
-        ConfigReader::new("[server.tls]\n[mail]\n[[trusted_issuer]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n");
+    let reading = ConfigReader::new(
+        "[server.tls]\n[fleet]\n[mail]\n[[trusted_issuer]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n",
+    );
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));
     }
@@ -90,8 +97,17 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let (server, certificates) = server(root.section("server"), files, issuer.as_ref());
     let listen = [server.listen.as_slice(), &server.redirect_listen].concat();
     let store = store(root.section("store"), files);
+    let fleet = root.optional_section("fleet", "write it as a table, [fleet]");
+    let is_fleet = matches!(store, Some(StoreConfig::Postgres(_)));
+    if is_fleet && fleet.is_none() {
+        root.missing("fleet", "name this node: [fleet] node = \"id-1\"");
+    }
+    if store.is_some() && !is_fleet && fleet.is_some() {
+        root.fault("fleet", "goes with store.engine = \"postgres\" only; leave it out");
+    }
+    let fleet = fleet.and_then(self::fleet);
     let admin = admin(root.section("admin"), files, &listen, store.as_ref());
-    let hsm = hsm(root.section("hsm"), files);
+    let hsm = hsm(root.section("hsm"), files, is_fleet);
     let tokens = tokens(root.section("tokens"));
     let keys = keys(root.section("keys"), &tokens);
     let sessions = sessions(root.section("sessions"));
@@ -128,6 +144,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         admin: admin?,
         hsm,
         store: store?,
+        fleet: if is_fleet { Some(fleet?) } else { None },
         tokens,
         keys,
         sessions,
@@ -215,7 +232,11 @@ fn admin(
     if socket.is_some() || section.has("socket") {
         return Some(AdminConfig { listen, socket: socket? });
     }
-    match files.socket(store?.path.join("admin.sock")) {
+    let StoreConfig::Sled(store) = store? else {
+        section.missing("socket", "write a path, such as \"/run/sealgate/admin.sock\"");
+        return None;
+    };
+    match files.socket(store.path.join("admin.sock")) {
         Ok(socket) => Some(AdminConfig { listen, socket }),
         Err(problem) => {
             section.fault("socket", &format!("is missing, and the default will not do: {problem}"));
@@ -224,7 +245,7 @@ fn admin(
     }
 }
 
-fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
+fn hsm(mut section: Section<'_, '_>, files: &Files, is_fleet: bool) -> Option<Hsm> {
     let module =
         section.required_text("module", "write the file of the token's PKCS#11 module", |text| files.module(text));
     let token_label = section.required_text("token_label", "write the token's label", address::token_label);
@@ -241,6 +262,12 @@ fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
     let mechanisms = [("rsa-pkcs", Mechanism::RsaPkcs), ("sha256-rsa-pkcs", Mechanism::Sha256RsaPkcs)];
     let mechanism = section.choice("mechanism", &mechanisms).unwrap_or(Mechanism::RsaPkcs);
     let require_local = section.flag("require_local", true);
+    let shared = section.flag("shared", false);
+    if is_fleet && !shared {
+        let problem = "nodes with a token each are not supported yet; have all reach the same keys, in a network HSM or in \
+             clones of one token, and write true";
+        section.fault("shared", problem);
+    }
     Some(Hsm {
         module: module?,
         token_label: token_label?,
@@ -253,6 +280,7 @@ fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
         hang_abort,
         mechanism,
         require_local,
+        shared,
     })
 }
 
@@ -267,12 +295,46 @@ fn one_call_at_a_time(hsm: &Hsm) -> Option<ConfigFault> {
 }
 
 fn store(mut section: Section<'_, '_>, files: &Files) -> Option<StoreConfig> {
-    let engine = section.choice("engine", &[("sled", StoreEngine::Sled)]).unwrap_or(StoreEngine::Sled);
-    let path = section.required_text("path", "write the store's directory", |text| files.store(text));
+    let is_shared = section.choice("engine", &[("sled", false), ("postgres", true)]).unwrap_or(false);
+    let path = section.text_if(!is_shared, "path", "write the store's directory", |text| files.store(text));
     let cache_bytes = section.number("cache_bytes", 64 << 20, 1 << 20..=64 << 30);
     let reserve_bytes = section.number("reserve_bytes", 64 << 20, 16 << 20..=64 << 40);
     let queue = section.number("queue", 4096, 1..=65_536);
-    Some(StoreConfig { engine, path: path?, cache_bytes, reserve_bytes, queue })
+    let url = |text: &str| files.secret_file(text, "the database's URL");
+    let url_file = section.text_if(is_shared, "url_file", "write the file that holds the database's URL", url);
+    let ca_file =
+        section.text("ca_file", "write the file of the authority that signed the database's certificate", |text| {
+            files.authorities(text)
+        });
+    let writers = section.number("writers", 2, 1..=8);
+    let durabilities = [("standby", Durability::Standby), ("external", Durability::External)];
+    let durability = section.choice("durability", &durabilities).unwrap_or(Durability::Standby);
+    let of_other = if is_shared { OF_SLED } else { OF_POSTGRES };
+    for key in of_other.iter().copied().filter(|key| section.has(key)) {
+        let problem = if is_shared {
+            "is of the engine \"sled\" alone; leave it out"
+        } else {
+            "goes with engine = \"postgres\" only"
+        };
+        section.fault(key, problem);
+    }
+    Some(if is_shared {
+        StoreConfig::Postgres(PostgresConfig { url_file: url_file?, ca_file, writers, queue, durability })
+    } else {
+        StoreConfig::Sled(SledConfig { path: path?, cache_bytes, reserve_bytes, queue })
+    })
+}
+
+/// Keys of `[store]` that one engine has and the other has not.
+const OF_SLED: &[&str] = &["path", "cache_bytes", "reserve_bytes"];
+const OF_POSTGRES: &[&str] = &["url_file", "ca_file", "writers", "durability"];
+
+fn fleet(mut section: Section<'_, '_>) -> Option<FleetConfig> {
+    let node = section.required_text("node", "write a name that no other node has, such as \"id-1\"", address::name);
+    let beats = [("replicated", BeatDurability::Replicated), ("local", BeatDurability::Local)];
+    let beat = section.choice("beat", &beats).unwrap_or(BeatDurability::Replicated);
+    let staleness_ms = section.number("staleness_ms", LONGEST_STALENESS_MS, 300..=LONGEST_STALENESS_MS);
+    Some(FleetConfig { node: node?, beat, staleness_ms })
 }
 
 fn tokens(mut section: Section<'_, '_>) -> TokensConfig {

@@ -28,8 +28,10 @@ const SECTIONS: &[Keys] = &[
     ("server", &["max_connections_per_peer", "shutdown_timeout_seconds"], &["client_ca", "client_certificates"]),
     ("admin", &["listen", "socket"], &[]),
     ("hsm", &["module", "token_label", "pin_file", "key_label", "attestation", "sessions"], &[]),
-    ("hsm", &["sign_timeout_seconds", "queue", "hang_abort_seconds", "mechanism", "require_local"], &[]),
+    ("hsm", &["sign_timeout_seconds", "queue", "hang_abort_seconds", "mechanism", "require_local", "shared"], &[]),
     ("store", &["engine", "path", "cache_bytes", "reserve_bytes", "queue"], &[]),
+    ("store", &["url_file", "ca_file", "writers", "durability"], &[]),
+    ("fleet", &["node", "beat", "staleness_ms"], &[]),
     ("tokens", &["access_token_seconds"], &["authorization_code_seconds", "refresh_token_seconds"]),
     ("tokens", &[], &["refresh_retry_seconds", "groups_scope"]),
     ("keys", &["rotate_seconds", "publish_seconds", "keep_seconds"], &[]),
@@ -171,10 +173,23 @@ mod tests {
         value.as_object().unwrap().keys().map(String::as_str).collect()
     }
 
+    /// Of both engines together.
+    fn every_section() -> (Config, Value) {
+        let fleet = "store.engine = \"postgres\"\nstore.url_file = \"u\"\nstore.ca_file = \"c\"\nfleet.node = \"id-1\"\n\
+            admin.socket = \"a\"\n";
+        let shared = REQUIRED
+            .replace("store.path = \"s\"\n", fleet)
+            .replace("pin_file = \"p\" }", "pin_file = \"p\", shared = true }");
+        let config = Config::parse(REQUIRED, Path::new("/etc")).unwrap();
+        let mut all = serialised(&Config::parse(&shared, Path::new("/etc")).unwrap());
+        let of_sled = serialised(&config.store);
+        all["store"].as_object_mut().unwrap().extend(of_sled.as_object().unwrap().clone());
+        (config, all)
+    }
+
     #[test]
     fn every_field_has_its_place_once() {
-        let config = Config::parse(REQUIRED, Path::new("/etc")).unwrap();
-        let all = serialised(&config);
+        let (config, all) = every_section();
         for section in names(&all) {
             let parts = SECTIONS.iter().filter(|(name, ..)| *name == section);
             let listed: Vec<_> = parts.flat_map(|(_, restart, live)| restart.iter().chain(*live)).collect();

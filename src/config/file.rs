@@ -157,6 +157,17 @@ impl<'r, 't> Section<'r, 't> {
         self.read_text(&found, allowed, read)
     }
 
+    /// A text that must be there where it is wanted.
+    pub(super) fn text_if<T>(
+        &mut self,
+        is_wanted: bool,
+        key: &'static str,
+        allowed: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        if is_wanted { self.required_text(key, allowed, read) } else { self.text(key, allowed, read) }
+    }
+
     /// A text that must be there.
     pub(super) fn required_text<T>(
         &mut self,

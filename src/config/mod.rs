@@ -38,14 +38,14 @@ pub use issuer::IssuerUrl;
 pub(crate) use issuer::{authority, is_loopback_host};
 pub use mail::{MailConfig, MailCredentials, MailTls, Mailbox};
 pub(crate) use people_registration::{PeopleRegistration, PeopleRegistrationMode};
-pub(crate) use secret_file::read_secret_file;
+pub(crate) use secret_file::{read_longer_secret_file, read_secret_file};
 pub(crate) use settings::{
-    AdminConfig, CertificateEnd, Console, EXPIRES_SOON, FormPost, ForwardAuth, KeysConfig, Log, LogFormat, RateLimits,
-    Reach, Registration, SessionsConfig, TokensConfig, days_left,
+    AdminConfig, CertificateEnd, Console, EXPIRES_SOON, FleetConfig, FormPost, ForwardAuth, KeysConfig, Log, LogFormat,
+    PostgresConfig, RateLimits, Reach, Registration, SessionsConfig, TokensConfig, days_left,
 };
 pub use settings::{
-    AuditConfig, Config, Hsm, LoginConfig, Mechanism, PagesConfig, RegistrationMode, ServerConfig, StoreConfig,
-    StoreEngine,
+    AuditConfig, BeatDurability, Config, Durability, Hsm, LoginConfig, Mechanism, PagesConfig, RegistrationMode,
+    ServerConfig, SledConfig, StoreConfig,
 };
 pub use tls::{ClientCertificates, Presence, TlsConfig};
 pub use trusted_issuer::KeySource;

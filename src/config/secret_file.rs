@@ -19,6 +19,11 @@ const SYSTEMD_CREDENTIALS: &str = "/run/credentials/";
 /// # Errors
 /// What is wrong, without the file's name: it is absent, readable by group or others, empty, too long or no text.
 pub(crate) fn read_secret_file(path: &Path, what: &str) -> Result<Zeroizing<String>, String> {
+    read_longer_secret_file(path, what, LONGEST)
+}
+
+/// The same of what may have up to `longest` bytes.
+pub(crate) fn read_longer_secret_file(path: &Path, what: &str, longest: usize) -> Result<Zeroizing<String>, String> {
     // Without O_NONBLOCK, opening a pipe that nobody writes to would hang.
     let file = File::options()
         .read(true)
@@ -29,15 +34,15 @@ pub(crate) fn read_secret_file(path: &Path, what: &str) -> Result<Zeroizing<Stri
     let metadata = file.metadata().map_err(|error| format!("cannot be read ({error})"))?;
     check_access(path, &metadata)?;
 
-    let mut content = Zeroizing::new(Vec::with_capacity(LONGEST + 3));
-    file.take(LONGEST as u64 + 3).read_to_end(&mut content).map_err(|error| format!("cannot be read ({error})"))?;
+    let mut content = Zeroizing::new(Vec::with_capacity(longest + 3));
+    file.take(longest as u64 + 3).read_to_end(&mut content).map_err(|error| format!("cannot be read ({error})"))?;
     let secret = content.strip_suffix(b"\r\n").or_else(|| content.strip_suffix(b"\n")).unwrap_or(&content);
     let secret =
         std::str::from_utf8(secret).map_err(|_| format!("is not UTF-8 text; write {what} and nothing else"))?;
     match secret.len() {
         0 => Err(format!("is empty; write {what} into it")),
-        1..=LONGEST => Ok(Zeroizing::new(secret.to_owned())),
-        _ => Err(format!("holds more than {LONGEST} bytes; write {what} and nothing else")),
+        length if length <= longest => Ok(Zeroizing::new(secret.to_owned())),
+        _ => Err(format!("holds more than {longest} bytes; write {what} and nothing else")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The sections of the configuration, checked.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -35,6 +35,8 @@ pub struct Config {
     pub hsm: Hsm,
     /// Where state is kept.
     pub store: StoreConfig,
+    /// This node of the fleet, where the store is shared.
+    pub fleet: Option<FleetConfig>,
     pub tokens: TokensConfig,
     pub keys: KeysConfig,
     pub sessions: SessionsConfig,
@@ -155,7 +157,22 @@ pub struct AdminConfig {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reach {
     pub socket: PathBuf,
-    pub store: PathBuf,
+    /// What belongs to the user whom the server runs as.
+    pub owned: PathBuf,
+}
+
+impl Config {
+    /// A directory that belongs to the user whom the server runs as: the store's, or the admin socket's. It may be absent.
+    pub(crate) fn owned_place(&self) -> &Path {
+        owned_place(&self.store, &self.admin.socket)
+    }
+}
+
+pub(super) fn owned_place<'c>(store: &'c StoreConfig, socket: &'c Path) -> &'c Path {
+    match store {
+        StoreConfig::Sled(store) => &store.path,
+        StoreConfig::Postgres(_) => socket.parent().unwrap_or(socket),
+    }
 }
 
 /// `[hsm]`: the PKCS#11 token.
@@ -185,6 +202,8 @@ pub struct Hsm {
     pub mechanism: Mechanism,
     /// Whether a key must have been made on the token (`CKA_LOCAL`).
     pub require_local: bool,
+    /// Whether all nodes of the fleet reach the same keys: a network HSM, or clones of one token.
+    pub shared: bool,
 }
 
 /// How the token makes an RS256 signature; the outcome is the same.
@@ -196,11 +215,19 @@ pub enum Mechanism {
     Sha256RsaPkcs,
 }
 
-/// `[store]`.
+/// `[store]`: what keeps the bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StoreConfig {
-    /// What keeps the bytes.
-    pub engine: StoreEngine,
+#[serde(tag = "engine")]
+pub enum StoreConfig {
+    /// Files of this machine, for one server.
+    Sled(SledConfig),
+    /// A database, which the nodes of a fleet share.
+    Postgres(PostgresConfig),
+}
+
+/// `engine = "sled"`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SledConfig {
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub path: PathBuf,
     /// The engine's page cache, bytes.
@@ -211,9 +238,49 @@ pub struct StoreConfig {
     pub queue: usize,
 }
 
+/// `engine = "postgres"`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PostgresConfig {
+    /// A file that holds the database's URL, a password in it.
+    #[serde(serialize_with = "super::serialize::as_debug")]
+    pub url_file: PathBuf,
+    /// Who signed the servers' certificates; without it every server is on this machine.
+    #[serde(serialize_with = "super::serialize::as_debug")]
+    pub ca_file: Option<PathBuf>,
+    /// Connections that write.
+    pub writers: usize,
+    /// Commits that may wait at once; more are answered 503.
+    pub queue: usize,
+    pub durability: Durability,
+}
+
+/// Who keeps what is acknowledged from being lost with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum StoreEngine {
-    Sled,
+pub enum Durability {
+    /// A standby that the server waits for.
+    Standby,
+    /// Something below the database, as in a managed service.
+    External,
+}
+
+/// `[fleet]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FleetConfig {
+    /// This node's name: one of its own for each, kept over restarts.
+    pub node: String,
+    pub beat: BeatDurability,
+    /// How long ago a beat may have begun for decisions to rest on it.
+    pub staleness_ms: u64,
+}
+
+/// Whether a beat waits for the standby, as commits do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum BeatDurability {
+    /// It does: a primary that was cut off is not believed.
+    Replicated,
+    /// It does not: decisions go on while the only standby is away. What keeps an old primary from being believed is then
+    /// whoever manages the servers.
+    Local,
 }
 
 /// `[tokens]`: lifetimes.

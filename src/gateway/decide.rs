@@ -177,7 +177,25 @@ impl Gateway {
         judged.map_err(|GateReply { label, response }| GateReply { label, response: cors.on(response) })
     }
 
+    /// Decides by who asks. Whatever lets somebody in rests on what the store says, or said: where that may have changed
+    /// meanwhile, nobody is let in. What is public rests on nothing.
     async fn judge(
+        &self,
+        gate: &AppGate,
+        ctx: &AppRequest<'_>,
+        asked: &AccessRequest<'_>,
+    ) -> Result<GateOutcome, GateReply> {
+        if asked.rule.access == Access::Public {
+            return self.judge_credential(gate, ctx, asked).await;
+        }
+        let store = &ctx.sealgate.store;
+        let basis = store.basis().map_err(|error| ctx.failed(&error))?;
+        let outcome = self.judge_credential(gate, ctx, asked).await?;
+        store.acts_on(&basis).map_err(|error| ctx.failed(&error))?;
+        Ok(outcome)
+    }
+
+    async fn judge_credential(
         &self,
         gate: &AppGate,
         ctx: &AppRequest<'_>,

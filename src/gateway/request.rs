@@ -121,6 +121,9 @@ impl<'a> AppRequest<'a> {
 
     /// 503, or 500 where waiting will not help.
     pub(super) fn failed(&self, error: &StoreError) -> GateReply {
+        if error.is_stale() {
+            return GateReply::new("stale", Failure::Unavailable.into_response(self));
+        }
         tracing::error!(request_id = self.origin.request_id, app = self.app.name, %error, "the store failed");
         GateReply::new("failed", Failure::of_store(error).into_response(self))
     }

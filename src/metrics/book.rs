@@ -6,6 +6,10 @@ use prometheus::core::Collector;
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{IntGauge, Opts, Registry};
 
+/// Buckets from a fifth of a millisecond to ten seconds.
+pub(super) const SECONDS: [f64; 14] =
+    [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0];
+
 /// One series, as the page about all of them tells of it.
 pub(super) struct Series {
     pub(super) name: String,
@@ -22,6 +26,14 @@ pub(super) struct Book {
 }
 
 impl Book {
+    /// One with the series about the program and its process.
+    pub(super) fn begun() -> Result<Self, prometheus::Error> {
+        let book = Self::default();
+        book.enter_build()?;
+        book.enter_process()?;
+        Ok(book)
+    }
+
     pub(super) fn enter(
         &self,
         kind: &'static str,
@@ -31,7 +43,7 @@ impl Book {
         self.registry.register(Box::new(collector.clone()))
     }
 
-    pub(super) fn enter_build(&self) -> Result<(), prometheus::Error> {
+    fn enter_build(&self) -> Result<(), prometheus::Error> {
         let build = IntGauge::with_opts(
             Opts::new("sealgate_build_info", "Always 1; the label tells the version.")
                 .const_label("version", env!("CARGO_PKG_VERSION")),
@@ -41,7 +53,7 @@ impl Book {
     }
 
     /// What the kernel says of this process, under the names that every exporter uses.
-    pub(super) fn enter_process(&self) -> Result<(), prometheus::Error> {
+    fn enter_process(&self) -> Result<(), prometheus::Error> {
         let process = ProcessCollector::for_self();
         self.note("gauge", &process);
         self.registry.register(Box::new(process))

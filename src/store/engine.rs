@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use async_trait::async_trait;
 
@@ -81,6 +82,17 @@ pub enum Counter {
 impl Counter {
     pub const COUNT: usize = 259;
 
+    /// The counter of this slot, which is below [`Counter::COUNT`].
+    pub fn of_slot(slot: usize) -> Option<Self> {
+        match slot {
+            0..=255 => u8::try_from(slot).ok().map(Self::Person),
+            256 => Some(Self::Clients),
+            257 => Some(Self::Keys),
+            258 => Some(Self::Everything),
+            _ => None,
+        }
+    }
+
     pub fn slot(self) -> usize {
         match self {
             Self::Person(byte) => usize::from(byte),
@@ -88,6 +100,26 @@ impl Counter {
             Self::Keys => 257,
             Self::Everything => 258,
         }
+    }
+}
+
+/// How long what this process knows can be gone by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Current {
+    until: Option<Instant>,
+}
+
+impl Current {
+    /// Nobody else changes anything.
+    pub const ALWAYS: Self = Self { until: None };
+
+    pub fn until(instant: Instant) -> Self {
+        Self { until: Some(instant) }
+    }
+
+    /// Whether it can still be gone by.
+    pub fn holds(self) -> bool {
+        self.until.is_none_or(|until| Instant::now() <= until)
     }
 }
 
@@ -173,6 +205,9 @@ pub enum EngineError {
     /// The commit was begun and has not ended within its deadline; whether it happens is not known.
     #[error("the store did not answer in time")]
     Unknown,
+    /// What this process knows may have changed meanwhile: nothing is decided upon it.
+    #[error("what is known of the store is not current: {0}")]
+    Stale(String),
     /// Writes are refused for now (disk full or read-only); reads go on.
     #[error("the store cannot write: {0}")]
     Unwritable(String),
@@ -245,6 +280,20 @@ pub trait Engine: Send + Sync {
     /// The counters, as far as this process knows them.
     fn counters(&self) -> &Counters;
 
+    /// Until when decisions may rest on what this process has read and remembers: a second after something was acknowledged,
+    /// to whomever, no decision rests on what was before. An engine that nobody else writes to always knows.
+    ///
+    /// # Errors
+    /// `Stale`.
+    fn current(&self) -> Result<Current, EngineError> {
+        Ok(Current::ALWAYS)
+    }
+
+    /// How many processes share the store now, this one among them.
+    fn nodes(&self) -> u32 {
+        1
+    }
+
     /// Whether commits would be taken now.
     ///
     /// # Errors
@@ -260,6 +309,9 @@ pub trait Engine: Send + Sync {
     async fn copy_to(&self, directory: &Path) -> Result<usize, EngineError> {
         Err(EngineError::NoCopy(format!("this engine writes none to {}", directory.display())))
     }
+
+    /// Takes no further commits, ends those that were taken, and lets go of what is open. Blocks for ten seconds at most.
+    fn close(&self) {}
 }
 
 /// Is told how the engine fares; what becomes of the figures is not the engine's business.
@@ -269,6 +321,22 @@ pub trait CommitObserver: Send + Sync {
 
     /// `waiting` commits stand in the queue.
     fn queue(&self, waiting: usize);
+
+    /// A beat came back.
+    fn beat(&self, _beat: &Beat) {}
+}
+
+/// A beat of a node to the store that it shares with others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Beat {
+    /// How long it took.
+    pub seconds: f64,
+    /// When, by the store's clock: seconds since 1970.
+    pub at: f64,
+    /// How many nodes there are.
+    pub nodes: u32,
+    /// How many seconds the store's clock is ahead of this machine's.
+    pub clock_offset: f64,
 }
 
 impl CommitObserver for () {

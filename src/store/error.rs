@@ -34,6 +34,13 @@ pub enum StoreError {
     Contended,
 }
 
+impl StoreError {
+    /// Whether nothing is broken here, and what is known may have changed meanwhile. It is told once, where it began.
+    pub(crate) fn is_stale(&self) -> bool {
+        matches!(self, Self::Engine(EngineError::Stale(_)))
+    }
+}
+
 /// How a change that decided on loaded records ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]

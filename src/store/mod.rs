@@ -97,6 +97,13 @@ impl AccessCounters {
     }
 }
 
+/// What a decision rests on: see [`Store::basis`].
+#[derive(Debug)]
+pub struct Basis {
+    current: engine::Current,
+    epoch: u64,
+}
+
 /// What seals, and how many forms may lie here.
 #[derive(Debug)]
 struct Sealing {
@@ -208,6 +215,38 @@ impl Store {
     /// are about.
     pub fn access_counters(&self) -> AccessCounters {
         AccessCounters(self.engine.counters().snapshot())
+    }
+
+    /// What this process knows at the moment, for a decision that rests on it: taken before the first look at anything
+    /// remembered or stored, and handed to [`Store::acts_on`] when the decision is made.
+    ///
+    /// # Errors
+    /// [`EngineError::Stale`]: no decision can be made now.
+    pub fn basis(&self) -> Result<Basis, StoreError> {
+        // In this order: what moves between the two is seen.
+        let epoch = self.epoch();
+        Ok(Basis { current: self.engine.current()?, epoch })
+    }
+
+    /// Whether a decision on this basis may be acted on. Asked last: between the look at the counters and now the process
+    /// may have been stopped for minutes, and the beat that it finds then tells nothing of what was looked at before.
+    ///
+    /// # Errors
+    /// [`EngineError::Stale`]: it may not; access may have been taken away meanwhile.
+    pub fn acts_on(&self, basis: &Basis) -> Result<(), StoreError> {
+        if basis.current.holds() {
+            return Ok(());
+        }
+        self.engine.current()?;
+        if self.epoch() == basis.epoch {
+            return Ok(());
+        }
+        Err(EngineError::Stale("access has changed while it was decided upon".to_owned()).into())
+    }
+
+    /// How many processes share the store now, this one among them.
+    pub fn nodes(&self) -> u32 {
+        self.engine.nodes()
     }
 
     async fn load<T: DeserializeOwned>(&self, key: Key) -> Result<Option<Loaded<T>>, StoreError> {

@@ -4,6 +4,7 @@
 //! Nothing here depends on the clocks of nodes and servers, and no statement is ever cancelled.
 
 mod batch;
+mod beat;
 mod connect;
 mod fault;
 mod filling;
@@ -27,6 +28,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use self::batch::Operation;
+use self::beat::{Beater, LastBeat};
 use self::connect::{Backoff, Servers};
 pub use self::fault::PostgresFault;
 pub use self::filling::{NewPostgresStore, NewStoreFault};
@@ -36,7 +38,8 @@ pub use self::settings::PostgresSettings;
 pub use self::transaction::snapshot;
 use self::writer::{BatchWriter, PendingCommit, WriteLink};
 use super::commit_turn::CommitTurn;
-use super::engine::{Changes, CommitObserver, Counters, Engine, EngineError, Key, Outcome, Value};
+use super::engine::{Changes, CommitObserver, Counters, Current, Engine, EngineError, Key, Outcome, Value};
+use crate::config::Durability;
 
 /// Connections are served on threads of their own: commits end whatever the callers' runtimes do.
 const THREADS: usize = 2;
@@ -50,6 +53,8 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Keeps records in a PostgreSQL database, which other nodes may use at the same time.
 pub struct PostgresEngine {
     readers: Readers,
+    last_beat: Arc<LastBeat>,
+    beating: JoinHandle<()>,
     queue: Sender<PendingCommit>,
     writers: Mutex<Vec<JoinHandle<()>>>,
     observer: Arc<dyn CommitObserver>,
@@ -71,20 +76,22 @@ impl PostgresEngine {
             .enable_all()
             .build()
             .map_err(|error| PostgresFault::Threads(error.to_string()))?;
-        let first = runtime.spawn(first_link(Arc::clone(&servers))).await;
-        let first = match first.map_err(|error| PostgresFault::Threads(error.to_string())) {
-            Ok(Ok(first)) => first,
+        let counters = Arc::<Counters>::default();
+        let last_beat = Arc::new(LastBeat::new(settings.staleness));
+        let beater = Beater::new(&servers, &last_beat, &counters, &observer, settings);
+        let entered = runtime.spawn(enter(Arc::clone(&servers), beater, Arc::clone(&last_beat))).await;
+        let (first, beating) = match entered.map_err(|error| PostgresFault::Threads(error.to_string())) {
+            Ok(Ok(entered)) => entered,
             Ok(Err(fault)) | Err(fault) => {
                 // To drop it would wait for it, which no asynchronous caller may do.
                 runtime.shutdown_background();
                 return Err(fault);
             }
         };
-        if !first.waits_for_a_standby() {
+        if !first.waits_for_a_standby() && settings.durability == Durability::Standby {
             tracing::warn!("the database waits for no standby: what is acknowledged is lost with its disk");
         }
         let (queue, jobs) = async_channel::bounded(settings.queue.max(1));
-        let counters = Arc::<Counters>::default();
         let mut link = Some(first);
         let writers = (0..settings.writers.max(1)).map(|_| {
             let writer = BatchWriter {
@@ -99,44 +106,43 @@ impl PostgresEngine {
             runtime.spawn(writer.run())
         });
         let writers = Mutex::new(writers.collect());
-        let readers = Readers::start(&servers, runtime.handle());
+        let readers = Readers::start(&servers, &last_beat, runtime.handle());
         let commit_timeout = settings.commit_timeout;
-        Ok(Self { readers, queue, writers, observer, counters, commit_timeout, runtime: Mutex::new(Some(runtime)) })
-    }
-
-    /// Takes no further commits, ends those in the queue and lets the connections go. Blocks.
-    pub fn close(&self) {
-        self.queue.close();
-        let writers = std::mem::take(&mut *self.writers.lock().unwrap_or_else(PoisonError::into_inner));
-        let started = Instant::now();
-        while writers.iter().any(|writer| !writer.is_finished()) {
-            if started.elapsed() > CLOSE_TIMEOUT {
-                tracing::error!("the store's database does not answer; leaving without it");
-                break;
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-        self.readers.stop();
-        if let Some(runtime) = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
-/// The first connection of a start.
-async fn first_link(servers: Arc<Servers>) -> Result<WriteLink, PostgresFault> {
-    let (started, mut backoff) = (Instant::now(), Backoff::default());
-    loop {
-        match WriteLink::connect(&servers).await {
-            Err(fault) if fault.may_pass() && started.elapsed() < OPEN_TIMEOUT => backoff.pause().await,
-            ended => return ended,
-        }
+        let runtime = Mutex::new(Some(runtime));
+        Ok(Self { readers, last_beat, beating, queue, writers, observer, counters, commit_timeout, runtime })
     }
 }
 
 impl Drop for PostgresEngine {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+/// The beginning of a start: a server that takes writes is found, and the first beat has come back from it.
+async fn enter(
+    servers: Arc<Servers>,
+    mut beater: Beater,
+    last_beat: Arc<LastBeat>,
+) -> Result<(WriteLink, JoinHandle<()>), PostgresFault> {
+    let (started, mut backoff) = (Instant::now(), Backoff::default());
+    let link = loop {
+        let entered = async {
+            let link = WriteLink::connect(&servers).await?;
+            beater.enter().await?;
+            Ok(link)
+        };
+        match entered.await {
+            Err(fault @ PostgresFault::NotAcknowledged) => return Err(fault),
+            Err(fault) if fault.may_pass() && started.elapsed() < OPEN_TIMEOUT => backoff.pause().await,
+            ended => break ended?,
+        }
+    };
+    let beating = tokio::spawn(beater.run());
+    match tokio::time::timeout(OPEN_TIMEOUT, last_beat.wait()).await {
+        Ok(Ok(())) => Ok((link, beating)),
+        Ok(Err(stale)) => Err(PostgresFault::Stale(stale.to_string())),
+        Err(_) => Err(PostgresFault::NotAcknowledged),
     }
 }
 
@@ -164,6 +170,7 @@ impl Engine for PostgresEngine {
 
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
         changes.check_sizes()?;
+        self.last_beat.may_go_on()?;
         let (reply, answer) = oneshot::channel();
         let turn = CommitTurn::default();
         let pending = PendingCommit { operation: Operation::from(changes), turn: turn.clone(), reply };
@@ -187,5 +194,31 @@ impl Engine for PostgresEngine {
             return Err(EngineError::Busy);
         }
         self.readers.ping().await
+    }
+
+    fn current(&self) -> Result<Current, EngineError> {
+        self.last_beat.check()
+    }
+
+    fn nodes(&self) -> u32 {
+        self.last_beat.nodes()
+    }
+
+    fn close(&self) {
+        self.queue.close();
+        let writers = std::mem::take(&mut *self.writers.lock().unwrap_or_else(PoisonError::into_inner));
+        let started = Instant::now();
+        while writers.iter().any(|writer| !writer.is_finished()) {
+            if started.elapsed() > CLOSE_TIMEOUT {
+                tracing::error!("the store's database does not answer; leaving without it");
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.readers.stop();
+        self.beating.abort();
+        if let Some(runtime) = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            runtime.shutdown_background();
+        }
     }
 }

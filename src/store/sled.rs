@@ -65,7 +65,7 @@ impl SledEngine {
     ///
     /// # Errors
     /// One line each that says what to do: see [`OpenError`].
-    pub fn open(store: &config::StoreConfig, observer: Arc<dyn CommitObserver>) -> Result<Self, OpenError> {
+    pub fn open(store: &config::SledConfig, observer: Arc<dyn CommitObserver>) -> Result<Self, OpenError> {
         Self::open_with(store, Options::default(), observer)
     }
 
@@ -74,7 +74,7 @@ impl SledEngine {
     /// # Errors
     /// As [`SledEngine::open`].
     pub fn open_with(
-        store: &config::StoreConfig,
+        store: &config::SledConfig,
         options: Options,
         observer: Arc<dyn CommitObserver>,
     ) -> Result<Self, OpenError> {
@@ -128,22 +128,6 @@ impl SledEngine {
         })?;
         self.observer.queue(self.queue.len());
         Ok(())
-    }
-
-    /// Takes no further commits, makes those in the queue durable and ends the writer. Reads go on. Blocks.
-    pub fn close(&self) {
-        self.queue.close();
-        let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-        let started = Instant::now();
-        while !writer.is_finished() {
-            if started.elapsed() > CLOSE_TIMEOUT {
-                tracing::error!("the store's disk does not answer; leaving without it");
-                return;
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-        // The writer's own panic already ended the process.
-        let _ = writer.join();
     }
 }
 
@@ -213,5 +197,20 @@ impl Engine for SledEngine {
         tokio::task::spawn_blocking(move || copying::verify(&directory, sequence, verifier))
             .await
             .map_err(|error| EngineError::NoCopy(format!("it was not verified: {error}")))?
+    }
+
+    fn close(&self) {
+        self.queue.close();
+        let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let started = Instant::now();
+        while !writer.is_finished() {
+            if started.elapsed() > CLOSE_TIMEOUT {
+                tracing::error!("the store's disk does not answer; leaving without it");
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        // The writer's own panic already ended the process.
+        let _ = writer.join();
     }
 }

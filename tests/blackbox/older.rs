@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sealgate::facade::config::{StoreConfig, StoreEngine};
+use sealgate::facade::config::SledConfig;
 use sealgate::facade::store::engine::{Changes, Engine, Key, Outcome, Value};
 use sealgate::facade::store::sled::SledEngine;
 
@@ -13,13 +13,7 @@ use crate::support::{Browser, Instance, Settings};
 const FORMAT: &[u8] = b"mformat";
 
 pub(crate) fn engine(instance: &Instance) -> SledEngine {
-    let store = StoreConfig {
-        engine: StoreEngine::Sled,
-        path: instance.store(),
-        cache_bytes: 64 << 20,
-        reserve_bytes: 0,
-        queue: 64,
-    };
+    let store = SledConfig { path: instance.store(), cache_bytes: 64 << 20, reserve_bytes: 0, queue: 64 };
     SledEngine::open(&store, Arc::new(())).unwrap()
 }
 

@@ -80,13 +80,7 @@ impl Site {
 
     pub(crate) fn engine(&self) -> SledEngine {
         let path = self.store_directory();
-        let store = config::StoreConfig {
-            engine: config::StoreEngine::Sled,
-            path,
-            cache_bytes: 4 << 20,
-            reserve_bytes: 0,
-            queue: 64,
-        };
+        let store = config::SledConfig { path, cache_bytes: 4 << 20, reserve_bytes: 0, queue: 64 };
         SledEngine::open(&store, Arc::new(())).unwrap()
     }
 

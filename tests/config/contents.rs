@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use sealgate::facade::config::{Access, ClientCertificates, Mechanism, Presence, RegistrationMode, Upstream};
+use sealgate::facade::config::{
+    Access, ClientCertificates, Config, Mechanism, Presence, RegistrationMode, StoreConfig, Upstream,
+};
 use sealgate::facade::domain::rate_limit::RateLimit;
 
 use super::{APP, REQUIRED, base, fault, parse, starts, with, with_app};
@@ -39,8 +41,12 @@ fn relative_paths_start_at_the_directory_of_the_file() {
     let config = parse(REQUIRED);
     assert_eq!(config.hsm.module, base().join("module.so"));
     assert_eq!(config.hsm.pin_file, base().join("pin"));
-    assert_eq!(config.store.path, base().join("store"));
-    assert_eq!(parse(&with("store.path", "\"/var/lib/store\"")).store.path, Path::new("/var/lib/store"));
+    let place = |config: Config| match config.store {
+        StoreConfig::Sled(store) => store.path,
+        StoreConfig::Postgres(_) => panic!("it has no files"),
+    };
+    assert_eq!(place(config), base().join("store"));
+    assert_eq!(place(parse(&with("store.path", "\"/var/lib/store\""))), Path::new("/var/lib/store"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use sealgate::facade::config::Difference;
 
-use super::documented::switched_on;
+use super::documented::{of_sled, switched_on};
 use super::{APP, REQUIRED, parse};
 
 fn difference(old: &str, new: &str) -> Difference {
@@ -174,7 +174,7 @@ const LIVE: [&str; 50] = [
     "form_post.enabled",
 ];
 
-const RESTART: [&str; 44] = [
+const RESTART: [&str; 45] = [
     "issuer",
     "server.listen",
     "server.tls",
@@ -203,6 +203,7 @@ const RESTART: [&str; 44] = [
     "hsm.hang_abort_seconds",
     "hsm.mechanism",
     "hsm.require_local",
+    "hsm.shared",
     "store.path",
     "store.cache_bytes",
     "store.reserve_bytes",
@@ -224,7 +225,7 @@ const RESTART: [&str; 44] = [
 /// Two files that say of nearly every key something else: what is told, and in which order.
 #[test]
 fn everything_that_differs_is_told_in_the_order_of_the_sections() {
-    let (old, new) = (format!("{REQUIRED}{APP}"), switched_on(true));
+    let (old, new) = (format!("{REQUIRED}{APP}"), of_sled(&switched_on(true)));
     let new = new.lines().map(altered).collect::<Vec<_>>().join("\n");
     let words = [
         ("basic = true", "basic = false"),

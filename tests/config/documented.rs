@@ -25,16 +25,46 @@ pub(super) fn switched_on(examples: bool) -> String {
     if examples { text.replace("\"http://127.0.0.1:8081\"", "\"https://127.0.0.1:8081\"") } else { text }
 }
 
+/// What the file says of a store in files.
+pub(super) fn of_sled(text: &str) -> String {
+    let of_fleet = ["url_file", "ca_file = \"/etc/sealgate/database", "writers", "durability", "[fleet]"];
+    let of_fleet = of_fleet.into_iter().chain(["node = ", "beat = ", "staleness_ms"]);
+    without(text, &of_fleet.collect::<Vec<_>>())
+}
+
+/// What the file says of a store that a fleet shares.
+fn of_fleet(text: &str) -> String {
+    let text = text.replace("engine = \"sled\"", "engine = \"postgres\"").replace("shared = false", "shared = true");
+    without(&text, &["path = \"/var/lib", "cache_bytes", "reserve_bytes"])
+}
+
+fn without(text: &str, lines: &[&str]) -> String {
+    let kept = text.lines().filter(|line| !lines.iter().any(|start| line.starts_with(start)));
+    kept.collect::<Vec<_>>().join("\n")
+}
+
 #[test]
 fn documented_file_is_sound_as_it_stands_and_with_everything_switched_on() {
     assert_eq!(parse(EXAMPLE).apps[0].routes.len(), 3);
-    assert_eq!(parse(&switched_on(true)).server.threads, 2);
+    assert_eq!(parse(&of_sled(&switched_on(true))).server.threads, 2);
+    assert_eq!(parse(&of_fleet(&switched_on(true))).fleet.unwrap().node, "id-1");
 }
 
 #[test]
 fn documented_defaults_are_the_defaults() {
     assert_ne!(switched_on(false), EXAMPLE);
-    assert_eq!(format!("{:#?}", parse(&switched_on(false))), format!("{:#?}", parse(EXAMPLE)));
+    assert_eq!(format!("{:#?}", parse(&of_sled(&switched_on(false)))), format!("{:#?}", parse(EXAMPLE)));
+    let needed = "\n[fleet]\nnode = \"id-1\"\n";
+    let with_needed = |text: &str| {
+        let text = of_fleet(text).replace("\n[store]\n", &format!("{needed}[store]\nurl_file = \"url\"\n"));
+        without(&text, &["beat = ", "staleness_ms"])
+    };
+    let example =
+        EXAMPLE.replace("#engine = \"sled\"", "engine = \"sled\"").replace("#shared = false", "shared = false");
+    assert_eq!(
+        format!("{:#?}", parse(&with_needed(&switched_on(false)))),
+        format!("{:#?}", parse(&with_needed(&example)))
+    );
 }
 
 #[test]

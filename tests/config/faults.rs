@@ -33,7 +33,7 @@ fn all_faults_are_reported_at_once_in_the_order_of_the_file() {
         token_label = ""
         pin_file = 7
         [store]
-        engine = "postgres"
+        engine = "redis"
         path = "store"
         [tokens]
         access_token_seconds = 0
@@ -55,7 +55,7 @@ fn all_faults_are_reported_at_once_in_the_order_of_the_file() {
         "server.theads: unknown key; the keys here are ",
         "hsm.token_label: \"\" is not a name; ",
         "hsm.pin_file: is an integer; write the file that holds the PIN (line 8)",
-        "store.engine: \"postgres\" is not known; write \"sled\" (line 10)",
+        "store.engine: \"redis\" is not known; write \"sled\" or \"postgres\" (line 10)",
         "tokens.access_token_seconds: 0 is out of range; write a whole number of seconds from 1 to 86400 (line 13)",
         "app[0].upstreams[0]: \"http://127.0.0.1:8081/wiki\" has more than that; ",
         "app[0].route[1].path: \"/a//b\" has an empty part; write single slashes (line 22)",

@@ -8,6 +8,7 @@ mod documented;
 mod factors;
 mod faults;
 mod files;
+mod fleet;
 mod mail;
 mod trusted_issuers;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sealgate::facade::config::StoreConfig;
+use sealgate::facade::config::SledConfig;
 use sealgate::facade::store::engine::{Changes, Engine, EngineError, Outcome};
 use sealgate::facade::store::memory::MemoryEngine;
 use sealgate::facade::store::sled::{NewStore, OpenError, SledEngine};
@@ -54,7 +54,7 @@ async fn a_copy_that_would_fill_the_disk_is_not_made() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
     commit(&place.open(), put(b"k", b"v")).await;
-    let full = StoreConfig { reserve_bytes: u64::MAX, ..store(&place.path(), 4) };
+    let full = SledConfig { reserve_bytes: u64::MAX, ..store(&place.path(), 4) };
     let engine = SledEngine::open(&full, Arc::new(())).unwrap();
     let directory = place.directory.path().join("copy");
     let refused = engine.copy_to(&directory).await;

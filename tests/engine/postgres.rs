@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sealgate::facade::config::BeatDurability;
 use sealgate::facade::store::engine::{Changes, Engine, EngineError, Outcome};
 use sealgate::facade::store::postgres::{PostgresEngine, PostgresFault, PostgresSettings, initialise};
 use tokio_postgres::Client;
@@ -45,7 +46,7 @@ impl Relayed {
         let relay = Relay::start(shared().port).await;
         let node = Arc::new(node(&settings(relay.port)).await);
         // Both of its readers are there too, so that the relay knows all of its connections.
-        until("all connections stand", || async { relay.connected() == 3 }).await;
+        until("all connections stand", || async { relay.connected() == 4 }).await;
         node.get(b"k").await.unwrap();
         let other = crate::node(&straight).await;
         Self { relay, schema, node, other }
@@ -124,7 +125,7 @@ async fn a_first_run_that_comes_late_writes_nothing() {
     }
     // The first run arrives, on a connection that nobody listens to, and the server ends it.
     relayed.relay.set(Manner::Carry);
-    until("the late run has ended", || async { relayed.relay.ended() == 3 }).await;
+    until("the late run has ended", || async { relayed.relay.has_ended(4) }).await;
     assert_eq!(relayed.stored().await.as_deref(), Some(&b"newest"[..]));
 }
 
@@ -161,8 +162,8 @@ async fn a_wait_for_the_standby_that_is_cancelled_is_no_commit() {
     initialise(&settings).await.unwrap();
     let client = server.client("").await;
     await_nobody(&server, &client).await;
-    // Connections that are there already learn of it one by one; those that come now have it.
-    let engine = Arc::new(node(&settings).await);
+    // Connections that are there already learn of it one by one; those that come now have it. Beats go on without.
+    let engine = Arc::new(node(&PostgresSettings { beat: BeatDurability::Local, ..settings }).await);
     let committing = {
         let engine = Arc::clone(&engine);
         tokio::spawn(async move { engine.commit(first(b"k", b"v")).await })

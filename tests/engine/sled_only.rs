@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sealgate::facade::config::StoreConfig;
+use sealgate::facade::config::SledConfig;
 use sealgate::facade::store::barrier;
 use sealgate::facade::store::engine::{Changes, CommitObserver, Counter, Engine, EngineError, Outcome};
 use sealgate::facade::store::sled::{OpenError, Options, SledEngine};
@@ -125,7 +125,7 @@ async fn a_disk_below_its_reserve_refuses_writes_and_serves_reads() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
     commit(&place.open(), put(b"k", b"v")).await;
-    let full = StoreConfig { reserve_bytes: u64::MAX, ..store(&place.path(), 16) };
+    let full = SledConfig { reserve_bytes: u64::MAX, ..store(&place.path(), 16) };
     let engine = SledEngine::open(&full, Arc::new(())).unwrap();
     for changes in [put(b"k", b"w"), delete(b"k")] {
         assert!(matches!(engine.commit(changes).await, Err(EngineError::Unwritable(_))));

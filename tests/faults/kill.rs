@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use sealgate::facade::admin::command::{Command, UserCommand};
 use sealgate::facade::admin::{self, Person};
-use sealgate::facade::config::{StoreConfig, StoreEngine};
+use sealgate::facade::config::SledConfig;
 use sealgate::facade::domain::secret::Secret;
 use sealgate::facade::store::engine::Engine;
 use sealgate::facade::store::sled::SledEngine;
@@ -193,13 +193,7 @@ async fn change_passwords(
 async fn reopening(store: &Path, copy: &Path) -> Duration {
     let copied = std::process::Command::new("cp").args(["-a"]).arg(store).arg(copy).status().unwrap();
     assert!(copied.success());
-    let settings = StoreConfig {
-        engine: StoreEngine::Sled,
-        path: copy.to_owned(),
-        cache_bytes: 64 << 20,
-        reserve_bytes: 0,
-        queue: 16,
-    };
+    let settings = SledConfig { path: copy.to_owned(), cache_bytes: 64 << 20, reserve_bytes: 0, queue: 16 };
     let started = Instant::now();
     let engine = SledEngine::open(&settings, Arc::new(())).unwrap();
     engine.get(b"m").await.unwrap();

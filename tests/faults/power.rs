@@ -34,14 +34,8 @@ enum Model {
     Scattered,
 }
 
-fn store(path: &Path) -> config::StoreConfig {
-    config::StoreConfig {
-        engine: config::StoreEngine::Sled,
-        path: path.to_owned(),
-        cache_bytes: 16 << 20,
-        reserve_bytes: 0,
-        queue: 256,
-    }
+fn store(path: &Path) -> config::SledConfig {
+    config::SledConfig { path: path.to_owned(), cache_bytes: 16 << 20, reserve_bytes: 0, queue: 256 }
 }
 
 fn state_key(task: u8) -> Vec<u8> {

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use sealgate::facade::config;
-use sealgate::facade::config::StoreEngine;
 use sealgate::facade::domain::client::ClientId;
 use sealgate::facade::domain::code::{Code, CodeState};
 use sealgate::facade::domain::grant::{Grant, GrantKey, GrantState, PresentedToken, Refresh, RefreshToken, Salt};
@@ -176,8 +175,7 @@ fn one_flush_a_request() -> f64 {
 fn shared_flushes() -> f64 {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().join("store");
-    let settings =
-        config::StoreConfig { engine: StoreEngine::Sled, path, cache_bytes: 64 << 20, reserve_bytes: 0, queue: 1024 };
+    let settings = config::SledConfig { path, cache_bytes: 64 << 20, reserve_bytes: 0, queue: 1024 };
     refreshes(Arc::new(SledEngine::open(&settings, Arc::new(())).unwrap()))
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sealgate::facade::config::{StoreConfig, StoreEngine};
+use sealgate::facade::config::SledConfig;
 use sealgate::facade::store::engine::{Changes, Engine, Expect, Outcome};
 use sealgate::facade::store::sled::SledEngine;
 
@@ -58,8 +58,7 @@ fn one_flush_a_request() -> f64 {
 async fn shared() -> f64 {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().join("store");
-    let settings =
-        StoreConfig { engine: StoreEngine::Sled, path, cache_bytes: 64 << 20, reserve_bytes: 0, queue: 1024 };
+    let settings = SledConfig { path, cache_bytes: 64 << 20, reserve_bytes: 0, queue: 1024 };
     let engine = Arc::new(SledEngine::open(&settings, Arc::new(())).unwrap());
     let (stop, commits) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let started = Instant::now();

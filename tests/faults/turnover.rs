@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use sealgate::facade::config::{StoreConfig, StoreEngine};
+use sealgate::facade::config::SledConfig;
 use sealgate::facade::store::engine::{Changes, Engine, Outcome};
 use sealgate::facade::store::sled::SledEngine;
 use sha2::{Digest, Sha256};
@@ -30,13 +30,7 @@ fn value(number: u64) -> Vec<u8> {
 }
 
 fn open(path: &Path) -> Arc<SledEngine> {
-    let settings = StoreConfig {
-        engine: StoreEngine::Sled,
-        path: path.to_owned(),
-        cache_bytes: 64 << 20,
-        reserve_bytes: 0,
-        queue: 64,
-    };
+    let settings = SledConfig { path: path.to_owned(), cache_bytes: 64 << 20, reserve_bytes: 0, queue: 64 };
     Arc::new(SledEngine::open(&settings, Arc::new(())).unwrap())
 }
 

@@ -33,6 +33,7 @@ pub(crate) fn hsm(softhsm: &SoftHsm) -> Hsm {
         hang_abort: Duration::from_secs(30),
         mechanism: sealgate::facade::config::Mechanism::RsaPkcs,
         require_local: true,
+        shared: false,
     }
 }
 

@@ -1,7 +1,8 @@
 //! A relay in front of a server, which swallows or holds what it carries.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,9 +30,10 @@ struct Shared {
     /// Whether new connections are carried whatever the manner.
     new_ones_pass: AtomicBool,
     always_carry: watch::Sender<Manner>,
+    refuses: AtomicBool,
     connected: AtomicUsize,
-    /// Connections that the server has ended.
-    ended: AtomicUsize,
+    /// Connections that the server has ended, numbered as they were made.
+    ended: Mutex<BTreeSet<usize>>,
 }
 
 pub(crate) struct Relay {
@@ -58,23 +60,27 @@ impl Relay {
             stopped: AtomicUsize::new(0),
             new_ones_pass: AtomicBool::new(false),
             always_carry: watch::Sender::new(Manner::Carry),
+            refuses: AtomicBool::new(false),
             connected: AtomicUsize::new(0),
-            ended: AtomicUsize::new(0),
+            ended: Mutex::default(),
         });
         let relay = Self { port, shared: Arc::clone(&shared) };
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
+                if shared.refuses.load(Ordering::SeqCst) {
+                    continue;
+                }
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await else { continue };
                 let manner = if shared.new_ones_pass.load(Ordering::SeqCst) {
                     shared.always_carry.subscribe()
                 } else {
                     shared.manner.subscribe()
                 };
-                shared.connected.fetch_add(1, Ordering::SeqCst);
+                let number = shared.connected.fetch_add(1, Ordering::SeqCst);
                 if let Some(delay) = delay {
                     tokio::spawn(carry_late(client, server, delay));
                 } else {
-                    tokio::spawn(carry(client, server, manner, Arc::clone(&shared)));
+                    tokio::spawn(carry(number, client, server, manner, Arc::clone(&shared)));
                 }
             }
         });
@@ -87,6 +93,11 @@ impl Relay {
         self.shared.manner.send_replace(manner);
     }
 
+    /// Whether new connections are ended at once.
+    pub(crate) fn refuse(&self, refuses: bool) {
+        self.shared.refuses.store(refuses, Ordering::SeqCst);
+    }
+
     /// Bytes that did not arrive since the manner was set.
     pub(crate) fn stopped(&self) -> usize {
         self.shared.stopped.load(Ordering::SeqCst)
@@ -97,9 +108,10 @@ impl Relay {
         self.shared.connected.load(Ordering::SeqCst)
     }
 
-    /// Connections that the server has ended since the start.
-    pub(crate) fn ended(&self) -> usize {
-        self.shared.ended.load(Ordering::SeqCst)
+    /// Whether the server has ended the first `connections` that were made.
+    pub(crate) fn has_ended(&self, connections: usize) -> bool {
+        let ended = self.shared.ended.lock().unwrap();
+        (0..connections).all(|number| ended.contains(&number))
     }
 
     /// Cuts the connections of the clients that are there; the server's stay.
@@ -135,12 +147,18 @@ async fn carry_late(client: TcpStream, server: TcpStream, delay: Duration) {
     questions.abort();
 }
 
-async fn carry(client: TcpStream, server: TcpStream, manner: watch::Receiver<Manner>, shared: Arc<Shared>) {
+async fn carry(
+    number: usize,
+    client: TcpStream,
+    server: TcpStream,
+    manner: watch::Receiver<Manner>,
+    shared: Arc<Shared>,
+) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let questions = tokio::spawn(questions(from_client, to_server, manner.clone(), Arc::clone(&shared)));
     answers(from_server, to_client, manner, &shared).await;
-    shared.ended.fetch_add(1, Ordering::SeqCst);
+    shared.ended.lock().unwrap().insert(number);
     questions.abort();
 }
 

@@ -22,6 +22,8 @@ const BATCH_KEYS: usize = 640;
 const BATCH_BYTES: usize = 1 << 20;
 /// Keys are locked by a hash of so many values. Every node must agree on it, whatever its version.
 const STRIPES: u16 = 4096;
+/// The locks of counters come after those of keys, one each.
+const COUNTER_LOCKS: u16 = STRIPES;
 
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// The first number is this program's own, so that it meets no locks of others. Exclusive where something is written, shared
@@ -40,6 +42,9 @@ pub(super) const APPLY: &str = "WITH \
      deleted AS (DELETE FROM record USING written w WHERE record.key = w.key AND w.value IS NULL), \
      put AS (INSERT INTO record (key, value) SELECT key, value FROM written WHERE value IS NOT NULL ORDER BY key \
          ON CONFLICT (key) DO UPDATE SET value = excluded.value), \
+     moved AS (UPDATE counter SET n = n + 1 WHERE slot IN (SELECT m.slot \
+         FROM unnest($10::smallint[], $11::smallint[]) AS m(operation, slot) \
+         WHERE m.operation NOT IN (SELECT operation FROM refused))), \
      left_behind AS (INSERT INTO batch (writer, number, refused) \
          SELECT $7::bigint, $8::bigint, coalesce((SELECT array_agg(operation) FROM refused), '{}') \
          WHERE $9::boolean OR EXISTS (SELECT FROM written)), \
@@ -75,7 +80,7 @@ impl From<Changes> for Operation {
 
 impl Operation {
     fn keys(&self) -> usize {
-        self.expect.len() + self.writes.len()
+        self.expect.len() + self.writes.len() + self.moves.len()
     }
 
     fn bytes(&self) -> usize {
@@ -123,6 +128,10 @@ fn stripe(key: &[u8]) -> u16 {
     u16::from_be_bytes([digest[0], digest[1]]) % STRIPES
 }
 
+fn counter_slot(counter: Counter) -> u16 {
+    u16::try_from(counter.slot()).unwrap_or_default()
+}
+
 /// The locks of a batch: stripes in their order, and whether each is taken for writing.
 pub(super) fn locks<'o>(operations: impl Iterator<Item = &'o Operation>) -> (Vec<i32>, Vec<bool>) {
     let mut stripes = BTreeMap::<u16, bool>::new();
@@ -132,6 +141,9 @@ pub(super) fn locks<'o>(operations: impl Iterator<Item = &'o Operation>) -> (Vec
         }
         for key in operation.writes.keys() {
             stripes.insert(stripe(key), true);
+        }
+        for counter in &operation.moves {
+            stripes.insert(COUNTER_LOCKS + counter_slot(*counter), true);
         }
     }
     stripes.into_iter().map(|(stripe, exclusive)| (i32::from(stripe), exclusive)).unzip()
@@ -165,6 +177,14 @@ impl<'o> RowColumns<'o> {
         }
         (expected, written)
     }
+}
+
+/// Rows of (operation, counter), as columns.
+pub(super) fn moves<'o>(operations: impl Iterator<Item = &'o Operation>) -> (Vec<i16>, Vec<i16>) {
+    let moves = |(number, operation): (i16, &'o Operation)| {
+        operation.moves.iter().map(move |counter| (number, counter_slot(*counter).cast_signed()))
+    };
+    (0..).zip(operations).flat_map(moves).unzip()
 }
 
 #[cfg(test)]

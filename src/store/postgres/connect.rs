@@ -202,7 +202,7 @@ fn unreachable(cause: &str) -> PostgresFault {
     PostgresFault::Unreachable(cause.to_owned())
 }
 
-fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
+pub(super) fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
     if let Some(said) = error.as_db_error() {
         let text = format!("{} ({})", said.message(), said.code().code());
         // It starts, stops, or has no connection left.

@@ -8,6 +8,8 @@ pub enum PostgresFault {
     /// The address cannot be used; it is not repeated, since a password stands in it.
     #[error("the database's URL is not usable ({0}); write postgres://USER:PASSWORD@HOST/DATABASE into store.url_file")]
     Url(&'static str),
+    #[error("store.url_file: {path} {cause}", path = .path.display())]
+    UrlFile { path: PathBuf, cause: String },
     #[error("store.ca_file: {path} cannot be used ({cause})", path = .path.display())]
     Ca { path: PathBuf, cause: String },
     #[error("{host} is another machine, and is not reached without TLS: set store.ca_file")]
@@ -46,13 +48,24 @@ pub enum PostgresFault {
     Tls(String),
     #[error("the database refused: {0}")]
     Refused(String),
+    /// Writes wait for a standby that does not answer, or the server hangs.
+    #[error(
+        "the database acknowledges no write: start its standby, or look at pg_stat_replication and \
+         synchronous_standby_names"
+    )]
+    NotAcknowledged,
+    #[error("the node {0} was removed from the fleet; choose another fleet.node, or run: sealgate node admit {0}")]
+    Removed(String),
+    /// The clocks differ, or another process has entered under the same name.
+    #[error("{0}")]
+    Stale(String),
     #[error("the threads of the store cannot be started: {0}")]
     Threads(String),
 }
 
 impl PostgresFault {
     /// Whether it could pass by itself: a server that starts, a failover in progress.
-    pub(super) fn may_pass(&self) -> bool {
-        matches!(self, Self::Unreachable(_) | Self::Behind { .. })
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::Behind { .. } | Self::NotAcknowledged)
     }
 }

@@ -12,6 +12,7 @@ use tokio_postgres::error::Error;
 use tokio_postgres::{Row, Statement};
 
 use super::PostgresFault;
+use super::beat::LastBeat;
 use super::connect::{Backoff, Link, LinkPurpose, Servers, refusal};
 use crate::store::engine::{EngineError, Key, MAX_KEY_BYTES, Value};
 
@@ -77,11 +78,12 @@ impl Question<'_> {
     }
 }
 
-type Current = watch::Receiver<Option<Arc<ReadLink>>>;
+type CurrentLink = watch::Receiver<Option<Arc<ReadLink>>>;
 
 pub(super) struct Readers {
     servers: Arc<Servers>,
-    links: Vec<Current>,
+    last_beat: Arc<LastBeat>,
+    links: Vec<CurrentLink>,
     next: AtomicUsize,
     keepers: Vec<JoinHandle<()>>,
 }
@@ -108,14 +110,20 @@ async fn keep(servers: Arc<Servers>, current: watch::Sender<Option<Arc<ReadLink>
 }
 
 impl Readers {
-    pub(super) fn start(servers: &Arc<Servers>, runtime: &Handle) -> Self {
+    pub(super) fn start(servers: &Arc<Servers>, last_beat: &Arc<LastBeat>, runtime: &Handle) -> Self {
         let (mut links, mut keepers) = (Vec::new(), Vec::new());
         for _ in 0..CONNECTIONS {
             let (sender, receiver) = watch::channel(None);
             links.push(receiver);
             keepers.push(runtime.spawn(keep(Arc::clone(servers), sender)));
         }
-        Self { servers: Arc::clone(servers), links, next: AtomicUsize::new(0), keepers }
+        Self {
+            servers: Arc::clone(servers),
+            last_beat: Arc::clone(last_beat),
+            links,
+            next: AtomicUsize::new(0),
+            keepers,
+        }
     }
 
     /// One that can be used: the next in turn, or whichever comes first.
@@ -148,15 +156,22 @@ impl Readers {
 }
 
 impl Asks for Readers {
-    /// Asks until somebody answers who may be believed, or the time is over: a read can be asked twice.
+    /// Asks until somebody answers who may be believed, or the time is over: a read can be asked twice. A server whose place
+    /// another has taken answers too, of the time before; but it lets no beat end.
     async fn ask(&self, question: Question<'_>) -> Result<Vec<Row>, EngineError> {
         let deadline = Instant::now() + READ_TIMEOUT;
+        let unreached = |_| EngineError::Unavailable("the database cannot be reached".to_owned());
         loop {
-            let unreached = |_| EngineError::Unavailable("the database cannot be reached".to_owned());
+            tokio::time::timeout_at(deadline, self.last_beat.wait()).await.map_err(unreached)??;
             let link = tokio::time::timeout_at(deadline, self.link()).await.map_err(unreached)??;
             match tokio::time::timeout_at(deadline, question.put_to(&link)).await {
                 // A server of before may have answered while another was found.
-                Ok(Ok(rows)) if self.servers.is_current(&link.link) => return Ok(rows),
+                Ok(Ok(rows)) if self.servers.is_current(&link.link) => {
+                    if self.last_beat.check().is_ok() {
+                        return Ok(rows);
+                    }
+                    continue;
+                }
                 Ok(Err(error)) if error.as_db_error().is_some_and(|said| !said.code().code().starts_with("57")) => {
                     let said = error.as_db_error().map_or_else(String::new, ToString::to_string);
                     return Err(EngineError::Unavailable(said));

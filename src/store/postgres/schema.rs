@@ -28,6 +28,15 @@ CREATE TABLE IF NOT EXISTS batch (
     at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (writer, number)
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+CREATE TABLE IF NOT EXISTS counter (slot smallint PRIMARY KEY, n bigint NOT NULL DEFAULT 0) WITH (fillfactor = 20);
+INSERT INTO counter (slot) SELECT generate_series(0, 258) ON CONFLICT DO NOTHING;
+CREATE TABLE IF NOT EXISTS node (
+    name text PRIMARY KEY,
+    incarnation bigint NOT NULL,
+    version text NOT NULL,
+    seen timestamptz NOT NULL DEFAULT clock_timestamp(),
+    removed boolean NOT NULL DEFAULT false
+) WITH (fillfactor = 20);
 INSERT INTO store (id, layout) VALUES (gen_random_uuid(), 1) ON CONFLICT DO NOTHING;
 COMMIT;";
 

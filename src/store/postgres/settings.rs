@@ -12,18 +12,29 @@ use tokio_postgres::config::{Host, SslMode};
 
 use super::PostgresFault;
 use super::tls::{self, TlsChoice};
+use crate::config::{BeatDurability, Durability, FleetConfig, PostgresConfig, read_longer_secret_file};
 
 const DEFAULT_PORT: u16 = 5432;
 /// A password, as long as any: what is longer is another file.
 const LONGEST_URL: usize = 4096;
 
-/// What an operator chooses of a store over PostgreSQL.
+/// How a store over PostgreSQL is reached and served.
 #[derive(Debug, Clone)]
 pub struct PostgresSettings {
     /// `postgres://USER:PASSWORD@HOST[:PORT][,HOST…]/DATABASE`. Its hosts are tried side by side.
     pub url: SecretString,
     /// Who signed the servers' certificates. Without it, every host must be this machine.
     pub ca_file: Option<PathBuf>,
+    /// The name under which this process beats, one a process. None for a command, which is no node of the fleet.
+    pub node: Option<String>,
+    /// Whether a beat waits for the standby.
+    pub beat: BeatDurability,
+    /// How long ago a beat may have begun for decisions to rest on it.
+    pub staleness: Duration,
+    /// This machine's clock, seconds since 1970, which is held against the database's; none where it is of no concern.
+    pub wall_clock: Option<fn() -> f64>,
+    /// Whether it is fine that the server waits for no standby.
+    pub durability: Durability,
     /// Connections that write.
     pub writers: usize,
     /// Commits that may wait at once.
@@ -33,8 +44,40 @@ pub struct PostgresSettings {
 }
 
 impl PostgresSettings {
+    /// What the configuration asks for. `fleet` is absent for a command, which is no node. Reads the URL's file.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn of(config: &PostgresConfig, fleet: Option<&FleetConfig>) -> Result<Self, PostgresFault> {
+        let url = read_longer_secret_file(&config.url_file, "the database's URL", LONGEST_URL);
+        let url = url.map_err(|cause| PostgresFault::UrlFile { path: config.url_file.clone(), cause })?;
+        let new = Self::new(SecretString::from(url.as_str()));
+        Ok(Self {
+            ca_file: config.ca_file.clone(),
+            node: fleet.map(|fleet| fleet.node.clone()),
+            beat: fleet.map_or(new.beat, |fleet| fleet.beat),
+            staleness: fleet.map_or(new.staleness, |fleet| Duration::from_millis(fleet.staleness_ms)),
+            durability: config.durability,
+            writers: config.writers,
+            queue: config.queue,
+            ..new
+        })
+    }
+
+    /// Of a command.
     pub fn new(url: SecretString) -> Self {
-        Self { url, ca_file: None, writers: 2, queue: 1024, commit_timeout: Duration::from_secs(10) }
+        Self {
+            url,
+            ca_file: None,
+            node: None,
+            beat: BeatDurability::Replicated,
+            staleness: Duration::from_millis(900),
+            wall_clock: None,
+            durability: Durability::Standby,
+            writers: 2,
+            queue: 1024,
+            commit_timeout: Duration::from_secs(10),
+        }
     }
 }
 

@@ -226,10 +226,11 @@ impl WriteLink {
         let operations = || batch.commits.iter().map(|commit| &commit.operation);
         let (stripes, exclusive) = batch::locks(operations());
         let (expected, written) = RowColumns::of(operations());
+        let (moving, moved) = batch::moves(operations());
         let client = &self.link.client;
         self.link.take_warning();
         let locking: [&(dyn ToSql + Sync); 2] = [&stripes, &exclusive];
-        let applying: [&(dyn ToSql + Sync); 9] = [
+        let applying: [&(dyn ToSql + Sync); 11] = [
             &expected.operations,
             &expected.keys,
             &expected.values,
@@ -239,6 +240,8 @@ impl WriteLink {
             &batch.writer,
             &batch.number,
             &leave,
+            &moving,
+            &moved,
         ];
         // In this order: each is sent when it is first polled.
         let (begun, locked, applied, ended) = tokio::join!(

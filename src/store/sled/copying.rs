@@ -15,7 +15,7 @@ use super::disk::{self, sync};
 use super::opening;
 use super::options::{CopyVerifier, Options};
 use super::records::Records;
-use crate::config::{StoreConfig, StoreEngine};
+use crate::config::SledConfig;
 use crate::store::engine::EngineError;
 
 /// sled's cache while a copy is looked through, bytes.
@@ -137,13 +137,7 @@ fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
 
 /// Compares each entry of a copy with its digest; yields how many records it has.
 pub(super) fn look_through(copy: &Path, sequence: u64) -> Result<usize, String> {
-    let store = StoreConfig {
-        engine: StoreEngine::Sled,
-        path: copy.to_owned(),
-        cache_bytes: CACHE_BYTES,
-        reserve_bytes: 0,
-        queue: 1,
-    };
+    let store = SledConfig { path: copy.to_owned(), cache_bytes: CACHE_BYTES, reserve_bytes: 0, queue: 1 };
     // Where a backup lies is the operator's choice: it need not outlive what they know of.
     let options = Options { allow_volatile: true, ..Options::default() };
     let opened = opening::open(&store, options).map_err(|error| error.to_string())?;

@@ -114,7 +114,7 @@ pub(super) struct Opened {
 }
 
 /// Opens or creates the database in `store.path`.
-pub(super) fn open(store: &config::StoreConfig, options: Options) -> Result<Opened, OpenError> {
+pub(super) fn open(store: &config::SledConfig, options: Options) -> Result<Opened, OpenError> {
     let path = store.path.as_path();
     let fault = |error| OpenError::Directory { path: path.to_owned(), error };
     create_directory(path).map_err(fault)?;
@@ -330,20 +330,14 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::config::{StoreConfig, StoreEngine};
+    use crate::config::SledConfig;
 
     fn volatile() -> Options {
         Options { allow_volatile: true, ..Options::default() }
     }
 
     fn open_at(path: &Path) -> Result<Opened, OpenError> {
-        let store = StoreConfig {
-            engine: StoreEngine::Sled,
-            path: path.to_owned(),
-            cache_bytes: 16 << 20,
-            reserve_bytes: 0,
-            queue: 1,
-        };
+        let store = SledConfig { path: path.to_owned(), cache_bytes: 16 << 20, reserve_bytes: 0, queue: 1 };
         open(&store, volatile())
     }
 
@@ -381,13 +375,7 @@ mod tests {
     #[test]
     fn tmpfs_is_refused() {
         let top = tempfile::tempdir_in("/dev/shm").unwrap();
-        let store = StoreConfig {
-            engine: StoreEngine::Sled,
-            path: top.path().join("store"),
-            cache_bytes: 16 << 20,
-            reserve_bytes: 0,
-            queue: 1,
-        };
+        let store = SledConfig { path: top.path().join("store"), cache_bytes: 16 << 20, reserve_bytes: 0, queue: 1 };
         let strict = Options::default();
         assert!(matches!(open(&store, strict), Err(OpenError::Volatile { file_system: "tmpfs", .. })));
         assert!(open(&store, volatile()).is_ok());

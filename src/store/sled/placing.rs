@@ -14,7 +14,7 @@ use crate::config;
 #[derive(Debug)]
 pub struct NewStore {
     place: PathBuf,
-    building: config::StoreConfig,
+    building: config::SledConfig,
     finished: bool,
 }
 
@@ -23,7 +23,7 @@ impl NewStore {
     ///
     /// # Errors
     /// `Occupied`, `Locked` when another process builds one, `Directory`.
-    pub fn begin(store: &config::StoreConfig) -> Result<Self, OpenError> {
+    pub fn begin(store: &config::SledConfig) -> Result<Self, OpenError> {
         let place = store.path.clone();
         let fault = |path: &Path| {
             let path = path.to_owned();
@@ -43,14 +43,14 @@ impl NewStore {
         if let Some(above) = place.parent() {
             opening::create_directory(above).map_err(fault(above))?;
         }
-        Ok(Self { place, building: config::StoreConfig { path, ..store.clone() }, finished: false })
+        Ok(Self { place, building: config::SledConfig { path, ..store.clone() }, finished: false })
     }
 
     /// One with the records of the backup in `from`.
     ///
     /// # Errors
     /// As [`NewStore::begin`]; `NoBackup`; `Locked` when a process has `from` open.
-    pub fn copy_of(from: &Path, store: &config::StoreConfig) -> Result<Self, OpenError> {
+    pub fn copy_of(from: &Path, store: &config::SledConfig) -> Result<Self, OpenError> {
         if !from.join("db").is_file() || !from.join("conf").is_file() {
             return Err(OpenError::NoBackup { path: from.to_owned() });
         }
@@ -75,7 +75,7 @@ impl NewStore {
     }
 
     /// The settings with which it is opened while it is built.
-    pub fn settings(&self) -> &config::StoreConfig {
+    pub fn settings(&self) -> &config::SledConfig {
         &self.building
     }
 

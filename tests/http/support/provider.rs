@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Request, header};
 use sealgate::facade::app::state::{Parts, Sealgate};
 use sealgate::facade::clock::{Clock, FixedClock, OsEntropy};
-use sealgate::facade::config::{Config, StoreConfig};
+use sealgate::facade::config::{Config, SledConfig, StoreConfig};
 use sealgate::facade::domain::client;
 use sealgate::facade::domain::redirect_uri::RedirectUri;
 use sealgate::facade::domain::secret::Secret;
@@ -143,7 +143,8 @@ impl Provider {
 
     /// The same over a store on the disk, with the same people and clients.
     pub(crate) async fn on_disk(self, more: &str, path: &Path) -> Self {
-        let settings = StoreConfig { path: path.join("store"), ..self.sealgate.config.store.clone() };
+        let StoreConfig::Sled(settings) = self.sealgate.config.store.clone() else { panic!("it has files") };
+        let settings = SledConfig { path: path.join("store"), ..settings };
         let engine = Arc::new(SledEngine::open(&settings, Arc::new(())).unwrap());
         let sealgate = self.again_with(more, engine, token_device::signer()).await;
         for user in [&self.anna, &self.ben] {

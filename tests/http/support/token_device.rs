@@ -46,5 +46,6 @@ fn hsm(label: &str) -> Hsm {
         hang_abort: Duration::from_secs(30),
         mechanism: sealgate::facade::config::Mechanism::RsaPkcs,
         require_local: true,
+        shared: false,
     }
 }

@@ -1,0 +1,315 @@
+//! The beat: one short statement, again and again, that writes something and reads what was taken away meanwhile. As long as
+//! one has come back lately, what this process reads and remembers can be decided upon.
+//!
+//! What a beat read is the state of the store at a moment after the beat began, at a server that was the primary then: a
+//! server whose place another has taken does not end a write, since its standby follows the other. So whatever was
+//! acknowledged before the beat began is known here once it has come back, and nothing is decided upon a beat that began
+//! longer ago than [`BeatSettings::staleness`]. No clock enters but the length of a second in this process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio_postgres::Statement;
+use tokio_postgres::types::ToSql;
+
+use super::PostgresFault;
+use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of};
+use super::settings::PostgresSettings;
+use crate::config::BeatDurability;
+use crate::store::engine::{Beat, CommitObserver, Counter, Counters, Current, EngineError};
+
+/// From the beginning of one to the beginning of the next.
+const INTERVAL: Duration = Duration::from_millis(250);
+/// After so long without an answer the connection is given up.
+const TIMEOUT: Duration = Duration::from_millis(800);
+/// For the first write of all.
+const ENTER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How far this machine's clock and the database's may differ: codes and tokens end by the clock.
+const MOST_OFFSET: Duration = Duration::from_secs(2);
+
+/// A node enters under its name. Whoever was there under the same name is told apart by the number.
+const ENTER: &str = "INSERT INTO node (name, incarnation, version) VALUES ($1, 1, $2) \
+     ON CONFLICT (name) DO UPDATE SET incarnation = node.incarnation + 1, version = excluded.version, \
+     seen = clock_timestamp() WHERE NOT node.removed RETURNING incarnation";
+/// No row: the node was removed, or another process has entered under its name.
+const BEAT: &str = "UPDATE node SET seen = clock_timestamp() WHERE name = $1 AND incarnation = $2 AND NOT removed \
+     RETURNING (SELECT array_agg(n ORDER BY slot) FROM counter), \
+     extract(epoch FROM clock_timestamp())::double precision, \
+     (SELECT count(*) FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s')";
+/// Of a command, which is no node.
+const BEAT_OF_COMMAND: &str = "UPDATE store SET layout = layout \
+     RETURNING (SELECT array_agg(n ORDER BY slot) FROM counter), \
+     extract(epoch FROM clock_timestamp())::double precision, \
+     (SELECT count(*) FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s')";
+
+/// Whether the beat says that this process may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Standing {
+    Good,
+    /// The clock is wrong.
+    ClockOff,
+    /// Another process has its name, or it was removed.
+    Removed,
+}
+
+/// What the last beat said, for whoever reads or decides.
+pub(super) struct LastBeat {
+    started: Instant,
+    staleness: Duration,
+    /// When it began, nanoseconds after `started`; 0 before the first.
+    began: AtomicU64,
+    standing: AtomicU8,
+    /// Database less machine, milliseconds.
+    clock_offset: AtomicI64,
+    /// Nodes that have beaten within the last seconds.
+    nodes: AtomicU32,
+    came: watch::Sender<()>,
+}
+
+impl LastBeat {
+    pub(super) fn new(staleness: Duration) -> Self {
+        Self {
+            started: Instant::now(),
+            staleness,
+            began: AtomicU64::new(0),
+            standing: AtomicU8::new(Standing::Good as u8),
+            clock_offset: AtomicI64::new(0),
+            nodes: AtomicU32::new(1),
+            came: watch::Sender::new(()),
+        }
+    }
+
+    /// # Errors
+    /// `Stale`, with the cause.
+    pub(super) fn check(&self) -> Result<Current, EngineError> {
+        self.may_go_on()?;
+        let began = self.began.load(Ordering::Acquire);
+        let current = Current::until(self.started + Duration::from_nanos(began) + self.staleness);
+        if began == 0 || !current.holds() {
+            return Err(EngineError::Stale("the database has not answered lately".to_owned()));
+        }
+        Ok(current)
+    }
+
+    /// Fails where waiting would not help.
+    pub(super) fn may_go_on(&self) -> Result<(), EngineError> {
+        let standing = self.standing.load(Ordering::Acquire);
+        if standing == Standing::Removed as u8 {
+            let cause = "this node was removed from the fleet, or another process serves under its name (fleet.node)";
+            return Err(EngineError::Stale(cause.to_owned()));
+        }
+        if standing == Standing::ClockOff as u8 {
+            let milliseconds = self.clock_offset.load(Ordering::Acquire);
+            let cause =
+                format!("the database's clock differs by {milliseconds} ms from this machine's; set both by NTP");
+            return Err(EngineError::Stale(cause));
+        }
+        Ok(())
+    }
+
+    /// Waits until there is one that may be gone by. To be given up from outside.
+    ///
+    /// # Errors
+    /// `Stale` where waiting would not help.
+    pub(super) async fn wait(&self) -> Result<(), EngineError> {
+        let mut came = self.came.subscribe();
+        loop {
+            self.may_go_on()?;
+            if self.check().is_ok() {
+                return Ok(());
+            }
+            // The sender is our own.
+            let _ = came.changed().await;
+        }
+    }
+
+    pub(super) fn nodes(&self) -> u32 {
+        self.nodes.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, standing: Standing) {
+        self.standing.store(standing as u8, Ordering::Release);
+        self.came.send_replace(());
+    }
+
+    fn take_in(&self, began: Instant, nodes: i64, clock_offset: f64, uncertain: Duration) {
+        self.nodes.store(u32::try_from(nodes.max(1)).unwrap_or(1), Ordering::Relaxed);
+        #[expect(clippy::cast_possible_truncation, reason = "a cast from a float keeps to the bounds")]
+        self.clock_offset.store((clock_offset * 1000.0) as i64, Ordering::Release);
+        let began = began.saturating_duration_since(self.started).as_nanos();
+        self.began.store(u64::try_from(began).unwrap_or(u64::MAX).max(1), Ordering::Release);
+        let is_off = clock_offset.abs() > (MOST_OFFSET + uncertain).as_secs_f64();
+        self.set(if is_off { Standing::ClockOff } else { Standing::Good });
+    }
+}
+
+/// What keeps beating.
+pub(super) struct Beater {
+    servers: Arc<Servers>,
+    last: Arc<LastBeat>,
+    counters: Arc<Counters>,
+    observer: Arc<dyn CommitObserver>,
+    durability: BeatDurability,
+    wall_clock: Option<fn() -> f64>,
+    /// Its name and number.
+    node: Option<(String, i64)>,
+    /// The counters as they were read last.
+    known: Vec<i64>,
+}
+
+struct BeatLink {
+    link: Link,
+    beat: Statement,
+}
+
+/// How a beat ended.
+enum Beaten {
+    Came,
+    Removed,
+    /// The connection is not to be used again.
+    Failed,
+}
+
+impl Beater {
+    pub(super) fn new(
+        servers: &Arc<Servers>,
+        last: &Arc<LastBeat>,
+        counters: &Arc<Counters>,
+        observer: &Arc<dyn CommitObserver>,
+        settings: &PostgresSettings,
+    ) -> Self {
+        Self {
+            servers: Arc::clone(servers),
+            last: Arc::clone(last),
+            counters: Arc::clone(counters),
+            observer: Arc::clone(observer),
+            durability: settings.beat,
+            wall_clock: settings.wall_clock,
+            node: settings.node.clone().map(|name| (name, 0)),
+            known: Vec::new(),
+        }
+    }
+
+    /// Enters the fleet, where this is a node. Once, at a start: to enter again would take the place of another process.
+    ///
+    /// # Errors
+    /// `Removed`; what a connection meets.
+    pub(super) async fn enter(&mut self) -> Result<(), PostgresFault> {
+        let Some((name, incarnation)) = &mut self.node else { return Ok(()) };
+        let link = connect(&self.servers, self.durability).await?;
+        let parameters: [&(dyn ToSql + Sync); 2] = [name, &env!("CARGO_PKG_VERSION")];
+        let entered = tokio::time::timeout(ENTER_TIMEOUT, link.client.query_opt(ENTER, &parameters)).await;
+        let row = entered.map_err(|_| PostgresFault::NotAcknowledged)?.map_err(|error| fault_of(&error))?;
+        let row = row.ok_or_else(|| PostgresFault::Removed(name.clone()))?;
+        *incarnation = row.try_get(0).map_err(|error| fault_of(&error))?;
+        Ok(())
+    }
+
+    /// Beats until this is dropped, or until the node was removed.
+    pub(super) async fn run(mut self) {
+        let mut backoff = Backoff::default();
+        loop {
+            let link = match self.connect().await {
+                Ok(link) => link,
+                Err(fault) => {
+                    backoff.pause_for(&fault).await;
+                    continue;
+                }
+            };
+            loop {
+                let began = Instant::now();
+                match self.beat(&link, began).await {
+                    Beaten::Came => backoff = Backoff::default(),
+                    Beaten::Failed => break,
+                    Beaten::Removed => {
+                        tracing::error!(
+                            "this node was removed from the fleet, or another process has its name: it serves no more"
+                        );
+                        self.last.set(Standing::Removed);
+                        return;
+                    }
+                }
+                tokio::select! {
+                    () = tokio::time::sleep_until((began + INTERVAL).into()) => {}
+                    () = link.link.ended() => break,
+                    () = self.servers.superseded(&link.link) => break,
+                }
+            }
+            drop(link);
+            backoff.pause().await;
+        }
+    }
+
+    async fn connect(&self) -> Result<BeatLink, PostgresFault> {
+        let link = connect(&self.servers, self.durability).await?;
+        let words = if self.node.is_some() { BEAT } else { BEAT_OF_COMMAND };
+        let prepared = tokio::time::timeout(TIMEOUT, link.client.prepare(words)).await;
+        let beat = prepared.map_err(|_| PostgresFault::NotAcknowledged)?.map_err(|error| fault_of(&error))?;
+        Ok(BeatLink { link, beat })
+    }
+
+    async fn beat(&mut self, to: &BeatLink, began: Instant) -> Beaten {
+        to.link.take_warning();
+        let asked = async {
+            match &self.node {
+                Some((name, incarnation)) => to.link.client.query_opt(&to.beat, &[name, incarnation]).await,
+                None => to.link.client.query_opt(&to.beat, &[]).await,
+            }
+        };
+        let row = match tokio::time::timeout(TIMEOUT, asked).await {
+            Ok(Ok(Some(row))) => row,
+            // A command's always has one.
+            Ok(Ok(None)) => return if self.node.is_some() { Beaten::Removed } else { Beaten::Failed },
+            Ok(Err(error)) => {
+                tracing::warn!(%error, server = to.link.server, "a beat failed");
+                return Beaten::Failed;
+            }
+            Err(_) => {
+                tracing::warn!(server = to.link.server, "a beat was not acknowledged in time");
+                return Beaten::Failed;
+            }
+        };
+        let took = began.elapsed();
+        // A wait for the standby that was cancelled proves nothing, and a server of before is none to go by.
+        if to.link.take_warning() || !self.servers.is_current(&to.link) {
+            return Beaten::Failed;
+        }
+        let (Ok(counters), Ok(clock), Ok(nodes)) =
+            (row.try_get::<_, Vec<i64>>(0), row.try_get::<_, f64>(1), row.try_get::<_, i64>(2))
+        else {
+            return Beaten::Failed;
+        };
+        // First of all: whoever finds the beat must find them moved.
+        self.note_moves(counters);
+        let at = clock - took.as_secs_f64() / 2.0;
+        let clock_offset = self.wall_clock.map_or(0.0, |wall_clock| clock - (wall_clock() - took.as_secs_f64() / 2.0));
+        self.last.take_in(began, nodes, clock_offset, took);
+        self.observer.beat(&Beat { seconds: took.as_secs_f64(), at, nodes: self.last.nodes(), clock_offset });
+        Beaten::Came
+    }
+
+    /// A counter that is another than before moves here. It need not be higher: a server may have shown what was never
+    /// acknowledged, and lost it.
+    fn note_moves(&mut self, found: Vec<i64>) {
+        let is_other = |slot: &usize| self.known.get(*slot) != found.get(*slot);
+        let moves: Vec<Counter> = (0..Counter::COUNT).filter(is_other).filter_map(Counter::of_slot).collect();
+        self.counters.advance(&moves);
+        self.known = found;
+    }
+}
+
+/// A connection whose writes wait for the standby, or not, as the beat is to.
+async fn connect(servers: &Servers, durability: BeatDurability) -> Result<Link, PostgresFault> {
+    let link = servers.connect(LinkPurpose::Serve).await?;
+    if durability == BeatDurability::Local {
+        let set = link.client.batch_execute("SET synchronous_commit = local");
+        tokio::time::timeout(TIMEOUT, set)
+            .await
+            .map_err(|_| PostgresFault::NotAcknowledged)?
+            .map_err(|error| fault_of(&error))?;
+    }
+    Ok(link)
+}

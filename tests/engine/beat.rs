@@ -1,0 +1,169 @@
+//! The beat: what was taken away at one node is known at the others, and nobody decides without one.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sealgate::facade::store::Store;
+use sealgate::facade::store::engine::{Changes, Counter, Engine, EngineError, Outcome};
+use sealgate::facade::store::postgres::{PostgresEngine, PostgresSettings, initialise};
+
+use super::postgres::{administer, until};
+use crate::postgres_server::{empty_store, schema, shared, within};
+use crate::relay::{Manner, Relay};
+use crate::{absent, commit, node, put};
+
+fn named(name: &str, settings: &PostgresSettings) -> PostgresSettings {
+    PostgresSettings { node: Some(name.to_owned()), ..settings.clone() }
+}
+
+fn moving(counter: Counter) -> Changes {
+    Changes { moves: vec![counter], ..put(b"k", b"v") }
+}
+
+fn is_stale(engine: &dyn Engine) -> bool {
+    matches!(engine.current(), Err(EngineError::Stale(_)))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_node_takes_away_moves_the_counters_of_the_others() {
+    let settings = empty_store().await;
+    let (a, b) = (node(&named("a", &settings)).await, node(&named("b", &settings)).await);
+    let (mine, others) = (a.counters().sum(7), [b.counters().sum(7), b.counters().sum(8)]);
+    commit(&a, moving(Counter::Person(7))).await;
+    let answered = Instant::now();
+    assert!(a.counters().sum(7) > mine, "at once where it was done");
+    until("the other knows", || async { b.counters().sum(7) > others[0] }).await;
+    assert_eq!(b.counters().sum(8), others[1]);
+    println!("known after {:?}", answered.elapsed());
+    until("both are counted", || async { a.nodes() == 2 && b.nodes() == 2 }).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_refused_moves_nothing_anywhere() {
+    let settings = empty_store().await;
+    let a = node(&settings).await;
+    commit(&a, put(b"k", b"v")).await;
+    let moves = vec![Counter::Everything, Counter::Person(7)];
+    let refused = Changes { expect: vec![absent(b"k")], moves, ..put(b"k", b"w") };
+    assert_eq!(commit(&a, refused).await, Outcome::Conflict);
+    let count = "SELECT count(*) FROM counter WHERE n <> 0";
+    let client = settings_client(&settings).await;
+    assert_eq!(client.query_one(count, &[]).await.unwrap().get::<_, i64>(0), 0);
+    commit(&a, moving(Counter::Keys)).await;
+    assert_eq!(client.query_one(count, &[]).await.unwrap().get::<_, i64>(0), 1);
+}
+
+async fn settings_client(settings: &PostgresSettings) -> tokio_postgres::Client {
+    use secrecy::ExposeSecret;
+    let (client, connection) =
+        tokio_postgres::connect(settings.url.expose_secret(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Each moves all of them, in its own order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_that_move_all_counters_do_not_stand_in_each_others_way() {
+    let settings = empty_store().await;
+    let nodes = [Arc::new(node(&settings).await), Arc::new(node(&settings).await)];
+    let mut commits = tokio::task::JoinSet::new();
+    for number in 0..64_usize {
+        let node = Arc::clone(&nodes[number % 2]);
+        let mut moves: Vec<Counter> = (0..Counter::COUNT).filter_map(Counter::of_slot).collect();
+        moves.rotate_left(number);
+        commits.spawn(
+            async move { node.commit(Changes { moves, ..put(&[number.to_be_bytes()[7]], b"v") }).await.unwrap() },
+        );
+    }
+    assert!(commits.join_all().await.iter().all(|outcome| *outcome == Outcome::Committed));
+    let client = settings_client(&settings).await;
+    let row = client.query_one("SELECT min(n), max(n), count(*) FROM counter", &[]).await.unwrap();
+    let (least, most): (i64, i64) = (row.get(0), row.get(1));
+    assert!(least == most && (1..=64).contains(&least), "{least} to {most}");
+    assert_eq!(row.get::<_, i64>(2), 259);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_beat_nothing_is_decided_and_nothing_read() {
+    let schema = schema().await;
+    let at = |port: u16| {
+        PostgresSettings::new(format!("postgres://sealgate@127.0.0.1:{port}/postgres{}", within(&schema)).into())
+    };
+    initialise(&at(shared().port)).await.unwrap();
+    let relay = Relay::start(shared().port).await;
+    let engine = Arc::new(node(&named("a", &at(relay.port))).await);
+    let store = Store::open(Arc::clone(&engine) as Arc<dyn Engine>, 10).await.unwrap();
+    let basis = store.basis().unwrap();
+    store.acts_on(&basis).unwrap();
+    // New connections do not come through either.
+    relay.set(Manner::SwallowAnswers);
+    relay.refuse(true);
+    let cut = Instant::now();
+    until("it is not believed", || async { is_stale(&*engine) }).await;
+    assert!(store.basis().is_err() && store.acts_on(&basis).is_err());
+    assert!(engine.get(b"k").await.is_err());
+    println!("stale after {:?}", cut.elapsed());
+    relay.set(Manner::Carry);
+    relay.refuse(false);
+    relay.cut();
+    until("it beats again", || async { !is_stale(&*engine) }).await;
+    assert_eq!(engine.get(b"k").await.unwrap(), None);
+    // Nothing was taken away meanwhile: what was begun before may be ended.
+    store.acts_on(&basis).unwrap();
+}
+
+/// As by a process that was stopped between its look at what it remembers and its answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_decision_that_a_pause_has_overtaken_is_not_acted_on() {
+    let settings = PostgresSettings { staleness: Duration::from_millis(300), ..empty_store().await };
+    let (engine, other) = (Arc::new(node(&settings).await), node(&settings).await);
+    let store = Store::open(Arc::clone(&engine) as Arc<dyn Engine>, 10).await.unwrap();
+    let basis = store.basis().unwrap();
+    let sum = engine.counters().sum(7);
+    commit(&other, moving(Counter::Person(7))).await;
+    until("it is known", || async { engine.counters().sum(7) > sum }).await;
+    // What the beat of the basis said holds for its time; then only the counters tell.
+    until("it is refused", || async { store.acts_on(&basis).is_err() }).await;
+    until("others are made", || async { store.basis().is_ok_and(|basis| store.acts_on(&basis).is_ok()) }).await;
+    assert!(store.acts_on(&basis).is_err(), "with a beat of now");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_later_of_two_processes_with_one_name_goes_on() {
+    let settings = named("a", &empty_store().await);
+    let earlier = node(&settings).await;
+    let later = node(&settings).await;
+    until("the earlier has noticed", || async { is_stale(&earlier) }).await;
+    let Err(EngineError::Stale(said)) = earlier.commit(put(b"k", b"v")).await else { panic!("it writes") };
+    assert!(said.contains("fleet.node"), "{said}");
+    assert!(earlier.get(b"k").await.is_err());
+    commit(&later, put(b"k", b"v")).await;
+    assert!(!is_stale(&later));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_was_removed_stops_and_does_not_come_back() {
+    let settings = named("a", &empty_store().await);
+    let engine = node(&settings).await;
+    administer(&settings_client(&settings).await, &["UPDATE node SET removed = true"]).await;
+    until("it has noticed", || async { is_stale(&engine) }).await;
+    assert!(engine.commit(put(b"k", b"v")).await.is_err());
+    let refused = PostgresEngine::open(&settings, Arc::new(())).await.map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("was removed from the fleet"), "{refused}");
+}
+
+/// Codes and tokens end by the clock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_clock_is_wrong_decides_nothing() {
+    fn late() -> f64 {
+        std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs_f64() - 5.0
+    }
+    fn right() -> f64 {
+        std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs_f64()
+    }
+    let settings = named("a", &empty_store().await);
+    let settings = |wall_clock: fn() -> f64| PostgresSettings { wall_clock: Some(wall_clock), ..settings.clone() };
+    let refused = PostgresEngine::open(&settings(late), Arc::new(())).await.map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("differs by") && refused.contains("set both by NTP"), "{refused}");
+    assert!(!is_stale(&node(&settings(right)).await));
+}
