@@ -108,6 +108,9 @@ pub mod domain {
     pub mod pending_registration {
         pub use crate::domain::pending_registration::{PendingRegistration, REGISTRATION_LIFE};
     }
+    pub mod pace {
+        pub use crate::domain::pace::Pace;
+    }
     pub mod rate_limit {
         pub use crate::domain::rate_limit::RateLimit;
     }
@@ -217,6 +220,9 @@ pub mod store {
     }
     pub mod sealer {
         pub use crate::store::sealer::{SealError, Sealer};
+    }
+    pub mod shared_counts {
+        pub use crate::store::shared_counts::{Block, BlockRequest, CountKey, CountedGuess, SharedCounts};
     }
     pub mod sled {
         pub use crate::store::sled::{NewStore, OpenError, Options, SledEngine};

@@ -9,6 +9,7 @@
 //! oauth                  requests and answers of OAuth 2.0 and OpenID Connect: pure
 //! config log clock fetch metrics limiter password page mail, and the lower half of web: cookie, origin, rewrite, request_fields
 //! store audit            what is kept, and what happened
+//! limits                 requests and guesses, counted here or with other nodes
 //! signer attestation     the PKCS#11 token, and what its vendor says of it
 //! tokens                 issuer, clients, bearer, trusted
 //! app::state             what each request gets
@@ -41,6 +42,7 @@ mod factors;
 mod fetch;
 mod gateway;
 mod limiter;
+mod limits;
 mod log;
 mod mail;
 mod metrics;

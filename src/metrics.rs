@@ -3,6 +3,7 @@
 mod book;
 mod factors;
 mod fleet;
+mod limits;
 mod mail;
 mod people;
 
@@ -20,9 +21,11 @@ use crate::log;
 use book::{Book, SECONDS, Series};
 use factors::FactorSeries;
 use fleet::FleetSeries;
+use limits::LimitSeries;
 use mail::MailSeries;
 
 pub use factors::{EnrolmentShare, FactorOutcome};
+pub(crate) use limits::BlockOutcome;
 pub(crate) use mail::MailOutcome;
 pub(crate) use people::RegistrationOutcome;
 
@@ -31,7 +34,7 @@ pub struct Metrics {
     series: Vec<Series>,
     requests: IntCounterVec,
     request_seconds: HistogramVec,
-    rate_limits: IntCounterVec,
+    limits: LimitSeries,
     tokens: IntCounterVec,
     sign_ins: IntCounterVec,
     self_registrations: IntCounterVec,
@@ -223,11 +226,7 @@ impl Metrics {
         let metrics = Self {
             requests: counters("sealgate_requests_total", "Requests answered, by endpoint.", &["endpoint", "status"])?,
             request_seconds: histograms("sealgate_request_seconds", "Time to answer a request.", "endpoint")?,
-            rate_limits: counters(
-                "sealgate_rate_limit_decisions_total",
-                "Decisions of the rate limits.",
-                &["endpoint", "decision"],
-            )?,
+            limits: LimitSeries::new(&book)?,
             tokens: counters("sealgate_tokens_issued_total", "Tokens and codes issued.", &["kind"])?,
             sign_ins: counters("sealgate_sign_ins_total", "Attempts to sign in.", &["outcome"])?,
             self_registrations: counters(
@@ -304,6 +303,7 @@ impl Metrics {
         }
         self.factors.begin();
         self.mails.begin();
+        self.limits.begin();
         for kind in TokenKind::ALL {
             self.tokens.with_label_values(&[kind.as_str()]);
         }
@@ -386,8 +386,12 @@ impl Metrics {
     }
 
     pub fn rate_limited(&self, endpoint: &str, allowed: bool) {
-        let decision = if allowed { "allowed" } else { "limited" };
-        self.rate_limits.with_label_values(&[endpoint, decision]).inc();
+        self.limits.decided(endpoint, allowed);
+    }
+
+    /// A part of a limit of the fleet was asked for.
+    pub(crate) fn limit_block(&self, outcome: BlockOutcome) {
+        self.limits.asked(outcome);
     }
 
     pub fn issued(&self, kind: TokenKind) {

@@ -14,6 +14,7 @@ mod engine {
     mod model;
     mod names;
     mod postgres;
+    mod shared_counts;
     mod sled_only;
     mod snapshots;
     mod suite;

@@ -16,7 +16,7 @@ use crate::domain::client::{Client, ClientId};
 use crate::domain::key_ring::KeyFault;
 use crate::domain::mail::MailKind;
 use crate::domain::time::UnixTime;
-use crate::limiter::{Brake, Limiter};
+use crate::limits::RequestLimits;
 use crate::metrics::{MailOutcome, Metrics};
 use crate::page::Pages;
 use crate::password::Passwords;
@@ -48,9 +48,8 @@ pub struct Sealgate {
     pub upstreams: Arc<UpstreamStates>,
     /// Who has which factor.
     pub enrolment: Arc<EnrolmentStatus>,
-    pub limiter: Arc<Limiter>,
-    /// Guesses of passwords, slowed down.
-    pub brake: Arc<Brake>,
+    /// Of requests, and of guesses of passwords.
+    pub limits: Arc<RequestLimits>,
     pub passwords: Arc<Passwords>,
     pub pages: Arc<Pages>,
     pub metrics: Arc<Metrics>,
@@ -75,6 +74,7 @@ impl Parts {
     pub async fn assemble(self) -> Result<Sealgate, Vec<String>> {
         let line = |what: &str, error: &dyn std::fmt::Display| vec![format!("{what}: {error}")];
         let Self { config, clock, entropy, engine, signer, metrics } = self;
+        let shared_counts = engine.shared_counts();
         let store =
             Store::open(engine, config.sessions.max_interactions).await.map_err(|error| line("store", &error))?;
         let settled = store.settle_registrations(clock.now(), config.registration.unused).await;
@@ -84,6 +84,13 @@ impl Parts {
             tracing::warn!(interrupted, "revocations that a stop had interrupted were carried out");
         }
         settle_keys(&store, signer.as_ref(), &clock).await?;
+        let limits = match shared_counts {
+            Some(counts) => {
+                let seed = store.limit_seed(random(entropy.as_ref())).await.map_err(|error| line("store", &error))?;
+                RequestLimits::of_node(seed, counts, Arc::clone(&metrics))
+            }
+            None => RequestLimits::new(random(entropy.as_ref()), random(entropy.as_ref())),
+        };
         let config = Arc::new(config);
         Ok(Sealgate {
             attestations: Arc::new(read_attestations(&config, signer.as_ref())),
@@ -93,8 +100,7 @@ impl Parts {
             trust: Arc::new(TrustedIssuers::open(&config.trusted_issuers)?),
             upstreams: Arc::default(),
             enrolment: Arc::default(),
-            limiter: Arc::new(Limiter::new(random(entropy.as_ref()))),
-            brake: Arc::new(Brake::new(random(entropy.as_ref()))),
+            limits: Arc::new(limits),
             passwords: Arc::new(Passwords::new(&config.login).map_err(|error| no_thread(&error))?),
             pages: Arc::new(Pages::new(&config.pages)),
             metrics,

@@ -18,6 +18,7 @@ pub mod known_browser;
 pub mod language;
 pub mod mail;
 pub mod mail_address;
+pub mod pace;
 pub mod pending_registration;
 pub mod pkce;
 pub mod profile;

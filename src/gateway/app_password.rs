@@ -11,13 +11,14 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use crate::app::state::Sealgate;
 use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::error::{ErrorCode, Refusal};
+use crate::domain::pace::Pace;
 use crate::domain::secret::SecretHash;
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User};
 use crate::gateway::outcome::GateReply;
 use crate::gateway::policy::Credential;
 use crate::gateway::request::AppRequest;
-use crate::limiter::{LimitKey, Pace};
+use crate::limiter::LimitKey;
 use crate::oauth::credentials::{self, NamedPassword};
 use crate::web::failure::error;
 use crate::web::response::Response;
@@ -56,7 +57,7 @@ fn nobody() -> Subject {
 }
 
 /// 401, or 429 to an address that goes on and on. Nobody guesses 160 bits: this keeps the trail and the log short, and shuts
-/// out nobody who has a right one.
+/// out nobody who has a right one. So each node counts for itself.
 fn wrong(ctx: &AppRequest<'_>, user: Option<&User>) -> GateReply {
     let refused = || error(StatusCode::UNAUTHORIZED, &WRONG).with(WWW_AUTHENTICATE, &challenge(ctx));
     if ctx.is_again() {
@@ -65,7 +66,7 @@ fn wrong(ctx: &AppRequest<'_>, user: Option<&User>) -> GateReply {
     let settings = &ctx.sealgate.config.login;
     let key = LimitKey::address("basic_address", ctx.origin.address);
     let pace = Pace::even(settings.failures_per_address, settings.window.max(Duration::from_secs(1)));
-    if let Err(seconds) = ctx.sealgate.brake.take(&[(key, pace)], ctx.now) {
+    if let Err(seconds) = ctx.sealgate.limits.count_failure_here(key, pace, ctx.now) {
         let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many wrong passwords came from this address.");
         let answer = error(StatusCode::TOO_MANY_REQUESTS, &refusal);
         return GateReply::new("throttled", answer.with(RETRY_AFTER, &seconds.to_string()));

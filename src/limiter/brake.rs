@@ -1,73 +1,28 @@
-//! Guesses that slow down instead of being shut out: so many failures are free, each further one doubles the wait until the
-//! next attempt, up to a longest wait, and failures are forgotten one by one. Whoever may wait, and for how long a failure
-//! counts, is the caller's business; a decision is pure arithmetic on the given time.
+//! Guesses of this process, slowed down as [`Pace`] says.
 //!
 //! The table is fixed like that of [`super::Limiter`]: a flood of keys displaces other new keys first.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
+use crate::domain::pace::{Failures, Moved, Pace};
 use crate::domain::time::UnixTime;
-use crate::limiter::{LimitKey, hash};
+use crate::limiter::{LimitKey, hash, least};
 
 /// Buckets of the table; a power of two.
 const BUCKETS: usize = 1 << 13;
 const SLOTS: usize = 8;
 
-/// How a key is slowed down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
-    /// Failures before the first wait.
-    pub free: u32,
-    /// After how long failures are forgotten, in whole seconds, at least one.
-    pub forgets: Duration,
-    /// How many then, at least one.
-    pub at_a_time: u32,
-    /// The longest wait, in whole seconds, at least one.
-    pub longest: Duration,
-}
-
-impl Pace {
-    /// `limit` failures at once, and no more than `limit` a window for as long as somebody goes on.
-    pub fn even(limit: u32, window: Duration) -> Self {
-        let limit = limit.max(1);
-        let step = (window / limit).max(Duration::from_secs(1));
-        // Of a limit above one a second, several are forgotten each second.
-        let a_second = u64::from(limit).div_ceil(window.as_secs().max(1));
-        Self { free: limit, forgets: step, at_a_time: u32::try_from(a_second).unwrap_or(limit), longest: step }
-    }
-
-    /// `limit` failures at once, and one a window for as long as somebody goes on.
-    pub fn steep(limit: u32, window: Duration) -> Self {
-        let window = window.max(Duration::from_secs(1));
-        Self { free: limit.max(1), forgets: window, at_a_time: 1, longest: window }
-    }
-
-    /// The wait after so many failures, seconds.
-    fn wait(self, failures: u32) -> u64 {
-        let Some(excess) = failures.checked_sub(self.free) else { return 0 };
-        1_u64.checked_shl(excess).unwrap_or(u64::MAX).min(self.longest.as_secs().max(1))
-    }
-
-    /// More failures than this change no wait: they are not counted, so that the wait falls soon after the last one.
-    fn most(self) -> u32 {
-        self.free.saturating_add(u64::BITS - self.longest.as_secs().leading_zeros())
-    }
-}
-
 /// An attempt that was counted. To be given back when it was no failure.
 #[derive(Debug)]
 #[must_use]
-pub struct Counted {
+pub(crate) struct Counted {
     bucket: u64,
     mark: u64,
-    /// From when on the next attempt was allowed, before this one and after it.
-    before: u64,
-    after: u64,
+    moved: Moved,
 }
 
 /// Slows guesses down. Exact under concurrency; about 3 MiB, however many keys it meets.
-pub struct Brake {
+pub(crate) struct Brake {
     seed: [u8; 16],
     buckets: Box<[Mutex<[Slot; SLOTS]>]>,
 }
@@ -76,41 +31,12 @@ pub struct Brake {
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     mark: u64,
-    /// When the next failure begins to be forgotten, seconds since 1970.
-    since: u64,
-    /// From when on the next attempt is allowed.
-    next: u64,
-    failures: u32,
-    free: u32,
-    forgets: u32,
-    at_a_time: u32,
-}
-
-impl Slot {
-    /// Forgets what is old enough. A clock that went back forgets nothing, and does not make anything wait for it.
-    fn forget(&mut self, now: u64) {
-        self.since = self.since.min(now);
-        let forgets = u64::from(self.forgets.max(1));
-        let times = (now - self.since) / forgets;
-        let forgotten = times.saturating_mul(u64::from(self.at_a_time.max(1)));
-        self.failures = self.failures.saturating_sub(u32::try_from(forgotten).unwrap_or(u32::MAX));
-        self.since += times * forgets;
-        if self.failures == 0 {
-            self.since = now;
-        }
-    }
-
-    /// Seconds until the next attempt.
-    fn wait(&mut self, pace: Pace, now: u64) -> u64 {
-        self.forget(now);
-        self.next = self.next.min(now.saturating_add(pace.longest.as_secs().max(1)));
-        if self.failures < pace.free { 0 } else { self.next.saturating_sub(now) }
-    }
+    failures: Failures,
 }
 
 impl Brake {
     /// An empty table. `seed` must be unpredictable to clients.
-    pub fn new(seed: [u8; 16]) -> Self {
+    pub(crate) fn new(seed: [u8; 16]) -> Self {
         Self { seed, buckets: (0..BUCKETS).map(|_| Mutex::default()).collect() }
     }
 
@@ -119,7 +45,7 @@ impl Brake {
     ///
     /// # Errors
     /// Seconds to wait before the next attempt, by the key that waits longest; nothing is counted then.
-    pub fn take(&self, keys: &[(LimitKey<'_>, Pace)], now: UnixTime) -> Result<Vec<Counted>, u64> {
+    pub(crate) fn take(&self, keys: &[(LimitKey<'_>, Pace)], now: UnixTime) -> Result<Vec<Counted>, u64> {
         let longest = keys.iter().map(|(key, pace)| self.wait(key, *pace, now)).max().unwrap_or(0);
         if longest > 0 {
             return Err(longest);
@@ -139,15 +65,11 @@ impl Brake {
     }
 
     /// Takes the count of an attempt back: it was no failure, or could not be judged.
-    pub fn give_back(&self, counted: Vec<Counted>, now: UnixTime) {
+    pub(crate) fn give_back(&self, counted: Vec<Counted>, now: UnixTime) {
         for one in counted {
             let mut slots = self.bucket(one.bucket);
             let Some(slot) = slots.iter_mut().find(|slot| slot.mark == one.mark) else { continue };
-            slot.forget(now.seconds());
-            slot.failures = slot.failures.saturating_sub(1);
-            if slot.next == one.after {
-                slot.next = one.before;
-            }
+            slot.failures.give_back(one.moved, now.seconds());
         }
     }
 
@@ -156,25 +78,15 @@ impl Brake {
         let [bucket, mark, _] = hash(&self.seed, key);
         let mut slots = self.bucket(bucket);
         let found = slots.iter_mut().find(|slot| slot.mark == mark);
-        found.map_or(0, |slot| slot.wait(pace, now.seconds()))
+        found.map_or(0, |slot| slot.failures.wait(pace, now.seconds()))
     }
 
     fn take_one(&self, key: &LimitKey<'_>, pace: Pace, now: UnixTime) -> Result<Counted, u64> {
         let [bucket, mark, _] = hash(&self.seed, key);
         let now = now.seconds();
         let mut slots = self.bucket(bucket);
-        let slot = claim(&mut slots, mark, now);
-        let wait = slot.wait(pace, now);
-        if wait > 0 {
-            return Err(wait);
-        }
-        slot.free = pace.free;
-        slot.forgets = u32::try_from(pace.forgets.as_secs()).unwrap_or(u32::MAX);
-        slot.at_a_time = pace.at_a_time;
-        slot.failures = slot.failures.saturating_add(1).min(pace.most());
-        let before = slot.next;
-        slot.next = now.saturating_add(pace.wait(slot.failures));
-        Ok(Counted { bucket, mark, before, after: slot.next })
+        let moved = claim(&mut slots, mark, now).failures.take(pace, now)?;
+        Ok(Counted { bucket, mark, moved })
     }
 
     fn bucket(&self, bucket: u64) -> MutexGuard<'_, [Slot; SLOTS]> {
@@ -188,29 +100,25 @@ impl Brake {
 /// one that waits last.
 fn claim(slots: &mut [Slot; SLOTS], mark: u64, now: u64) -> &mut Slot {
     let rank = |slot: &Slot| {
-        let mut slot = *slot;
-        slot.forget(now);
-        match slot {
-            slot if slot.mark == mark => (0, 0),
-            slot if slot.failures < slot.free || slot.free == 0 => (1, slot.failures),
-            slot => (2, slot.failures),
+        let mut failures = slot.failures;
+        failures.forget(now);
+        match failures {
+            _ if slot.mark == mark => (0, 0),
+            failures if failures.count < failures.free || failures.free == 0 => (1, failures.count),
+            failures => (2, failures.count),
         }
     };
-    let mut best = 0;
-    for index in 1..SLOTS {
-        if rank(&slots[index]) < rank(&slots[best]) {
-            best = index;
-        }
-    }
-    let slot = &mut slots[best];
+    let slot = least(slots, rank);
     if slot.mark != mark {
-        *slot = Slot { mark, since: now, ..Slot::default() };
+        *slot = Slot { mark, failures: Failures::none(now) };
     }
     slot
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const NOW: u64 = 1_800_000_000;

@@ -104,7 +104,7 @@ async fn begin(
             Decision::Page(page) => page,
         }
     };
-    ctx.charge_site(Bucket::of_request(client.id.as_str()))?;
+    ctx.charge_site(Bucket::of_request(client.id.as_str())).await?;
     ctx.sealgate.store.begin_interaction(&id.hash(), &interaction).await?;
     let response = Response::see_other(&interaction::address(ctx, page, id.expose(), &client.id));
     Ok(match new_cookie {

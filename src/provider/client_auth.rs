@@ -32,26 +32,27 @@ impl Caller {
     ///
     /// # Errors
     /// 429 when the client's allowance is used up.
-    pub(super) fn prove(&self, ctx: &RequestContext<'_>) -> Result<(), Exceeded> {
+    pub(super) async fn prove(&self, ctx: &RequestContext<'_>) -> Result<(), Exceeded> {
         if ctx.is_charged() {
             return Ok(());
         }
         let own = LimitKey::text(self.bucket.name(), self.client.id.as_str().as_bytes());
-        ctx.charge_within(limit_of(&self.client, self.bucket, ctx), self.bucket, &own)
+        ctx.charge_within(limit_of(&self.client, self.bucket, ctx), self.bucket, &own).await
     }
 
     /// The outcome of a request; one that has proven nothing is charged to the client and the address together.
     ///
     /// # Errors
     /// Those of the outcome, and 429 when the allowance of such requests is used up.
-    pub(super) fn settle(
+    pub(super) async fn settle(
         &self,
         ctx: &RequestContext<'_>,
         outcome: Result<Response, Failure>,
     ) -> Result<Response, Failure> {
         if !ctx.is_charged() {
             let id = self.client.id.as_str().as_bytes();
-            ctx.charge(self.bucket, &LimitKey::text_and_address(failures_of(self.bucket), id, ctx.origin.address))?;
+            let failures = LimitKey::text_and_address(failures_of(self.bucket), id, ctx.origin.address);
+            ctx.charge(self.bucket, &failures).await?;
         }
         outcome
     }
@@ -65,7 +66,7 @@ pub(super) async fn authenticate(ctx: &RequestContext<'_>, form: &Params, bucket
     let credentials = match ClientCredentials::parse(&ctx.authorization(), form) {
         Ok(credentials) => credentials,
         Err(refusal) => {
-            ctx.charge_address(bucket)?;
+            ctx.charge_address(bucket).await?;
             return Err(Failure::Client(refusal));
         }
     };
@@ -77,12 +78,12 @@ pub(super) async fn authenticate(ctx: &RequestContext<'_>, form: &Params, bucket
     // The secret is hashed and compared whether or not there is a client, so that the time tells nothing.
     let accepted = accepts(client.as_ref(), credentials.secret.as_ref(), ctx);
     let Some(client) = client else {
-        ctx.charge_address(bucket)?;
-        ctx.charge_site(bucket)?;
+        ctx.charge_address(bucket).await?;
+        ctx.charge_site(bucket).await?;
         return Err(Failure::Client(FAILED));
     };
     if !accepted {
-        ctx.charge(bucket, &LimitKey::text_and_address(failures_of(bucket), id, ctx.origin.address))?;
+        ctx.charge(bucket, &LimitKey::text_and_address(failures_of(bucket), id, ctx.origin.address)).await?;
         return Err(Failure::Client(FAILED));
     }
     let own = LimitKey::text(bucket.name(), id);
@@ -90,7 +91,7 @@ pub(super) async fn authenticate(ctx: &RequestContext<'_>, form: &Params, bucket
         // Whatever it shows, there is nothing left of its allowance.
         ctx.require_within(limit_of(&client, bucket, ctx), bucket, &own)?;
     } else {
-        ctx.charge_within(limit_of(&client, bucket, ctx), bucket, &own)?;
+        ctx.charge_within(limit_of(&client, bucket, ctx), bucket, &own).await?;
     }
     Ok(Caller { client, bucket })
 }

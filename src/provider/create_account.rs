@@ -78,7 +78,7 @@ async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if !store.has_room_for_registration() {
         return Ok(busy(ctx, &waiting, typed));
     }
-    let allowed = mailing::stranger_may(ctx, &address);
+    let allowed = mailing::stranger_may(ctx, &address).await;
     let (secret, code) = (Secret::from_random(&ctx.random::<32>()), mailing::new_code(ctx));
     let id = secret.hash();
     let pending = PendingRegistration::new(address.clone(), code_hash(ctx, &id, &address, &code)?, ctx.now);

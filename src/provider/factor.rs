@@ -71,7 +71,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
         return Ok(prove(ctx, waiting, candidate, chosen, sent).await?.1);
     }
     // Nobody guesses a signature. What is counted is the work.
-    let guesses = match Guesses::of_passkey(ctx) {
+    let guesses = match Guesses::of_passkey(ctx).await? {
         Ok(guesses) => guesses,
         Err(seconds) => return show(ctx, &waiting, &candidate, chosen, Some(FactorProblem::Wait { seconds })),
     };

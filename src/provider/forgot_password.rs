@@ -62,7 +62,7 @@ async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let form = waiting.form(ctx, PAGE)?;
     let waiting = waiting.in_time(ctx).await?;
     let account = sign_in_key(form.one("email")?.unwrap_or_default());
-    let allowed = mailing::reset_may(ctx, &account, &known_browser::marks(ctx));
+    let allowed = mailing::reset_may(ctx, &account, &known_browser::marks(ctx)).await;
     let (is_allowed, browser) = (allowed.is_some(), allowed.unwrap_or_default());
     let mail = mailing::new_mail(ctx, None, None, Mail::ResetWanted { account, browser })?;
     let store = &ctx.sealgate.store;

@@ -11,15 +11,21 @@
 //!
 //! An account that does not exist is counted like one that does. So an address and a username are counted apart, even where
 //! they are one person's: a count that they shared would tell strangers that they are. Whoever knows both has twice the guesses.
+//!
+//! Nodes that share a store count together. While nobody counts, nobody guesses: the answer is 503, before any hashing.
 
 use std::time::Duration;
 
 use crate::domain::known_browser::KnownBrowser;
+use crate::domain::pace::Pace;
 use crate::domain::secret::SecretHash;
 use crate::domain::session::SessionId;
-use crate::limiter::{Counted, LimitKey, Pace};
+use crate::limiter::LimitKey;
+use crate::limits::Guess;
 use crate::password::Line;
+use crate::store::shared_counts::NotCounted;
 use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
 
 /// Networks of one /48 that may use up their failures at once.
 const SITE: u32 = 10;
@@ -27,7 +33,7 @@ const SITE: u32 = 10;
 /// What a guess is counted under.
 pub(super) struct Guesses {
     by: By,
-    counted: Vec<Counted>,
+    counted: Guess,
 }
 
 enum By {
@@ -42,37 +48,42 @@ enum By {
 }
 
 impl Guesses {
-    /// Counts a guess at an account as typed, from a browser that is known of it or not.
+    /// Counts a guess at an account as typed, from a browser that is known of it or not; or yields the seconds to wait before the
+    /// next one.
     ///
     /// # Errors
-    /// Seconds to wait before the next guess; nothing is counted then.
-    pub(super) fn at_sign_in(ctx: &RequestContext<'_>, typed: &str, known: Option<&KnownBrowser>) -> Result<Self, u64> {
+    /// 503 while nobody counts.
+    pub(super) async fn at_sign_in(
+        ctx: &RequestContext<'_>,
+        typed: &str,
+        known: Option<&KnownBrowser>,
+    ) -> Result<Result<Self, u64>, Failure> {
         let account = || SecretHash::of(typed.to_ascii_lowercase().as_bytes());
-        Self::count(ctx, known.map_or_else(|| By::Stranger(account()), |known| By::Known(known.mark)))
+        Self::count(ctx, known.map_or_else(|| By::Stranger(account()), |known| By::Known(known.mark))).await
     }
 
     /// Counts a passkey.
     ///
     /// # Errors
     /// As [`Guesses::at_sign_in`].
-    pub(super) fn of_passkey(ctx: &RequestContext<'_>) -> Result<Self, u64> {
-        Self::count(ctx, By::Passkey)
+    pub(super) async fn of_passkey(ctx: &RequestContext<'_>) -> Result<Result<Self, u64>, Failure> {
+        Self::count(ctx, By::Passkey).await
     }
 
     /// Counts a guess in a session of the person, from a browser that is known of them or not.
     ///
     /// # Errors
     /// As [`Guesses::at_sign_in`].
-    pub(super) fn in_session(
+    pub(super) async fn in_session(
         ctx: &RequestContext<'_>,
         session: SessionId,
         known: Option<&KnownBrowser>,
-    ) -> Result<Self, u64> {
-        Self::count(ctx, known.map_or(By::Session(session), |known| By::Known(known.mark)))
+    ) -> Result<Result<Self, u64>, Failure> {
+        Self::count(ctx, known.map_or(By::Session(session), |known| By::Known(known.mark))).await
     }
 
     /// Counts before the guess is judged: were it counted afterwards, guesses made at the same moment would all pass.
-    fn count(ctx: &RequestContext<'_>, by: By) -> Result<Self, u64> {
+    async fn count(ctx: &RequestContext<'_>, by: By) -> Result<Result<Self, u64>, Failure> {
         let settings = &ctx.sealgate.config.login;
         let (most, window) = (settings.failures_per_account, settings.window.max(Duration::from_secs(1)));
         let address = ctx.origin.address;
@@ -83,15 +94,9 @@ impl Guesses {
             keys.extend(site.map(|site| (site, Pace::even(from_site, window))));
             keys
         };
-        let counted = match &by {
-            By::Known(mark) => {
-                let key = LimitKey::text("login_browser", mark.as_bytes());
-                ctx.sealgate.brake.take(&[(key, Pace::even(most, window))], ctx.now)
-            }
-            By::Session(id) => {
-                let key = LimitKey::text("login_session", id.as_bytes());
-                ctx.sealgate.brake.take(&[(key, Pace::even(most, window))], ctx.now)
-            }
+        let keys = match &by {
+            By::Known(mark) => vec![(LimitKey::text("login_browser", mark.as_bytes()), Pace::even(most, window))],
+            By::Session(id) => vec![(LimitKey::text("login_session", id.as_bytes()), Pace::even(most, window))],
             By::Stranger(account) => {
                 let account = account.as_bytes();
                 let mut keys = vec![
@@ -99,11 +104,15 @@ impl Guesses {
                     (LimitKey::text("login_account", account), Pace::even(most, window)),
                 ];
                 keys.extend(sender());
-                ctx.sealgate.brake.take(&keys, ctx.now)
+                keys
             }
-            By::Passkey => ctx.sealgate.brake.take(&sender(), ctx.now),
+            By::Passkey => sender(),
         };
-        counted.map(|counted| Self { by, counted })
+        match ctx.sealgate.limits.count_guess(&keys, ctx.now).await {
+            Ok(Ok(counted)) => Ok(Ok(Self { by, counted })),
+            Ok(Err(seconds)) => Ok(Err(seconds)),
+            Err(error) => Err(not_counted(&error)),
+        }
     }
 
     /// Where the check of the guess waits: strangers by their network, so that none of them fills the queue.
@@ -116,6 +125,11 @@ impl Guesses {
 
     /// Takes the count of the guess back: it was right, or could not be judged.
     pub(super) fn give_back(self, ctx: &RequestContext<'_>) {
-        ctx.sealgate.brake.give_back(self.counted, ctx.now);
+        ctx.sealgate.limits.give_back(self.counted, ctx.now);
     }
+}
+
+fn not_counted(error: &NotCounted) -> Failure {
+    tracing::error!(%error, "a guess is not counted, and refused");
+    Failure::Unavailable
 }

@@ -166,7 +166,7 @@ async fn anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Sec
         expires_at: ctx.now.plus(ctx.sealgate.config.sessions.interaction),
         ..interaction.clone()
     };
-    ctx.charge_site(Bucket::of_request(interaction.request.client.as_str()))?;
+    ctx.charge_site(Bucket::of_request(interaction.request.client.as_str())).await?;
     let id = Secret::from_random(&ctx.random::<16>());
     ctx.sealgate.store.begin_interaction(&id.hash(), &again).await?;
     Ok(id)

@@ -37,9 +37,11 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let password = SecretString::from(form.one("password")?.unwrap_or_default());
     let user = ctx.sealgate.store.user_by_sign_in_name(typed).await?;
     let known = known_browser::find(ctx, user.as_ref()).await?;
-    let guesses = match Guesses::at_sign_in(ctx, typed, known.as_ref()) {
-        Ok(guesses) => guesses,
-        Err(seconds) => {
+    let guesses = match Guesses::at_sign_in(ctx, typed, known.as_ref()).await {
+        Ok(Ok(guesses)) => guesses,
+        Err(Failure::Unavailable) => return busy(ctx, &waiting, typed),
+        Err(other) => return Err(other),
+        Ok(Err(seconds)) => {
             failed(ctx, &waiting, user.as_ref(), "throttled");
             ctx.sealgate.metrics.signed_in(SignInOutcome::Throttled);
             let problem = LoginProblem::Throttled { seconds };
@@ -62,11 +64,16 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
         Ok(None) => wrong(ctx, &waiting, typed, user.as_ref()),
         Err(Failure::Unavailable) => {
             guesses.give_back(ctx);
-            let page = show(ctx, &waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy))?;
-            Ok(page.with(RETRY_AFTER, "1"))
+            busy(ctx, &waiting, typed)
         }
         Err(other) => Err(other),
     }
+}
+
+/// The password was not looked at.
+fn busy(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str) -> Result<Response, Failure> {
+    let page = show(ctx, waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy))?;
+    Ok(page.with(RETRY_AFTER, "1"))
 }
 
 fn wrong(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str, user: Option<&User>) -> Result<Response, Failure> {

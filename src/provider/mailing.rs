@@ -11,6 +11,7 @@ use crate::domain::profile::is_seen;
 use crate::domain::secret::SecretHash;
 use crate::domain::user::{Email, Subject};
 use crate::limiter::{LimitKey, Rule};
+use crate::limits::LimitScope;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 
@@ -50,48 +51,61 @@ pub(super) fn new_mail(
 
 /// Whether a stranger may cause one more mail to this address. Asked before anybody looks whose address it is, so that a refusal
 /// says nothing of that; and what is refused gets the same answer as all others.
-pub(super) fn stranger_may(ctx: &RequestContext<'_>, to: &Email) -> bool {
+pub(super) async fn stranger_may(ctx: &RequestContext<'_>, to: &Email) -> bool {
     // A domain with letters beyond ASCII has many spellings, which are one to mail servers.
     let mailbox = MailAddress::of(to).map_or_else(|| to.as_str().to_owned(), |mailbox| mailbox.to_string());
     let account = SecretHash::of(mailbox.to_ascii_lowercase().as_bytes());
-    from_network(ctx) && to_account(ctx, &account) && in_all(ctx)
+    from_network(ctx).await && to_account(ctx, &account).await && in_all(ctx).await
 }
 
 /// The same for a reset, asked for in a browser with these marks. Where strangers have used up what may be sent to the address,
 /// each browser from which its owner has signed in has a few of its own: whether it is one is looked up later. Yields the marks
 /// of which the account must know one then; `None` where nothing more is sent.
-pub(super) fn reset_may(ctx: &RequestContext<'_>, account: &SecretHash, marks: &Marks) -> Option<Vec<SecretHash>> {
-    if !from_network(ctx) {
+pub(super) async fn reset_may(
+    ctx: &RequestContext<'_>,
+    account: &SecretHash,
+    marks: &Marks,
+) -> Option<Vec<SecretHash>> {
+    if !from_network(ctx).await {
         return None;
     }
     let mut needed = Vec::new();
-    if !to_account(ctx, account) {
+    if !to_account(ctx, account).await {
         // Each mark has its own count, so that others beside it give a browser no more.
-        needed = marks.hashes();
-        needed.retain(|mark| allows(ctx, &LimitKey::text("mail_browser", &of_both(account, mark)), OWN));
+        for mark in marks.hashes() {
+            if allows(ctx, &LimitKey::text("mail_browser", &of_both(account, &mark)), OWN).await {
+                needed.push(mark);
+            }
+        }
         if needed.is_empty() {
             return None;
         }
     }
-    in_all(ctx).then_some(needed)
+    in_all(ctx).await.then_some(needed)
 }
 
-fn from_network(ctx: &RequestContext<'_>) -> bool {
+async fn from_network(ctx: &RequestContext<'_>) -> bool {
     let network = LimitKey::site("mail_network", ctx.origin.address)
         .unwrap_or_else(|| LimitKey::address("mail_network", ctx.origin.address));
-    allows(ctx, &network, FROM_ONE)
+    allows(ctx, &network, FROM_ONE).await
 }
 
-fn to_account(ctx: &RequestContext<'_>, account: &SecretHash) -> bool {
-    TO_ONE.iter().all(|(bucket, rule)| allows(ctx, &LimitKey::text(bucket, account.as_bytes()), *rule))
+async fn to_account(ctx: &RequestContext<'_>, account: &SecretHash) -> bool {
+    for (bucket, rule) in TO_ONE {
+        if !allows(ctx, &LimitKey::text(bucket, account.as_bytes()), rule).await {
+            return false;
+        }
+    }
+    true
 }
 
-fn in_all(ctx: &RequestContext<'_>) -> bool {
-    allows(ctx, &LimitKey::text("mail_all", b""), IN_ALL)
+async fn in_all(ctx: &RequestContext<'_>) -> bool {
+    allows(ctx, &LimitKey::text("mail_all", b""), IN_ALL).await
 }
 
-fn allows(ctx: &RequestContext<'_>, key: &LimitKey<'_>, rule: Rule) -> bool {
-    ctx.sealgate.limiter.take(key, rule, ctx.now).allowed
+/// Whoever mails, all nodes count it together.
+pub(super) async fn allows(ctx: &RequestContext<'_>, key: &LimitKey<'_>, rule: Rule) -> bool {
+    ctx.sealgate.limits.take(LimitScope::Fleet, key, rule, ctx.now).await.allowed
 }
 
 fn of_both(account: &SecretHash, mark: &SecretHash) -> Vec<u8> {

@@ -318,7 +318,7 @@ pub(crate) fn misdirected(sealgate: &Sealgate, head: &Parts) -> Response {
 
 fn refused(sealgate: &Sealgate, head: &Parts, failure: impl FnOnce(&RequestContext<'_>) -> Failure) -> Response {
     let ctx = context(sealgate, head, Body::Away, Recipient::Programs);
-    let failure = ctx.charge_address(Bucket::Pages).map_or_else(Failure::from, |()| failure(&ctx));
+    let failure = ctx.charge_page().map_or_else(Failure::from, |()| failure(&ctx));
     failure.into_response(&ctx).with_reading(ctx.reading().as_ref())
 }
 
@@ -351,7 +351,7 @@ pub async fn dispatch(sealgate: &Sealgate, route: &ProviderRoute, head: &Parts, 
 
 async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Response, Failure> {
     if route.endpoint == Endpoint::Nothing {
-        ctx.charge_address(Bucket::Pages)?;
+        ctx.charge_page()?;
         return Err(if ctx.speaks_to_people() {
             NO_PAGE
         } else {
@@ -359,22 +359,22 @@ async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respo
         });
     }
     if route.cors && ctx.head.method == Method::OPTIONS {
-        ctx.charge_address(Bucket::Pages)?;
+        ctx.charge_page()?;
         return Ok(Response::preflight(route.methods));
     }
     if !route.methods.contains(&ctx.head.method) {
-        ctx.charge_address(Bucket::Pages)?;
+        ctx.charge_page()?;
         return Err(Failure::Method(route.methods));
     }
     // Whoever carries requests here may let more through, or less.
     if ctx.body().len() > route.body {
-        ctx.charge_address(Bucket::Pages)?;
+        ctx.charge_page()?;
         let refusal = Refusal::invalid_request("The body is too long.");
         return Err(Failure::json(StatusCode::PAYLOAD_TOO_LARGE, refusal));
     }
     if let Some(bucket) = route.charged {
         let bucket = if bucket == Bucket::Authorize { authorize::bucket(ctx) } else { bucket };
-        ctx.charge_address(bucket)?;
+        ctx.charge_address(bucket).await?;
     }
     match route.endpoint {
         Endpoint::Nothing => Err(NO_PAGE),

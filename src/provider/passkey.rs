@@ -37,7 +37,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let waiting = Waiting::find(ctx).await?;
     let form = waiting.form(ctx, SIGN_IN)?;
     let sent = form.one("credential")?.unwrap_or_default();
-    let guesses = match Guesses::of_passkey(ctx) {
+    let guesses = match Guesses::of_passkey(ctx).await? {
         Ok(guesses) => guesses,
         Err(seconds) => {
             ctx.sealgate.metrics.signed_in(SignInOutcome::Throttled);

@@ -26,7 +26,7 @@ const SERVERS_OWN: [&str; 4] =
     ["registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at"];
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
-    ctx.charge_site(Bucket::Register)?;
+    ctx.charge_site(Bucket::Register).await?;
     let initial_token = authorize(ctx).await?;
     let metadata = ClientMetadata::parse(json(ctx)?)?;
     let secret = (metadata.client_type() == ClientType::Confidential).then(|| Secret::from_random(&ctx.random::<32>()));

@@ -20,13 +20,13 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let form = match ctx.form() {
         Ok(form) => form,
         Err(refusal) => {
-            ctx.charge_address(Bucket::Revoke)?;
+            ctx.charge_address(Bucket::Revoke).await?;
             return Err(refusal.into());
         }
     };
     let caller = client_auth::authenticate(ctx, &form, Bucket::Revoke).await?;
     let outcome = revoke(ctx, &caller, &form).await;
-    caller.settle(ctx, outcome)
+    caller.settle(ctx, outcome).await
 }
 
 async fn revoke(ctx: &RequestContext<'_>, caller: &Caller, form: &Params) -> Result<Response, Failure> {
@@ -47,7 +47,7 @@ async fn refresh_token(ctx: &RequestContext<'_>, caller: &Caller, token: &Refres
     match grant.value.judge(token, &client.id, Duration::ZERO, ctx.now) {
         // A rotated token of its own family: the client wants to be rid of it, and so it is of all that came of it.
         PresentedToken::Current | PresentedToken::Again(_) | PresentedToken::Expired | PresentedToken::Replayed => {
-            caller.prove(ctx)?;
+            caller.prove(ctx).await?;
             if ctx.sealgate.store.end_grant(grant.value.id, EndReason::Revoked, ctx.now).await? {
                 let event = ctx.event(AuditKind::TokenRevoked, Actor::Client).of(grant.value.subject);
                 let event = event.with_client(&client.id).with_grant(grant.value.id);
@@ -64,7 +64,7 @@ async fn access_token(ctx: &RequestContext<'_>, caller: &Caller, token: &str) ->
     let client = &caller.client;
     let Some(claims) = ctx.sealgate.issuer.access_token(token, ctx.now) else { return Ok(()) };
     if claims.client_id == client.id.as_str() {
-        caller.prove(ctx)?;
+        caller.prove(ctx).await?;
         ctx.sealgate.store.revoke_token(&claims.jti, claims.exp).await?;
         let event = ctx.event(AuditKind::TokenRevoked, Actor::Client).with_client(&client.id);
         let event = Subject::parse(&claims.sub).into_iter().fold(event, AuditEvent::of);

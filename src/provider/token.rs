@@ -37,13 +37,13 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let form = match ctx.form() {
         Ok(form) => form,
         Err(refusal) => {
-            ctx.charge_address(Bucket::Token)?;
+            ctx.charge_address(Bucket::Token).await?;
             return Err(refusal.into());
         }
     };
     let caller = client_auth::authenticate(ctx, &form, Bucket::Token).await?;
     let outcome = grant_tokens(ctx, &caller, &form).await;
-    caller.settle(ctx, outcome)
+    caller.settle(ctx, outcome).await
 }
 
 async fn grant_tokens(ctx: &RequestContext<'_>, caller: &Caller, form: &Params) -> Result<Response, Failure> {
@@ -67,7 +67,7 @@ async fn redeem(
         let Some(loaded) = ctx.sealgate.store.code(&code.hash()).await? else { return Err(UNKNOWN_CODE.into()) };
         let code = &loaded.value;
         match code.redeem(&client.id, redirect_uri, verifier, ctx.now) {
-            Ok(()) => caller.prove(ctx)?,
+            Ok(()) => caller.prove(ctx).await?,
             Err(RedeemFault::Refused(refusal)) => return Err(refusal.into()),
             Err(RedeemFault::Replayed(grant)) => {
                 // Somebody has a copy of the code: what it gave ends (RFC 6749 §4.1.2).
@@ -136,7 +136,7 @@ async fn refresh(
                 return Err(Refusal::invalid_grant("The refresh token was used before.").into());
             }
         };
-        caller.prove(ctx)?;
+        caller.prove(ctx).await?;
         require_level(client, &grant.acr)?;
         // What the client was forbidden since, it does not get for as long as it keeps refreshing either.
         let most = grant.scope.intersection(client.scope);

@@ -27,13 +27,13 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let (token, bearer) = match presented(ctx).await {
         Ok(found) => found,
         Err(failure @ Failure::Bearer(_)) => {
-            ctx.charge_address(Bucket::UserInfo)?;
+            ctx.charge_address(Bucket::UserInfo).await?;
             return Err(failure);
         }
         Err(failure) => return Err(failure),
     };
     let hash = SecretHash::of(token.as_bytes());
-    ctx.charge(Bucket::UserInfo, &LimitKey::text(Bucket::UserInfo.name(), hash.as_bytes()))?;
+    ctx.charge(Bucket::UserInfo, &LimitKey::text(Bucket::UserInfo.name(), hash.as_bytes())).await?;
     if !bearer.scope.contains(ScopeValue::OpenId) {
         let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks the scope openid.");
         return Err(Failure::Bearer(Some(refusal)));

@@ -1,10 +1,13 @@
 //! The border between the store and whatever keeps its bytes: four operations, no words of OAuth.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use async_trait::async_trait;
+
+use super::shared_counts::SharedCounts;
 
 /// A key. Its first byte names the table; order is bytewise.
 pub type Key = Vec<u8>;
@@ -292,6 +295,11 @@ pub trait Engine: Send + Sync {
     /// How many processes share the store now, this one among them.
     fn nodes(&self) -> u32 {
         1
+    }
+
+    /// Counts that other nodes over the same records share. None where there is one node.
+    fn shared_counts(&self) -> Option<Arc<dyn SharedCounts>> {
+        None
     }
 
     /// Whether commits would be taken now.

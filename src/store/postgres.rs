@@ -6,12 +6,16 @@
 mod batch;
 mod beat;
 mod connect;
+mod counting;
+mod counts;
 mod fault;
 mod filling;
+mod guesses;
 mod reader;
 mod requirements;
 mod schema;
 mod settings;
+mod shares;
 mod tls;
 mod transaction;
 mod writer;
@@ -30,6 +34,7 @@ use tokio::task::JoinHandle;
 use self::batch::Operation;
 use self::beat::{Beater, LastBeat};
 use self::connect::{Backoff, Servers};
+use self::counts::Counts;
 pub use self::fault::PostgresFault;
 pub use self::filling::{NewPostgresStore, NewStoreFault};
 use self::reader::{Asks, Readers};
@@ -39,6 +44,7 @@ pub use self::transaction::snapshot;
 use self::writer::{BatchWriter, PendingCommit, WriteLink};
 use super::commit_turn::CommitTurn;
 use super::engine::{Changes, CommitObserver, Counters, Current, Engine, EngineError, Key, Outcome, Value};
+use super::shared_counts::SharedCounts;
 use crate::config::Durability;
 
 /// Connections are served on threads of their own: commits end whatever the callers' runtimes do.
@@ -59,6 +65,7 @@ pub struct PostgresEngine {
     writers: Mutex<Vec<JoinHandle<()>>>,
     observer: Arc<dyn CommitObserver>,
     counters: Arc<Counters>,
+    counts: Arc<Counts>,
     commit_timeout: Duration,
     runtime: Mutex<Option<Runtime>>,
 }
@@ -105,11 +112,21 @@ impl PostgresEngine {
             };
             runtime.spawn(writer.run())
         });
-        let writers = Mutex::new(writers.collect());
+        let mut writers: Vec<_> = writers.collect();
+        let counting = Counts::start(Arc::clone(&servers), Arc::clone(&last_beat), settings.count_timeout);
+        let (counts, counting) = match runtime.spawn(counting).await {
+            Ok(started) => started,
+            Err(error) => {
+                runtime.shutdown_background();
+                return Err(PostgresFault::Threads(error.to_string()));
+            }
+        };
+        writers.extend(counting);
+        let (writers, counts) = (Mutex::new(writers), Arc::new(counts));
         let readers = Readers::start(&servers, &last_beat, runtime.handle());
         let commit_timeout = settings.commit_timeout;
         let runtime = Mutex::new(Some(runtime));
-        Ok(Self { readers, last_beat, beating, queue, writers, observer, counters, commit_timeout, runtime })
+        Ok(Self { readers, last_beat, beating, queue, writers, observer, counters, counts, commit_timeout, runtime })
     }
 }
 
@@ -186,6 +203,10 @@ impl Engine for PostgresEngine {
         &self.counters
     }
 
+    fn shared_counts(&self) -> Option<Arc<dyn SharedCounts>> {
+        Some(Arc::clone(&self.counts) as _)
+    }
+
     async fn ping(&self) -> Result<(), EngineError> {
         if self.queue.is_closed() {
             return Err(EngineError::Unavailable("it was closed".to_owned()));
@@ -206,6 +227,7 @@ impl Engine for PostgresEngine {
 
     fn close(&self) {
         self.queue.close();
+        self.counts.close();
         let writers = std::mem::take(&mut *self.writers.lock().unwrap_or_else(PoisonError::into_inner));
         let started = Instant::now();
         while writers.iter().any(|writer| !writer.is_finished()) {

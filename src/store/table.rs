@@ -32,7 +32,7 @@ pub enum Table {
     AppPasswords = b'k',
     Audit = b'j',
     Client = b'l',
-    /// What the store says about itself, signing keys' times and wrapped data keys.
+    /// What the store says about itself, signing keys' times, wrapped data keys, and the seed of limits.
     Meta = b'm',
     Consent = b'n',
     /// What may be used once, such as initial access tokens.
@@ -286,6 +286,11 @@ pub(super) fn key_ring() -> Key {
 /// The host that keys are registered for.
 pub(super) fn relying_party() -> Key {
     key(Table::Meta, &[b"relying_party"])
+}
+
+/// What the keys of limits are hashed with.
+pub(super) fn limit_seed() -> Key {
+    key(Table::Meta, &[b"limit_seed"])
 }
 
 pub(super) fn data_keys() -> Key {

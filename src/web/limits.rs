@@ -3,6 +3,7 @@
 use crate::config::RateLimits;
 use crate::domain::rate_limit::RateLimit;
 use crate::limiter::{LimitKey, Reading, Rule};
+use crate::limits::LimitScope;
 use crate::tokens::clients::INTERNAL_CLIENT;
 use crate::web::context::RequestContext;
 
@@ -69,6 +70,20 @@ impl Bucket {
         }
     }
 
+    /// Whether all nodes count its requests together. What is read from memory each node gives by itself.
+    const fn scope(self) -> LimitScope {
+        match self {
+            Self::Discovery | Self::Jwks | Self::Pages => LimitScope::Node,
+            Self::Authorize
+            | Self::SignIns
+            | Self::Token
+            | Self::UserInfo
+            | Self::Revoke
+            | Self::Logout
+            | Self::Register => LimitScope::Fleet,
+        }
+    }
+
     const fn limit(self, limits: &RateLimits) -> RateLimit {
         match self {
             Self::Authorize => limits.authorize,
@@ -96,30 +111,47 @@ impl Exceeded {
 }
 
 impl RequestContext<'_> {
-    /// Counts the request against a key, under this name in metrics.
-    pub(crate) fn count(&self, name: &'static str, key: &LimitKey<'_>, rule: Rule) -> Result<(), Exceeded> {
-        Exceeded::check(self.take(name, key, rule))
+    /// Counts the request against a key of the fleet, under this name in metrics.
+    pub(crate) async fn count(&self, name: &'static str, key: &LimitKey<'_>, rule: Rule) -> Result<(), Exceeded> {
+        Exceeded::check(self.take(LimitScope::Fleet, name, key, rule).await)
     }
 
-    fn take(&self, name: &'static str, key: &LimitKey<'_>, rule: Rule) -> Reading {
-        let reading = self.sealgate.limiter.take(key, rule, self.now);
+    async fn take(&self, scope: LimitScope, name: &'static str, key: &LimitKey<'_>, rule: Rule) -> Reading {
+        let reading = self.sealgate.limits.take(scope, key, rule, self.now).await;
         self.sealgate.metrics.rate_limited(name, reading.allowed);
         reading
     }
 
     /// Counts the request against its sender's address.
-    pub(crate) fn charge_address(&self, bucket: Bucket) -> Result<(), Exceeded> {
-        self.charge(bucket, &LimitKey::address(bucket.name(), self.origin.address))
+    pub(crate) async fn charge_address(&self, bucket: Bucket) -> Result<(), Exceeded> {
+        self.charge(bucket, &LimitKey::address(bucket.name(), self.origin.address)).await
+    }
+
+    /// Counts the request against what its sender's address may have of all that has no bucket of its own.
+    pub(crate) fn charge_page(&self) -> Result<(), Exceeded> {
+        let (limits, name) = (&self.sealgate.limits, Bucket::Pages.name());
+        let key = LimitKey::address(name, self.origin.address);
+        let reading = Rule::of(self.limit(Bucket::Pages)).map(|rule| limits.take_here(&key, rule, self.now));
+        self.sealgate.metrics.rate_limited(name, reading.is_none_or(|reading| reading.allowed));
+        self.charged.get_or_init(|| reading).map_or(Ok(()), Exceeded::check)
     }
 
     /// Counts the request against a key. The charge is what the response's headers show.
-    pub(crate) fn charge(&self, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
-        self.charge_within(self.limit(bucket), bucket, key)
+    pub(crate) async fn charge(&self, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
+        self.charge_within(self.limit(bucket), bucket, key).await
     }
 
     /// The same where the key has a limit of its own.
-    pub(crate) fn charge_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
-        let reading = Rule::of(limit).map(|rule| self.take(bucket.name(), key, rule));
+    pub(crate) async fn charge_within(
+        &self,
+        limit: RateLimit,
+        bucket: Bucket,
+        key: &LimitKey<'_>,
+    ) -> Result<(), Exceeded> {
+        let reading = match Rule::of(limit) {
+            Some(rule) => Some(self.take(bucket.scope(), bucket.name(), key, rule).await),
+            None => None,
+        };
         if reading.is_none() {
             self.sealgate.metrics.rate_limited(bucket.name(), true);
         }
@@ -134,7 +166,8 @@ impl RequestContext<'_> {
 
     /// Fails where a key's allowance is used up, and counts nothing.
     pub(crate) fn require_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
-        let reading = Rule::of(limit).map(|rule| self.sealgate.limiter.peek(key, rule, self.now));
+        let peek = |rule| self.sealgate.limits.peek(bucket.scope(), key, rule, self.now);
+        let reading = Rule::of(limit).map(peek);
         if reading.is_none_or(|reading| reading.allowed) {
             return Ok(());
         }
@@ -150,11 +183,11 @@ impl RequestContext<'_> {
     /// Counts the request against the sender's IPv6 /48, beyond what its /64 was charged: one subscriber may have all of its
     /// networks. Ten of them may use up their allowance at once; of sign-ins to applications, where the allowance is that
     /// of an office, two.
-    pub(crate) fn charge_site(&self, bucket: Bucket) -> Result<(), Exceeded> {
+    pub(crate) async fn charge_site(&self, bucket: Bucket) -> Result<(), Exceeded> {
         let networks = if bucket == Bucket::SignIns { 2 } else { 10 };
         let Some(site) = LimitKey::site(bucket.site_name(), self.origin.address) else { return Ok(()) };
         let Some(rule) = Rule::of(self.limit(bucket)) else { return Ok(()) };
-        self.count(bucket.name(), &site, Rule { limit: rule.limit.saturating_mul(networks), ..rule })
+        self.count(bucket.name(), &site, Rule { limit: rule.limit.saturating_mul(networks), ..rule }).await
     }
 
     /// What the response's rate limit headers show: the charge, or where nothing was charged yet, what is left of the
@@ -162,7 +195,8 @@ impl RequestContext<'_> {
     pub(crate) fn reading(&self) -> Option<Reading> {
         self.charged.get().copied().unwrap_or_else(|| {
             let key = LimitKey::address(Bucket::Pages.name(), self.origin.address);
-            Rule::of(self.limit(Bucket::Pages)).map(|rule| self.sealgate.limiter.peek(&key, rule, self.now))
+            let limits = &self.sealgate.limits;
+            Rule::of(self.limit(Bucket::Pages)).map(|rule| limits.peek(LimitScope::Node, &key, rule, self.now))
         })
     }
 }

@@ -45,8 +45,8 @@ impl Relayed {
         initialise(&straight).await.unwrap();
         let relay = Relay::start(shared().port).await;
         let node = Arc::new(node(&settings(relay.port)).await);
-        // Both of its readers are there too, so that the relay knows all of its connections.
-        until("all connections stand", || async { relay.connected() == 4 }).await;
+        // Those of its readers and of its counts are there too, so that the relay knows all of its connections.
+        until("all connections stand", || async { relay.connected() == 6 }).await;
         node.get(b"k").await.unwrap();
         let other = crate::node(&straight).await;
         Self { relay, schema, node, other }
@@ -125,7 +125,7 @@ async fn a_first_run_that_comes_late_writes_nothing() {
     }
     // The first run arrives, on a connection that nobody listens to, and the server ends it.
     relayed.relay.set(Manner::Carry);
-    until("the late run has ended", || async { relayed.relay.has_ended(4) }).await;
+    until("the late run has ended", || async { relayed.relay.has_ended(6) }).await;
     assert_eq!(relayed.stored().await.as_deref(), Some(&b"newest"[..]));
 }
 
@@ -220,7 +220,9 @@ async fn a_database_that_would_lose_or_garble_records_is_refused() {
     let client = shared().client(&within(&schema)).await;
     administer(&client, &["ALTER TABLE record SET UNLOGGED"]).await;
     assert_says(&refusal(&at("")).await, "ALTER TABLE record SET LOGGED");
-    administer(&client, &["ALTER TABLE record SET LOGGED", "UPDATE store SET layout = 2"]).await;
+    administer(&client, &["ALTER TABLE record SET LOGGED", "ALTER TABLE guess SET UNLOGGED"]).await;
+    assert_says(&refusal(&at("")).await, "ALTER TABLE guess SET LOGGED");
+    administer(&client, &["ALTER TABLE guess SET LOGGED", "UPDATE store SET layout = 2"]).await;
     assert_says(&refusal(&at("")).await, "layout 2");
     let latin = format!("latin_{schema}");
     administer(&client, &[&format!("CREATE DATABASE {latin} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")]).await;

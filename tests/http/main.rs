@@ -15,6 +15,11 @@ mod foreign_hashes;
 mod mail_server;
 #[path = "../support/meddler.rs"]
 mod meddler;
+#[path = "../support/port.rs"]
+mod port;
+#[allow(dead_code, reason = "each test binary uses its own part")]
+#[path = "../support/postgres.rs"]
+mod postgres_server;
 #[path = "../support/records.rs"]
 mod records;
 #[path = "../support/softhsm.rs"]
@@ -43,6 +48,7 @@ mod console;
 mod contention;
 mod discovery;
 mod fleet;
+mod fleet_limits;
 mod flood;
 mod groups;
 mod home;

@@ -119,8 +119,11 @@ async fn go(
         return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::SignInLoop));
     }
     let sealgate = ctx.sealgate;
-    let form = if matches!(purpose, Purpose::NewForm(_)) { charge(ctx, &WITH_FORM) } else { Ok(()) };
-    if let Err(Exceeded(seconds)) = form.and_then(|()| charge(ctx, &BEGUN)) {
+    let mut charged = if matches!(purpose, Purpose::NewForm(_)) { charge(ctx, &WITH_FORM).await } else { Ok(()) };
+    if charged.is_ok() {
+        charged = charge(ctx, &BEGUN).await;
+    }
+    if let Err(Exceeded(seconds)) = charged {
         let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many sign-ins were begun. Try again later.");
         let problem = Problem::TooManyRequests { seconds };
         let answer = ctx.refuse(StatusCode::TOO_MANY_REQUESTS, &refusal, problem);
@@ -158,13 +161,16 @@ async fn go(
 }
 
 /// Counts the start against its sender.
-fn charge(ctx: &AppRequest<'_>, allowance: &Allowance) -> Result<(), Exceeded> {
+async fn charge(ctx: &AppRequest<'_>, allowance: &Allowance) -> Result<(), Exceeded> {
     let Some(all) = ctx.sealgate.config.rate_limits.sign_ins.requests() else { return Ok(()) };
     let limit = (all / allowance.one_in).max(1);
     let rule = |limit| Rule { limit, window: Duration::from_mins(1) };
     let site = LimitKey::site(allowance.of_site, ctx.origin.address).map(|site| (site, rule(2 * limit)));
     let address = (LimitKey::address(allowance.name, ctx.origin.address), rule(limit));
-    [address].into_iter().chain(site).try_for_each(|(key, rule)| ctx.count(allowance.name, &key, rule))
+    for (key, rule) in [address].into_iter().chain(site) {
+        ctx.count(allowance.name, &key, rule).await?;
+    }
+    Ok(())
 }
 
 /// The authorization request (OpenID Connect Core §3.1.2.1).

@@ -111,7 +111,7 @@ async fn send_to_own(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Resu
     if user.email_verified {
         return Ok(Ok(()));
     }
-    if !may_send(ctx, user) {
+    if !may_send(ctx, user).await {
         return Ok(Err(AddressProblem::TooMany));
     }
     if !ctx.sealgate.has_room_for(MailKind::VerificationCode) {
@@ -132,7 +132,7 @@ async fn send_to_new(
 ) -> Result<Result<(), NewAddressProblem>, Failure> {
     let user = &visitor.user;
     // It may be anybody's: nobody is flooded with codes from here either.
-    if !may_send(ctx, user) || !mailing::stranger_may(ctx, &address) {
+    if !may_send(ctx, user).await || !mailing::stranger_may(ctx, &address).await {
         return Ok(Err(NewAddressProblem::TooMany));
     }
     if !ctx.sealgate.has_room_for(MailKind::AddressWanted) {
@@ -145,12 +145,13 @@ async fn send_to_new(
     Ok(Ok(()))
 }
 
-fn may_send(ctx: &RequestContext<'_>, user: &User) -> bool {
-    let limiter = &ctx.sealgate.limiter;
-    let allows = |(bucket, rule): &(&'static str, Rule)| {
-        limiter.take(&LimitKey::text(bucket, user.sub.as_bytes()), *rule, ctx.now).allowed
-    };
-    CODES.iter().all(allows)
+async fn may_send(ctx: &RequestContext<'_>, user: &User) -> bool {
+    for (bucket, rule) in CODES {
+        if !mailing::allows(ctx, &LimitKey::text(bucket, user.sub.as_bytes()), rule).await {
+            return false;
+        }
+    }
+    true
 }
 
 fn pending(

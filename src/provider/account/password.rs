@@ -35,9 +35,11 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
         Err(problem) => return Ok(show(ctx, &visitor, StatusCode::OK, Some(problem))),
     };
     let known = known_browser::find(ctx, Some(&visitor.user)).await?;
-    let guesses = match Guesses::in_session(ctx, visitor.session.value.id, known.as_ref()) {
-        Ok(guesses) => guesses,
-        Err(seconds) => {
+    let guesses = match Guesses::in_session(ctx, visitor.session.value.id, known.as_ref()).await {
+        Ok(Ok(guesses)) => guesses,
+        Err(Failure::Unavailable) => return Ok(busy(ctx, &visitor)),
+        Err(other) => return Err(other),
+        Ok(Err(seconds)) => {
             let problem = PasswordProblem::Throttled { seconds };
             let page = show(ctx, &visitor, StatusCode::TOO_MANY_REQUESTS, Some(problem));
             return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
@@ -57,11 +59,16 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
         }
         Err(Failure::Unavailable) => {
             guesses.give_back(ctx);
-            let page = show(ctx, &visitor, StatusCode::SERVICE_UNAVAILABLE, Some(PasswordProblem::Busy));
-            Ok(page.with(RETRY_AFTER, "1"))
+            Ok(busy(ctx, &visitor))
         }
         Err(other) => Err(other),
     }
+}
+
+/// The password was not looked at.
+fn busy(ctx: &RequestContext<'_>, visitor: &Visitor) -> Response {
+    let page = show(ctx, visitor, StatusCode::SERVICE_UNAVAILABLE, Some(PasswordProblem::Busy));
+    page.with(RETRY_AFTER, "1")
 }
 
 /// The current password and the new one, or what is wrong with the new one.

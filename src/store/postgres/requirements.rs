@@ -15,7 +15,8 @@ pub(super) const FACTS: &str = "SELECT pg_is_in_recovery() AS recovery, \
 pub(super) const VERSION: &str = "SELECT version() AS version";
 /// The store, and a table of it that is not logged.
 pub(super) const STORE: &str = "SELECT id, layout, (SELECT min(relname) FROM pg_class \
-     WHERE oid IN ('record'::regclass, 'batch'::regclass, 'counter'::regclass, 'node'::regclass) AND relpersistence <> 'p') AS unlogged FROM store";
+     WHERE oid IN ('record'::regclass, 'batch'::regclass, 'counter'::regclass, 'node'::regclass, 'guess'::regclass) \
+     AND relpersistence <> 'p') AS unlogged FROM store";
 
 /// The first version with all that is used: 14.
 const OLDEST: u32 = 140_000;

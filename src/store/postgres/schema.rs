@@ -6,6 +6,9 @@ use super::settings::{PostgresSettings, servers};
 
 /// Two at once wait for one another, so that the second finds what the first made. Room is left in each page: a record that
 /// is written anew stays in it and the index is not touched. Values go uncompressed, since sealed ones do not compress.
+///
+/// `guess` and `share` hold counts by hashes of keys: failed guesses, which survive all that a record survives, and requests of a
+/// window, which a crash may forget.
 const SCHEMA: &str = "
 BEGIN;
 SELECT pg_advisory_xact_lock(1399153516, -1);
@@ -37,6 +40,27 @@ CREATE TABLE IF NOT EXISTS node (
     seen timestamptz NOT NULL DEFAULT clock_timestamp(),
     removed boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 20);
+CREATE TABLE IF NOT EXISTS guess (
+    key bytea PRIMARY KEY,
+    since bigint NOT NULL,
+    next bigint NOT NULL,
+    failures bigint NOT NULL,
+    free bigint NOT NULL,
+    forgets bigint NOT NULL,
+    at_a_time bigint NOT NULL,
+    until bigint NOT NULL
+) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX IF NOT EXISTS guess_until ON guess (until);
+CREATE UNLOGGED TABLE IF NOT EXISTS share (
+    ends bigint NOT NULL,
+    key bytea NOT NULL,
+    n integer NOT NULL,
+    got integer NOT NULL,
+    most integer NOT NULL,
+    block integer NOT NULL,
+    needed integer NOT NULL,
+    PRIMARY KEY (ends, key)
+) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 INSERT INTO store (id, layout) VALUES (gen_random_uuid(), 1) ON CONFLICT DO NOTHING;
 COMMIT;";
 

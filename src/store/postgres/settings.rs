@@ -41,6 +41,8 @@ pub struct PostgresSettings {
     pub queue: usize,
     /// The longest that a commit waits for its turn, and once more for the database when it has had it.
     pub commit_timeout: Duration,
+    /// The longest that a request waits for the counts of rate limits.
+    pub count_timeout: Duration,
 }
 
 impl PostgresSettings {
@@ -77,6 +79,7 @@ impl PostgresSettings {
             writers: 2,
             queue: 1024,
             commit_timeout: Duration::from_secs(10),
+            count_timeout: Duration::from_millis(250),
         }
     }
 }

@@ -22,6 +22,7 @@ use sealgate::facade::signer::Signer;
 use sealgate::facade::store::AddOutcome;
 use sealgate::facade::store::engine::Engine;
 use sealgate::facade::store::memory::MemoryEngine;
+use sealgate::facade::store::postgres::{PostgresEngine, PostgresSettings};
 use sealgate::facade::store::sealer::Sealer;
 use sealgate::facade::store::sled::SledEngine;
 use sealgate::facade::web::origin::Origin;
@@ -155,6 +156,26 @@ impl Provider {
             provider.add_client(client).await;
         }
         provider
+    }
+
+    /// So many nodes over one store in PostgreSQL and on one clock, with the same people and clients.
+    pub(crate) async fn fleet(nodes: usize, more: &str, settings: &PostgresSettings) -> Vec<Arc<Self>> {
+        let base = Self::with(more).await;
+        let mut fleet = Vec::new();
+        for _ in 0..nodes {
+            let engine = Arc::new(PostgresEngine::open(settings, Arc::new(())).await.unwrap());
+            let sealgate = base.again_with(more, engine, token_device::signer()).await;
+            let (engine, clock) = (Arc::clone(&base.engine), Arc::clone(&base.clock));
+            let (anna, ben) = (base.anna.clone(), base.ben.clone());
+            fleet.push(Arc::new(Self { sealgate, engine, clock, anna, ben }));
+        }
+        for user in [&base.anna, &base.ben] {
+            assert_eq!(fleet[0].sealgate.store.add_user(user).await.unwrap(), AddOutcome::Added);
+        }
+        for client in [base.confidential("c1"), base.confidential("c2"), base.public("p1")] {
+            fleet[0].add_client(client).await;
+        }
+        fleet
     }
 
     /// A confidential client's record; its secret is `secret of <id>`.

@@ -1,0 +1,260 @@
+//! Limits as requests meet them. One process keeps its counts itself ([`crate::limiter`]). Where several nodes share a store,
+//! a limit of the fleet holds for all of them together: a node asks the store for blocks of requests and uses them up one by
+//! one, and guesses of passwords are counted there one at a time, before anything is hashed.
+//!
+//! Without an answer of the store a request is counted here, against the part of its limit that is this node's; a guess is
+//! refused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::domain::pace::Pace;
+use crate::domain::time::UnixTime;
+use crate::limiter::{Brake, Counted, LimitKey, Limiter, Reading, Rule, Shares, shared_key};
+use crate::metrics::{BlockOutcome, Metrics};
+use crate::store::shared_counts::{BlockRequest, CountedGuess, NotCounted, SharedCounts};
+
+/// Questions of this node: each makes a row, and strangers have keys without end.
+const QUESTIONS: Rule = Rule { limit: 60_000, window: Duration::from_mins(1) };
+
+/// For whom a limit holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LimitScope {
+    /// For each node.
+    Node,
+    /// For all nodes of the store together.
+    Fleet,
+}
+
+/// A guess that was counted. To be given back when it was none, or could not be judged.
+#[derive(Debug)]
+#[must_use]
+pub(crate) enum Guess {
+    Here(Vec<Counted>),
+    Shared(Vec<CountedGuess>),
+}
+
+/// Counts requests and guesses.
+pub struct RequestLimits {
+    limiter: Limiter,
+    brake: Brake,
+    fleet: Option<Fleet>,
+}
+
+struct Fleet {
+    shares: Shares,
+    seed: [u8; 16],
+    counts: Arc<dyn SharedCounts>,
+    metrics: Arc<Metrics>,
+}
+
+impl RequestLimits {
+    /// Those of a process that shares nothing. The seeds must be unpredictable to clients.
+    pub(crate) fn new(windows: [u8; 16], guesses: [u8; 16]) -> Self {
+        Self { limiter: Limiter::new(windows), brake: Brake::new(guesses), fleet: None }
+    }
+
+    /// Those of a node. `seed`: that of the store, the same for all of its nodes.
+    pub(crate) fn of_node(seed: [u8; 16], counts: Arc<dyn SharedCounts>, metrics: Arc<Metrics>) -> Self {
+        let fleet = Fleet { shares: Shares::new(seed), seed, counts, metrics };
+        Self { fleet: Some(fleet), ..Self::new(seed, seed) }
+    }
+
+    /// Counts a request, if it is allowed; a refused one is not counted.
+    pub(crate) async fn take(&self, scope: LimitScope, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
+        match &self.fleet {
+            Some(fleet) if scope == LimitScope::Fleet => self.take_shared(fleet, key, rule, now).await,
+            _ => self.limiter.take(key, rule, now),
+        }
+    }
+
+    /// Counts a request against a limit of this node.
+    pub(crate) fn take_here(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
+        self.limiter.take(key, rule, now)
+    }
+
+    /// Where the key stands, as far as it is known here, without counting.
+    pub(crate) fn peek(&self, scope: LimitScope, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
+        match &self.fleet {
+            Some(fleet) if scope == LimitScope::Fleet => fleet.shares.peek(key, rule, now),
+            _ => self.limiter.peek(key, rule, now),
+        }
+    }
+
+    async fn take_shared(&self, fleet: &Fleet, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
+        let ask = match fleet.shares.take(key, rule, now) {
+            Ok(reading) => return reading,
+            Err(ask) => ask,
+        };
+        let wanted = BlockRequest { key: ask.key, ends: ask.ends(), limit: ask.limit, block: ask.block };
+        let may_ask = self.limiter.take(&LimitKey::text("questions", b""), QUESTIONS, now).allowed;
+        let answer = if may_ask { fleet.counts.reserve(wanted).await.ok() } else { None };
+        let Some(block) = answer else {
+            fleet.metrics.limit_block(BlockOutcome::Local);
+            return self.take_part(fleet.counts.nodes(), key, rule, now);
+        };
+        let outcome = if block.got < ask.block { BlockOutcome::Short } else { BlockOutcome::Granted };
+        fleet.metrics.limit_block(outcome);
+        fleet.shares.answer(&ask, rule, now, (block.all, block.got))
+    }
+
+    /// Counts a request against this node's part of a limit.
+    fn take_part(&self, nodes: u32, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
+        let part = (rule.limit / nodes.max(1)).max(rule.limit.min(1));
+        let reading = self.limiter.take(key, Rule { limit: part, ..rule }, now);
+        Reading { limit: rule.limit, ..reading }
+    }
+
+    /// Counts a guess under each of these keys, before it is made: were it counted afterwards, guesses made at the same moment
+    /// would all pass. Or counts nothing, and yields the seconds to wait before the next guess.
+    ///
+    /// # Errors
+    /// When nobody counts.
+    pub(crate) async fn count_guess(
+        &self,
+        keys: &[(LimitKey<'_>, Pace)],
+        now: UnixTime,
+    ) -> Result<Result<Guess, u64>, NotCounted> {
+        let Some(fleet) = &self.fleet else { return Ok(self.brake.take(keys, now).map(Guess::Here)) };
+        let keys = keys.iter().map(|(key, pace)| (shared_key(&fleet.seed, key), *pace)).collect();
+        fleet.counts.count_guess(keys, now).await.map(|counted| counted.map(Guess::Shared))
+    }
+
+    /// Takes the count of a guess back.
+    pub(crate) fn give_back(&self, guess: Guess, now: UnixTime) {
+        match (guess, &self.fleet) {
+            (Guess::Here(counted), _) => self.brake.give_back(counted, now),
+            (Guess::Shared(counted), Some(fleet)) => fleet.counts.give_back(counted, now),
+            (Guess::Shared(_), None) => {}
+        }
+    }
+
+    /// Slows failures of this node down: for what nobody can guess, where only the noise is to stay small.
+    ///
+    /// # Errors
+    /// Seconds to wait before the next one.
+    pub(crate) fn count_failure_here(&self, key: LimitKey<'_>, pace: Pace, now: UnixTime) -> Result<(), u64> {
+        self.brake.take(&[(key, pace)], now).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::store::shared_counts::{Block, CountKey};
+
+    const NOW: UnixTime = UnixTime::from_seconds(1_800_000_017);
+    const RULE: Rule = Rule { limit: 50, window: Duration::from_mins(1) };
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum Manner {
+        Answers,
+        Refuses,
+    }
+
+    struct Server {
+        manner: Mutex<Manner>,
+        taken: Mutex<HashMap<(CountKey, u64), u32>>,
+    }
+
+    impl Server {
+        fn new(manner: Manner) -> Arc<Self> {
+            Arc::new(Self { manner: Mutex::new(manner), taken: Mutex::default() })
+        }
+
+        fn node(self: &Arc<Self>) -> RequestLimits {
+            let metrics = Arc::new(Metrics::new().unwrap());
+            RequestLimits::of_node([7; 16], Arc::clone(self) as Arc<dyn SharedCounts>, metrics)
+        }
+    }
+
+    #[async_trait]
+    impl SharedCounts for Server {
+        async fn reserve(&self, wanted: BlockRequest) -> Result<Block, NotCounted> {
+            let manner = *self.manner.lock().unwrap();
+            if manner == Manner::Refuses {
+                return Err(NotCounted("away"));
+            }
+            let mut taken = self.taken.lock().unwrap();
+            let all = taken.entry((wanted.key, wanted.ends)).or_default();
+            let got = wanted.block.min(wanted.limit - *all);
+            *all += got;
+            Ok(Block { all: *all, got })
+        }
+
+        async fn count_guess(
+            &self,
+            _keys: Vec<(CountKey, Pace)>,
+            _now: UnixTime,
+        ) -> Result<Result<Vec<CountedGuess>, u64>, NotCounted> {
+            Err(NotCounted("away"))
+        }
+
+        fn give_back(&self, _counted: Vec<CountedGuess>, _now: UnixTime) {}
+
+        fn nodes(&self) -> u32 {
+            3
+        }
+    }
+
+    fn key() -> LimitKey<'static> {
+        LimitKey::text("token", b"wiki")
+    }
+
+    async fn allowed(node: &RequestLimits, scope: LimitScope) -> usize {
+        let mut allowed = 0;
+        for _ in 0..100 {
+            let reading = node.take(scope, &key(), RULE, NOW).await;
+            assert_eq!(reading.limit, 50);
+            allowed += usize::from(reading.allowed);
+        }
+        allowed
+    }
+
+    #[tokio::test]
+    async fn a_limit_of_the_fleet_is_one_and_a_nodes_own_is_each_ones() {
+        let server = Server::new(Manner::Answers);
+        let nodes = [server.node(), server.node(), server.node()];
+        let (mut of_fleet, mut of_node) = (0, 0);
+        for node in &nodes {
+            of_fleet += allowed(node, LimitScope::Fleet).await;
+            of_node += allowed(node, LimitScope::Node).await;
+        }
+        assert_eq!((of_fleet, of_node), (50, 150));
+    }
+
+    #[tokio::test]
+    async fn without_an_answer_a_node_has_its_part_of_the_limit() {
+        let server = Server::new(Manner::Refuses);
+        let node = server.node();
+        assert_eq!(allowed(&node, LimitScope::Fleet).await, 16);
+        *server.manner.lock().unwrap() = Manner::Answers;
+        assert_eq!(allowed(&node, LimitScope::Fleet).await, 50, "what was counted here was not counted there");
+        let one = Rule { limit: 1, ..RULE };
+        assert!(Server::new(Manner::Refuses).node().take(LimitScope::Fleet, &key(), one, NOW).await.allowed);
+        let none = Rule { limit: 0, ..RULE };
+        assert!(!Server::new(Manner::Refuses).node().take(LimitScope::Fleet, &key(), none, NOW).await.allowed);
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_keys_asks_no_more_than_so_many_questions() {
+        let server = Server::new(Manner::Answers);
+        let node = server.node();
+        for number in 0..QUESTIONS.limit + 1000 {
+            node.take(LimitScope::Fleet, &LimitKey::text("token", &number.to_be_bytes()), RULE, NOW).await;
+        }
+        assert_eq!(server.taken.lock().unwrap().len(), QUESTIONS.limit as usize);
+    }
+
+    #[tokio::test]
+    async fn where_nobody_counts_nobody_guesses() {
+        let node = Server::new(Manner::Answers).node();
+        let pace = Pace::even(10, Duration::from_mins(15));
+        assert_eq!(node.count_guess(&[(key(), pace)], NOW).await.unwrap_err(), NotCounted("away"));
+    }
+}

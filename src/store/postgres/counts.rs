@@ -1,0 +1,73 @@
+//! The counts that nodes over one database share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_channel::Sender;
+use async_trait::async_trait;
+use tokio::task::JoinHandle;
+
+use super::beat::LastBeat;
+use super::connect::Servers;
+use super::counting::{Counting, QUEUE, connect};
+use super::guesses::{self, GuessJob, GuessWork};
+use super::shares::{self, ShareJob, ShareWork};
+use crate::domain::pace::Pace;
+use crate::domain::time::UnixTime;
+use crate::store::shared_counts::{Block, BlockRequest, CountKey, CountedGuess, NotCounted, SharedCounts};
+
+/// The way to both.
+pub(super) struct Counts {
+    shares: Sender<ShareJob>,
+    guesses: Sender<GuessJob>,
+    /// For the answer to a request's question.
+    timeout: Duration,
+    last_beat: Arc<LastBeat>,
+}
+
+impl Counts {
+    /// Connects, and serves on the runtime that it is called on. Yields what works until [`Counts::close`].
+    pub(super) async fn start(
+        servers: Arc<Servers>,
+        last_beat: Arc<LastBeat>,
+        timeout: Duration,
+    ) -> (Self, [JoinHandle<()>; 2]) {
+        let ((shares, share_jobs), (guesses, guess_jobs)) =
+            (async_channel::bounded(QUEUE), async_channel::bounded(QUEUE));
+        // Those who ask first are not to be refused because nothing is connected yet.
+        let (share_link, guess_link) = tokio::join!(connect::<ShareWork>(&servers), connect::<GuessWork>(&servers));
+        let work = ShareWork::new(timeout);
+        let sharing = Counting { servers: Arc::clone(&servers), queue: share_jobs, work, first: share_link.ok() };
+        let guessing = Counting { servers, queue: guess_jobs, work: GuessWork, first: guess_link.ok() };
+        (Self { shares, guesses, timeout, last_beat }, [tokio::spawn(sharing.run()), tokio::spawn(guessing.run())])
+    }
+
+    /// Takes nothing further; what waits is done.
+    pub(super) fn close(&self) {
+        self.shares.close();
+        self.guesses.close();
+    }
+}
+
+#[async_trait]
+impl SharedCounts for Counts {
+    async fn reserve(&self, wanted: BlockRequest) -> Result<Block, NotCounted> {
+        shares::reserve(&self.shares, wanted, self.nodes(), self.timeout).await
+    }
+
+    async fn count_guess(
+        &self,
+        keys: Vec<(CountKey, Pace)>,
+        now: UnixTime,
+    ) -> Result<Result<Vec<CountedGuess>, u64>, NotCounted> {
+        guesses::count(&self.guesses, keys, now).await
+    }
+
+    fn give_back(&self, counted: Vec<CountedGuess>, now: UnixTime) {
+        guesses::give_back(&self.guesses, counted, now);
+    }
+
+    fn nodes(&self) -> u32 {
+        self.last_beat.nodes()
+    }
+}

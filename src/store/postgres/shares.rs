@@ -1,0 +1,229 @@
+//! Blocks of requests, of which no key gets more in all than its limit a window: one statement for all that is asked at a
+//! moment. The table is not logged: a crash or a failover empties it, and the windows that run begin anew.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use async_channel::{Sender, TrySendError};
+use tokio::sync::oneshot;
+use tokio_postgres::Statement;
+use tokio_postgres::error::Error;
+use tokio_postgres::types::ToSql;
+
+use super::connect::Link;
+use super::counting::{CountWork, SWEEP_ROWS};
+use crate::store::shared_counts::{Block, BlockRequest, CountKey, NotCounted};
+
+const KEYS: usize = 256;
+/// Looks for rows that are over after which the next begins at the first row again.
+const LOOKS_A_ROUND: u32 = 1800;
+
+/// `got` is what the last who asked was given: what they want, but of what is left near the end no more than they need. In the
+/// order of the key, so that two of these statements never wait for one another.
+const RESERVE: &str = "INSERT INTO share AS s (ends, key, n, got, most, block, needed) \
+     SELECT ends, key, got, got, most, block, needed \
+     FROM unnest($1::bigint[], $2::bytea[], $3::integer[], $4::integer[], $5::integer[], $6::integer[]) \
+         AS w(ends, key, got, most, block, needed) ORDER BY ends, key \
+     ON CONFLICT (ends, key) DO UPDATE SET most = excluded.most, block = excluded.block, needed = excluded.needed, \
+         n = s.n + greatest(0, least(excluded.most - s.n, CASE WHEN excluded.most - s.n < $7 * excluded.block \
+             THEN excluded.needed ELSE greatest(excluded.needed, excluded.block) END)), \
+         got = greatest(0, least(excluded.most - s.n, CASE WHEN excluded.most - s.n < $7 * excluded.block \
+             THEN excluded.needed ELSE greatest(excluded.needed, excluded.block) END)) \
+     RETURNING ends, key, n, got";
+/// Windows that have been over for a minute, by the database's clock: no node is that late. From where the last look ended, since
+/// rows that are gone lie in the way until the table is vacuumed.
+const SWEEP: &str = "WITH gone AS (DELETE FROM share WHERE (ends, key) IN (SELECT ends, key FROM share \
+     WHERE ends >= $1 AND ends < extract(epoch FROM now())::bigint - 60 ORDER BY ends LIMIT $2 \
+     FOR UPDATE SKIP LOCKED) RETURNING ends) SELECT count(*), max(ends) FROM gone";
+/// Of no use to a standby, and no reason to wait for one.
+const SESSION: &str = "SET synchronous_commit = off";
+
+/// A question and where its answer goes.
+pub(super) struct ShareJob {
+    wanted: BlockRequest,
+    nodes: u32,
+    reply: oneshot::Sender<Result<Block, NotCounted>>,
+}
+
+pub(super) struct ShareLink {
+    link: Link,
+    reserve: Statement,
+    sweep: Statement,
+}
+
+pub(super) struct ShareWork {
+    timeout: Duration,
+    swept_to: i64,
+    looks: u32,
+}
+
+/// Asks for a block.
+pub(super) async fn reserve(
+    queue: &Sender<ShareJob>,
+    wanted: BlockRequest,
+    nodes: u32,
+    timeout: Duration,
+) -> Result<Block, NotCounted> {
+    let (reply, answer) = oneshot::channel();
+    queue.try_send(ShareJob { wanted, nodes, reply }).map_err(|error| match error {
+        TrySendError::Full(_) => NotCounted("too many wait already"),
+        TrySendError::Closed(_) => NotCounted("the store was closed"),
+    })?;
+    match tokio::time::timeout(timeout, answer).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(_)) | Err(_) => Err(no_answer()),
+    }
+}
+
+fn no_answer() -> NotCounted {
+    NotCounted("the database does not answer in time")
+}
+
+/// What one question that `needed` so many requests is given of so many that are left.
+fn granted(left: u32, block: u32, needed: u32, nodes: u32) -> u32 {
+    let wanted = if left < nodes.saturating_mul(block) { needed } else { needed.max(block) };
+    wanted.min(left)
+}
+
+/// Gives each of those who asked at once their one, and what is over to the first.
+fn divided(got: u32, askers: usize) -> impl Iterator<Item = u32> {
+    let asking = u32::try_from(askers).unwrap_or(u32::MAX);
+    (0..asking).map(move |number| match number {
+        0 if got > 0 => 1 + got.saturating_sub(asking),
+        number => u32::from(number < got),
+    })
+}
+
+impl ShareWork {
+    /// `timeout`: for one statement.
+    pub(super) fn new(timeout: Duration) -> Self {
+        Self { timeout, swept_to: 0, looks: 0 }
+    }
+
+    async fn ask(
+        prepared: &ShareLink,
+        groups: &HashMap<(u64, CountKey), Vec<ShareJob>>,
+    ) -> Result<HashMap<(u64, CountKey), Block>, Error> {
+        let number = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
+        let (mut ends, mut keys) = (Vec::new(), Vec::<&[u8]>::new());
+        let (mut first, mut most, mut block, mut needed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut nodes = 1;
+        for ((end, key), jobs) in groups {
+            let Some(ShareJob { wanted, nodes: known, .. }) = jobs.first() else { continue };
+            let askers = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
+            nodes = (*known).max(nodes);
+            ends.push(i64::try_from(*end).unwrap_or(i64::MAX));
+            keys.push(key);
+            first.push(number(granted(wanted.limit, wanted.block, askers, *known)));
+            most.push(number(wanted.limit));
+            block.push(number(wanted.block));
+            needed.push(number(askers));
+        }
+        let nodes = number(nodes.min(1 << 10));
+        let values: [&(dyn ToSql + Sync); 7] = [&ends, &keys, &first, &most, &block, &needed, &nodes];
+        let rows = prepared.link.client.query(&prepared.reserve, &values).await?;
+        let mut blocks = HashMap::new();
+        for row in rows {
+            let (ends, key): (i64, &[u8]) = (row.try_get(0)?, row.try_get(1)?);
+            let (all, got): (i32, i32) = (row.try_get(2)?, row.try_get(3)?);
+            let count = |value: i32| u32::try_from(value).unwrap_or_default();
+            if let (Ok(ends), Ok(key)) = (u64::try_from(ends), CountKey::try_from(key)) {
+                blocks.insert((ends, key), Block { all: count(all), got: count(got) });
+            }
+        }
+        Ok(blocks)
+    }
+}
+
+impl CountWork for ShareWork {
+    type Job = ShareJob;
+    type Prepared = ShareLink;
+
+    async fn prepare(link: Link) -> Result<ShareLink, Error> {
+        let client = &link.client;
+        let (set, reserve, sweep) =
+            tokio::join!(client.batch_execute(SESSION), client.prepare(RESERVE), client.prepare(SWEEP));
+        set?;
+        let (reserve, sweep) = (reserve?, sweep?);
+        Ok(ShareLink { link, reserve, sweep })
+    }
+
+    fn link(prepared: &ShareLink) -> &Link {
+        &prepared.link
+    }
+
+    fn most() -> usize {
+        KEYS
+    }
+
+    async fn run(&mut self, prepared: &ShareLink, jobs: Vec<ShareJob>) -> bool {
+        let mut groups = HashMap::<_, Vec<ShareJob>>::new();
+        // Nobody waits for the others any more.
+        for job in jobs.into_iter().filter(|job| !job.reply.is_closed()) {
+            groups.entry((job.wanted.ends, job.wanted.key)).or_default().push(job);
+        }
+        if groups.is_empty() {
+            return true;
+        }
+        let asked = tokio::time::timeout(self.timeout, Self::ask(prepared, &groups)).await;
+        let blocks = match asked {
+            Ok(Ok(blocks)) => blocks,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the counts of rate limits could not be asked for");
+                HashMap::new()
+            }
+            Err(_) => HashMap::new(),
+        };
+        let is_usable = !blocks.is_empty();
+        for (window, jobs) in groups {
+            let askers = jobs.len();
+            let Some(Block { all, got }) = blocks.get(&window).copied() else {
+                for job in jobs {
+                    Self::refuse(job, no_answer());
+                }
+                continue;
+            };
+            for (job, got) in jobs.into_iter().zip(divided(got, askers)) {
+                let _ = job.reply.send(Ok(Block { all, got }));
+            }
+        }
+        is_usable
+    }
+
+    fn refuse(job: ShareJob, cause: NotCounted) {
+        let _ = job.reply.send(Err(cause));
+    }
+
+    async fn sweep(&mut self, prepared: &ShareLink) -> Result<i64, Error> {
+        let row = prepared.link.client.query_one(&prepared.sweep, &[&self.swept_to, &SWEEP_ROWS]).await?;
+        let (removed, last): (i64, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
+        self.looks += 1;
+        self.swept_to = if self.looks.is_multiple_of(LOOKS_A_ROUND) { 0 } else { last.unwrap_or(self.swept_to) };
+        Ok(removed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_the_end_nobody_gets_more_than_they_need() {
+        assert_eq!(granted(50, 3, 1, 3), 3);
+        assert_eq!(granted(9, 3, 1, 3), 3);
+        assert_eq!(granted(8, 3, 1, 3), 1);
+        assert_eq!(granted(50, 3, 20, 3), 20);
+        assert_eq!(granted(8, 3, 20, 3), 8);
+        assert_eq!(granted(0, 3, 1, 1), 0);
+    }
+
+    #[test]
+    fn what_was_got_is_divided_among_those_who_asked() {
+        let all = |got, askers| divided(got, askers).collect::<Vec<_>>();
+        assert_eq!(all(3, 1), [3]);
+        assert_eq!(all(5, 3), [3, 1, 1]);
+        assert_eq!(all(2, 4), [1, 1, 0, 0]);
+        assert_eq!(all(0, 2), [0, 0]);
+        assert_eq!(all(1, 1), [1]);
+    }
+}

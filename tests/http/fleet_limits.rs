@@ -1,0 +1,176 @@
+//! Limits of several nodes over one store: as many requests pass at all of them together as one would let pass, and guesses are
+//! counted exactly.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sealgate::facade::store::postgres::PostgresSettings;
+use tokio::task::JoinSet;
+
+use crate::postgres_server::{empty_store, shared};
+use crate::steps::{assert_consent, csrf_of};
+use crate::support::{FORM, PASSWORD, Provider, encode, form_action};
+
+const ANNA: &str = "anna@example.test";
+const BROWSER: &str = "__Host-sealgate-browser";
+
+/// Patient: a busy machine is no fault.
+async fn store() -> PostgresSettings {
+    PostgresSettings { count_timeout: Duration::from_secs(30), ..empty_store().await }
+}
+
+/// A connection past all nodes, in the store's schema.
+async fn beside(settings: &PostgresSettings) -> tokio_postgres::Client {
+    use secrecy::ExposeSecret;
+    let options = settings.url.expose_secret().split_once('?').unwrap().1.to_owned();
+    shared().client(&format!("?{options}")).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_nodes_let_one_limit_pass_and_their_headers_agree() {
+    let fleet = Provider::fleet(3, "", &store().await).await;
+    let mut sent = JoinSet::new();
+    for number in 0..300 {
+        let node = Arc::clone(&fleet[number % 3]);
+        sent.spawn(async move { node.c1().refresh("RT_x").await });
+    }
+    let replies = sent.join_all().await;
+    let passed = replies.iter().filter(|reply| reply.status == 400).count();
+    let refused = replies.iter().filter(|reply| reply.status == 429).count();
+    assert_eq!((passed, refused), (50, 250));
+    let ends: BTreeSet<u64> = replies.iter().map(|reply| reply.allowance().reset).collect();
+    assert_eq!(ends.len(), 1, "all windows end together");
+    assert!(replies.iter().all(|reply| reply.allowance().limit == 50 && reply.allowance().remaining < 50));
+    for node in &fleet {
+        let reply = node.c1().refresh("RT_x").await;
+        assert_eq!((reply.status, reply.allowance().remaining), (429, 0));
+        // Another client is not concerned, and what is read from memory each node counts alone.
+        assert_eq!(node.c2().refresh("RT_x").await.status, 400);
+        assert_eq!(node.get("/oauth/jwks").await.allowance().remaining, 999);
+    }
+    fleet[0].wait(60);
+    assert_eq!(fleet[1].c1().refresh("RT_x").await.status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_left_falls_at_every_node_and_is_never_more_than_is_there() {
+    let fleet = Provider::fleet(3, "", &store().await).await;
+    for number in 0..50_u64 {
+        let reply = fleet[usize::try_from(number).unwrap() % 3].c1().refresh("RT_x").await;
+        if reply.status == 429 {
+            assert!(number > 40, "up to a block a node may lie unused: {number}");
+            break;
+        }
+        // What others have taken since a node last asked, it does not know: two blocks at the most.
+        assert!(reply.allowance().remaining <= 49 - number + 6, "{number}: {reply:?}");
+    }
+}
+
+/// The login page of one sign-in, sent to any node from any address.
+struct Stranger {
+    action: String,
+    csrf: String,
+    cookie: String,
+}
+
+impl Stranger {
+    async fn at(node: &Provider) -> Self {
+        let browser = node.browser();
+        let page = browser.open(&node.c1().authorize(&[])).await;
+        let cookie = format!("{BROWSER}={}", browser.cookie(BROWSER).unwrap());
+        Self { action: form_action(page.text()), csrf: csrf_of(&page), cookie }
+    }
+
+    async fn guess(&self, node: &Provider, address: &str) -> u16 {
+        let body = encode(&[("csrf", self.csrf.as_str()), ("email", ANNA), ("password", "wrong")]);
+        let headers = [FORM, ("cookie", self.cookie.as_str())];
+        node.request_from(address, "POST", &self.action, &headers, &body).await.status
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_sixty_guesses_at_three_nodes_exactly_the_configured_number_is_looked_at() {
+    let settings = store().await;
+    let fleet = Provider::fleet(3, "[login]\nfailures_per_account = 10", &settings).await;
+    let stranger = Arc::new(Stranger::at(&fleet[0]).await);
+    let mut guesses = JoinSet::new();
+    for number in 0..60 {
+        let (stranger, node) = (Arc::clone(&stranger), Arc::clone(&fleet[number % 3]));
+        guesses.spawn(async move { stranger.guess(&node, &format!("198.51.100.{number}")).await });
+    }
+    let statuses = guesses.join_all().await;
+    let of = |wanted| statuses.iter().filter(|status| **status == wanted).count();
+    assert_eq!((of(200), of(429)), (10, 50));
+    // No name and no address lies in the database.
+    let rows = beside(&settings).await.query("SELECT length(key), key FROM guess", &[]).await.unwrap();
+    assert!(rows.len() > 10 && rows.iter().all(|row| row.get::<_, i32>(0) == 16));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_right_password_at_any_node_is_no_guess() {
+    let fleet = Provider::fleet(2, "[login]\nfailures_per_account = 2\nfailures_per_address = 2", &store().await).await;
+    for number in 0..6 {
+        let browser = fleet[number % 2].browser();
+        let page = browser.open(&fleet[number % 2].c1().authorize(&[])).await;
+        assert_consent(&browser.sign_in(&page, ANNA).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_nobody_counts_guesses_no_password_is_looked_at() {
+    let settings = store().await;
+    let fleet = Provider::fleet(2, "", &settings).await;
+    let browser = fleet[1].browser();
+    let page = browser.open(&fleet[1].c1().authorize(&[])).await;
+    let beside = beside(&settings).await;
+    beside.batch_execute("BEGIN; LOCK TABLE guess IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let refused = browser.submit(&page, &[("email", ANNA), ("password", PASSWORD)]).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    assert!(refused.text().contains("<form"), "it can be sent again");
+    // All else goes on.
+    assert_eq!(fleet[1].c1().refresh("RT_x").await.status, 400);
+    assert_eq!(fleet[1].get("/oauth/jwks").await.status, 200);
+    beside.batch_execute("COMMIT").await.unwrap();
+    let started = Instant::now();
+    loop {
+        let again = browser.submit(&refused, &[("email", ANNA), ("password", PASSWORD)]).await;
+        if again.status != 503 {
+            assert_consent(&again);
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_mins(1));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_nobody_counts_requests_each_node_goes_by_its_own_count() {
+    let settings = empty_store().await;
+    let fleet = Provider::fleet(2, "[rate_limits]\nlogout = 8", &settings).await;
+    let beside = beside(&settings).await;
+    beside.batch_execute("BEGIN; LOCK TABLE share IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let ends = fleet[1].get("/oauth/logout").await.allowance().reset;
+    let mut passed = 0;
+    for _ in 0..20 {
+        let reply = fleet[0].get("/oauth/logout").await;
+        assert_eq!((reply.allowance().limit, reply.allowance().reset), (8, ends));
+        passed += u32::from(reply.status != 429);
+    }
+    assert!((1..=8).contains(&passed), "{passed}");
+    let counted = |of: &str| {
+        let text = fleet[0].sealgate.metrics.text();
+        let line = format!("sealgate_limit_blocks_total{{result=\"{of}\"}} ");
+        let line = text.lines().find(|known| known.starts_with(&line)).unwrap().to_owned();
+        line.rsplit(' ').next().unwrap().parse::<u32>().unwrap()
+    };
+    assert_eq!((counted("local"), counted("granted")), (20, 0));
+    beside.batch_execute("COMMIT").await.unwrap();
+    let started = Instant::now();
+    while counted("granted") == 0 {
+        assert!(started.elapsed() < Duration::from_mins(1));
+        fleet[0].wait(60);
+        fleet[0].get("/oauth/logout").await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
