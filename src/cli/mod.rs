@@ -10,6 +10,7 @@ mod command;
 mod documents;
 mod explain;
 mod failure;
+mod import_target;
 mod key;
 mod mail;
 mod output;

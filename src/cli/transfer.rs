@@ -7,18 +7,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::access::StoreAccess;
 use super::failure::CommandFailure;
+use super::import_target::{self, ImportTarget};
 use super::output::Output;
-use super::restored_keys;
+use super::restored_keys::{self, KeysReport};
 use crate::admin::{self, ExportError};
 use crate::clock::{Clock, SystemClock};
-use crate::config::SledConfig;
+use crate::config::{SledConfig, StoreConfig};
 use crate::store::engine::Engine;
-use crate::store::sled::{NewStore, Options, SledEngine};
+use crate::store::postgres::{PostgresSettings, snapshot};
+use crate::store::sled::{Options, SledEngine};
 use crate::store::{Store, StoreError};
 
 /// What is exported, and where to.
@@ -27,7 +29,7 @@ pub(super) struct ExportArguments {
     /// A new file, or - for standard output
     #[arg(long, value_name = "FILE|-")]
     to: PathBuf,
-    /// Export this backup instead of the store: a store that is served cannot be exported itself
+    /// Export this backup instead of the store: a store in files that is served cannot be exported itself
     #[arg(long, value_name = "DIR")]
     backup: Option<PathBuf>,
 }
@@ -49,14 +51,43 @@ pub(super) struct ImportArguments {
     old: bool,
 }
 
-pub(super) fn export(arguments: &ExportArguments, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
-    let store = access.files()?;
-    if arguments.backup.is_none() {
-        access.refuse_beside_server().map_err(|failure| served(failure, access))?;
+/// What is exported.
+enum Source {
+    Files(SledConfig),
+    Database(PostgresSettings),
+}
+
+impl Source {
+    fn of(arguments: &ExportArguments, access: &StoreAccess) -> Result<Self, CommandFailure> {
+        if let (None, StoreConfig::Postgres(settings)) = (&arguments.backup, &access.config().store) {
+            // Beside servers too: an export of it is one moment.
+            return PostgresSettings::of(settings, None).map(Self::Database).map_err(CommandFailure::line);
+        }
+        let store = access.files()?;
+        if arguments.backup.is_none() {
+            access.refuse_beside_server().map_err(|failure| served(failure, access))?;
+        }
+        let path = existing(arguments.backup.as_ref().unwrap_or(&store.path))?;
+        Ok(Self::Files(SledConfig { path, ..store.clone() }))
     }
-    let settings = SledConfig { path: existing(arguments.backup.as_ref().unwrap_or(&store.path))?, ..store.clone() };
+
+    async fn engine(&self) -> io::Result<Arc<dyn Engine>> {
+        match self {
+            Self::Files(settings) => {
+                // A backup may lie anywhere, and is only read.
+                let options = Options { allow_volatile: true, ..Options::default() };
+                let engine = SledEngine::open_with(settings, options, Arc::new(())).map_err(io::Error::other)?;
+                Ok(Arc::new(engine))
+            }
+            Self::Database(settings) => snapshot(settings).await.map_err(io::Error::other),
+        }
+    }
+}
+
+pub(super) fn export(arguments: &ExportArguments, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
+    let source = Source::of(arguments, access)?;
     if arguments.to == Path::new("-") {
-        write(access, &settings, &mut BufWriter::new(io::stdout())).map_err(CommandFailure::line)?;
+        write(access, &source, &mut BufWriter::new(io::stdout())).map_err(CommandFailure::line)?;
         return Ok(());
     }
     let to = &arguments.to;
@@ -65,7 +96,7 @@ pub(super) fn export(arguments: &ExportArguments, access: &StoreAccess, output: 
     let file =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(|error| named(error.into()))?;
     let mut file = BufWriter::new(file);
-    let written = write(access, &settings, &mut file);
+    let written = write(access, &source, &mut file);
     let written = written.and_then(|records| {
         file.get_ref().sync_all()?;
         Ok(records)
@@ -97,52 +128,62 @@ fn served(failure: CommandFailure, access: &StoreAccess) -> CommandFailure {
     }
 }
 
-fn write(access: &StoreAccess, settings: &SledConfig, file: &mut (impl Write + Send)) -> Result<usize, ExportError> {
-    // A backup may lie anywhere, and is only read.
-    let options = Options { allow_volatile: true, ..Options::default() };
-    let engine = SledEngine::open_with(settings, options, Arc::new(())).map_err(io::Error::other)?;
+fn write(access: &StoreAccess, source: &Source, file: &mut (impl Write + Send)) -> Result<usize, ExportError> {
     access.block_on(async {
-        let store = Store::open_for_export(Arc::new(engine)).await?;
+        let store = Store::open_for_export(source.engine().await?).await?;
         admin::export(&store, access.config().issuer.as_str(), SystemClock.now(), file).await
     })
 }
 
 pub(super) fn import(arguments: &ImportArguments, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
-    let files = access.files()?;
     access.refuse_beside_server()?;
     let from = &arguments.from;
     let named = |error: ExportError| match error {
         ExportError::Store(StoreError::Broken(refused)) => {
             CommandFailure::line(format_args!("{}: {refused}; nothing was imported", from.display()))
         }
+        ExportError::Store(error) => {
+            CommandFailure::line(format_args!("{}: {error}; nothing was imported", from.display()))
+        }
         error => CommandFailure::line(format_args!("{}: {error}", from.display())),
     };
     let file = File::open(from).map_err(|error| named(error.into()))?;
-    let mut file = BufReader::new(Hashing { file, digest: Sha256::new() });
-    let new = NewStore::begin(files).map_err(CommandFailure::line)?;
-    let options = Options { discard: true, ..Options::default() };
-    let engine = Arc::new(SledEngine::open_with(new.settings(), options, Arc::new(())).map_err(CommandFailure::line)?);
-    let instance = arguments.issuer.as_deref().unwrap_or(access.config().issuer.as_str());
-    let imported = access.block_on(async {
-        let store = Store::open(Arc::clone(&engine) as _, usize::MAX).await?;
-        let records = admin::import(&store, instance, &mut file).await?;
-        // An import reads to the file's end.
-        let found = admin::hex(&file.get_ref().digest.clone().finalize());
-        if arguments.sha256.as_ref().is_some_and(|meant| *meant != found) {
-            return Err(ExportError::OtherFile { found });
-        }
-        if arguments.old {
-            store.take_back_after_restore(SystemClock.now()).await?;
-        }
-        Ok((records, restored_keys::settle(&store, &access.config().hsm, SystemClock.now()).await?))
-    });
-    engine.close();
-    drop(engine);
-    let (records, keys) = imported.map_err(named)?;
-    new.finish().map_err(CommandFailure::line)?;
-    let store = &files.path;
-    let result = json!({ "directory": store, "records": records, "keys": keys.keys, "notices": keys.lines });
-    output.result(&result, || format!("{}: {records} records\n", store.display()) + &restored_keys::said(&keys))
+    let file = BufReader::new(Hashing { file, digest: Sha256::new() });
+    let store = &access.config().store;
+    let (records, keys) = access.block_on(async {
+        let target = ImportTarget::begin(store).await?;
+        let imported = fill(target.engine(), file, arguments, access).await.map_err(named)?;
+        target.finish().await?;
+        Ok::<_, CommandFailure>(imported)
+    })?;
+    let (directory, place) = match import_target::directory(store) {
+        Some(path) => (json!(path), path.display().to_string()),
+        None => (Value::Null, "the database".to_owned()),
+    };
+    let result = json!({ "directory": directory, "records": records, "keys": keys.keys, "notices": keys.lines });
+    output.result(&result, || format!("{place}: {records} records\n") + &restored_keys::said(&keys))
+}
+
+/// Writes all that an import leaves in a store.
+async fn fill(
+    engine: Arc<dyn Engine>,
+    mut file: BufReader<Hashing>,
+    arguments: &ImportArguments,
+    access: &StoreAccess,
+) -> Result<(usize, KeysReport), ExportError> {
+    let config = access.config();
+    let store = Store::open(engine, usize::MAX).await?;
+    let instance = arguments.issuer.as_deref().unwrap_or(config.issuer.as_str());
+    let records = admin::import(&store, instance, &mut file).await?;
+    // An import reads to the file's end.
+    let found = admin::hex(&file.get_ref().digest.clone().finalize());
+    if arguments.sha256.as_ref().is_some_and(|meant| *meant != found) {
+        return Err(ExportError::OtherFile { found });
+    }
+    if arguments.old {
+        store.take_back_after_restore(SystemClock.now()).await?;
+    }
+    Ok((records, restored_keys::settle(&store, &config.hsm, SystemClock.now()).await?))
 }
 
 /// A file whose bytes are hashed as they are read.

@@ -15,7 +15,7 @@ use crate::support::{Browser, Instance, REDIRECT_URI, Settings};
 
 pub(crate) const LIMITS: &str = "[rate_limits]\ntoken = 4000\nauthorize = 4000\npages = 4000";
 
-fn authorize(instance: &Instance) -> String {
+pub(crate) fn authorize(instance: &Instance) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query
         .append_pair("client_id", "web")

@@ -1,4 +1,4 @@
-//! The real binary, started as an operator starts it: SoftHSM, sled, free ports, a real application behind the gate.
+//! The real binary, started as an operator starts it: SoftHSM, sled or PostgreSQL, free ports, a real application behind the gate.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -10,6 +10,8 @@ mod factors;
 mod foreign;
 #[path = "../support/mail_server.rs"]
 mod mail_server;
+#[path = "../support/postgres.rs"]
+mod postgres_server;
 #[path = "../support/program.rs"]
 mod program;
 #[path = "../support/shim.rs"]
@@ -37,6 +39,7 @@ mod log;
 mod mails;
 mod memory;
 mod monitoring;
+mod moving;
 mod older;
 mod openidconnect;
 mod ready;
@@ -52,3 +55,5 @@ mod threads;
 mod transfer;
 mod trusted_issuer;
 mod unfinished;
+
+use support::port;

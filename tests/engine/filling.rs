@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealgate::facade::store::engine::{Changes, Engine, EngineError, Outcome};
-use sealgate::facade::store::postgres::{NewPostgresStore, NewStoreFault, PostgresSettings, initialise};
+use sealgate::facade::store::postgres::{NewPostgresStore, NewStoreFault, PostgresSettings, initialise, snapshot};
 use sealgate::facade::store::sled;
 use tokio_postgres::Client;
 
@@ -275,6 +275,29 @@ async fn a_connection_that_breaks_in_the_middle_leaves_an_empty_store() {
     assert!(matches!(new.finish().await, Err(NewStoreFault::NotKept(_))));
     until("the server knows", || async { NewPostgresStore::begin(&straight).await.is_ok() }).await;
     assert_eq!(stored(&node(&straight).await).await, []);
+}
+
+/// The servers' role, which may make no table.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_only_write_lays_a_store_down_and_reads_one_moment() {
+    let (schema, ..) = relayed().await;
+    let client = shared().client(&within(&schema)).await;
+    let (role, tables) = (format!("server_{schema}"), format!("ALL TABLES IN SCHEMA {schema}"));
+    administer(
+        &client,
+        &[
+            &format!("CREATE ROLE {role} LOGIN"),
+            &format!("GRANT USAGE ON SCHEMA {schema} TO {role}"),
+            &format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {tables} TO {role}"),
+        ],
+    )
+    .await;
+    let url = shared().url(&within(&schema)).replace("sealgate@", &format!("{role}@"));
+    let settings = PostgresSettings::new(url.into());
+    let new = NewPostgresStore::begin(&settings).await.unwrap();
+    fill(&*new.engine(), 0..100).await;
+    new.finish().await.unwrap();
+    assert_eq!(stored(&*snapshot(&settings).await.unwrap()).await.len(), 100);
 }
 
 /// What was not written makes the end a failure too: a server ends a failed transaction with an answer like success.

@@ -1,5 +1,7 @@
 //! PostgreSQL servers of the machine's own package, each in a directory of its own and gone with the test program.
 
+#![allow(dead_code, reason = "each program of tests uses a part of this")]
+
 use std::fs;
 use std::net::TcpStream;
 use std::os::unix::fs::{MetadataExt, chown};

@@ -5,11 +5,11 @@ mod instance;
 #[allow(dead_code, reason = "the tests of crashes share this folder and do not use it")]
 pub(crate) mod load;
 #[path = "../../support/port.rs"]
-mod port;
+pub(crate) mod port;
 mod upstream;
 
 pub(crate) use browser::Browser;
-pub(crate) use instance::{Instance, Settings, preloaded, wait_until};
+pub(crate) use instance::{Instance, Settings, preloaded, sealgate, wait_until};
 pub(crate) use port::free_port;
 pub(crate) use upstream::Upstream;
 
