@@ -134,8 +134,9 @@ async fn an_old_export_brings_no_token_into_a_database() {
 async fn an_import_that_is_killed_leaves_an_empty_store() {
     let instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
     // More than is written at once.
-    let people: String = (0..100).map(|number| format!("p{number}@example.test,Anna\n")).collect();
-    instance.run_with_input(&["user", "import", "-", "--format", "csv"], &format!("email,name\n{people}"));
+    let people: Vec<String> = (0..100).map(|number| format!("p{number}@example.test,Anna")).collect();
+    let people = format!("email,name\n{}\n", people.join("\n"));
+    instance.run_with_input(&["user", "import", "-", "--format", "csv"], &people);
     let (file, lines) = exported(&instance, "export");
     let files = fs::read_to_string(instance.config()).unwrap();
     let (database, schema) = in_database(&instance, &files).await;

@@ -203,6 +203,20 @@ async fn a_commit_that_comes_meanwhile_decides_on_what_was_laid_down() {
     assert_eq!(stored(&*engine).await.len(), 101);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_starts_meanwhile_serves_what_was_laid_down() {
+    let (schema, settings, ..) = relayed().await;
+    let client = shared().client("").await;
+    let new = NewPostgresStore::begin(&settings).await.unwrap();
+    fill(&*new.engine(), 0..100).await;
+    let starting = tokio::spawn(async move { node(&settings).await });
+    until("it waits", || async { waiting_for(&client, &schema).await == 1 }).await;
+    new.finish().await.unwrap();
+    let engine = starting.await.unwrap();
+    assert_eq!(stored(&engine).await.len(), 100);
+    assert_eq!(commit(&engine, put(b"k", b"v")).await, Outcome::Committed);
+}
+
 /// The table was empty when it was begun, and was not when its turn came.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_comes_first_keeps_a_new_store_out() {
