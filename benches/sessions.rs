@@ -133,9 +133,10 @@ fn session(id: SessionId, cookie: SecretHash, sign_in: SignIn) -> Session {
 async fn find(store: &Store, cookie: &SessionCookie) -> (User, Session, AppSession) {
     let own = store.app_session(cookie.id).await.unwrap().unwrap().value;
     assert!(own.cookie == cookie.hash());
-    let parent = store.session(own.parent).await.unwrap().unwrap().value;
+    let (parent, user) = store.session_and_user(own.parent, own.subject).await.unwrap();
+    let parent = parent.unwrap().value;
     assert!(parent.is_live(NOW));
-    let user = store.user(own.subject).await.unwrap().filter(User::is_enabled).unwrap();
+    let user = user.filter(User::is_enabled).unwrap();
     (user, parent, own)
 }
 

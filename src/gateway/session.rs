@@ -12,7 +12,7 @@ use crate::domain::session::{AppSession, Session, SessionCookie, SessionId};
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User};
 use crate::gateway::request::{AppRequest, Sessions};
-use crate::store::{Loaded, Store, StoreError};
+use crate::store::{Loaded, StoreError};
 
 /// A person with a live session.
 #[derive(Debug)]
@@ -31,10 +31,12 @@ pub(super) struct SessionSignIn {
 pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, StoreError> {
     let Some(cookie) = ctx.session_cookie() else { return Ok(None) };
     let store = &ctx.sealgate.store;
+    let mut known = None;
     let (own, parent) = match ctx.sessions {
         Sessions::OfApp => {
             let Some(own) = of_app(ctx, &cookie).await? else { return Ok(None) };
-            let parent = store.session(own.parent).await?;
+            let (parent, user) = store.session_and_user(own.parent, own.sign_in.subject).await?;
+            known = Some(user);
             (Some(own), parent)
         }
         Sessions::OfProvider => {
@@ -51,7 +53,11 @@ pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, 
         None => parent.current(),
     };
     let Some(sign_in) = sign_in else { return Ok(None) };
-    let Some(user) = enabled(ctx, sign_in.subject).await? else { return Ok(None) };
+    let user = match known {
+        Some(user) => user,
+        None => store.user(sign_in.subject).await?,
+    };
+    let Some(user) = user.filter(User::is_enabled) else { return Ok(None) };
     let steps = sign_in.steps.clone();
     let idle = parent.last_seen_at.plus(Duration::from_secs(parent.idle_seconds));
     let until = own.iter().map(|own| own.expires_at).fold(parent.expires_at.min(idle), UnixTime::min);
@@ -102,24 +108,20 @@ impl Uses {
         let waiting: Vec<SessionId> = waiting.into_iter().collect();
         let now = sealgate.clock.now();
         for batch in waiting.chunks(AT_ONCE) {
-            let mut noting = JoinSet::new();
-            for &id in batch {
-                noting.spawn(note(Arc::clone(&sealgate.store), id, now));
-            }
-            while let Some(noted) = noting.join_next().await {
+            let sessions = match sealgate.store.sessions(batch).await {
+                Ok(sessions) => sessions,
                 // Their next request takes them down again.
-                if let Ok(Err(error)) = noted {
+                Err(error) => {
                     tracing::warn!(%error, "that sessions are in use could not be noted");
                     return;
                 }
+            };
+            let mut noting = JoinSet::new();
+            for session in sessions.into_iter().filter(|session| session.value.is_live(now)) {
+                let store = Arc::clone(&sealgate.store);
+                noting.spawn(async move { store.touch_session(&session, now).await });
             }
+            noting.join_all().await;
         }
     }
-}
-
-async fn note(store: Arc<Store>, id: SessionId, now: UnixTime) -> Result<(), StoreError> {
-    if let Some(session) = store.session(id).await?.filter(|session| session.value.is_live(now)) {
-        store.touch_session(&session, now).await;
-    }
-    Ok(())
 }

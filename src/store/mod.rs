@@ -40,6 +40,7 @@ pub(crate) mod sealer;
 mod sessions;
 pub(crate) mod shared_counts;
 pub(crate) mod sled;
+mod standing;
 mod sweep;
 mod table;
 mod tally;

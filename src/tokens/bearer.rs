@@ -124,11 +124,17 @@ async fn look_up(
     else {
         return Ok(None);
     };
-    let grant_stands = store.grant(grant).await?.is_some_and(|grant| grant.value.is_active());
-    let registered = clients::find(store, config, &client).await?.filter(Client::is_enabled);
-    let user = store.user(subject).await?.filter(User::is_enabled);
+    let registered = clients::may_be_registered(&client).then_some(&client);
+    let found = store.token_standing(grant, registered, subject, &claims.jti).await?;
+    let grant_stands = found.grant.is_some_and(|grant| grant.is_active());
+    let registered = match registered {
+        Some(_) => found.client.map(|client| clients::as_configured(config, client)),
+        None => clients::configured(config, &client),
+    };
+    let registered = registered.filter(Client::is_enabled);
+    let user = found.user.filter(User::is_enabled);
     let (Some(user), Some(registered), true) = (user, registered, grant_stands) else { return Ok(None) };
-    if store.is_token_revoked(&claims.jti).await? {
+    if found.is_revoked {
         return Ok(None);
     }
     let vouched_for = registered.is_vouched_for();

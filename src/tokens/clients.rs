@@ -42,22 +42,34 @@ pub(crate) const CALLBACK: &str = "/.sealgate/callback";
 
 /// The client with this id: a protected application's own, or a registered one.
 pub(crate) async fn find(store: &Store, config: &Config, id: &ClientId) -> Result<Option<Client>, StoreError> {
-    match id.as_str().strip_prefix(INTERNAL_CLIENT) {
-        Some(_) if id.as_str() == OWN_CLIENT => Ok(of_own_pages(config)),
-        Some(name) => Ok(config.apps.iter().find(|app| app.name == name).and_then(|app| of_app(config, app))),
-        None => registered(store, config, id).await,
+    if may_be_registered(id) { registered(store, config, id).await } else { Ok(configured(config, id)) }
+}
+
+/// Whether a client of this id would be a registered one, or follows from the configuration.
+pub(crate) fn may_be_registered(id: &ClientId) -> bool {
+    !id.as_str().starts_with(INTERNAL_CLIENT)
+}
+
+/// The client of this id that follows from the configuration.
+pub(crate) fn configured(config: &Config, id: &ClientId) -> Option<Client> {
+    let name = id.as_str().strip_prefix(INTERNAL_CLIENT)?;
+    if id.as_str() == OWN_CLIENT {
+        return of_own_pages(config);
     }
+    config.apps.iter().find(|app| app.name == name).and_then(|app| of_app(config, app))
 }
 
 /// The client that was registered under this id, with the scope that it may have as this server is configured.
 pub(crate) async fn registered(store: &Store, config: &Config, id: &ClientId) -> Result<Option<Client>, StoreError> {
-    let client = store.client(id).await?;
-    Ok(client.map(|client| {
-        if config.tokens.groups_scope {
-            return client;
-        }
-        Client { scope: client.scope.without(ScopeValue::Groups), ..client }
-    }))
+    Ok(store.client(id).await?.map(|client| as_configured(config, client)))
+}
+
+/// A registered client with the scope that it may have as this server is configured.
+pub(crate) fn as_configured(config: &Config, client: Client) -> Client {
+    if config.tokens.groups_scope {
+        return client;
+    }
+    Client { scope: client.scope.without(ScopeValue::Groups), ..client }
 }
 
 /// The client of our own pages. It never gets a code: the browser's session is all that they need.

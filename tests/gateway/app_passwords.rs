@@ -6,9 +6,10 @@ use sealgate::facade::clock::Clock;
 use sealgate::facade::domain::app_password::AppPassword;
 use sealgate::facade::domain::user::{User, UserState};
 use sealgate::facade::domain::username::Username;
-use sealgate::facade::store::{AppPasswordAdded, RenameOutcome};
+use sealgate::facade::store::{AddOutcome, AppPasswordAdded, RenameOutcome};
 
 use crate::browser::Browser;
+use crate::records;
 use crate::world::{ANNA, BEN, PASSWORD, Reply, World};
 
 const APPS: &str = r#"
@@ -100,6 +101,31 @@ async fn a_program_comes_in_by_address_or_username_and_its_password_stays_here()
     assert_eq!(used().await, None);
     world.site.note_uses().await;
     assert_eq!(used().await, Some(world.clock.now()));
+}
+
+/// A disk takes as long for one note as for all that wait, so they go to it together.
+#[tokio::test]
+async fn uses_of_many_are_noted_at_once() {
+    const PEOPLE: u8 = 70;
+    let world = world().await;
+    let store = &world.sealgate.store;
+    let mut people = Vec::new();
+    for number in 100..100 + PEOPLE {
+        let address = format!("p{number}@example.test");
+        let user = records::person(number, &address, "Somebody", world.clock.now());
+        assert_eq!(store.add_user(&user).await.unwrap(), AddOutcome::Added);
+        let (password, _) = made(&world, &user, "git").await;
+        ask(&world, "https://git.test/", &basic(&address, &password)).await.arrived();
+        people.push(user.sub);
+    }
+    assert_eq!(world.meddler.most_in_flight(), 1);
+    world.site.note_uses().await;
+    let most = world.meddler.most_in_flight();
+    assert!((32..=64).contains(&most), "{most} at once");
+    for sub in people {
+        let used = store.app_passwords(sub).await.unwrap().passwords[0].last_used_at;
+        assert_eq!(used, Some(world.clock.now()));
+    }
 }
 
 #[tokio::test]
