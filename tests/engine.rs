@@ -17,6 +17,7 @@ mod engine {
     mod shared_counts;
     mod sled_only;
     mod snapshots;
+    mod starts;
     mod suite;
     mod sweep;
     mod versions;

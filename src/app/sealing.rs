@@ -59,6 +59,14 @@ fn fresh(entropy: &dyn Entropy) -> Fresh {
 /// What seals, when the token has a wrapping key. The first time a data key is made, wrapped and kept. Blocks on the
 /// token; call it before the signer is opened.
 pub async fn open(hsm: &config::Hsm, store: &Store, entropy: &dyn Entropy) -> Result<Option<Sealer>, NotSealing> {
+    match try_to_open(hsm, store, entropy).await {
+        // Another node has kept one at the same moment: that is the one.
+        Err(NotSealing::Store(StoreError::Contended)) => try_to_open(hsm, store, entropy).await,
+        opened => opened,
+    }
+}
+
+async fn try_to_open(hsm: &config::Hsm, store: &Store, entropy: &dyn Entropy) -> Result<Option<Sealer>, NotSealing> {
     let kept = kept(store).await?;
     let opened = signer::data_key(hsm, &kept, fresh(entropy))?;
     let Some(opened) = opened else {

@@ -32,6 +32,8 @@ impl Store {
                 Some(format) if format.value == u32::from(VERSION) => return Ok(()),
                 Some(format) => format.unchanged(),
                 None if self.engine.scan(b"", None, 1).await?.is_empty() => Expect::Absent(table::format()),
+                // Another node may have said it since.
+                None if self.format().await?.is_some() => continue,
                 None => return Err(StoreError::Broken("it has records and does not say its version".to_owned())),
             };
             let value = [&[VERSION_OF_FORMAT], VERSION.to_string().as_bytes()].concat();

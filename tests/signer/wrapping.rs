@@ -1,12 +1,15 @@
 //! The key in the token that wraps the store's data key.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use async_trait::async_trait;
 use sealgate::facade::app::sealing;
 use sealgate::facade::clock::{OsEntropy, random};
 use sealgate::facade::config::Hsm;
 use sealgate::facade::signer::{self, Fresh, SignerOpenError, WrappedKey};
 use sealgate::facade::store::Store;
+use sealgate::facade::store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
 use sealgate::facade::store::memory::MemoryEngine;
 use zeroize::Zeroizing;
 
@@ -74,6 +77,7 @@ fn a_wrapping_key_of_another_value_is_refused_with_a_clear_line() {
 }
 
 fn delete_wrapping_key(hsm: &Hsm) {
+    use async_trait::async_trait;
     use cryptoki::object::{Attribute, ObjectClass};
     let module = module();
     let flags = cryptoki::context::CInitializeFlags::OS_LOCKING_OK;
@@ -125,6 +129,59 @@ fn the_store_keeps_its_data_key_over_a_restart() {
 
             let store = Store::open(engine, 10).await.unwrap();
             let second = sealing::open(&hsm, &store, &OsEntropy).await.unwrap().unwrap();
+            assert_eq!(second.open(b"p", &sealed).unwrap().as_slice(), b"hunter2");
+            assert_eq!(store.wrapped_data_keys().await.unwrap().len(), 1);
+        });
+    });
+}
+
+/// An engine that does not show the first look at the data keys what another node keeps at that moment.
+struct Behind {
+    engine: Arc<MemoryEngine>,
+    looked: AtomicBool,
+}
+
+#[async_trait]
+impl Engine for Behind {
+    async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
+        self.engine.get(key).await
+    }
+
+    async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError> {
+        if prefix == b"mdata_key/" && !self.looked.swap(true, Ordering::SeqCst) {
+            return Ok(Vec::new());
+        }
+        self.engine.scan(prefix, after, limit).await
+    }
+
+    async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
+        self.engine.commit(changes).await
+    }
+
+    fn counters(&self) -> &Counters {
+        self.engine.counters()
+    }
+
+    async fn ping(&self) -> Result<(), EngineError> {
+        self.engine.ping().await
+    }
+}
+
+#[test]
+fn of_two_first_starts_one_makes_the_data_key_and_both_have_it() {
+    in_own_process("wrapping::of_two_first_starts_one_makes_the_data_key_and_both_have_it", LABEL, |softhsm| {
+        let hsm = hsm(softhsm);
+        block_on(async {
+            signer::wrap_init(&hsm, &[7]).unwrap();
+            let engine = Arc::new(MemoryEngine::new());
+            let store = Store::open(engine.clone(), 10).await.unwrap();
+            let first = sealing::open(&hsm, &store, &OsEntropy).await.unwrap().unwrap();
+            let sealed = first.seal(b"p", [1; 12], b"hunter2").unwrap();
+
+            let behind = Arc::new(Behind { engine, looked: AtomicBool::new(false) });
+            let store = Store::open(behind.clone(), 10).await.unwrap();
+            let second = sealing::open(&hsm, &store, &OsEntropy).await.unwrap().unwrap();
+            assert!(behind.looked.load(Ordering::SeqCst));
             assert_eq!(second.open(b"p", &sealed).unwrap().as_slice(), b"hunter2");
             assert_eq!(store.wrapped_data_keys().await.unwrap().len(), 1);
         });
