@@ -12,7 +12,7 @@ use sealgate::facade::store::postgres::{PostgresEngine, PostgresSettings, initia
 use sealgate::facade::store::shared_counts::{Block, BlockRequest, CountKey, SharedCounts};
 use tokio::task::JoinSet;
 
-use super::postgres::{administer, start, until, waiting};
+use super::postgres::{administer, start, until};
 use crate::node;
 use crate::postgres_server::{empty_store, schema, shared, within};
 use crate::relay::{Manner, Relay};
@@ -166,6 +166,12 @@ async fn without_an_answer_a_request_waits_shortly_and_later_not_at_all() {
     until("it counts again", || async { counts.reserve(wanted(7, NOW)).await.is_ok() }).await;
     assert!(counts.count_guess(guess(10), now()).await.is_err(), "the guesses' connection hangs still");
     until("guesses are counted again", || async { counts.count_guess(guess(100), now()).await.is_ok() }).await;
+}
+
+/// Connections that wait for a standby with what they have counted. The beat waits too, with no transaction of its own.
+async fn waiting(client: &tokio_postgres::Client) -> Vec<i32> {
+    let asked = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'";
+    client.query(asked, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
 /// A stranger's page waits for no standby; a guess does.
