@@ -8,10 +8,11 @@ CARGO ?= cargo
 QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli edge faults interop read_only signer
 
-.PHONY: help run deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults test-fleet soak mutants lint systemd fuzz bench-gate bench-mail bench-signer audit advisories clean
+.PHONY: help run run-fleet deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults test-fleet soak mutants lint systemd fuzz bench-gate bench-mail bench-signer audit advisories clean
 
 help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080 (PORT=9080 for another port)"
+	@echo "make run-fleet     three nodes over a PostgreSQL with a standby, behind HAProxy, on http://localhost:8080"
 	@echo "make test-quick    formatting, lints, unit tests and the tests that start no server (three minutes when all is built)"
 	@echo "make test          all of that, and what needs servers and browsers"
 	@echo "make test-clients  relying parties that we did not write"
@@ -33,6 +34,9 @@ help:
 
 run:
 	@conf/demo.sh
+
+run-fleet:
+	@conf/fleet.sh
 
 test: test-quick test-rest
 

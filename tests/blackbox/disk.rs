@@ -16,7 +16,7 @@ const DISTANCE: u64 = 2 << 30;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_fills_up_stops_writes_and_nothing_else_until_there_is_space() {
     let upstream = Upstream::start();
-    let settings = Settings { sections: LIMITS.into(), upstream: Some(upstream.url()) };
+    let settings = Settings { sections: LIMITS.into(), upstream: Some(upstream.url()), node: None };
     let mut instance = Instance::prepare(&settings);
     let secret = instance.add_confidential_client("web");
     let room = statvfs(instance.directory.path()).unwrap();

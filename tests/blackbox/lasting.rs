@@ -199,7 +199,7 @@ async fn the_streams_of_an_application_password_that_its_owner_revokes_end() {
 async fn the_stream_of_a_revoked_token_ends_and_so_does_that_of_an_expired_one() {
     let sections = "[tokens]\naccess_token_seconds = 6";
     let upstream = Some(format!("http://{}", streams()));
-    let mut instance = Instance::prepare(&Settings { upstream, sections: sections.into() });
+    let mut instance = Instance::prepare(&Settings { upstream, sections: sections.into(), node: None });
     let secret = instance.add_confidential_client("web");
     instance.start();
     let browser = Browser::new(&instance);

@@ -91,8 +91,11 @@ fn a_stream_that_is_not_the_journals_has_no_prefixes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_of_everything_holds_no_secret() {
-    let settings =
-        Settings { upstream: Some(application_saying("hello")), sections: "[log]\nfilter = \"trace\"".into() };
+    let settings = Settings {
+        upstream: Some(application_saying("hello")),
+        sections: "[log]\nfilter = \"trace\"".into(),
+        node: None,
+    };
     let mut instance = Instance::prepare(&settings);
     let secret = instance.add_confidential_client("web");
     instance.start();

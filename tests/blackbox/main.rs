@@ -14,6 +14,9 @@ mod mail_server;
 mod postgres_server;
 #[path = "../support/program.rs"]
 mod program;
+#[allow(dead_code, reason = "the tests of engines use the rest")]
+#[path = "../support/relay.rs"]
+mod relay;
 #[path = "../support/shim.rs"]
 mod shim;
 #[path = "../support/softhsm.rs"]
@@ -26,6 +29,7 @@ mod bodies;
 mod damage;
 mod demo;
 mod disk;
+mod fleet;
 mod flow;
 mod forward_auth;
 mod front;

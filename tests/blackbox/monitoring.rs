@@ -54,7 +54,7 @@ fn every_series_that_alerts_and_the_dashboard_name_is_scraped_from_a_running_ser
         "[[trusted_issuer]]\nname = \"corp\"\nissuer = \"https://corp.test\"\njwks = \"{}\"\naudiences = [\"https://api.test\"]\n",
         publisher.url("/keys")
     );
-    let mut instance = Instance::prepare(&Settings { sections, upstream: Some(upstream.url()) });
+    let mut instance = Instance::prepare(&Settings { sections, upstream: Some(upstream.url()), node: None });
     make_certificate(instance.directory.path());
     let text = fs::read_to_string(instance.config())
         .unwrap()

@@ -8,7 +8,7 @@ use crate::support::{Browser, Instance, Settings, preloaded};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_flush_ends_the_program_with_a_message_and_the_store_opens_again() {
-    let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), upstream: None });
+    let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), upstream: None, node: None });
     let secret = instance.add_confidential_client("web");
     let library = preloaded(instance.directory.path(), "sync.c");
     let sign = instance.directory.path().join("fails");

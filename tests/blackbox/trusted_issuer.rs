@@ -32,7 +32,7 @@ fn settings(issuer: &str, upstream: &str, further: &str) -> Settings {
         access = "bearer"
         "#
     );
-    Settings { sections, upstream: None }
+    Settings { sections, upstream: None, node: None }
 }
 
 fn now() -> u64 {

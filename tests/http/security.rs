@@ -195,7 +195,7 @@ async fn a_factor_is_renamed_and_removed_by_its_owner_only() {
 
 #[tokio::test]
 async fn the_last_factor_stays_while_the_policy_demands_it() {
-    the_last_factor_stays("[factors]\ngroups = { staff = \"2\" }\n").await;
+    Box::pin(the_last_factor_stays("[factors]\ngroups = { staff = \"2\" }\n")).await;
 }
 
 /// The rule for others does not count.
@@ -218,7 +218,7 @@ const RULES: &str = r#"
 
 #[tokio::test]
 async fn the_last_factor_stays_while_a_rule_demands_it() {
-    the_last_factor_stays(RULES).await;
+    Box::pin(the_last_factor_stays(RULES)).await;
 }
 
 async fn the_last_factor_stays(settings: &str) {

@@ -48,6 +48,11 @@ impl SoftHsm {
         softhsm
     }
 
+    /// The same directory, for another who uses its tokens. It goes with the first.
+    pub(crate) fn shared(&self) -> Self {
+        Self { root: self.root.clone(), _owner: None }
+    }
+
     /// A fresh directory without tokens. In memory where the machine allows it: each signature takes file locks.
     pub(crate) fn without_token() -> Self {
         let memory = Path::new("/dev/shm");

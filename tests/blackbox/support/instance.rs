@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -24,6 +25,18 @@ pub(crate) struct Settings {
     pub(crate) sections: String,
     /// The address of the application behind the gate, on the host `app.localhost`.
     pub(crate) upstream: Option<String>,
+    /// The node of a fleet that this is.
+    pub(crate) node: Option<Node>,
+}
+
+/// A node of a fleet.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) name: &'static str,
+    /// The URL of the database.
+    pub(crate) database: String,
+    /// The port in the issuer that all nodes share.
+    pub(crate) issuer_port: Option<u16>,
 }
 
 /// The program with its token, its store and its files. Stops when dropped.
@@ -70,12 +83,16 @@ impl Instance {
     pub(crate) fn prepare(settings: &Settings) -> Self {
         let instance = Self::bare(settings);
         instance.run(&["key", "generate"]);
+        instance.add_anna();
+        instance
+    }
+
+    pub(crate) fn add_anna(&self) {
         let person = ["user", "add", "--email", "anna@example.test", "--name", "Anna Şahin", "--email-verified"];
-        instance.run_with_input(
+        self.run_with_input(
             &[person.as_slice(), &["--phone", "+90 212 555 01 01", "--group", "staff", "--password-stdin"]].concat(),
             PASSWORD,
         );
-        instance
     }
 
     /// With a token and a configuration, and nothing else.
@@ -83,6 +100,21 @@ impl Instance {
         let instance = Self {
             directory: tempfile::Builder::new().prefix("sealgate-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
             softhsm: SoftHsm::with_token("sealgate"),
+            port: free_port(),
+            admin_port: free_port(),
+            environment: Vec::new(),
+            child: None,
+        };
+        instance.configure(settings);
+        instance
+    }
+
+    /// Another node of the fleet of `first`: the same token, the same issuer, nothing started.
+    #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
+    pub(crate) fn beside(first: &Self, settings: &Settings) -> Self {
+        let instance = Self {
+            directory: tempfile::Builder::new().prefix("sealgate-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
+            softhsm: first.softhsm.shared(),
             port: free_port(),
             admin_port: free_port(),
             environment: Vec::new(),
@@ -117,7 +149,10 @@ impl Instance {
         });
         let (pin_file, store) = (self.softhsm.pin_file(), self.store());
         let configuration = Configuration {
-            issuer: &format!("http://localhost:{port}"),
+            issuer: &format!(
+                "http://localhost:{}",
+                settings.node.as_ref().and_then(|node| node.issuer_port).unwrap_or(*port)
+            ),
             listen: &format!("127.0.0.1:{port}"),
             module: MODULE,
             pin_file: path(&pin_file),
@@ -126,6 +161,18 @@ impl Instance {
         let socket = self.directory.path().join("admin.sock");
         let admin = format!("[admin]\nlisten = \"127.0.0.1:{admin_port}\"\nsocket = \"{}\"", socket.display());
         let text = configuration.text(&admin, &format!("{}\n{app}", settings.sections));
+        let text = match &settings.node {
+            None => text,
+            Some(node) => {
+                let url_file = self.directory.path().join("database");
+                fs::write(&url_file, &node.database).unwrap();
+                fs::set_permissions(&url_file, fs::Permissions::from_mode(0o600)).unwrap();
+                let files = format!("path = \"{}\"", path(&store));
+                let database = format!("engine = \"postgres\"\nurl_file = \"{}\"", path(&url_file));
+                let text = text.replace(&files, &database).replace("[hsm]\n", "[hsm]\nshared = true\n");
+                format!("{text}\n[fleet]\nnode = \"{}\"\n", node.name)
+            }
+        };
         fs::write(self.config(), text).unwrap();
     }
 
@@ -242,7 +289,7 @@ impl Instance {
         self.wait_until_ready();
     }
 
-    fn wait_until_ready(&mut self) {
+    pub(crate) fn wait_until_ready(&mut self) {
         wait_until("the server is ready", || {
             let ended = self.child.as_mut().unwrap().try_wait().unwrap();
             assert!(ended.is_none(), "the server ended: {ended:?}\n{}", self.log());

@@ -1,0 +1,187 @@
+#!/usr/bin/env bash
+# Starts a whole fleet on this machine: a PostgreSQL primary with a standby that it waits for, three nodes that share it and one
+# SoftHSM token, HAProxy in front of them, and the sample application behind them. State is kept in ./run-fleet/ and in the
+# databases' directory, which is told; delete both to start over.
+#
+# PORT=8080: the public port, HAProxy's. The others follow from it.
+# SEALGATE=FILE: that program, instead of one that is built.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+umask 077
+
+port=${PORT:-8080}
+app_port=$((port + 1))
+primary_port=$((port + 21)) standby_port=$((port + 22))
+run=${RUN:-run-fleet}
+nodes=(1 2 3)
+node_port() { echo $((port + 10 + $1)); }
+admin_port() { echo $((port + 1030 + $1)); }
+
+for taken in "$port" "$app_port" "$primary_port" "$standby_port" "$(node_port 1)" "$(node_port 2)" "$(node_port 3)"; do
+    if (exec 3<>"/dev/tcp/127.0.0.1/$taken") 2>/dev/null; then
+        echo "port $taken of this machine is taken (ss -ltnp shows by whom); choose others: make run-fleet PORT=$((port + 1000))" >&2
+        exit 1
+    fi
+done
+
+.ci/install fleet
+sealgate=${SEALGATE:-target/debug/sealgate}
+if [ -z "${SEALGATE:-}" ]; then
+    [ -x "$sealgate" ] || echo "building a debug build; the first time takes 3 to 10 minutes and 2 GB of disk"
+    ${CARGO:-cargo} build --locked --bin sealgate
+fi
+mkdir -p "$run"
+run=$(realpath "$run")
+sealgate=$(realpath "$sealgate")
+haproxy=$(PATH=$PATH:/usr/sbin:${CARGO_TARGET_DIR:-target}/tools/bin command -v haproxy)
+rustc --edition 2024 -O -o "$run/legacy" examples/legacy.rs
+
+# PostgreSQL does not run as root: then its package's user has the databases, in a place of its own.
+database=$run/database
+as=()
+if [ "$(id -u)" = 0 ]; then
+    database=/var/lib/postgresql/sealgate-fleet-$port
+    as=(setpriv --reuid=postgres --regid=postgres --clear-groups)
+fi
+postgres=$(find /usr/lib/postgresql -name pg_ctl -type f | sort -V | tail -1)
+bin=$(dirname "$postgres")
+"${as[@]}" mkdir -p "$database"
+
+children=()
+trap 'kill "${children[@]}" 2>/dev/null || true; wait || true' EXIT
+
+server() { # NAME PORT SETTING…
+    local name=$1 at=$2
+    shift 2
+    (cd / && exec "${as[@]}" "$bin/postgres" -D "$database/$name" -c port="$at" -c listen_addresses=127.0.0.1 \
+        -c unix_socket_directories= -c shared_buffers=64MB "$@" >>"$run/$name.log" 2>&1) &
+    children+=($!)
+    until "$bin/pg_isready" -q -h 127.0.0.1 -p "$at"; do
+        kill -0 $! 2>/dev/null || { tail -5 "$run/$name.log" >&2; exit 1; }
+        sleep 0.1
+    done
+}
+
+# On this machine alone, and for a demonstration: whoever is here may use the database.
+if [ ! -e "$database/primary/PG_VERSION" ]; then
+    echo "making two databases in $database"
+    (cd / && "${as[@]}" "$bin/initdb" --auth=trust --username=sealgate --encoding=UTF8 --locale=C -D "$database/primary" >/dev/null)
+fi
+server primary "$primary_port"
+url="postgres://sealgate@127.0.0.1:$primary_port,127.0.0.1:$standby_port/postgres"
+if [ ! -e "$database/standby/PG_VERSION" ]; then
+    (cd / && "${as[@]}" "$bin/pg_basebackup" -R --checkpoint=fast -D "$database/standby" \
+        -d "host=127.0.0.1 port=$primary_port user=sealgate application_name=standby")
+fi
+server standby "$standby_port"
+sql() { "$bin/psql" -q -At -h 127.0.0.1 -p "$primary_port" -U sealgate postgres -c "$1"; }
+sql "ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (standby)'"
+sql "SELECT pg_reload_conf()" >/dev/null
+
+hsm/init-token.sh "$run/hsm" sealgate >/dev/null
+export SOFTHSM2_CONF=$run/hsm/softhsm2.conf
+printf '%s\n' "$url" >"$run/database-url"
+
+for node in "${nodes[@]}"; do
+    mkdir -p "$run/node-$node"
+    cat >"$run/node-$node/sealgate.toml" <<END
+issuer = "http://localhost:$port"
+[server]
+listen = ["127.0.0.1:$(node_port "$node")"]
+trusted_proxies = ["127.0.0.1"]
+[admin]
+listen = "127.0.0.1:$(admin_port "$node")"
+socket = "$run/node-$node/admin.sock"
+[hsm]
+module = "/usr/lib/softhsm/libsofthsm2.so"
+token_label = "sealgate"
+pin_file = "$run/hsm/pin"
+shared = true
+[store]
+engine = "postgres"
+url_file = "$run/database-url"
+[fleet]
+node = "id-$node"
+[console]
+enabled = true
+[[app]]
+name = "legacy"
+host = "app.localhost:$port"
+upstreams = ["http://127.0.0.1:$app_port"]
+[[app.route]]
+path = "/public/"
+access = "public"
+[[app.route]]
+path = "/api/"
+access = "bearer"
+scopes = ["profile"]
+[[app.route]]
+path = "/"
+access = "signed_in"
+END
+done
+config=$run/node-1/sealgate.toml
+"$sealgate" store init --config "$config" >/dev/null
+"$sealgate" key check --config "$config" >/dev/null 2>&1 || "$sealgate" key generate --config "$config"
+if [ ! -e "$run/password" ]; then
+    openssl rand -base64 12 >"$run/password.new"
+    "$sealgate" user add --config "$config" --email demo@example.com --name "Demo Şahin" --email-verified --role admin \
+        --group staff --password-stdin <"$run/password.new" >/dev/null
+    mv "$run/password.new" "$run/password"
+fi
+
+cat >"$run/haproxy.cfg" <<END
+global
+    log stderr format raw local0 notice
+defaults
+    mode http
+    timeout connect 2s
+    timeout client 1m
+    timeout server 1m
+    option forwardfor
+    option redispatch
+    retries 2
+frontend public
+    bind 127.0.0.1:$port
+    default_backend nodes
+backend nodes
+    option httpchk GET /readyz
+$(for node in "${nodes[@]}"; do
+    echo "    server id-$node 127.0.0.1:$(node_port "$node") check port $(admin_port "$node") inter 500ms fall 2 rise 1"
+done)
+END
+
+"$run/legacy" "127.0.0.1:$app_port" &
+children+=($!)
+for node in "${nodes[@]}"; do
+    "$sealgate" serve --config "$run/node-$node/sealgate.toml" >>"$run/node-$node/log" 2>&1 &
+    children+=($!)
+    echo $! >"$run/node-$node/pid"
+    until curl -fs -o /dev/null "http://127.0.0.1:$(admin_port "$node")/readyz"; do
+        kill -0 $! 2>/dev/null || { tail -5 "$run/node-$node/log" >&2; exit 1; }
+        sleep 0.1
+    done
+done
+"$haproxy" -f "$run/haproxy.cfg" &
+children+=($!)
+
+cat <<END
+
+  application    http://app.localhost:$port/     (public part: /public/, bearer tokens only: /api/)
+  provider       http://localhost:$port          (discovery: /.well-known/openid-configuration)
+  the console    http://localhost:$port/console
+
+  user           demo@example.com
+  password       $(cat "$run/password")
+
+  nodes          $(for node in "${nodes[@]}"; do printf '127.0.0.1:%s  ' "$(node_port "$node")"; done)
+  metrics        $(for node in "${nodes[@]}"; do printf '127.0.0.1:%s  ' "$(admin_port "$node")"; done)
+  databases      127.0.0.1:$primary_port (primary)  127.0.0.1:$standby_port (standby), in $database
+
+  Kill a node:              kill \$(cat $run/node-2/pid)
+  Promote the standby:      SELECT pg_promote() on 127.0.0.1:$standby_port, when the primary is gone
+
+  Stop with Ctrl-C.
+
+END
+wait
