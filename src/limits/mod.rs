@@ -237,8 +237,8 @@ mod tests {
         assert_eq!(allowed(&node, LimitScope::Fleet).await, 50, "what was counted here was not counted there");
         let one = Rule { limit: 1, ..RULE };
         assert!(Server::new(Manner::Refuses).node().take(LimitScope::Fleet, &key(), one, NOW).await.allowed);
-        let none = Rule { limit: 0, ..RULE };
-        assert!(!Server::new(Manner::Refuses).node().take(LimitScope::Fleet, &key(), none, NOW).await.allowed);
+        let nothing = Rule { limit: 0, ..RULE };
+        assert!(!Server::new(Manner::Refuses).node().take(LimitScope::Fleet, &key(), nothing, NOW).await.allowed);
     }
 
     #[tokio::test]

@@ -17,7 +17,6 @@ mod mail_server;
 mod meddler;
 #[path = "../support/port.rs"]
 mod port;
-#[allow(dead_code, reason = "each test binary uses its own part")]
 #[path = "../support/postgres.rs"]
 mod postgres_server;
 #[path = "../support/records.rs"]
