@@ -77,7 +77,6 @@ fn a_wrapping_key_of_another_value_is_refused_with_a_clear_line() {
 }
 
 fn delete_wrapping_key(hsm: &Hsm) {
-    use async_trait::async_trait;
     use cryptoki::object::{Attribute, ObjectClass};
     let module = module();
     let flags = cryptoki::context::CInitializeFlags::OS_LOCKING_OK;
