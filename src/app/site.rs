@@ -278,6 +278,8 @@ impl Health for Site {
         if !self.sealgate.issuer.signer().ready() {
             return Err("the PKCS#11 token does not sign".to_owned());
         }
+        // With the cause: no beat, a clock that is wrong, a node that was removed.
+        self.sealgate.store.basis().map(drop).map_err(|error| error.to_string())?;
         if !self.store_writable.load(Ordering::Relaxed) {
             return Err("the store takes no writes".to_owned());
         }

@@ -13,6 +13,7 @@ mod failure;
 mod import_target;
 mod key;
 mod mail;
+mod node;
 mod output;
 mod password;
 mod people;
@@ -86,6 +87,9 @@ enum Noun {
     Export(transfer::ExportArguments),
     /// Lay down an export as the store of a server that has none yet
     Import(transfer::ImportArguments),
+    /// The servers that share a store in a database
+    #[command(subcommand)]
+    Node(node::NodeVerb),
     /// The store in a database
     #[command(subcommand)]
     Store(store::StoreVerb),
@@ -146,6 +150,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
             }
             command::run(command, &mut access, &output)
         }
+        Noun::Node(verb) => node::run(&verb, &StoreAccess::open(read(&file)?)?, &output),
         Noun::Store(verb) => store::run(&verb, &StoreAccess::open(read(&file)?)?, &output),
         Noun::Mail(verb) => mail::run(verb, load_or_read(&file)?, &output),
         Noun::Audit(arguments) => audit::run(&arguments, &mut StoreAccess::open(read(&file)?)?, &output),

@@ -135,10 +135,9 @@ async fn a_node_without_the_database_lets_nobody_in_and_comes_back() {
     assert_eq!(public("/public/", "app.localhost").await, 200);
     assert_eq!(public("/.well-known/openid-configuration", "localhost").await, 200);
     assert_eq!(public("/oauth/jwks", "localhost").await, 200);
-    until("it says so to the balancer", || async {
-        reqwest::get(fleet.second.admin_url("/readyz")).await.unwrap().status() == 503
-    })
-    .await;
+    let ready = reqwest::get(fleet.second.admin_url("/readyz")).await.unwrap();
+    assert_eq!(ready.status(), 503, "the balancer knows");
+    assert!(ready.text().await.unwrap().contains("the database has not answered lately"));
     // Nobody else notices.
     assert_eq!(gate(&fleet.first, token).await, 200);
     let revoked = fleet.ask(&fleet.first, "/oauth/revoke", &[("token", token)]).await;
@@ -174,4 +173,31 @@ async fn a_node_that_is_killed_takes_no_grant_along() {
     assert_eq!(gate(&fleet.first, answer["access_token"].as_str().unwrap()).await, 200);
     fleet.second.start();
     assert_eq!(gate(&fleet.second, answer["access_token"].as_str().unwrap()).await, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_removed_serves_no_more_until_it_is_admitted() {
+    let mut fleet = Fleet::start().await;
+    let tokens = fleet.tokens().await;
+    let token = tokens["access_token"].as_str().unwrap();
+    let nodes = fleet.first.json(&["node", "list"]);
+    let states = |nodes: &Value| -> Vec<(String, String)> {
+        let word = |node: &Value, member: &str| node[member].as_str().unwrap().to_owned();
+        nodes["nodes"].as_array().unwrap().iter().map(|node| (word(node, "name"), word(node, "state"))).collect()
+    };
+    let state = |name: &str, state: &str| (name.to_owned(), state.to_owned());
+    assert_eq!(states(&nodes), [state("a", "serving"), state("b", "serving")]);
+    fleet.first.run(&["node", "remove", "b"]);
+    until("it serves no more", || async { gate(&fleet.second, token).await == 503 }).await;
+    assert_eq!(gate(&fleet.first, token).await, 200);
+    assert_eq!(states(&fleet.first.json(&["node", "list"]))[1], state("b", "removed"));
+    fleet.second.kill();
+    fleet.second.launch();
+    assert_eq!(fleet.second.wait_for_end(), Some(1));
+    fleet.second.tells("run: sealgate node admit b");
+    fleet.first.run(&["node", "admit", "b"]);
+    fleet.second.start();
+    assert_eq!(gate(&fleet.second, token).await, 200);
+    let unknown = fleet.first.try_run(&["node", "remove", "c"], "");
+    assert!(String::from_utf8(unknown.stderr).unwrap().contains("no node is called c"));
 }

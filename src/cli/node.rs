@@ -1,0 +1,70 @@
+//! `sealgate node`: the servers of a fleet.
+
+use clap::Subcommand;
+use serde_json::json;
+
+use super::access::StoreAccess;
+use super::failure::CommandFailure;
+use super::output::Output;
+use crate::config::StoreConfig;
+use crate::store::postgres::{FleetMember, PostgresSettings, members, set_removed};
+
+/// Who has not beaten for so long does not serve, seconds.
+const AWAY: f64 = 5.0;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum NodeVerb {
+    /// Show all nodes: whether each serves, its version, and how long ago it was heard of
+    List,
+    /// Remove a node: it serves no more a quarter of a second later, and does not come back by a restart
+    Remove {
+        /// Its name, `fleet.node`
+        name: String,
+    },
+    /// Let a node that was removed serve again; it has to be restarted
+    Admit {
+        /// Its name, `fleet.node`
+        name: String,
+    },
+}
+
+pub(super) fn run(verb: &NodeVerb, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
+    let StoreConfig::Postgres(settings) = &access.config().store else {
+        return Err(CommandFailure::line("store.engine is \"sled\": this server shares its store with no other"));
+    };
+    let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
+    let (name, removed) = match verb {
+        NodeVerb::List => {
+            let members = access.block_on(members(&settings)).map_err(CommandFailure::line)?;
+            let row = |member: &FleetMember| {
+                json!({
+                    "name": member.name,
+                    "state": state(member),
+                    "version": member.version,
+                    "starts": member.incarnation,
+                    "silent_seconds": (member.silent.max(0.0) * 10.0).round() / 10.0,
+                })
+            };
+            let rows: Vec<_> = members.iter().map(row).collect();
+            return output.list("nodes", &rows, &["name", "state", "version", "starts", "silent_seconds"]);
+        }
+        NodeVerb::Remove { name } => (name, true),
+        NodeVerb::Admit { name } => (name, false),
+    };
+    if !access.block_on(set_removed(&settings, name, removed)).map_err(CommandFailure::line)? {
+        return Err(CommandFailure::line(format_args!("no node is called {name}; sealgate node list shows all")));
+    }
+    output.result(&json!({ "name": name, "removed": removed }), || {
+        if removed { format!("{name}: removed\n") } else { format!("{name}: admitted; restart it\n") }
+    })
+}
+
+fn state(member: &FleetMember) -> &'static str {
+    if member.removed {
+        "removed"
+    } else if member.silent > AWAY {
+        "away"
+    } else {
+        "serving"
+    }
+}

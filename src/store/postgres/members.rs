@@ -1,0 +1,73 @@
+//! The nodes of a fleet, as the database knows them: for commands.
+
+use std::time::Duration;
+
+use tokio_postgres::types::ToSql;
+
+use super::PostgresFault;
+use super::connect::{Link, LinkPurpose, Servers, refusal};
+use super::settings::{PostgresSettings, servers};
+
+/// For one statement. One that writes waits for the standby.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+const NODES: &str = "SELECT name, version, incarnation, removed, \
+     extract(epoch FROM clock_timestamp() - seen)::double precision FROM node ORDER BY name";
+const REMOVE: &str = "UPDATE node SET removed = true WHERE name = $1";
+const ADMIT: &str = "UPDATE node SET removed = false WHERE name = $1";
+
+/// A node that has served at some time.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FleetMember {
+    pub(crate) name: String,
+    /// Of its program.
+    pub(crate) version: String,
+    /// How often a process has entered under its name.
+    pub(crate) incarnation: i64,
+    pub(crate) removed: bool,
+    /// How long ago it beat, seconds.
+    pub(crate) silent: f64,
+}
+
+async fn within<T>(asked: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, PostgresFault> {
+    let answered = tokio::time::timeout(TIMEOUT, asked).await;
+    answered.map_err(|_| PostgresFault::NotAcknowledged)?.map_err(|error| refusal(&error))
+}
+
+async fn link(settings: &PostgresSettings) -> Result<Link, PostgresFault> {
+    Servers::new(servers(settings)?).connect(LinkPurpose::Serve).await
+}
+
+/// All nodes, by name.
+///
+/// # Errors
+/// What a connection meets.
+pub(crate) async fn members(settings: &PostgresSettings) -> Result<Vec<FleetMember>, PostgresFault> {
+    let link = link(settings).await?;
+    let rows = within(link.client.query(NODES, &[])).await?;
+    let member = |row: &tokio_postgres::Row| {
+        Ok(FleetMember {
+            name: row.try_get(0)?,
+            version: row.try_get(1)?,
+            incarnation: row.try_get(2)?,
+            removed: row.try_get(3)?,
+            silent: row.try_get(4)?,
+        })
+    };
+    rows.iter().map(member).collect::<Result<_, _>>().map_err(|error| refusal(&error))
+}
+
+/// Removes a node from the fleet, or admits it again. It notices at its next beat. False where no node has this name.
+///
+/// # Errors
+/// What a connection meets; `NotAcknowledged` where it may not last.
+pub(crate) async fn set_removed(settings: &PostgresSettings, name: &str, removed: bool) -> Result<bool, PostgresFault> {
+    let link = link(settings).await?;
+    link.take_warning();
+    let parameters: [&(dyn ToSql + Sync); 1] = [&name];
+    let changed = within(link.client.execute(if removed { REMOVE } else { ADMIT }, &parameters)).await?;
+    if link.take_warning() {
+        return Err(PostgresFault::NotAcknowledged);
+    }
+    Ok(changed > 0)
+}
