@@ -7,7 +7,7 @@ use sealgate::facade::store::Store;
 use sealgate::facade::store::engine::{Changes, Counter, Engine, EngineError, Outcome};
 use sealgate::facade::store::postgres::{PostgresEngine, PostgresSettings, initialise};
 
-use super::postgres::{administer, until};
+use super::postgres::{administer, start, until};
 use crate::postgres_server::{empty_store, schema, shared, within};
 use crate::relay::{Manner, Relay};
 use crate::{absent, commit, node, put};
@@ -166,4 +166,22 @@ async fn a_node_whose_clock_is_wrong_decides_nothing() {
     let refused = PostgresEngine::open(&settings(late), Arc::new(())).await.map(|_| ()).unwrap_err().to_string();
     assert!(refused.contains("differs by") && refused.contains("set both by NTP"), "{refused}");
     assert!(!is_stale(&node(&settings(right)).await));
+}
+
+/// As a primary whose standby follows another: it answers what is asked of it, and ends no write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_no_standby_follows_is_not_believed() {
+    let server = start(&[]).await;
+    let settings = PostgresSettings::new(server.url("").into());
+    initialise(&settings).await.unwrap();
+    let engine = node(&named("a", &settings)).await;
+    commit(&engine, put(b"k", b"v")).await;
+    assert_eq!(engine.get(b"k").await.unwrap(), Some(b"v".to_vec()));
+    let client = server.client("").await;
+    administer(&client, &["ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"]).await;
+    until("it is not believed", || async { is_stale(&engine) }).await;
+    assert!(engine.get(b"k").await.is_err() && engine.scan(b"k", None, 1).await.is_err());
+    administer(&client, &["ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"]).await;
+    until("it is believed again", || async { !is_stale(&engine) }).await;
+    assert_eq!(engine.get(b"k").await.unwrap(), Some(b"v".to_vec()));
 }

@@ -47,6 +47,9 @@ const MOST_A_TICK: usize = 200;
 /// How long the front may think about one.
 pub(in crate::edge) const PATIENCE: Duration = Duration::from_secs(1);
 
+/// For so long an exchange stays of which the front cannot tell whether it may: a failover of the store's database, not more.
+const LONGEST_DOUBT: Duration = Duration::from_mins(1);
+
 /// Cuts one exchange off, from outside.
 #[derive(Debug, Default)]
 pub(in crate::edge) struct Switch {
@@ -155,12 +158,19 @@ pub(crate) struct LongLived(Mutex<Open>);
 
 #[derive(Default)]
 struct Open {
-    exchanges: BTreeMap<u64, (Arc<Admitted>, Arc<Switch>)>,
+    exchanges: BTreeMap<u64, OpenExchange>,
     last: u64,
     /// The last one that was asked about in its turn.
     turn: u64,
     /// Those from here on were never asked about.
     asked: u64,
+}
+
+struct OpenExchange {
+    admitted: Arc<Admitted>,
+    switch: Arc<Switch>,
+    /// Since when nobody can tell whether it may stay.
+    in_doubt: Option<Instant>,
 }
 
 impl LongLived {
@@ -169,14 +179,14 @@ impl LongLived {
         let mut open = self.open();
         open.last += 1;
         let id = open.last;
-        open.exchanges.insert(id, (admitted, switch));
+        open.exchanges.insert(id, OpenExchange { admitted, switch, in_doubt: None });
         LongLivedTicket { long_lived: Arc::clone(self), id }
     }
 
     /// Those to ask about now: all, or the new ones and those whose turn it is.
     fn due(&self, all: bool) -> Vec<(u64, Arc<Admitted>)> {
         let mut open = self.open();
-        let found = |(id, (admitted, _)): (&u64, &(Arc<Admitted>, Arc<Switch>))| (*id, Arc::clone(admitted));
+        let found = |(id, exchange): (&u64, &OpenExchange)| (*id, Arc::clone(&exchange.admitted));
         let (turn, asked) = (open.turn, open.asked);
         open.asked = open.last;
         if all {
@@ -191,8 +201,22 @@ impl LongLived {
 
     fn cut(&self, id: u64) {
         // Under the lock: after its ticket is gone, the same connection may carry the next exchange.
-        if let Some((_, switch)) = self.open().exchanges.remove(&id) {
-            switch.throw();
+        if let Some(exchange) = self.open().exchanges.remove(&id) {
+            exchange.switch.throw();
+        }
+    }
+
+    /// Whether nobody could tell for too long, up to now, whether it may stay.
+    fn is_in_doubt_too_long(&self, id: u64, now: Instant) -> bool {
+        let mut open = self.open();
+        let Some(exchange) = open.exchanges.get_mut(&id) else { return false };
+        let since = *exchange.in_doubt.get_or_insert(now);
+        now.saturating_duration_since(since) > LONGEST_DOUBT
+    }
+
+    fn may_stay(&self, id: u64) {
+        if let Some(exchange) = self.open().exchanges.get_mut(&id) {
+            exchange.in_doubt = None;
         }
     }
 
@@ -239,9 +263,14 @@ pub(crate) async fn watch_long_lived(
                 continue;
             }
             match timeout(PATIENCE, snapshot.validity(&admitted.head, &admitted.app)).await {
+                Ok(Validity::Valid) => long_lived.may_stay(id),
                 Ok(Validity::Ended) => long_lived.cut(id),
-                // Nobody knows: it is asked again in its turn.
-                Ok(Validity::Valid | Validity::Unknown) | Err(_) => {}
+                // It is asked about again in its turn.
+                Ok(Validity::Unknown) | Err(_) => {
+                    if long_lived.is_in_doubt_too_long(id, Instant::now()) {
+                        long_lived.cut(id);
+                    }
+                }
             }
         }
         (known, known_epoch) = (snapshot, epoch);
@@ -276,6 +305,20 @@ mod tests {
         assert_eq!(long_lived.due(true).len(), 96);
         drop(tickets);
         assert_eq!(ids(long_lived.due(true)), [96]);
+    }
+
+    #[test]
+    fn one_of_which_nobody_can_tell_stays_for_a_minute() {
+        let long_lived = Arc::new(LongLived::default());
+        let ticket = long_lived.begin(admitted(), Arc::default());
+        let start = Instant::now();
+        let asked = |seconds| long_lived.is_in_doubt_too_long(1, start + Duration::from_secs(seconds));
+        assert!(!asked(0) && !asked(60));
+        long_lived.may_stay(1);
+        assert!(!asked(61) && !asked(121), "a minute from the first doubt on");
+        assert!(asked(122));
+        drop(ticket);
+        assert!(!asked(999));
     }
 
     #[tokio::test]
