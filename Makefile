@@ -24,7 +24,7 @@ help:
 	@echo "make test-install  the package and docs/operations.md on a Debian 12 that boots systemd (root; the build, then minutes)"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each, and three minutes of a soak (six minutes)"
 	@echo "make soak          eight hours of mixed load with faults (SOAK_SECONDS, SOAK_SEED), and a report"
-	@echo "make test-fleet    PostgreSQL servers that are killed, hang and are replaced under load: nothing acknowledged is lost"
+	@echo "make test-fleet    PostgreSQL servers that are killed, hang and are replaced, nodes that stand still: nothing acknowledged is lost"
 	@echo "make mutants       takes each guard out in turn: its tests must notice (MUTANTS=word for some; two hours for all)"
 	@echo "make fuzz          what strangers send: each parser for FUZZ_SECONDS (10)"
 	@echo "make bench-gate    the gate beside bare Pingora and HAProxy, as ratios"
@@ -120,10 +120,12 @@ test-faults:
 	$(CARGO) build --locked --bin sealgate
 	SEALGATE=$(CURDIR)/target/debug/sealgate SOAK_SECONDS=$(or $(SOAK_SECONDS),180) tests/soak/run.sh
 
-# Servers of PostgreSQL that are killed, hang and are replaced under load.
+# Servers of PostgreSQL that are killed, hang and are replaced under load, and nodes that are cut off and stand still.
 test-fleet:
 	@.ci/install quick
 	$(CARGO) test --locked --test engine -- --ignored --nocapture failover
+	$(CARGO) build --locked --example legacy
+	$(CARGO) test --locked --test blackbox -- --ignored --nocapture --test-threads=1 failover
 
 # The release build takes minutes. The report goes to SOAK_REPORT, or beside the run in target/.
 soak:

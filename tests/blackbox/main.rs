@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[allow(clippy::print_stdout, reason = "the seed")]
+#[path = "../faults/chance.rs"]
+mod chance;
 #[path = "../support/configuration.rs"]
 mod configuration;
 #[path = "../support/factors.rs"]
@@ -29,6 +32,7 @@ mod bodies;
 mod damage;
 mod demo;
 mod disk;
+mod failover;
 mod fleet;
 mod flow;
 mod forward_auth;

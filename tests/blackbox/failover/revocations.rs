@@ -1,0 +1,195 @@
+//! Tokens are revoked at one node while the others, and the database, are cut off, stopped and paused.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::task::{JoinSet, block_in_place};
+
+use super::world::{Client, Fleet, rounds, text, until};
+use crate::chance::Chance;
+use crate::relay::Manner;
+
+/// After which nothing that was revoked is let in.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What is seen of all revocations.
+#[derive(Default)]
+struct Seen {
+    revocations: AtomicUsize,
+    /// Answers of the gates by status.
+    answers: Mutex<BTreeMap<u16, usize>>,
+    /// How long after the answer to the revocation the latest request was sent that was let in.
+    latest: Mutex<Duration>,
+    /// Requests that were sent more than a second after the answer to the revocation, and of them those that a node let
+    /// wait for as long.
+    sent_late: AtomicUsize,
+    waited: AtomicUsize,
+    faults: Mutex<Vec<String>>,
+    /// Of one request.
+    slowest: Mutex<Duration>,
+}
+
+/// One token: when its revocation was sent and answered.
+#[derive(Default)]
+struct Revocation {
+    sent: Option<Instant>,
+    answered: Option<Instant>,
+}
+
+/// Asks the gate of one node again and again, also while earlier questions are not answered, until it has long been revoked.
+async fn watch(client: Arc<Client>, node: usize, token: String, at: Arc<Mutex<Revocation>>, seen: Arc<Seen>) {
+    let mut asked = JoinSet::new();
+    loop {
+        let answered = at.lock().unwrap().answered;
+        // A second counts from the answer; what is sent until here may let nobody in any more.
+        if answered.is_some_and(|answered| answered.elapsed() > Duration::from_millis(1600)) && asked.len() < 3 {
+            break;
+        }
+        // As many as a node that stands still leaves unanswered until well after the revocation.
+        if asked.len() < 12 {
+            asked.spawn(ask(Arc::clone(&client), node, token.clone(), Arc::clone(&at), Arc::clone(&seen)));
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        while asked.try_join_next().is_some() {}
+    }
+    asked.join_all().await;
+}
+
+async fn ask(client: Arc<Client>, node: usize, token: String, at: Arc<Mutex<Revocation>>, seen: Arc<Seen>) {
+    let sent = Instant::now();
+    let status = client.gate(node, &token).await;
+    let came = Instant::now();
+    *seen.answers.lock().unwrap().entry(status).or_default() += 1;
+    let mut slowest = seen.slowest.lock().unwrap();
+    *slowest = slowest.max(came - sent);
+    drop(slowest);
+    let (revoked, answered) = {
+        let at = at.lock().unwrap();
+        (at.sent, at.answered)
+    };
+    let after = answered.and_then(|answered| sent.checked_duration_since(answered)).unwrap_or_default();
+    if after > SECOND {
+        seen.sent_late.fetch_add(1, Ordering::Relaxed);
+        seen.waited.fetch_add(usize::from(came - sent > SECOND), Ordering::Relaxed);
+    }
+    let fault = |what: String| seen.faults.lock().unwrap().push(format!("node {node}: {what}"));
+    match status {
+        200 => {
+            let mut latest = seen.latest.lock().unwrap();
+            *latest = latest.max(after);
+            if after > SECOND {
+                fault(format!(
+                    "let in though sent {after:?} after the revocation was answered, answer {:?} later",
+                    came - sent
+                ));
+            }
+        }
+        401 if revoked.is_none_or(|revoked| came < revoked) => fault("refused though not revoked".to_owned()),
+        401 | 503 => {}
+        _ => fault(format!("answered {status}")),
+    }
+}
+
+/// Makes tokens at the first node, shows them to the others, and revokes them.
+async fn revoke(client: Arc<Client>, seen: Arc<Seen>, stop: Arc<AtomicBool>, before: Duration) {
+    let mut watchers = JoinSet::new();
+    while !stop.load(Ordering::SeqCst) {
+        let Some((_, tokens)) = client.tokens(0).await else {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let token = text(&tokens, "access_token");
+        let at = Arc::new(Mutex::new(Revocation::default()));
+        for node in 0..client.ports.len() {
+            watchers.spawn(watch(Arc::clone(&client), node, token.clone(), Arc::clone(&at), Arc::clone(&seen)));
+        }
+        tokio::time::sleep(before).await;
+        at.lock().unwrap().sent = Some(Instant::now());
+        while let (status, body) = client.revoke(0, &token).await
+            && status != 200
+        {
+            assert_eq!(status, 503, "{body}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        at.lock().unwrap().answered = Some(Instant::now());
+        seen.revocations.fetch_add(1, Ordering::Relaxed);
+    }
+    watchers.join_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "cuts off, stops and pauses what a fleet is made of: make test-fleet"]
+async fn what_is_revoked_while_things_fail_is_refused_everywhere_a_second_later() {
+    let mut chance = Chance::seeded("revocations");
+    for round in 0..rounds() {
+        let mut fleet = Fleet::start().await;
+        let client = Arc::clone(&fleet.client);
+        let (seen, stop) = (Arc::new(Seen::default()), Arc::new(AtomicBool::new(false)));
+        let mut load = JoinSet::new();
+        for _ in 0..8 {
+            let before = chance.milliseconds(50, 500);
+            load.spawn(revoke(Arc::clone(&client), Arc::clone(&seen), Arc::clone(&stop), before));
+        }
+        let mut failures = [0, 1, 2, 3];
+        failures.rotate_left(chance.below(4));
+        for failure in failures {
+            tokio::time::sleep(chance.milliseconds(1000, 2000)).await;
+            match failure {
+                0 => {
+                    fleet.relay.refuse(true);
+                    fleet.relay.set(Manner::SwallowAnswers);
+                    tokio::time::sleep(Duration::from_secs(4)).await;
+                    fleet.relay.set(Manner::Carry);
+                    fleet.relay.refuse(false);
+                    fleet.relay.cut();
+                }
+                1 => {
+                    block_in_place(|| fleet.primary.hang());
+                    tokio::time::sleep(Duration::from_secs(3)).await;
+                    block_in_place(|| fleet.primary.resume());
+                }
+                2 => {
+                    fleet.nodes[2].signal("STOP");
+                    tokio::time::sleep(Duration::from_secs(5)).await;
+                    fleet.nodes[2].signal("CONT");
+                }
+                // A node that has stood still comes back while the primary does not answer.
+                _ => {
+                    fleet.nodes[2].signal("STOP");
+                    tokio::time::sleep(chance.milliseconds(500, 2500)).await;
+                    block_in_place(|| fleet.primary.hang());
+                    tokio::time::sleep(chance.milliseconds(100, 1000)).await;
+                    fleet.nodes[2].signal("CONT");
+                    tokio::time::sleep(chance.milliseconds(100, 1500)).await;
+                    block_in_place(|| fleet.primary.resume());
+                }
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        stop.store(true, Ordering::SeqCst);
+        load.join_all().await;
+        fleet.goes_on().await;
+        let (_, tokens) = client.tokens(0).await.unwrap();
+        for node in 0..fleet.nodes.len() {
+            let token = text(&tokens, "access_token");
+            until("it lets in again", || async { client.gate(node, &token).await == 200 }).await;
+        }
+        for node in &mut fleet.nodes {
+            assert!(!node.has_ended() && !node.log().contains("panicked"), "{}", node.log());
+        }
+        let (revocations, waited) = (seen.revocations.load(Ordering::Relaxed), seen.waited.load(Ordering::Relaxed));
+        println!(
+            "round {round}: {revocations} revocations; answers {:?}; let in up to {:?} after; {} asked later than a second, \
+             of which {waited} at a node that stood still; slowest answer {:?}",
+            seen.answers.lock().unwrap(),
+            seen.latest.lock().unwrap(),
+            seen.sent_late.load(Ordering::Relaxed),
+            seen.slowest.lock().unwrap()
+        );
+        let faults = seen.faults.lock().unwrap();
+        assert!(faults.is_empty(), "{}: {:#?}", faults.len(), &faults[..faults.len().min(10)]);
+        assert!(revocations > 50 && waited > 0);
+    }
+}
