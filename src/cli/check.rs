@@ -9,16 +9,18 @@ use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::key;
 use super::output::Output;
+use super::printable::printable;
 use crate::admin::Answer;
 use crate::admin::command::Command;
 use crate::app::{relying_party, sealing};
-use crate::clock::{Clock, OsEntropy, SystemClock};
-use crate::config::Config;
+use crate::clock::{Clock, OsEntropy, SystemClock, wall_clock_seconds};
+use crate::config::{Config, StoreConfig};
+use crate::store::postgres::{PostgresSettings, Survey, survey};
 
 /// How much is looked at.
 #[derive(Debug, Args)]
 pub(super) struct CheckArguments {
-    /// Look at the file and the files that it names alone, not at the token and the store
+    /// Look at the file and the files that it names alone, not at the token, the store and the database
     #[arg(long)]
     file_only: bool,
 }
@@ -31,8 +33,12 @@ pub(super) fn run(
 ) -> Result<(), CommandFailure> {
     let now = i64::try_from(SystemClock.now().seconds()).unwrap_or(i64::MAX);
     let mut warnings: Vec<_> = config.warnings.iter().chain(&config.expiring(now)).map(ToString::to_string).collect();
+    let mut database = None;
     if !arguments.file_only {
         let access = StoreAccess::open(config)?;
+        // First: the other questions wait long for a database that acknowledges nothing.
+        database = look_at_database(&access)?;
+        warnings.extend(database.iter().flat_map(|survey| survey.setup.warnings()));
         let keys = key::check::find(&access)?;
         if !keys.faults.is_empty() {
             return Err(CommandFailure::Failed(keys.faults));
@@ -41,10 +47,58 @@ pub(super) fn run(
         data_key_opens(&access)?;
         keys_stay_usable(&access)?;
     }
-    output.result(&json!({ "config": file.display().to_string(), "ok": true, "warnings": warnings }), || {
-        let lines = warnings.iter().map(|line| format!("warning: {line}")).chain([format!("{}: ok\n", file.display())]);
+    let mut found = json!({ "config": file.display().to_string(), "ok": true, "warnings": warnings });
+    if let Some(survey) = &database {
+        found["database"] = serde_json::to_value(survey).map_err(CommandFailure::line)?;
+    }
+    output.result(&found, || {
+        let lines = database.iter().flat_map(lines).chain(warnings.iter().map(|line| format!("warning: {line}")));
+        let lines = lines.map(|line| printable(&line)).chain([format!("{}: ok\n", file.display())]);
         lines.collect::<Vec<_>>().join("\n")
     })
+}
+
+/// Which server the nodes would use, and how it is set up; none where the store lies in files.
+fn look_at_database(access: &StoreAccess) -> Result<Option<Survey>, CommandFailure> {
+    let StoreConfig::Postgres(settings) = &access.config().store else { return Ok(None) };
+    let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
+    let settings = PostgresSettings { wall_clock: Some(wall_clock_seconds), ..settings };
+    let survey = access.block_on(survey(&settings)).map_err(CommandFailure::line)?;
+    let faults = survey.faults();
+    if faults.is_empty() { Ok(Some(survey)) } else { Err(CommandFailure::Failed(faults)) }
+}
+
+/// The survey as people read it.
+fn lines(survey: &Survey) -> Vec<String> {
+    let setup = &survey.setup;
+    let standbys = setup.standbys.iter().map(|standby| {
+        let known = [&standby.address, &standby.state, &standby.sync_state].into_iter().flatten();
+        known.fold(standby.name.clone(), |line, word| format!("{line} {word}"))
+    });
+    let mut standbys = standbys.collect::<Vec<_>>().join(", ");
+    if standbys.is_empty() {
+        standbys.push_str("none");
+    }
+    let role = &setup.role;
+    let unseen = if setup.sees_standbys {
+        String::new()
+    } else {
+        format!(" (their state is not shown to the role {role}: GRANT pg_read_all_stats TO {role})")
+    };
+    let owns = if survey.owns_tables { "; it owns tables, which it need not" } else { "" };
+    let names = Some(setup.synchronous_standby_names.as_str()).filter(|names| !names.is_empty());
+    let mut lines = vec![
+        format!("database: {}, timeline {}, PostgreSQL {}", survey.host, survey.timeline, setup.version),
+        format!("rights: the role {role} has all that it needs{owns}"),
+        format!("synchronous_standby_names: {}", names.unwrap_or("none")),
+        format!("standbys: {standbys}{unseen}"),
+        format!("lock slots: {} ({} needed, nodes: {})", setup.lock_slots, setup.lock_slots_needed, setup.nodes),
+        format!("round trip: {:.2} ms (the median of 20)", survey.round_trip_seconds * 1000.0),
+    ];
+    // Without the sign of a nought.
+    let clock = survey.clock_offset_seconds.map(|offset| (offset * 1000.0).round() + 0.0);
+    lines.extend(clock.map(|offset| format!("clock: {offset:+} ms from this machine's")));
+    lines
 }
 
 /// Whether people's security keys and passkeys work under the issuer of the file.

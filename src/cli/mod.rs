@@ -71,7 +71,8 @@ enum Noun {
     /// Run the server in the foreground, until SIGTERM or SIGINT
     Serve,
     /// Tell what a start would refuse: every fault of the configuration file and the files that it names, of the keys in the
-    /// token (the PIN is tried once), and of the keys' times in the store. Whether ports are free is not looked at
+    /// token (the PIN is tried once), and of the keys' times in the store. Whether ports are free is not looked at. With a store
+    /// in a database also how that is reached and set up: its standbys, lock slots, clock, round trip and the role's rights
     Check(check::CheckArguments),
     /// Tell which application, which rule and which claim decide on a request, and what the application is told of who asks
     Explain(explain::ExplainArguments),

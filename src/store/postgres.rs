@@ -17,6 +17,8 @@ mod requirements;
 mod schema;
 mod settings;
 mod shares;
+mod standby_rule;
+mod survey;
 mod tls;
 mod transaction;
 mod writer;
@@ -42,12 +44,13 @@ pub(crate) use self::members::{FleetMember, members, set_removed};
 use self::reader::{Asks, Readers};
 pub use self::schema::initialise;
 pub use self::settings::PostgresSettings;
+use self::survey::Setup;
+pub(crate) use self::survey::{Survey, survey};
 pub use self::transaction::snapshot;
 use self::writer::{BatchWriter, PendingCommit, WriteLink};
 use super::commit_turn::CommitTurn;
 use super::engine::{Changes, CommitObserver, Counters, Current, Engine, EngineError, Key, Outcome, Value};
 use super::shared_counts::SharedCounts;
-use crate::config::Durability;
 
 /// Connections are served on threads of their own: commits end whatever the callers' runtimes do.
 const THREADS: usize = 2;
@@ -97,8 +100,9 @@ impl PostgresEngine {
                 return Err(fault);
             }
         };
-        if !first.waits_for_a_standby() && settings.durability == Durability::Standby {
-            tracing::warn!("the database waits for no standby: what is acknowledged is lost with its disk");
+        // A command is no node: `sealgate check` says it to whoever asks.
+        if settings.node.is_some() {
+            warn_of_setup(&first, settings).await;
         }
         let (queue, jobs) = async_channel::bounded(settings.queue.max(1));
         let mut link = Some(first);
@@ -162,6 +166,14 @@ async fn enter(
         Ok(Ok(())) => Ok((link, beating)),
         Ok(Err(stale)) => Err(PostgresFault::Stale(stale.to_string())),
         Err(_) => Err(PostgresFault::NotAcknowledged),
+    }
+}
+
+/// Tells what the database's setup will not stand. A server that does not answer is another's subject.
+async fn warn_of_setup(link: &WriteLink, settings: &PostgresSettings) {
+    match Setup::ask(link.client(), settings).await {
+        Ok(setup) => setup.warnings().iter().for_each(|warning| tracing::warn!("{warning}")),
+        Err(fault) => tracing::warn!(%fault, "how the database is set up is not known"),
     }
 }
 

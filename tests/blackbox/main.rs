@@ -34,6 +34,7 @@ mod demo;
 mod disk;
 mod failover;
 mod fleet;
+mod fleet_check;
 mod flow;
 mod forward_auth;
 mod front;

@@ -17,11 +17,11 @@ use crate::store::engine::{Changes, Counter, Expect, Key, Value};
 /// Commits a batch. Its locks take a part of the server's table, which all nodes share.
 pub(super) const BATCH_COMMITS: usize = 128;
 /// Keys a batch, after which no further commit is added.
-const BATCH_KEYS: usize = 640;
+pub(super) const BATCH_KEYS: usize = 640;
 /// Bytes a batch, likewise.
 const BATCH_BYTES: usize = 1 << 20;
 /// Keys are locked by a hash of so many values. Every node must agree on it, whatever its version.
-const STRIPES: u16 = 4096;
+pub(super) const STRIPES: u16 = 4096;
 /// The locks of counters come after those of keys, one each.
 const COUNTER_LOCKS: u16 = STRIPES;
 

@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_millis(800);
 /// For the first write of all.
 const ENTER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How far this machine's clock and the database's may differ: codes and tokens end by the clock.
-const MOST_OFFSET: Duration = Duration::from_secs(2);
+pub(super) const MOST_OFFSET: Duration = Duration::from_secs(2);
 
 /// A node enters under its name. Whoever was there under the same name is told apart by the number.
 const ENTER: &str = "INSERT INTO node (name, incarnation, version) VALUES ($1, 1, $2) \

@@ -48,7 +48,6 @@ pub(super) struct Link {
     pub(super) server: String,
     /// Chosen by the server for this connection alone.
     pub(super) random: i64,
-    pub(super) waits_for_a_standby: bool,
     warned: Arc<AtomicBool>,
     ended: watch::Receiver<bool>,
     driver: AbortHandle,
@@ -238,8 +237,7 @@ async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, St
     let warned = Arc::<AtomicBool>::default();
     let (ended_sender, ended) = watch::channel(false);
     let driver = tokio::spawn(drive(connection, Arc::clone(&warned), ended_sender)).abort_handle();
-    let mut link =
-        Link { client, timeline: 0, server: server.name, random: 0, waits_for_a_standby: false, warned, ended, driver };
+    let mut link = Link { client, timeline: 0, server: server.name, random: 0, warned, ended, driver };
     let client = &link.client;
     let (version, set, facts, store) = tokio::join!(
         client.simple_query(VERSION),
@@ -263,7 +261,6 @@ async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, St
     }
     facts.check()?;
     (link.timeline, link.random) = (facts.timeline, facts.random);
-    link.waits_for_a_standby = !facts.standbys.is_empty();
     if purpose == LinkPurpose::Initialise {
         return Ok((link, String::new()));
     }

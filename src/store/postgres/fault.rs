@@ -59,6 +59,12 @@ pub enum PostgresFault {
     /// The clocks differ, or another process has entered under the same name.
     #[error("{0}")]
     Stale(String),
+    /// What the statements need and the role may not do.
+    #[error(
+        "the database's role {role} lacks {lacks}; run as the tables' owner: \
+         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}"
+    )]
+    Rights { role: String, lacks: String, schema: String },
     #[error("the threads of the store cannot be started: {0}")]
     Threads(String),
 }

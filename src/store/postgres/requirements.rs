@@ -10,7 +10,7 @@ pub(super) const FACTS: &str = "SELECT pg_is_in_recovery() AS recovery, \
      current_setting('server_version_num') AS version, current_setting('server_version') AS version_name, \
      current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes, \
      current_setting('synchronous_commit') AS synchronous_commit, \
-     current_setting('synchronous_standby_names') AS standbys, current_setting('server_encoding') AS encoding, \
+     current_setting('server_encoding') AS encoding, \
      ('x' || left(replace(gen_random_uuid()::text, '-', ''), 15))::bit(60)::bigint AS random";
 pub(super) const VERSION: &str = "SELECT version() AS version";
 /// The store, and a table of it that is not logged.
@@ -32,8 +32,6 @@ pub(super) struct ServerFacts {
     fsync: String,
     full_page_writes: String,
     synchronous_commit: String,
-    /// `synchronous_standby_names`
-    pub(super) standbys: String,
     encoding: String,
     /// Chosen by the server at each connection.
     pub(super) random: i64,
@@ -71,7 +69,6 @@ impl ServerFacts {
             fsync: word("fsync")?,
             full_page_writes: word("full_page_writes")?,
             synchronous_commit: word("synchronous_commit")?,
-            standbys: word("standbys")?,
             encoding: word("encoding")?,
             random: word("random")?.parse().map_err(|_| wrong())?,
         })
@@ -114,7 +111,6 @@ mod tests {
             fsync: on(),
             full_page_writes: on(),
             synchronous_commit: on(),
-            standbys: String::new(),
             encoding: "UTF8".to_owned(),
             random: 1,
         }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use async_channel::Receiver;
 use tokio::sync::oneshot;
-use tokio_postgres::Statement;
 use tokio_postgres::error::{Error, SqlState};
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Statement};
 
 use super::batch::{self, APPLY, BATCH_COMMITS, BEGIN, CLEAN_UP, LOCK, LOOK_UP, Operation, RowColumns};
 use super::connect::{Backoff, Link, LinkPurpose, Servers, jittered, refusal};
@@ -73,8 +73,8 @@ struct Batch {
 }
 
 impl WriteLink {
-    pub(super) fn waits_for_a_standby(&self) -> bool {
-        self.link.waits_for_a_standby
+    pub(super) fn client(&self) -> &Client {
+        &self.link.client
     }
 
     pub(super) async fn connect(servers: &Servers) -> Result<Self, super::PostgresFault> {

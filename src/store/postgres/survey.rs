@@ -1,0 +1,304 @@
+//! What an operator should know of a database before nodes rest on it: for `sealgate check`, and for warnings at a start.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tokio_postgres::Client;
+
+use super::PostgresFault;
+use super::batch::{BATCH_KEYS, STRIPES};
+use super::beat::MOST_OFFSET;
+use super::connect::{Link, LinkPurpose, Servers, refusal};
+use super::settings::{PostgresSettings, servers};
+use super::standby_rule::StandbyRule;
+use crate::config::Durability;
+
+/// For all questions together.
+const TIMEOUT: Duration = Duration::from_secs(5);
+const ROUND_TRIPS: usize = 20;
+
+const SETUP: &str = "SELECT current_user::text, current_setting('server_version'), \
+     current_setting('synchronous_standby_names'), pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'), \
+     current_setting('max_locks_per_transaction')::bigint, current_setting('max_connections')::bigint \
+     + current_setting('max_prepared_transactions')::bigint, (SELECT count(*) FROM node WHERE NOT removed)";
+/// Whoever may not see more gets the names alone. A base backup is no standby.
+const STANDBYS: &str = "SELECT application_name, host(client_addr), state, sync_state FROM pg_stat_replication \
+     WHERE state IS DISTINCT FROM 'backup' ORDER BY application_name, pid";
+/// What the statements of nodes and commands need of each table.
+const RIGHTS: &str = "SELECT t.name, to_regclass(t.name) IS NOT NULL, \
+     coalesce((SELECT string_agg(wanted, ', ') FROM unnest(string_to_array(t.rights, ' ')) AS r(wanted) \
+         WHERE NOT has_table_privilege(to_regclass(t.name), wanted)), ''), \
+     coalesce((SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass(t.name)), false), \
+     quote_ident(current_user), \
+     (SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass('store')) \
+     FROM (VALUES ('store', 'SELECT UPDATE'), ('record', 'SELECT INSERT UPDATE DELETE'), \
+         ('batch', 'SELECT INSERT UPDATE DELETE'), ('counter', 'SELECT UPDATE'), ('node', 'SELECT INSERT UPDATE'), \
+         ('guess', 'SELECT INSERT UPDATE DELETE'), ('share', 'SELECT INSERT UPDATE DELETE')) AS t(name, rights)";
+const CLOCK: &str = "SELECT extract(epoch FROM clock_timestamp())::double precision";
+
+/// A server that follows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Standby {
+    pub(crate) name: String,
+    pub(crate) address: Option<String>,
+    /// `streaming` when it keeps up. None where the role may not see it, as with what follows.
+    pub(crate) state: Option<String>,
+    /// `sync`, `quorum`, `potential` or `async`
+    pub(crate) sync_state: Option<String>,
+}
+
+/// How the database is set up.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Setup {
+    pub(crate) version: String,
+    pub(crate) role: String,
+    pub(crate) synchronous_standby_names: String,
+    /// Whether the role may see in which state the standbys are.
+    pub(crate) sees_standbys: bool,
+    pub(crate) standbys: Vec<Standby>,
+    /// Nodes that have served and were not removed, at least one.
+    pub(crate) nodes: i64,
+    pub(crate) lock_slots: i64,
+    pub(crate) lock_slots_needed: i64,
+    #[serde(skip)]
+    connections: i64,
+    #[serde(skip)]
+    durability: Durability,
+}
+
+/// What a command can tell of the database.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Survey {
+    /// `HOST:PORT` of the server that takes writes.
+    pub(crate) host: String,
+    pub(crate) timeline: u32,
+    #[serde(flatten)]
+    pub(crate) setup: Setup,
+    /// Whether the role owns a table, which it need not.
+    pub(crate) owns_tables: bool,
+    /// How far the database's clock is ahead of this machine's; none where no clock was given.
+    pub(crate) clock_offset_seconds: Option<f64>,
+    /// The median of twenty.
+    pub(crate) round_trip_seconds: f64,
+}
+
+impl Setup {
+    pub(super) async fn ask(client: &Client, settings: &PostgresSettings) -> Result<Self, PostgresFault> {
+        within(Self::ask_unbounded(client, settings)).await
+    }
+
+    async fn ask_unbounded(client: &Client, settings: &PostgresSettings) -> Result<Self, tokio_postgres::Error> {
+        let (row, standbys) = tokio::try_join!(client.query_one(SETUP, &[]), client.query(STANDBYS, &[]))?;
+        let standby = |row: &tokio_postgres::Row| {
+            Ok(Standby {
+                name: row.try_get(0)?,
+                address: row.try_get(1)?,
+                state: row.try_get(2)?,
+                sync_state: row.try_get(3)?,
+            })
+        };
+        let (locks, connections): (i64, i64) = (row.try_get(4)?, row.try_get(5)?);
+        let nodes = row.try_get::<_, i64>(6)?.max(1);
+        let writers = i64::try_from(settings.writers.max(1)).unwrap_or(i64::MAX);
+        let batch_keys = i64::try_from(BATCH_KEYS).unwrap_or(i64::MAX);
+        Ok(Self {
+            role: row.try_get(0)?,
+            version: row.try_get(1)?,
+            synchronous_standby_names: row.try_get(2)?,
+            sees_standbys: row.try_get(3)?,
+            standbys: standbys.iter().map(standby).collect::<Result<_, tokio_postgres::Error>>()?,
+            nodes,
+            lock_slots: locks.saturating_mul(connections),
+            lock_slots_needed: i64::from(STRIPES)
+                .saturating_add(batch_keys.saturating_mul(writers).saturating_mul(nodes)),
+            connections,
+            durability: settings.durability,
+        })
+    }
+
+    /// Standbys whose acknowledgement a commit may wait for, and that are there; none where the role may not see it.
+    fn acknowledging(&self) -> Option<usize> {
+        let acknowledges = |standby: &&Standby| {
+            standby.state.as_deref() == Some("streaming")
+                && matches!(standby.sync_state.as_deref(), Some("sync" | "quorum" | "potential"))
+        };
+        self.sees_standbys.then(|| self.standbys.iter().filter(acknowledges).count())
+    }
+
+    /// Why nothing that is written now would be acknowledged.
+    fn fault(&self) -> Option<String> {
+        let rule = StandbyRule::parse(&self.synchronous_standby_names)?;
+        let there = self.acknowledging().filter(|there| *there < rule.needed)?;
+        Some(format!(
+            "the database acknowledges no write: by synchronous_standby_names ({}) a commit waits for {} of its standbys, \
+             and {there} of them follow; start the standby that is away",
+            self.synchronous_standby_names, rule.needed
+        ))
+    }
+
+    /// What works and will not go on working, and what to do about it.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let standby = match StandbyRule::parse(&self.synchronous_standby_names) {
+            None if self.durability == Durability::External => None,
+            None => Some(
+                "the database waits for no standby: what is acknowledged is lost with its disk; set up two standbys and \
+                 synchronous_standby_names = 'ANY 1 (a, b)', or write store.durability = \"external\" where something \
+                 below the database keeps it"
+                    .to_owned(),
+            ),
+            Some(rule) if rule.has_no_spare(self.acknowledging()) => Some(format!(
+                "every commit of the database waits for the same {} (synchronous_standby_names is {}): while one is away \
+                 nobody signs in and no gated request is let in; add a standby to it, as in 'ANY 1 (a, b)', unless a \
+                 manager such as Patroni puts another in its place",
+                if rule.needed == 1 { "standby".to_owned() } else { format!("{} standbys", rule.needed) },
+                self.synchronous_standby_names
+            )),
+            Some(_) => None,
+        };
+        let locks = (self.lock_slots < self.lock_slots_needed).then(|| {
+            format!(
+                "the database has {} lock slots, and its nodes ({}) may need {}: set max_locks_per_transaction to {} or more \
+                 and restart it, or remove nodes that are gone (sealgate node remove)",
+                self.lock_slots,
+                self.nodes,
+                self.lock_slots_needed,
+                // Rounded up.
+                (self.lock_slots_needed - 1) / self.connections.max(1) + 1
+            )
+        });
+        standby.into_iter().chain(locks).collect()
+    }
+}
+
+impl Survey {
+    /// Under which of these nothing would work, whatever the configuration says.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let most = MOST_OFFSET.as_secs_f64() + self.round_trip_seconds;
+        let clock = self.clock_offset_seconds.filter(|offset| offset.abs() > most).map(|offset| {
+            format!("the database's clock differs by {:.0} ms from this machine's; set both by NTP", offset * 1000.0)
+        });
+        self.setup.fault().into_iter().chain(clock).collect()
+    }
+}
+
+/// Looks at the database that `settings` name, and writes nothing.
+///
+/// # Errors
+/// What a connection meets, and `Rights`.
+pub(crate) async fn survey(settings: &PostgresSettings) -> Result<Survey, PostgresFault> {
+    let servers = Servers::new(servers(settings)?);
+    // First without the store: whoever may not read its tables is told which rights are missing.
+    let owns_tables = within(rights(&servers.connect(LinkPurpose::Initialise).await?)).await??;
+    let link = servers.connect(LinkPurpose::Serve).await?;
+    let setup = Setup::ask(&link.client, settings).await?;
+    let (round_trip, clock_offset_seconds) = within(round_trips(&link.client, settings.wall_clock)).await?;
+    Ok(Survey {
+        host: link.server.clone(),
+        timeline: link.timeline,
+        setup,
+        owns_tables,
+        clock_offset_seconds,
+        round_trip_seconds: round_trip.as_secs_f64(),
+    })
+}
+
+async fn within<T>(asked: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, PostgresFault> {
+    let answered = tokio::time::timeout(TIMEOUT, asked).await;
+    let answered = answered.map_err(|_| PostgresFault::Unreachable("it does not answer".to_owned()))?;
+    answered.map_err(|error| refusal(&error))
+}
+
+/// Whether the role owns a table; a fault where it may not do with one what it needs to.
+async fn rights(link: &Link) -> Result<Result<bool, PostgresFault>, tokio_postgres::Error> {
+    let (mut owns, mut lacks, mut role, mut schema) = (false, Vec::new(), String::new(), String::new());
+    for row in link.client.query(RIGHTS, &[]).await? {
+        if !row.try_get::<_, bool>(1)? {
+            return Ok(Err(PostgresFault::NoStore));
+        }
+        let (table, missing): (String, String) = (row.try_get(0)?, row.try_get(2)?);
+        if !missing.is_empty() {
+            lacks.push(format!("{missing} on {table}"));
+        }
+        owns |= row.try_get::<_, bool>(3)?;
+        (role, schema) = (row.try_get(4)?, row.try_get(5)?);
+    }
+    if lacks.is_empty() {
+        return Ok(Ok(owns));
+    }
+    Ok(Err(PostgresFault::Rights { lacks: lacks.join("; "), role, schema }))
+}
+
+/// The median, and how far the clocks are apart by the fastest.
+async fn round_trips(
+    client: &Client,
+    wall_clock: Option<fn() -> f64>,
+) -> Result<(Duration, Option<f64>), tokio_postgres::Error> {
+    let statement = client.prepare(CLOCK).await?;
+    let mut trips = Vec::with_capacity(ROUND_TRIPS);
+    for _ in 0..ROUND_TRIPS {
+        let began = Instant::now();
+        let clock: f64 = client.query_one(&statement, &[]).await?.try_get(0)?;
+        let took = began.elapsed();
+        trips.push((took, wall_clock.map(|wall_clock| clock - (wall_clock() - took.as_secs_f64() / 2.0))));
+    }
+    trips.sort_by_key(|(took, _)| *took);
+    let median = trips.get(ROUND_TRIPS / 2).map(|(took, _)| *took).unwrap_or_default();
+    Ok((median, trips.first().and_then(|(_, offset)| *offset)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn survey(synchronous_standby_names: &str, clock_offset_seconds: f64) -> Survey {
+        let setup = Setup {
+            version: "16.4".to_owned(),
+            role: "sealgate".to_owned(),
+            synchronous_standby_names: synchronous_standby_names.to_owned(),
+            sees_standbys: false,
+            standbys: Vec::new(),
+            nodes: 3,
+            lock_slots: 7936,
+            lock_slots_needed: 7936,
+            connections: 124,
+            durability: Durability::Standby,
+        };
+        Survey {
+            host: "db-a:5432".to_owned(),
+            timeline: 1,
+            setup,
+            owns_tables: false,
+            clock_offset_seconds: Some(clock_offset_seconds),
+            round_trip_seconds: 0.001,
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_off_is_a_fault_either_way() {
+        for (offset, said) in [(2.1, "differs by 2100 ms"), (-2.1, "differs by -2100 ms")] {
+            let faults = survey("ANY 1 (a, b)", offset).faults();
+            assert!(faults.len() == 1 && faults.iter().all(|fault| fault.contains(said)), "{faults:?}");
+        }
+        assert_eq!(survey("ANY 1 (a, b)", 1.9).faults(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_the_role_may_not_see_is_judged_by_the_setting_alone() {
+        let of = |names: &str| survey(names, 0.0);
+        assert_eq!(of("ANY 1 (a, b)").setup.warnings(), Vec::<String>::new());
+        assert_eq!(of("FIRST 2 (a, b)").setup.warnings().len(), 1);
+        // Nobody knows that none of them follows.
+        assert_eq!(of("a").faults(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn lock_slots_are_warned_of_from_the_first_that_lacks() {
+        let mut setup = survey("ANY 1 (a, b)", 0.0).setup;
+        setup.lock_slots -= 1;
+        let warnings = setup.warnings();
+        assert!(
+            warnings.len() == 1 && warnings.iter().all(|warning| warning.contains("to 64 or more")),
+            "{warnings:?}"
+        );
+    }
+}
