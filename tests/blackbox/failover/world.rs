@@ -66,19 +66,17 @@ impl Fleet {
                 node: Some(Node { name, database, issuer_port }),
             }
         };
-        let mut first = Instance::bare(&settings("a", primary.port, None));
+        let first = Instance::bare(&settings("a", primary.port, None));
         first.run(&["store", "init"]);
         first.run(&["key", "generate"]);
         first.add_anna();
         let secret = first.add_confidential_client("web");
-        let mut second = Instance::beside(&first, &settings("b", relay.port, Some(first.port)));
-        let mut third = Instance::beside(&first, &settings("c", primary.port, Some(first.port)));
-        first.launch();
-        second.launch();
-        third.launch();
+        let second = Instance::beside(&first, &settings("b", relay.port, Some(first.port)));
+        let third = Instance::beside(&first, &settings("c", primary.port, Some(first.port)));
         let mut nodes = vec![first, second, third];
+        // One after the other: SoftHSM may show no token to a process that opens it while another one logs in.
         for node in &mut nodes {
-            node.wait_until_ready();
+            node.start();
         }
         let host = format!("localhost:{}", nodes[0].port);
         let browser = Browser::new(&nodes[0]);
