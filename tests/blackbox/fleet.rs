@@ -35,10 +35,9 @@ impl Fleet {
         first.add_anna();
         let secret = first.add_confidential_client("web");
         let mut second = Instance::beside(&first, &node("b", relay.port, Some(first.port)));
-        // Both at the same moment, over an empty store.
-        first.launch();
+        // One after the other: SoftHSM shows a process no token at times while another logs in.
+        first.start();
         second.start();
-        first.wait_until_ready();
         Self { _database: database, relay, first, second, secret, _upstream: upstream }
     }
 
@@ -118,7 +117,11 @@ async fn a_node_without_the_database_lets_nobody_in_and_comes_back() {
     let fleet = Fleet::start().await;
     let tokens = fleet.tokens().await;
     let token = tokens["access_token"].as_str().unwrap();
-    until("it is let in", || async { gate(&fleet.second, token).await == 200 }).await;
+    let browser = Browser::new(&fleet.first);
+    assert_eq!(browser.go(&fleet.first.app_url("/json")).await.status, 200);
+    // Its cookie is the host's, at whichever node.
+    let visit = || async { browser.client().get(fleet.second.app_url("/json")).send().await.unwrap().status() };
+    until("both are let in", || async { gate(&fleet.second, token).await == 200 && visit().await == 200 }).await;
     fleet.relay.refuse(true);
     fleet.relay.set(Manner::SwallowAnswers);
     let cut = Instant::now();
@@ -128,6 +131,7 @@ async fn a_node_without_the_database_lets_nobody_in_and_comes_back() {
         status == 503
     })
     .await;
+    assert_eq!(visit().await, 503);
     let public = |path: &'static str, host: &'static str| {
         let request = reqwest::Client::new().get(format!("http://127.0.0.1:{}{path}", fleet.second.port));
         async move { request.header("Host", host).send().await.unwrap().status().as_u16() }

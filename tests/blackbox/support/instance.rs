@@ -289,7 +289,7 @@ impl Instance {
         self.wait_until_ready();
     }
 
-    pub(crate) fn wait_until_ready(&mut self) {
+    fn wait_until_ready(&mut self) {
         wait_until("the server is ready", || {
             let ended = self.child.as_mut().unwrap().try_wait().unwrap();
             assert!(ended.is_none(), "the server ended: {ended:?}\n{}", self.log());
