@@ -4,7 +4,7 @@ use zeroize::Zeroizing;
 
 use crate::clock::{Entropy, random};
 use crate::config;
-use crate::signer::{self, Fresh, SignerOpenError, WrappedKey};
+use crate::signer::{self, Fresh, KeptKey, SignerOpenError, WrappedKey};
 use crate::store::sealer::{SealError, Sealer};
 use crate::store::{Store, StoreError};
 
@@ -12,6 +12,11 @@ use crate::store::{Store, StoreError};
 pub(crate) const NO_WRAPPING_KEY: &str = "the token has no wrapping key, so nothing can be sealed: no authenticator app and no \
     recovery codes can be kept for anybody, and no form that was sent too late. To make one: sealgate key wrap-init; then \
     restart the server";
+
+/// What an operator is told whose node has no part in the fleet's data key yet.
+const NOT_ADMITTED: &str = "this node's token cannot open the data key of the fleet, so this node seals nothing and opens \
+    nothing that others have sealed: no authenticator app, no recovery codes, no mails. It has to be admitted: see Keys in \
+    docs/fleet.md; then restart it";
 
 /// What an operator is told who wants mails sent by a server that cannot seal.
 pub(crate) const NO_MAIL: &str = "[mail] is configured and no mail is sent: what waits to be sent opens accounts, so it is kept \
@@ -26,6 +31,21 @@ pub enum NotSealing {
     /// The store fails.
     #[error("store: {0}")]
     Store(#[from] StoreError),
+    /// A token that is said to have the keys of all nodes has another wrapping key.
+    #[error(
+        "token \"{token}\": the nodes of this store seal with a data key that this token cannot open: it was wrapped by the \
+         wrapping key with the CKA_ID {kept}, and the token has {own}. With hsm.shared = true the token of each node needs the \
+         same keys: bring that wrapping key into this token. Where it is lost for good, see docs/hsm.md, The key that \
+         wraps"
+    )]
+    OtherWrappingKey { token: String, own: String, kept: String },
+    /// What the token opens is not what the other nodes seal with.
+    #[error(
+        "token \"{0}\": it opens a data key that is not the one which the nodes of this store seal with: the record was put \
+         there by somebody else, or comes from another store. Bring back the record that the database had, or see docs/hsm.md, \
+         The key that wraps"
+    )]
+    AnotherDataKey(String),
     /// The library takes no such key.
     #[error(transparent)]
     Key(#[from] SealError),
@@ -38,10 +58,22 @@ impl NotSealing {
     }
 }
 
+/// Why nothing is sealed by a server that starts nevertheless.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unsealed {
+    #[error("{NO_WRAPPING_KEY}")]
+    NoWrappingKey,
+    #[error("{NOT_ADMITTED}")]
+    NotAdmitted,
+}
+
 /// Whether [`open`] would open what the store has. Writes nothing. Blocks on the token.
 pub(crate) async fn check(hsm: &config::Hsm, store: &Store, entropy: &dyn Entropy) -> Result<(), NotSealing> {
+    let noted = store.fleet_data_key().await?;
     let kept = kept(store).await?;
-    if !kept.is_empty() {
+    if store.is_shared() {
+        let _unsealed_is_no_fault = open_of_fleet(hsm, &kept, noted.as_deref())?;
+    } else if !kept.is_empty() {
         signer::data_key(hsm, &kept, fresh(entropy))?;
     }
     Ok(())
@@ -58,7 +90,13 @@ fn fresh(entropy: &dyn Entropy) -> Fresh {
 
 /// What seals, when the token has a wrapping key. The first time a data key is made, wrapped and kept. Blocks on the
 /// token; call it before the signer is opened.
-pub async fn open(hsm: &config::Hsm, store: &Store, entropy: &dyn Entropy) -> Result<Option<Sealer>, NotSealing> {
+///
+/// Nodes that share a store make one data key in all: what one seals, each has to open.
+pub async fn open(
+    hsm: &config::Hsm,
+    store: &Store,
+    entropy: &dyn Entropy,
+) -> Result<Result<Sealer, Unsealed>, NotSealing> {
     match try_to_open(hsm, store, entropy).await {
         // Another node has kept one at the same moment: that is the one.
         Err(NotSealing::Store(StoreError::Contended)) => try_to_open(hsm, store, entropy).await,
@@ -66,23 +104,69 @@ pub async fn open(hsm: &config::Hsm, store: &Store, entropy: &dyn Entropy) -> Re
     }
 }
 
-async fn try_to_open(hsm: &config::Hsm, store: &Store, entropy: &dyn Entropy) -> Result<Option<Sealer>, NotSealing> {
+async fn try_to_open(
+    hsm: &config::Hsm,
+    store: &Store,
+    entropy: &dyn Entropy,
+) -> Result<Result<Sealer, Unsealed>, NotSealing> {
+    // Before the wrapped forms: what is noted now has its wrapped form among those that are read next.
+    let noted = store.fleet_data_key().await?;
     let kept = kept(store).await?;
+    if store.is_shared() && (noted.is_some() || !kept.is_empty()) {
+        let opened = open_of_fleet(hsm, &kept, noted.as_deref())?;
+        if let (Ok(sealer), None) = (&opened, noted) {
+            store.note_fleet_data_key(sealer.data_key_id()).await?;
+        }
+        return Ok(opened);
+    }
     let opened = signer::data_key(hsm, &kept, fresh(entropy))?;
     let Some(opened) = opened else {
         if !kept.is_empty() {
-            let ids: Vec<&str> = kept.iter().map(|kept| kept.wrapping_id.as_str()).collect();
             tracing::warn!(
-                wrapping_keys = ids.join(", "),
+                wrapping_keys = ids(&kept),
                 "the token has none of the wrapping keys that the store was sealed with; what was sealed is out of reach \
                  until one is back"
             );
         }
-        return Ok(None);
+        return Ok(Err(Unsealed::NoWrappingKey));
     };
+    let sealer = Sealer::new(&opened.key)?;
     if let Some(new) = &opened.to_keep {
-        store.keep_data_key(&new.wrapping_id, &new.bytes).await?;
+        if store.is_shared() {
+            store.keep_first_data_key(&new.wrapping_id, &new.bytes, sealer.data_key_id()).await?;
+        } else {
+            store.keep_data_key(&new.wrapping_id, &new.bytes).await?;
+        }
         tracing::info!(wrapping_key = new.wrapping_id, "made a data key for what is sealed in the store");
     }
-    Ok(Some(Sealer::new(&opened.key)?))
+    Ok(Ok(sealer))
+}
+
+/// Opens the data key of a fleet that has one. Makes none: the other nodes could not open what it seals.
+fn open_of_fleet(
+    hsm: &config::Hsm,
+    kept: &[WrappedKey],
+    noted: Option<&str>,
+) -> Result<Result<Sealer, Unsealed>, NotSealing> {
+    if noted.is_none() && kept.is_empty() {
+        return Ok(Err(Unsealed::NotAdmitted));
+    }
+    match signer::kept_data_key(hsm, kept)? {
+        KeptKey::Opened(opened) => {
+            let sealer = Sealer::new(&opened.key)?;
+            if noted.is_some_and(|noted| noted != sealer.data_key_id()) {
+                return Err(NotSealing::AnotherDataKey(hsm.token_label.clone()));
+            }
+            Ok(Ok(sealer))
+        }
+        KeptKey::NotOurs(own) if hsm.shared => {
+            let own = if own.is_empty() { "no wrapping key".to_owned() } else { own.join(", ") };
+            Err(NotSealing::OtherWrappingKey { token: hsm.token_label.clone(), own, kept: ids(kept) })
+        }
+        KeptKey::NotOurs(_) => Ok(Err(Unsealed::NotAdmitted)),
+    }
+}
+
+fn ids(kept: &[WrappedKey]) -> String {
+    kept.iter().map(|kept| kept.wrapping_id.as_str()).collect::<Vec<_>>().join(", ")
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::admin;
 use crate::app::reload::{self, Reloader};
 use crate::app::rotation;
-use crate::app::sealing::{self, NotSealing};
+use crate::app::sealing::{self, NotSealing, Unsealed};
 use crate::app::server::{Background, Server, ServerParts, StopSignal};
 use crate::app::site::Site;
 use crate::app::state::Parts;
@@ -75,17 +75,22 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
         let settled =
             relying_party::settle(&sealgate.config, &sealgate.store, &sealgate.audit, sealgate.clock.now()).await;
         settled.map_err(|fault| vec![fault.to_string()])?;
-        if let Some(sealer) = sealer {
-            let fault = |error: &dyn std::fmt::Display| vec![format!("store: {error}")];
-            let most_forms = sealgate.config.sessions.max_forms;
-            let store = Arc::into_inner(sealgate.store).ok_or_else(|| fault(&"it is in use before the start"))?;
-            sealgate.store = Arc::new(store.sealing_with(sealer, most_forms).await.map_err(|error| fault(&error))?);
-        } else if let Some(fault) = sealgate.config.registration_of_people.fault_without_sealing() {
-            return Err(vec![fault]);
-        } else {
-            tracing::warn!("{}", sealing::NO_WRAPPING_KEY);
-            if sealgate.config.mail.is_some() {
-                tracing::warn!("{}", sealing::NO_MAIL);
+        match sealer {
+            Ok(sealer) => {
+                let fault = |error: &dyn std::fmt::Display| vec![format!("store: {error}")];
+                let most_forms = sealgate.config.sessions.max_forms;
+                let store = Arc::into_inner(sealgate.store).ok_or_else(|| fault(&"it is in use before the start"))?;
+                sealgate.store = Arc::new(store.sealing_with(sealer, most_forms).await.map_err(|error| fault(&error))?);
+            }
+            Err(Unsealed::NotAdmitted) => tracing::warn!("{}", Unsealed::NotAdmitted),
+            Err(Unsealed::NoWrappingKey) => {
+                if let Some(fault) = sealgate.config.registration_of_people.fault_without_sealing() {
+                    return Err(vec![fault]);
+                }
+                tracing::warn!("{}", Unsealed::NoWrappingKey);
+                if sealgate.config.mail.is_some() {
+                    tracing::warn!("{}", sealing::NO_MAIL);
+                }
             }
         }
         Ok::<_, Vec<String>>(sealgate)
@@ -152,7 +157,7 @@ fn open_engine(config: &Config, watch: Arc<StoreWatch>) -> Result<Arc<dyn Engine
     }
 }
 
-async fn open_sealer(config: &Config, engine: Arc<dyn Engine>) -> Result<Option<Sealer>, NotServing> {
+async fn open_sealer(config: &Config, engine: Arc<dyn Engine>) -> Result<Result<Sealer, Unsealed>, NotServing> {
     let opened = async {
         let store = Store::open(engine, config.sessions.max_interactions).await?;
         sealing::open(&config.hsm, &store, &OsEntropy).await

@@ -48,6 +48,7 @@ pub use public_key::KeyId;
 pub(crate) use public_key::{PublicKey, Signature};
 pub use timing::Timing;
 pub use wrapping::{Fresh, WrappedKey, data_key, wrap_init};
+pub(crate) use wrapping::{KeptKey, kept_data_key};
 
 /// Makes RS256 signatures (RFC 7518 §3.3).
 #[async_trait]

@@ -40,6 +40,14 @@ pub struct DataKey {
     pub to_keep: Option<WrappedKey>,
 }
 
+/// What [`kept_data_key`] finds.
+pub(crate) enum KeptKey {
+    /// A key that one of the token's wrapping keys has wrapped.
+    Opened(DataKey),
+    /// None of these was wrapped by one of the token's wrapping keys, whose ids are here.
+    NotOurs(Vec<String>),
+}
+
 /// Chance for [`data_key`], in case it makes a key.
 pub struct Fresh {
     pub key: Zeroizing<[u8; KEY_BYTES]>,
@@ -147,12 +155,8 @@ pub(super) fn ids(session: &Session, hsm: &config::Hsm) -> Result<Vec<String>, S
 pub fn data_key(hsm: &config::Hsm, kept: &[WrappedKey], fresh: Fresh) -> Result<Option<DataKey>, SignerOpenError> {
     with_session(hsm, |session| {
         let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
-        let known = found.iter().find_map(|(handle, id)| {
-            let kept = kept.iter().find(|kept| kept.wrapping_id == *id)?;
-            Some((*handle, kept))
-        });
-        if let Some((handle, kept)) = known {
-            return unwrap(session, hsm, handle, kept).map(Some);
+        if let Some(known) = open_known(session, hsm, &found, kept)? {
+            return Ok(Some(known));
         }
         match found.as_slice() {
             [] => Ok(None),
@@ -164,6 +168,29 @@ pub fn data_key(hsm: &config::Hsm, kept: &[WrappedKey], fresh: Fresh) -> Result<
             }
         }
     })
+}
+
+/// The data key among these that one of the token's wrapping keys has wrapped; makes none.
+///
+/// # Errors
+/// As [`data_key`].
+pub(crate) fn kept_data_key(hsm: &config::Hsm, kept: &[WrappedKey]) -> Result<KeptKey, SignerOpenError> {
+    with_session(hsm, |session| {
+        let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
+        let opened = open_known(session, hsm, &found, kept)?;
+        Ok(opened.map_or_else(|| KeptKey::NotOurs(found.into_iter().map(|(_, id)| id).collect()), KeptKey::Opened))
+    })
+}
+
+fn open_known(
+    session: &Session,
+    hsm: &config::Hsm,
+    found: &[(ObjectHandle, String)],
+    kept: &[WrappedKey],
+) -> Result<Option<DataKey>, SignerOpenError> {
+    let known =
+        found.iter().find_map(|(handle, id)| Some((*handle, kept.iter().find(|kept| kept.wrapping_id == *id)?)));
+    known.map(|(handle, kept)| unwrap(session, hsm, handle, kept)).transpose()
 }
 
 /// What keeps a start from using the token's wrapping keys, as far as the token alone can tell.

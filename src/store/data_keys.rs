@@ -1,5 +1,5 @@
 //! The data keys that seal records, as the token wrapped them. Without that token they are worth nothing, so they travel with a
-//! store.
+//! store. Where several nodes share a store, it also says which data key is theirs: the first that one of them made.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,5 +36,34 @@ impl Store {
     pub async fn keep_data_key(&self, wrapping_id: &str, wrapped: &[u8]) -> Result<(), StoreError> {
         let record = WrappedRecord { wrapping_id: wrapping_id.to_owned(), wrapped: base64url(wrapped) };
         self.write(record::create(table::data_key(wrapping_id), &record)?).await
+    }
+
+    /// The id of the data key that all nodes of a fleet seal with; nothing before the first was made.
+    pub(crate) async fn fleet_data_key(&self) -> Result<Option<String>, StoreError> {
+        Ok(self.load(table::data_key_id()).await?.map(|loaded| loaded.value))
+    }
+
+    /// Keeps the wrapped form of the data key that all nodes of a fleet seal with from now on, and its id.
+    ///
+    /// # Errors
+    /// [`StoreError::Contended`] when there is one already; when the store fails.
+    pub(crate) async fn keep_first_data_key(
+        &self,
+        wrapping_id: &str,
+        wrapped: &[u8],
+        id: &str,
+    ) -> Result<(), StoreError> {
+        let record = WrappedRecord { wrapping_id: wrapping_id.to_owned(), wrapped: base64url(wrapped) };
+        let mut changes = record::create(table::data_key_id(), &id.to_owned())?;
+        changes.merge(record::create(table::data_key(wrapping_id), &record)?);
+        self.write(changes).await
+    }
+
+    /// Notes the id of the data key that all nodes of a fleet seal with, for a store that was filled by an import.
+    ///
+    /// # Errors
+    /// [`StoreError::Contended`] when one is noted already; when the store fails.
+    pub(crate) async fn note_fleet_data_key(&self, id: &str) -> Result<(), StoreError> {
+        self.write(record::create(table::data_key_id(), &id.to_owned())?).await
     }
 }

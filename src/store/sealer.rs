@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::domain::recovery_code::RecoveryKey;
 use crate::domain::sealed::Sealed;
-use crate::domain::secret::SecretHash;
+use crate::domain::secret::{SecretHash, base64url};
 
 /// Bytes of a nonce. Random ones are safe for 2^32 records under one key (NIST SP 800-38D §8.3): one a second for 136 years.
 pub(crate) const NONCE_BYTES: usize = 12;
@@ -25,6 +25,9 @@ const RECOVERY_LABEL: &[u8] = b"sealgate recovery codes 1";
 /// What the key of the verification codes' hashes is made of.
 const CODE_LABEL: &[u8] = b"sealgate verification codes 1";
 
+/// What a data key is told from others by, where nodes have to agree on one.
+const DATA_KEY_LABEL: &[u8] = b"sealgate data key id 1";
+
 /// Bytes of a data key's id.
 const ID_BYTES: usize = 8;
 
@@ -34,6 +37,7 @@ pub struct Sealer {
     id: [u8; ID_BYTES],
     recovery_key: RecoveryKey,
     code_key: hmac::Key,
+    data_key_id: String,
 }
 
 /// Why a record does not open.
@@ -62,8 +66,14 @@ impl Sealer {
         let id = digest.first_chunk().copied().ok_or(SealError::Refused)?;
         let recovery_key = recovery_key(key)?;
         let code_key = hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&data_mac(key), CODE_LABEL).as_ref());
+        let data_key_id = base64url(hmac::sign(&data_mac(key), DATA_KEY_LABEL).as_ref());
         let key = UnboundKey::new(&AES_256_GCM, key).map_err(|_| SealError::Refused)?;
-        Ok(Self { key: LessSafeKey::new(key), id, recovery_key, code_key })
+        Ok(Self { key: LessSafeKey::new(key), id, recovery_key, code_key, data_key_id })
+    }
+
+    /// Names the data key and tells nothing of it.
+    pub(crate) fn data_key_id(&self) -> &str {
+        &self.data_key_id
     }
 
     /// The key of the recovery codes' hashes, which follows from the data key.

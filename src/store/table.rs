@@ -293,6 +293,11 @@ pub(super) fn limit_seed() -> Key {
     key(Table::Meta, &[b"limit_seed"])
 }
 
+/// Which data key the nodes of a fleet seal with.
+pub(super) fn data_key_id() -> Key {
+    key(Table::Meta, &[b"data_key_id"])
+}
+
 pub(super) fn data_keys() -> Key {
     key(Table::Meta, &[b"data_key/"])
 }

@@ -32,6 +32,7 @@ mod bodies;
 mod damage;
 mod demo;
 mod disk;
+mod enrolment;
 mod failover;
 mod fleet;
 mod fleet_check;

@@ -121,7 +121,7 @@ fn the_store_keeps_its_data_key_over_a_restart() {
         block_on(async {
             let engine = Arc::new(MemoryEngine::new());
             let store = Store::open(engine.clone(), 10).await.unwrap();
-            assert!(sealing::open(&hsm, &store, &OsEntropy).await.unwrap().is_none());
+            assert!(sealing::open(&hsm, &store, &OsEntropy).await.unwrap().is_err());
             signer::wrap_init(&hsm, &[7]).unwrap();
             let first = sealing::open(&hsm, &store, &OsEntropy).await.unwrap().unwrap();
             let sealed = first.seal(b"p", [1; 12], b"hunter2").unwrap();
@@ -143,6 +143,9 @@ struct Behind {
 #[async_trait]
 impl Engine for Behind {
     async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
+        if key == b"mdata_key_id" && !self.looked.load(Ordering::SeqCst) {
+            return Ok(None);
+        }
         self.engine.get(key).await
     }
 
@@ -155,6 +158,10 @@ impl Engine for Behind {
 
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
         self.engine.commit(changes).await
+    }
+
+    fn is_shared(&self) -> bool {
+        self.engine.is_shared()
     }
 
     fn counters(&self) -> &Counters {
@@ -170,19 +177,84 @@ impl Engine for Behind {
 fn of_two_first_starts_one_makes_the_data_key_and_both_have_it() {
     in_own_process("wrapping::of_two_first_starts_one_makes_the_data_key_and_both_have_it", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
+        signer::wrap_init(&hsm, &[7]).unwrap();
+        for engine in [MemoryEngine::new(), MemoryEngine::of_a_fleet()].map(Arc::new) {
+            block_on(async {
+                let store = Store::open(engine.clone(), 10).await.unwrap();
+                let first = sealing::open(&hsm, &store, &OsEntropy).await.unwrap().unwrap();
+                let sealed = first.seal(b"p", [1; 12], b"hunter2").unwrap();
+
+                let behind = Arc::new(Behind { engine, looked: AtomicBool::new(false) });
+                let store = Store::open(behind.clone(), 10).await.unwrap();
+                let second = sealing::open(&hsm, &store, &OsEntropy).await.unwrap().unwrap();
+                assert!(behind.looked.load(Ordering::SeqCst));
+                assert_eq!(second.open(b"p", &sealed).unwrap().as_slice(), b"hunter2");
+                assert_eq!(store.wrapped_data_keys().await.unwrap().len(), 1);
+            });
+        }
+    });
+}
+
+/// Two nodes of a fleet, each with a token of its own: the second cannot open what the first has made.
+#[test]
+fn nodes_with_different_wrapping_keys_make_one_data_key_in_all() {
+    in_own_process("wrapping::nodes_with_different_wrapping_keys_make_one_data_key_in_all", LABEL, |softhsm| {
+        softhsm.add_token("other");
+        for shared in [true, false] {
+            let one = Hsm { shared, ..hsm(softhsm) };
+            let other = Hsm { token_label: "other".to_owned(), ..one.clone() };
+            if shared {
+                signer::wrap_init(&one, &[7]).unwrap();
+                signer::wrap_init(&other, &[8]).unwrap();
+            }
+            block_on(async {
+                let engine = Arc::new(MemoryEngine::of_a_fleet());
+                let store = || async { Store::open(engine.clone(), 10).await.unwrap() };
+                let here = store().await;
+                assert!(sealing::open(&one, &here, &OsEntropy).await.unwrap().is_ok());
+                let at_the_same_moment = Behind { engine: engine.clone(), looked: AtomicBool::new(false) };
+                let at_the_same_moment = Store::open(Arc::new(at_the_same_moment), 10).await.unwrap();
+                for there in [at_the_same_moment, store().await] {
+                    match sealing::open(&other, &there, &OsEntropy).await {
+                        Err(refused) if shared => {
+                            let line = refused.to_string();
+                            assert!(line.contains("CKA_ID 07") && line.contains("the token has 08"), "{line}");
+                        }
+                        Ok(Err(waits)) if !shared => assert!(waits.to_string().contains("admitted"), "{waits}"),
+                        _ => panic!("it seals"),
+                    }
+                    assert_eq!(there.wrapped_data_keys().await.unwrap().len(), 1);
+                }
+                // The first goes on with the one that it made.
+                assert!(sealing::open(&one, &here, &OsEntropy).await.unwrap().is_ok());
+            });
+        }
+    });
+}
+
+/// Nothing says which data key a store's is that was filled by an import: the first start does. What somebody lays down
+/// later is not it.
+#[test]
+fn a_fleet_keeps_to_the_data_key_that_it_began_with() {
+    in_own_process("wrapping::a_fleet_keeps_to_the_data_key_that_it_began_with", LABEL, |softhsm| {
+        let hsm = hsm(softhsm);
+        signer::wrap_init(&hsm, &[7]).unwrap();
+        let (imported, _) = wrapped(&hsm);
+        let (another, _) = wrapped(&hsm);
         block_on(async {
-            signer::wrap_init(&hsm, &[7]).unwrap();
-            let engine = Arc::new(MemoryEngine::new());
+            let engine = Arc::new(MemoryEngine::of_a_fleet());
             let store = Store::open(engine.clone(), 10).await.unwrap();
+            store.keep_data_key("07", &imported.bytes).await.unwrap();
             let first = sealing::open(&hsm, &store, &OsEntropy).await.unwrap().unwrap();
             let sealed = first.seal(b"p", [1; 12], b"hunter2").unwrap();
+            let again = sealing::open(&hsm, &store, &OsEntropy).await.unwrap().unwrap();
+            assert_eq!(again.open(b"p", &sealed).unwrap().as_slice(), b"hunter2");
 
-            let behind = Arc::new(Behind { engine, looked: AtomicBool::new(false) });
-            let store = Store::open(behind.clone(), 10).await.unwrap();
-            let second = sealing::open(&hsm, &store, &OsEntropy).await.unwrap().unwrap();
-            assert!(behind.looked.load(Ordering::SeqCst));
-            assert_eq!(second.open(b"p", &sealed).unwrap().as_slice(), b"hunter2");
-            assert_eq!(store.wrapped_data_keys().await.unwrap().len(), 1);
+            let delete = vec![b"mdata_key/07".to_vec()];
+            engine.commit(Changes { delete, ..Changes::default() }).await.unwrap();
+            store.keep_data_key("07", &another.bytes).await.unwrap();
+            let Err(refused) = sealing::open(&hsm, &store, &OsEntropy).await else { panic!("it seals with another") };
+            assert!(refused.to_string().contains("not the one which the nodes"), "{refused}");
         });
     });
 }
