@@ -98,7 +98,10 @@ pub mod domain {
         };
     }
     pub mod key_ring {
-        pub use crate::domain::key_ring::{KeyRing, KeyState, KeyTimes};
+        pub use crate::domain::key_ring::{
+            DueEndorsement, Endorsement, KeyFault, KeyLife, KeyRing, KeyState, KeyTimes, PublicJwk, TokenHolder, Trust,
+            statement,
+        };
     }
     pub mod mail {
         pub use crate::domain::mail::{

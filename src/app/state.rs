@@ -77,6 +77,7 @@ impl Parts {
         let shared_counts = engine.shared_counts();
         let store =
             Store::open(engine, config.sessions.max_interactions).await.map_err(|error| line("store", &error))?;
+        let store = store.of_node(config.token_holder().as_ref());
         let settled = store.settle_registrations(clock.now(), config.registration.unused).await;
         settled.map_err(|error| line("store", &error))?;
         let interrupted = store.carry_out_open_revocations(clock.now()).await.map_err(|error| line("store", &error))?;

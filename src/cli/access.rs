@@ -85,7 +85,8 @@ impl StoreAccess {
         if !is_there {
             return Ok(None);
         }
-        Store::open_for_export(engine(&self.config).await?).await.map(Some).map_err(CommandFailure::line)
+        let store = Store::open_for_export(engine(&self.config).await?).await.map_err(CommandFailure::line)?;
+        Ok(Some(store.of_node(self.config.token_holder().as_ref())))
     }
 
     /// The files of the store, for what is done with files.
@@ -163,7 +164,8 @@ fn refused(error: AskError) -> CommandFailure {
 }
 
 async fn open_store(config: &Config) -> Result<Store, CommandFailure> {
-    Store::open(engine(config).await?, config.sessions.max_interactions).await.map_err(CommandFailure::line)
+    let store = Store::open(engine(config).await?, config.sessions.max_interactions).await;
+    Ok(store.map_err(CommandFailure::line)?.of_node(config.token_holder().as_ref()))
 }
 
 async fn engine(config: &Config) -> Result<Arc<dyn Engine>, CommandFailure> {

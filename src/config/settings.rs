@@ -17,7 +17,7 @@ use super::people_registration::PeopleRegistration;
 use super::tls::{ClientCertificates, TlsConfig};
 use super::trusted_issuer::TrustedIssuer;
 use crate::domain::client::ClientId;
-use crate::domain::key_ring::KeyTimes;
+use crate::domain::key_ring::{KeyTimes, TokenHolder};
 use crate::domain::language::Language;
 use crate::domain::rate_limit::RateLimit;
 
@@ -165,6 +165,12 @@ impl Config {
     /// A directory that belongs to the user whom the server runs as: the store's, or the admin socket's. It may be absent.
     pub(crate) fn owned_place(&self) -> &Path {
         owned_place(&self.store, &self.admin.socket)
+    }
+
+    /// Whose the keys in the token are, where each node of the fleet has a token of its own.
+    pub(crate) fn token_holder(&self) -> Option<TokenHolder> {
+        let fleet = self.fleet.as_ref().filter(|_| !self.hsm.shared)?;
+        Some(TokenHolder { node: fleet.node.clone(), issuer: self.issuer.as_str().to_owned() })
     }
 }
 

@@ -6,9 +6,10 @@ use crate::store::table;
 use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
 
 impl Store {
-    /// The keys that were announced; an empty ring before the first start.
+    /// The keys that were announced, as this node sees them; an empty ring before the first start.
     pub async fn key_ring(&self) -> Result<KeyRing, StoreError> {
-        Ok(self.load(table::key_ring()).await?.map(|loaded| loaded.value).unwrap_or_default())
+        let ring: Option<KeyRing> = self.load(table::key_ring()).await?.map(|loaded| loaded.value);
+        Ok(ring.unwrap_or_default().of_node(self.node.as_deref()))
     }
 
     /// Changes keys' times, whatever races with it. Yields the ring as it then is; a fault leaves it as it was.
@@ -18,12 +19,14 @@ impl Store {
     ) -> Result<Result<KeyRing, KeyFault>, StoreError> {
         for _ in 0..MOST_CONFLICTS {
             let loaded: Option<Loaded<KeyRing>> = self.load(table::key_ring()).await?;
-            let mut next = loaded.as_ref().map(|loaded| loaded.value.clone()).unwrap_or_default();
+            let before = loaded.as_ref().map(|loaded| loaded.value.clone()).unwrap_or_default();
+            let before = before.of_node(self.node.as_deref());
+            let mut next = before.clone();
             if let Err(fault) = change(&mut next) {
                 return Ok(Err(fault));
             }
             let changes = match &loaded {
-                Some(loaded) if loaded.value == next => return Ok(Ok(next)),
+                Some(_) if before == next => return Ok(Ok(next)),
                 Some(loaded) => record::replace(loaded, &next)?,
                 None => record::create(table::key_ring(), &next)?,
             };

@@ -56,6 +56,7 @@ use std::time::Instant;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
+use crate::domain::key_ring::TokenHolder;
 use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
 use crate::store::sealer::Sealer;
@@ -139,6 +140,8 @@ pub struct Store {
     /// The number of the next revocation that this process begins.
     revocations: AtomicU64,
     trail: AuditCounts,
+    /// The node whose keys are its own in the ring of keys, where each has a token of its own.
+    node: Option<String>,
 }
 
 impl Store {
@@ -183,7 +186,14 @@ impl Store {
             // Another process may begin one of the same person in the same second.
             revocations: AtomicU64::new(RandomState::new().build_hasher().finish()),
             trail: AuditCounts::default(),
+            node: None,
         }
+    }
+
+    /// The store as a node has it whose token has keys of its own: see [`Store::key_ring`].
+    #[must_use]
+    pub fn of_node(self, holder: Option<&TokenHolder>) -> Self {
+        Self { node: holder.map(|holder| holder.node.clone()), ..self }
     }
 
     /// Whether writes would be taken now.

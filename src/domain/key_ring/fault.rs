@@ -16,6 +16,27 @@ pub enum KeyFault {
         .0.join(", ")
     )]
     Unannounced(Vec<String>),
+    /// A node with a token of its own that the others do not know.
+    #[error(
+        "the key of this node's token ({}) is not admitted to the fleet: run `sealgate node request` here, and `sealgate node admit` with what it prints on a node that serves. If all nodes reach one token, write hsm.shared = true",
+        .0.join(", ")
+    )]
+    NotAdmitted(Vec<String>),
+    /// Two nodes with one token.
+    #[error(
+        "the key {kid} in this node's token belongs to the node {holder}: if all nodes reach one token, write hsm.shared = true; if not, each needs a token of its own"
+    )]
+    OfAnother { kid: String, holder: String },
+    /// A new node's first key, which verifiers do not know for long enough.
+    #[error(
+        "the key {kid} of this node signs from {at} on, when verifiers know it; start the node then, or let it sign at once and have its tokens refused until then: `sealgate key activate --early --kid {kid}`"
+    )]
+    Waiting { kid: String, at: UnixTime },
+    /// A node whose keys were taken out.
+    #[error(
+        "no key of the node {0} signs any more: it was removed from the fleet. To have it back: delete its keys from its token, make another one (`sealgate key generate`), and have it admitted anew"
+    )]
+    NodeRetired(String),
     /// The active key is not in the token, and none that is becomes active later.
     #[error(
         "the key {0} signs now and is not in the token; bring the token back that has it, or have another one take over: announce it and run `sealgate key remove --now --kid {0}`"

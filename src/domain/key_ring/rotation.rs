@@ -39,7 +39,7 @@ impl KeyRing {
     /// What comes next, where a key signs for `every`. `None` before the first key signs.
     pub fn next_rotation(&self, every: Duration, times: KeyTimes, now: UnixTime) -> Option<NextRotation> {
         let now = self.at(now);
-        if let Some(at) = self.keys.iter().find(|key| key.is_scheduled(now)).and_then(|key| key.activate_at) {
+        if let Some(at) = self.own().find(|key| key.is_scheduled(now)).and_then(|key| key.activate_at) {
             return Some(NextRotation { publish_at: None, activate_at: at });
         }
         let since = self.active(now, |_| true)?.activate_at?;
@@ -57,17 +57,18 @@ impl KeyRing {
     /// Claims the rotation for the server `by` until `until`, unless another one has it. `id` is the `CKA_ID` that the
     /// new key shall have; a server that claims again keeps the one that it gave first.
     pub fn begin_rotation(&mut self, by: &str, id: &str, until: UnixTime, now: UnixTime) {
-        let again = match &self.rotating.claim {
+        let rotating = self.rotating_mut();
+        let again = match &rotating.claim {
             Some((other, held)) if other != by && *held > now => return,
             Some((holder, _)) => holder == by,
             None => false,
         };
-        self.rotating.claim = Some((by.to_owned(), until));
-        if !again || self.rotating.ids.is_empty() {
-            if self.rotating.ids.len() >= MOST_IDS {
-                self.rotating.ids.remove(0);
+        rotating.claim = Some((by.to_owned(), until));
+        if !again || rotating.ids.is_empty() {
+            if rotating.ids.len() >= MOST_IDS {
+                rotating.ids.remove(0);
             }
-            self.rotating.ids.push(id.to_owned());
+            rotating.ids.push(id.to_owned());
         }
     }
 
@@ -76,8 +77,9 @@ impl KeyRing {
     /// empty token nothing need be noted: its only key becomes active at the start.
     ///
     /// # Errors
-    /// `TooMany`, and `Unannounced` where it cannot be told which of the others signs.
+    /// `TooMany`, `NotAdmitted`, and `Unannounced` where it cannot be told which of the others signs.
     pub fn begin_key(&mut self, id: &str, others: &[String], now: UnixTime) -> Result<(), KeyFault> {
+        self.check_admitted(&others.join(", "))?;
         match (&self.keys[..], others) {
             ([], []) => return Ok(()),
             ([], [_]) => self.settle(others, now)?,
@@ -85,42 +87,44 @@ impl KeyRing {
             (keys, _) if keys.len() >= MOST_KEYS => return Err(KeyFault::TooMany),
             _ => {}
         }
-        let ids = &mut self.rotating.ids;
+        let rotating = self.rotating_mut();
+        let ids = &mut rotating.ids;
         if ids.len() >= MOST_IDS {
             ids.remove(0);
         }
         // The last one is the claim's, where there is one.
-        let at = if self.rotating.claim.is_some() { ids.len().saturating_sub(1) } else { ids.len() };
+        let at = if rotating.claim.is_some() { ids.len().saturating_sub(1) } else { ids.len() };
         ids.insert(at, id.to_owned());
         Ok(())
     }
 
     /// The key with this `CKA_ID` is announced.
     pub fn made(&mut self, id: &str) {
-        self.rotating.ids.retain(|own| own != id);
+        self.end_rotating(id, false);
     }
 
     /// The `CKA_ID`s of keys that may be in the token and are not announced.
     pub fn begun(&self) -> &[String] {
-        &self.rotating.ids
+        self.rotating().map_or(&[], |rotating| &rotating.ids)
     }
 
     /// The `CKA_ID` for the new key, where the server `by` holds the claim.
     pub fn rotation_of(&self, by: &str) -> Option<&str> {
-        let (holder, _) = self.rotating.claim.as_ref()?;
-        if holder == by { self.rotating.ids.last().map(String::as_str) } else { None }
+        let rotating = self.rotating()?;
+        let (holder, _) = rotating.claim.as_ref()?;
+        if holder == by { rotating.ids.last().map(String::as_str) } else { None }
     }
 
     /// Whether a key with this `CKA_ID` was begun by a server of this store and never announced.
     pub fn began(&self, id: &str) -> bool {
-        self.rotating.ids.iter().any(|own| own == id)
+        self.begun().iter().any(|own| own == id)
     }
 
     /// The published key that waits for its activation, of those that `usable` names, the oldest first.
     pub fn waiting(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<&KeyLife> {
         let now = self.at(now);
         let waits = |key: &&KeyLife| key.state(now) == KeyState::PrePublished && key.activate_at.is_none();
-        self.keys.iter().filter(waits).find(|key| usable(&key.kid))
+        self.own().filter(waits).find(|key| usable(&key.kid))
     }
 
     /// Publishes a key that a server began and did not live to announce.
@@ -130,14 +134,13 @@ impl KeyRing {
     pub fn adopt(&mut self, kid: &str, id: &str, now: UnixTime) -> Result<(), KeyFault> {
         if self.began(id) && self.find(kid).is_none() && !self.keys.is_empty() {
             self.announce(kid, &[], now)?;
-            self.rotating.ids.retain(|own| own != id);
-            self.rotating.claim = None;
+            self.end_rotating(id, true);
         }
         Ok(())
     }
 
     /// Publishes the key `kid`, where it is not yet, plans when it signs, and gives up the claim. Where another key is
-    /// planned by now, this one waits. `in_token`: the kids there, of which none is forgotten.
+    /// planned by now, this one waits; so does a node's own, until the other nodes take it. `in_token`: the kids there, of which none is forgotten.
     ///
     /// # Errors
     /// As `announce` and `activate`.
@@ -153,12 +156,37 @@ impl KeyRing {
             self.forget_removed(in_token, now);
             self.announce(kid, &[], now)?;
         }
-        self.rotating.ids.retain(|own| own != id);
-        self.rotating.claim = None;
-        if self.keys.iter().any(|key| key.is_scheduled(self.at(now))) {
+        self.end_rotating(id, true);
+        // Where nodes have tokens of their own, the others must take the key first: see `untaken`.
+        if self.node.is_some() || self.keys.iter().any(|key| key.is_scheduled(self.at(now))) {
             return Ok(());
         }
         self.activate(kid, None, false, now, times)
+    }
+
+    /// What this node has begun, or all nodes where they have one token.
+    fn rotating(&self) -> Option<&Rotating> {
+        match &self.node {
+            Some(node) => self.rotating_at.get(node),
+            None => Some(&self.rotating),
+        }
+    }
+
+    fn rotating_mut(&mut self) -> &mut Rotating {
+        match &self.node {
+            Some(node) => self.rotating_at.entry(node.clone()).or_default(),
+            None => &mut self.rotating,
+        }
+    }
+
+    /// The key with this `CKA_ID` is there. `claim`: and nobody is about another one.
+    fn end_rotating(&mut self, id: &str, claim: bool) {
+        let rotating = self.rotating_mut();
+        rotating.ids.retain(|own| own != id);
+        if claim {
+            rotating.claim = None;
+        }
+        self.rotating_at.retain(|_, rotating| !rotating.is_idle());
     }
 
     /// Makes room in a full ring: forgets the oldest removed key that is not in the token either.

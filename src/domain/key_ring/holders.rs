@@ -1,0 +1,211 @@
+//! A ring whose keys lie in several tokens, one a node: whose a key is, and which keys of others a node takes.
+//!
+//! The rule: a node publishes and believes the keys of its own token, and of other nodes those that a key of its own token has
+//! endorsed. It endorses what is endorsed by a key that it believes already; the first key of a new node an operator endorses
+//! by a command on one that is in. So a key goes from node to node, and each has proof of its own.
+
+use super::endorsement::{Endorsement, PublicJwk};
+use super::trust::{self, Trust};
+use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes, MOST_KEYS};
+use crate::domain::secret::base64url;
+use crate::domain::time::UnixTime;
+
+/// The most endorsements of one key: one a node, two while its key is replaced.
+const MOST_ENDORSEMENTS: usize = 64;
+
+/// A signature that a node is to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueEndorsement {
+    /// The key that is endorsed.
+    pub kid: String,
+    /// The own key that is to sign.
+    pub by: String,
+    /// What is signed.
+    pub statement: Vec<u8>,
+}
+
+impl KeyRing {
+    /// The ring as a node sees it whose token has keys of its own, or, without a name, as all do that have one token.
+    #[must_use]
+    pub fn of_node(self, node: Option<&str>) -> Self {
+        Self { node: node.map(str::to_owned), ..self }
+    }
+
+    /// The keys of whoever reads the ring.
+    pub(super) fn own(&self) -> impl Iterator<Item = &KeyLife> {
+        self.keys.iter().filter(|key| key.holder == self.node)
+    }
+
+    /// Takes keys over that are in the token and were another kind of holder's: a server's that becomes a node of a fleet, and
+    /// the other way round. What is in the own token is not to be proven by others.
+    pub(super) fn claim(&mut self, found: &[String]) {
+        for key in self.keys.iter_mut().filter(|key| found.contains(&key.kid)) {
+            match (&self.node, &key.holder) {
+                (Some(node), None) => key.holder = Some(node.clone()),
+                (None, Some(_)) => {
+                    (key.holder, key.jwk, key.alg) = (None, None, None);
+                    key.endorsed.clear();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether the node has a key that others may know, or is the first of all. Else its keys are another node's business.
+    ///
+    /// # Errors
+    /// `NotAdmitted`, with the kids that it has.
+    pub(super) fn check_admitted(&self, kids: &str) -> Result<(), KeyFault> {
+        if self.node.is_none() || self.keys.is_empty() || self.own().next().is_some() {
+            return Ok(());
+        }
+        Err(KeyFault::NotAdmitted(vec![kids.to_owned()]))
+    }
+
+    /// # Errors
+    /// `Unannounced`, `NotAdmitted`, `OfAnother`.
+    pub(super) fn check_announced(&self, found: &[String]) -> Result<(), KeyFault> {
+        let unknown: Vec<_> = found.iter().filter(|kid| self.find(kid).is_none()).cloned().collect();
+        if !unknown.is_empty() {
+            let is_new = self.node.is_some() && self.own().next().is_none();
+            return Err(if is_new { KeyFault::NotAdmitted(unknown) } else { KeyFault::Unannounced(unknown) });
+        }
+        let of_another = found.iter().filter_map(|kid| self.find(kid)).find(|key| key.holder != self.node);
+        let of_another = of_another.and_then(|key| Some((key.kid.clone(), key.holder.clone()?)));
+        of_another.map_or(Ok(()), |(kid, holder)| Err(KeyFault::OfAnother { kid, holder }))
+    }
+
+    /// What becomes of a node of which no key is active: its first key waits, or it was taken out.
+    ///
+    /// # Errors
+    /// `Waiting`, `NodeRetired`.
+    pub(super) fn check_own_is_active(&self, now: UnixTime) -> Result<(), KeyFault> {
+        let Some(node) = &self.node else { return Ok(()) };
+        Err(match self.next_to_sign(now, |_| true) {
+            Some((key, at)) => KeyFault::Waiting { kid: key.kid.clone(), at },
+            None => KeyFault::NodeRetired(node.clone()),
+        })
+    }
+
+    /// Takes the first key of a node in, which an operator has compared with what that node shows. It signs once verifiers
+    /// know it. Who takes it in has to endorse it.
+    ///
+    /// # Errors
+    /// `NotAKid` where it is no key, `Known`, `TooMany`.
+    pub fn admit(&mut self, holder: &str, jwk: PublicJwk, now: UnixTime, times: KeyTimes) -> Result<String, KeyFault> {
+        let kid = jwk.thumbprint().ok_or_else(|| KeyFault::NotAKid(String::new()))?;
+        if self.find(&kid).is_some() {
+            return Err(KeyFault::Known(kid));
+        }
+        if self.keys.len() >= MOST_KEYS {
+            return Err(KeyFault::TooMany);
+        }
+        let now = self.at(now);
+        let mut life = KeyLife::new(&kid, Some(holder), now);
+        (life.jwk, life.alg) = (Some(jwk), Some(trust::ALGORITHM.to_owned()));
+        life.activate_at = Some(now.plus(times.publish));
+        self.keys.push(life);
+        self.changed(now);
+        Ok(kid)
+    }
+
+    /// Notes the public members of an own key, for the other nodes.
+    pub fn describe(&mut self, kid: &str, jwk: &PublicJwk) {
+        let node = self.node.clone();
+        if let Some(key) = self.find_mut(kid).filter(|key| key.holder.is_some() && key.holder == node) {
+            (key.jwk, key.alg) = (Some(jwk.clone()), Some(trust::ALGORITHM.to_owned()));
+        }
+    }
+
+    /// Adds what the key `by` has signed about the key `kid`, in the place of what it signed before. A key that was removed
+    /// needs nobody's word, and nobody needs its word.
+    pub fn endorse(&mut self, kid: &str, by: &str, signature: &[u8], now: UnixTime) {
+        let now = self.at(now);
+        let gone = |key: &&KeyLife| key.state(now) == KeyState::Removed;
+        let removed: Vec<String> = self.keys.iter().filter(gone).map(|key| key.kid.clone()).collect();
+        for key in &mut self.keys {
+            let is_removed = removed.contains(&key.kid);
+            key.endorsed.retain(|endorsement| !is_removed && !removed.contains(&endorsement.by));
+        }
+        let Some(key) = self.find_mut(kid).filter(|key| !removed.contains(&key.kid)) else { return };
+        key.endorsed.retain(|endorsement| endorsement.by != by);
+        if key.endorsed.len() < MOST_ENDORSEMENTS {
+            let signature = base64url(signature);
+            key.endorsed.push(Endorsement { by: by.to_owned(), signature });
+        }
+    }
+
+    fn live(&self, now: UnixTime) -> impl Iterator<Item = &KeyLife> {
+        self.keys.iter().filter(move |key| key.state(now) != KeyState::Removed)
+    }
+
+    /// The keys that a node publishes and believes. Of other nodes only those that a key of its own token has endorsed.
+    pub fn trusted(&self, trust: &Trust<'_>, now: UnixTime) -> Vec<&KeyLife> {
+        let now = self.at(now);
+        let own: Vec<&KeyLife> = self.live(now).filter(|key| trust.is_own(key)).collect();
+        let is_trusted = |key: &&KeyLife| trust.is_own(key) || own.iter().any(|by| trust.endorses(by, key));
+        self.live(now).filter(is_trusted).collect()
+    }
+
+    /// The keys of other nodes that a node does not believe.
+    pub fn untrusted(&self, trust: &Trust<'_>, now: UnixTime) -> Vec<&KeyLife> {
+        let trusted = self.trusted(trust, now);
+        let now = self.at(now);
+        let is_trusted = |key: &KeyLife| trusted.iter().any(|other| other.kid == key.kid);
+        self.live(now).filter(|key| !is_trusted(key)).collect()
+    }
+
+    /// The signatures that a node has to make: of each of its keys that signs or will sign, about every key that a key vouches
+    /// for which it believes. So what it believes rests on its next key before the one that signs goes.
+    pub fn due_endorsements(&self, trust: &Trust<'_>, now: UnixTime) -> Vec<DueEndorsement> {
+        let trusted = self.trusted(trust, now);
+        let now = self.at(now);
+        let signs =
+            |key: &&&KeyLife| trust.is_own(key) && matches!(key.state(now), KeyState::PrePublished | KeyState::Active);
+        let own: Vec<_> = trusted.iter().filter(signs).collect();
+        let is_vouched_for =
+            |key: &KeyLife| trusted.iter().any(|other| other.kid == key.kid || trust.endorses(other, key));
+        let mut due = Vec::new();
+        for key in self.live(now).filter(|key| is_vouched_for(key)) {
+            let Some(statement) = trust::statement(key, &trust.holder.issuer) else { continue };
+            for by in own.iter().filter(|by| by.kid != key.kid && !trust.endorses(by, key)) {
+                due.push(DueEndorsement { kid: key.kid.clone(), by: by.kid.clone(), statement: statement.clone() });
+            }
+        }
+        due
+    }
+
+    /// Which of these nodes do not take the key yet: none of their keys has endorsed it. Nodes that have no key in the ring
+    /// refuse nobody's tokens.
+    pub fn untaken<'n>(&self, kid: &str, nodes: &'n [String], now: UnixTime) -> Vec<&'n str> {
+        let now = self.at(now);
+        let Some(key) = self.find(kid).filter(|key| key.holder.is_some()) else { return Vec::new() };
+        let is_of = |other: &KeyLife, node: &str| other.holder.as_deref() == Some(node);
+        let does_not_take = |node: &&str| {
+            let mut own = self.live(now).filter(|other| is_of(other, node)).peekable();
+            let has_keys = own.peek().is_some();
+            has_keys && !is_of(key, node) && !own.any(|by| key.endorsed.iter().any(|signed| signed.by == by.kid))
+        };
+        nodes.iter().map(String::as_str).filter(does_not_take).collect()
+    }
+
+    /// Takes a node's keys out: they sign no more, and what they signed is good until it expires; `at_once`: is refused.
+    pub fn retire_node(&mut self, node: &str, at_once: bool, now: UnixTime, times: KeyTimes) {
+        let now = self.at(now);
+        for key in self.keys.iter_mut().filter(|key| key.holder.as_deref() == Some(node)) {
+            match key.state(now) {
+                KeyState::Removed => continue,
+                KeyState::PrePublished | KeyState::Active => key.retire(now, times),
+                KeyState::Retired => {}
+            }
+            if at_once {
+                key.remove_at = Some(now);
+            }
+        }
+        self.rotating_at.remove(node);
+        self.changed(now);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,271 @@
+use std::time::Duration;
+
+use super::*;
+use crate::domain::key_ring::{TokenHolder, statement};
+
+const TIMES: KeyTimes = KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) };
+const ISSUER: &str = "https://id.example";
+
+fn at(seconds: u64) -> UnixTime {
+    UnixTime::from_seconds(seconds)
+}
+
+/// A key by its name. What it signs is its modulus and the message: nobody else's key signs the same.
+fn jwk(name: &str) -> PublicJwk {
+    PublicJwk::rsa(&base64url(name.as_bytes()), "AQAB")
+}
+
+fn kid(name: &str) -> String {
+    jwk(name).thumbprint().unwrap()
+}
+
+fn signed(by: &str, message: &[u8]) -> Vec<u8> {
+    [by.as_bytes(), message].concat()
+}
+
+fn verify(key: &PublicJwk, message: &[u8], signature: &[u8]) -> bool {
+    [&key.components().unwrap().0[..], message].concat() == signature
+}
+
+/// A node with these keys in its token.
+struct TestNode {
+    holder: TokenHolder,
+    kids: Vec<String>,
+}
+
+impl TestNode {
+    fn new(name: &str, keys: &[&str]) -> Self {
+        let holder = TokenHolder { node: name.to_owned(), issuer: ISSUER.to_owned() };
+        Self { holder, kids: keys.iter().map(|name| kid(name)).collect() }
+    }
+
+    fn with<T>(&self, judge: impl FnOnce(&Trust<'_>) -> T) -> T {
+        let in_token = |kid: &str| self.kids.iter().any(|own| own == kid);
+        judge(&Trust { holder: &self.holder, in_token: &in_token, verify: &verify })
+    }
+
+    /// The kids that it believes.
+    fn trusts(&self, ring: &KeyRing, now: u64) -> Vec<String> {
+        self.with(|trust| ring.trusted(trust, at(now)).iter().map(|key| key.kid.clone()).collect())
+    }
+
+    /// Signs what it has to, with its keys of these names. Yields how many signatures it made.
+    fn endorse(&self, ring: &mut KeyRing, names: &[&str], now: u64) -> usize {
+        let due = self.with(|trust| ring.due_endorsements(trust, at(now)));
+        for one in &due {
+            let by = names.iter().find(|name| kid(name) == one.by).unwrap();
+            ring.endorse(&one.kid, &one.by, &signed(by, &one.statement), at(now));
+        }
+        due.len()
+    }
+}
+
+/// Signs about an entry with a key, whether or not it should.
+fn sign(ring: &mut KeyRing, about: &str, by: &str) {
+    let statement = statement(ring.find(&kid(about)).unwrap(), ISSUER).unwrap();
+    ring.endorse(&kid(about), &kid(by), &signed(by, &statement), at(0));
+}
+
+/// What a writer of the database changes in an entry.
+fn meddle(ring: &mut KeyRing, name: &str, change: impl FnOnce(&mut KeyLife)) {
+    change(ring.find_mut(&kid(name)).unwrap());
+}
+
+/// A ring of the nodes a and b, whose keys have these names; a has taken b in.
+fn ring() -> (KeyRing, TestNode) {
+    let (mut ring, node) = first();
+    ring.admit("b", jwk("b"), at(0), TIMES).unwrap();
+    sign(&mut ring, "b", "a");
+    (ring, node)
+}
+
+/// A ring with the key of the node a alone.
+fn first() -> (KeyRing, TestNode) {
+    let mut ring = KeyRing::default().of_node(Some("a"));
+    ring.settle(&[kid("a")], at(0)).unwrap();
+    ring.describe(&kid("a"), &jwk("a"));
+    (ring, TestNode::new("a", &["a"]))
+}
+
+#[test]
+fn a_node_believes_its_own_keys_and_those_that_one_of_them_has_endorsed() {
+    let (mut ring, a) = ring();
+    assert_eq!(a.trusts(&ring, 1), [kid("a"), kid("b")]);
+    ring.admit("c", jwk("c"), at(1), TIMES).unwrap();
+    assert_eq!(a.trusts(&ring, 1), [kid("a"), kid("b")], "an entry alone proves nothing");
+    sign(&mut ring, "c", "b");
+    assert_eq!(a.trusts(&ring, 1), [kid("a"), kid("b")], "another node's word is not its own yet");
+    assert_eq!(a.with(|trust| ring.untrusted(trust, at(1)).len()), 1);
+    assert_eq!(a.endorse(&mut ring, &["a"], 1), 1);
+    assert_eq!(a.trusts(&ring, 1), [kid("a"), kid("b"), kid("c")]);
+    assert_eq!(a.endorse(&mut ring, &["a"], 2), 0);
+}
+
+#[test]
+fn what_a_writer_of_the_database_makes_up_is_not_believed() {
+    let (ring, a) = ring();
+    let not_believed = |why: &str, meddled: &KeyRing, name: &str| {
+        assert!(!a.trusts(meddled, 1).contains(&kid(name)), "{why}");
+        let due = a.with(|trust| meddled.due_endorsements(trust, at(1)));
+        assert!(due.iter().all(|due| due.kid != kid(name)), "{why}: and it is about to be endorsed");
+    };
+
+    let mut meddled = ring.clone();
+    meddled.admit("b", jwk("thief"), at(0), TIMES).unwrap();
+    not_believed("an entry that nobody endorsed", &meddled, "thief");
+    sign(&mut meddled, "thief", "thief");
+    not_believed("one that vouches for itself", &meddled, "thief");
+
+    let mut meddled = ring.clone();
+    meddled.admit("b", jwk("thief"), at(0), TIMES).unwrap();
+    let of_b = meddled.find(&kid("b")).unwrap().endorsed.clone();
+    meddle(&mut meddled, "thief", |key| key.endorsed = of_b);
+    not_believed("an endorsement of another entry", &meddled, "thief");
+
+    let mut meddled = ring.clone();
+    meddle(&mut meddled, "b", |key| key.jwk = Some(jwk("thief")));
+    not_believed("another key under an endorsed kid", &meddled, "b");
+    meddle(&mut meddled, "b", |key| key.kid = kid("thief"));
+    not_believed("an endorsement of another key", &meddled, "thief");
+
+    let mut meddled = ring.clone();
+    meddle(&mut meddled, "b", |key| key.holder = Some("c".to_owned()));
+    not_believed("a key that is given to another node", &meddled, "b");
+    let mut meddled = ring.clone();
+    meddle(&mut meddled, "b", |key| key.alg = Some("none".to_owned()));
+    not_believed("another algorithm", &meddled, "b");
+
+    // The name of the own key over another one's numbers.
+    let mut meddled = ring.clone();
+    meddled.admit("b", jwk("thief"), at(0), TIMES).unwrap();
+    meddle(&mut meddled, "a", |key| key.jwk = Some(jwk("mallory")));
+    let statement = statement(meddled.find(&kid("thief")).unwrap(), ISSUER).unwrap();
+    let by_mallory = Endorsement { by: kid("a"), signature: base64url(&signed("mallory", &statement)) };
+    meddle(&mut meddled, "thief", |key| key.endorsed.push(by_mallory));
+    not_believed("a signature by the numbers that stand in the own entry", &meddled, "thief");
+
+    // An entry that claims to be the node's own, and is in no token.
+    let mut meddled = ring;
+    meddled.admit("a", jwk("thief"), at(0), TIMES).unwrap();
+    not_believed("a key that is said to be the own one", &meddled, "thief");
+    meddled.admit("d", jwk("accomplice"), at(0), TIMES).unwrap();
+    sign(&mut meddled, "accomplice", "thief");
+    not_believed("what that one endorses", &meddled, "accomplice");
+}
+
+#[test]
+fn what_was_signed_for_another_issuer_is_nothing_here() {
+    let (ring, a) = ring();
+    let elsewhere = TestNode { holder: TokenHolder { issuer: "https://other.example".to_owned(), ..a.holder }, ..a };
+    assert_eq!(elsewhere.trusts(&ring, 1), [kid("a")]);
+}
+
+#[test]
+fn a_key_that_was_removed_is_not_believed_and_vouches_for_nobody() {
+    let (mut ring, mut a) = ring();
+    ring.retire_node("b", true, at(5), TIMES);
+    assert_eq!(a.trusts(&ring, 5), [kid("a")]);
+
+    let (mut ring, _) = self::ring();
+    a.kids.push(kid("a2"));
+    ring.announce(&kid("a2"), &[], at(5)).unwrap();
+    ring.describe(&kid("a2"), &jwk("a2"));
+    ring.remove_now(&kid("a"), at(6), |_| true).unwrap();
+    assert_eq!(a.trusts(&ring, 6), [kid("a2")], "the key that has endorsed the other one is gone");
+}
+
+#[test]
+fn the_next_key_vouches_for_all_before_the_one_that_signs_goes() {
+    let (mut ring, mut a) = ring();
+    let b = TestNode::new("b", &["b"]);
+    sign(&mut ring, "a", "b");
+    ring.announce(&kid("a2"), &[], at(5)).unwrap();
+    ring.describe(&kid("a2"), &jwk("a2"));
+    a.kids.push(kid("a2"));
+    assert_eq!(b.trusts(&ring, 5), [kid("a"), kid("b")]);
+    assert_eq!(ring.untaken(&kid("a2"), &["a".to_owned(), "b".to_owned(), "new".to_owned()], at(5)), ["b"]);
+    // The own two of one another, and the next one of b.
+    assert_eq!(a.endorse(&mut ring, &["a", "a2"], 5), 3);
+    assert_eq!(b.endorse(&mut ring, &["b"], 5), 1);
+    assert!(ring.untaken(&kid("a2"), &["b".to_owned()], at(5)).is_empty());
+    ring.activate(&kid("a2"), None, false, at(5), TIMES).unwrap();
+    assert_eq!(ring.state(ring.find(&kid("a")).unwrap(), at(200)), KeyState::Removed);
+    assert_eq!(a.trusts(&ring, 200), [kid("b"), kid("a2")]);
+    assert_eq!(b.trusts(&ring, 200), [kid("b"), kid("a2")]);
+    let endorsed = |name: &str| ring.find(&kid(name)).unwrap().endorsed.len();
+    assert_eq!((endorsed("a2"), endorsed("b")), (2, 2));
+    assert_eq!(a.endorse(&mut ring, &["a2"], 200), 0);
+}
+
+#[test]
+fn each_node_has_a_key_that_signs_and_plans_of_its_own() {
+    let (mut ring, _) = ring();
+    let active = |ring: &KeyRing, node: &str, now| {
+        ring.clone().of_node(Some(node)).active(at(now), |_| true).map(|key| key.kid.clone())
+    };
+    assert_eq!((active(&ring, "a", 99), active(&ring, "b", 99)), (Some(kid("a")), None), "published for too short");
+    assert_eq!((active(&ring, "a", 100), active(&ring, "b", 100)), (Some(kid("a")), Some(kid("b"))));
+    let every = Duration::from_secs(1000);
+    ring.begin_rotation("process", "01", at(960), at(900));
+    assert!(ring.rotation_is_due(every, TIMES, at(900)));
+    let mut of_b = ring.of_node(Some("b"));
+    assert!(!of_b.rotation_is_due(every, TIMES, at(900)));
+    assert_eq!((of_b.rotation_of("process"), of_b.began("01")), (None, false));
+    let mut ring = of_b.clone().of_node(Some("a"));
+    assert_eq!(ring.rotation_of("process"), Some("01"));
+    ring.finish_rotation(&kid("a2"), "01", &[], at(901), TIMES).unwrap();
+    assert_eq!(ring.find(&kid("a2")).unwrap().activate_at, None, "it waits for the other nodes");
+    ring.activate(&kid("a2"), None, false, at(901), TIMES).unwrap();
+    assert_eq!((active(&ring, "a", 1001), active(&ring, "b", 1001)), (Some(kid("a2")), Some(kid("b"))));
+    of_b.announce(&kid("b2"), &[], at(901)).unwrap();
+    of_b.remove_now(&kid("b"), at(902), |_| true).unwrap();
+    assert_eq!((active(&of_b, "a", 902), active(&of_b, "b", 902)), (Some(kid("a")), Some(kid("b2"))));
+}
+
+#[test]
+fn a_start_says_why_a_node_with_its_own_token_cannot_sign() {
+    let (mut ring, _) = ring();
+    let fault = |node: &str, found: &[&str], now| {
+        let found: Vec<String> = found.iter().map(|name| kid(name)).collect();
+        ring.clone().of_node(Some(node)).settle(&found, at(now)).err()
+    };
+    assert_eq!(fault("c", &["c"], 5), Some(KeyFault::NotAdmitted(vec![kid("c")])));
+    assert_eq!(fault("c", &["a"], 5), Some(KeyFault::OfAnother { kid: kid("a"), holder: "a".to_owned() }));
+    assert_eq!(fault("b", &["b"], 5), Some(KeyFault::Waiting { kid: kid("b"), at: at(100) }));
+    assert_eq!(fault("b", &["b"], 100), None);
+    assert_eq!(fault("b", &[], 100), Some(KeyFault::Missing(kid("b"))));
+    assert_eq!(fault("b", &["b", "x"], 100), Some(KeyFault::Unannounced(vec![kid("x")])));
+    let announced = ring.clone().of_node(Some("c")).announce(&kid("c"), &[], at(5));
+    assert_eq!(announced, Err(KeyFault::NotAdmitted(vec![kid("c")])), "by its own word");
+    ring.retire_node("b", false, at(200), TIMES);
+    let fault = |now| ring.clone().of_node(Some("b")).settle(&[kid("b")], at(now)).err();
+    assert_eq!(fault(200), Some(KeyFault::NodeRetired("b".to_owned())));
+    assert_eq!(ring.state(ring.find(&kid("b")).unwrap(), at(249)), KeyState::Retired);
+    assert_eq!(ring.state(ring.find(&kid("b")).unwrap(), at(250)), KeyState::Removed);
+}
+
+#[test]
+fn a_server_that_becomes_a_node_keeps_its_keys_and_back() {
+    let mut ring = KeyRing::default();
+    ring.settle(&[kid("a")], at(0)).unwrap();
+    let before = serde_json::to_string(&ring).unwrap();
+    let mut ring = ring.of_node(Some("a"));
+    ring.settle(&[kid("a")], at(1)).unwrap();
+    ring.describe(&kid("a"), &jwk("a"));
+    assert_eq!(ring.active(at(1), |_| true).unwrap().holder.as_deref(), Some("a"));
+    let mut ring = ring.of_node(None);
+    ring.settle(&[kid("a")], at(2)).unwrap();
+    assert_eq!(serde_json::to_string(&ring).unwrap(), before);
+}
+
+#[test]
+fn a_statement_is_no_input_of_a_token() {
+    let (ring, _) = ring();
+    let text = String::from_utf8(statement(ring.find(&kid("b")).unwrap(), ISSUER).unwrap()).unwrap();
+    assert_eq!(statement, format!("sealgate key\n{ISSUER}\nb\n{}\nRS256\n{}", kid("b"), jwk("b").canonical().unwrap()));
+    let odd = PublicJwk::rsa(r#"AQAB","x":"y"#, "AQAB");
+    assert_eq!((odd.canonical(), odd.thumbprint()), (None, None));
+    let mut ring = ring;
+    meddle(&mut ring, "b", |key| key.holder = Some("b\nc".to_owned()));
+    assert_eq!(statement(ring.find(&kid("b")).unwrap(), ISSUER), None);
+}

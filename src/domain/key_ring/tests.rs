@@ -1,0 +1,161 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const TIMES: KeyTimes = KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) };
+
+fn kid(letter: char) -> String {
+    std::iter::repeat_n(letter, KID_LENGTH).collect()
+}
+
+fn at(seconds: u64) -> UnixTime {
+    UnixTime::from_seconds(seconds)
+}
+
+/// A ring in which `a` has been active since 0.
+fn ring() -> KeyRing {
+    let mut ring = KeyRing::default();
+    ring.settle(&[kid('a')], at(0)).unwrap();
+    ring
+}
+
+fn active(ring: &KeyRing, now: u64) -> Option<String> {
+    ring.active(at(now), |_| true).map(|key| key.kid.clone())
+}
+
+fn state(ring: &KeyRing, letter: char, now: u64) -> KeyState {
+    ring.state(ring.find(&kid(letter)).unwrap(), at(now))
+}
+
+#[test]
+fn the_only_key_of_a_first_start_signs_at_once() {
+    assert_eq!(active(&ring(), 0), Some(kid('a')));
+    assert_eq!(ring().next_change(at(0)), None);
+}
+
+#[test]
+fn a_key_that_nobody_announced_is_named() {
+    let unannounced = |kids: &[char]| KeyFault::Unannounced(kids.iter().map(|letter| kid(*letter)).collect());
+    let both = [kid('a'), kid('b')];
+    assert_eq!(KeyRing::default().settle(&both, at(0)).unwrap_err(), unannounced(&['a', 'b']));
+    assert_eq!(ring().settle(&both, at(9)).unwrap_err(), unannounced(&['b']));
+    assert_eq!(ring().settle(&[], at(9)).unwrap_err(), KeyFault::Missing(kid('a')));
+    let mut later = ring();
+    later.announce(&kid('b'), &[kid('a')], at(10)).unwrap();
+    later.activate(&kid('b'), Some(at(500)), false, at(20), TIMES).unwrap();
+    let fault = later.settle(&[kid('b')], at(30)).unwrap_err();
+    let expected = KeyFault::NotYet { kid: kid('a'), next: kid('b'), at: at(500), now: at(30) };
+    assert_eq!(fault, expected);
+    assert!(later.settle(&[kid('b')], at(500)).is_ok());
+}
+
+#[test]
+fn a_rotation_publishes_activates_retires_and_removes_in_order() {
+    let mut ring = ring();
+    ring.announce(&kid('b'), &[], at(1000)).unwrap();
+    ring.activate(&kid('b'), None, false, at(1000), TIMES).unwrap();
+    let states = |now| (state(&ring, 'a', now), state(&ring, 'b', now));
+    assert_eq!(states(1000), (KeyState::Active, KeyState::PrePublished));
+    assert_eq!(states(1099), (KeyState::Active, KeyState::PrePublished));
+    assert_eq!(states(1100), (KeyState::Retired, KeyState::Active));
+    assert_eq!(states(1149), (KeyState::Retired, KeyState::Active));
+    assert_eq!(states(1150), (KeyState::Removed, KeyState::Active));
+    assert_eq!((active(&ring, 1099), active(&ring, 1100)), (Some(kid('a')), Some(kid('b'))));
+    assert_eq!((ring.next_change(at(1000)), ring.next_change(at(1100))), (Some(at(1100)), Some(at(1150))));
+}
+
+#[test]
+fn a_key_is_not_activated_before_verifiers_know_it_unless_that_is_said() {
+    let mut ring = ring();
+    ring.announce(&kid('b'), &[], at(1000)).unwrap();
+    let fault = ring.activate(&kid('b'), Some(at(1099)), false, at(1000), TIMES).unwrap_err();
+    assert_eq!(fault, KeyFault::Early { published: 99, publish: TIMES.publish });
+    ring.activate(&kid('b'), None, true, at(1000), TIMES).unwrap();
+    assert_eq!(active(&ring, 1000), Some(kid('b')));
+}
+
+#[test]
+fn a_plan_can_be_moved_and_withdrawn() {
+    let mut ring = ring();
+    ring.announce(&kid('b'), &[], at(0)).unwrap();
+    ring.activate(&kid('b'), Some(at(200)), false, at(0), TIMES).unwrap();
+    ring.activate(&kid('b'), Some(at(300)), false, at(0), TIMES).unwrap();
+    assert_eq!((active(&ring, 299), active(&ring, 300)), (Some(kid('a')), Some(kid('b'))));
+    ring.announce(&kid('c'), &[], at(0)).unwrap();
+    let fault = ring.activate(&kid('c'), None, false, at(0), TIMES).unwrap_err();
+    assert_eq!(fault, KeyFault::Scheduled { kid: kid('b'), at: at(300) });
+    ring.retire(&kid('b'), at(10), TIMES).unwrap();
+    assert_eq!(active(&ring, 1000), Some(kid('a')));
+    assert_eq!((state(&ring, 'b', 59), state(&ring, 'b', 60)), (KeyState::Retired, KeyState::Removed));
+}
+
+#[test]
+fn the_active_key_is_removed_only_when_another_takes_over() {
+    let mut ring = ring();
+    assert_eq!(ring.remove_now(&kid('a'), at(5), |_| true).unwrap_err(), KeyFault::NoSuccessor(kid('a')));
+    assert!(matches!(ring.retire(&kid('a'), at(5), TIMES).unwrap_err(), KeyFault::State { .. }));
+    ring.announce(&kid('b'), &[], at(5)).unwrap();
+    ring.remove_now(&kid('a'), at(6), |_| true).unwrap();
+    assert_eq!((active(&ring, 6), state(&ring, 'a', 6)), (Some(kid('b')), KeyState::Removed));
+}
+
+#[test]
+fn a_retired_key_can_come_back() {
+    let mut ring = ring();
+    ring.announce(&kid('b'), &[], at(0)).unwrap();
+    ring.activate(&kid('b'), None, false, at(0), TIMES).unwrap();
+    ring.activate(&kid('a'), None, false, at(120), TIMES).unwrap();
+    assert_eq!((active(&ring, 120), state(&ring, 'b', 120)), (Some(kid('a')), KeyState::Retired));
+    assert_eq!(state(&ring, 'b', 170), KeyState::Removed);
+    assert!(ring.activate(&kid('b'), None, false, at(170), TIMES).is_err(), "removed is for good");
+}
+
+#[test]
+fn a_second_key_announced_before_the_first_start_does_not_take_over() {
+    let mut ring = KeyRing::default();
+    ring.announce(&kid('b'), &[kid('a')], at(0)).unwrap();
+    assert_eq!(active(&ring, 1000), Some(kid('a')));
+    assert_eq!(state(&ring, 'b', 1000), KeyState::PrePublished);
+    assert!(matches!(ring.announce("short", &[], at(0)), Err(KeyFault::NotAKid(_))));
+    assert_eq!(ring.announce(&kid('b'), &[], at(0)), Err(KeyFault::Known(kid('b'))));
+}
+
+proptest! {
+    #[test]
+    fn there_is_always_one_key_that_signs_and_none_signs_early_but_in_an_emergency(
+        steps in proptest::collection::vec((0_u8..6, 0_usize..5, 0_u64..80, 0_u64..300), 1..40),
+    ) {
+        let mut ring = ring();
+        let mut now = 0;
+        let mut emergency = false;
+        for (step, key, pause, ahead) in steps {
+            now += pause;
+            let kid = kid(char::from(b"abcde"[key]));
+            // Refused steps are part of the matter.
+            let _ = match step {
+                0 => ring.announce(&kid, &[], at(now)),
+                1 => ring.activate(&kid, Some(at(now + ahead)), false, at(now), TIMES),
+                2 => ring.activate(&kid, None, false, at(now), TIMES),
+                3 => ring.retire(&kid, at(now), TIMES),
+                4 => ring.remove(&kid, at(now), TIMES),
+                _ => {
+                    emergency = true;
+                    ring.remove_now(&kid, at(now), |_| true)
+                }
+            };
+            for later in now..now + 500 {
+                let signs = ring.active(at(later), |_| true);
+                prop_assert!(signs.is_some(), "nothing signs at {later}: {ring:?}");
+                let signs = signs.unwrap();
+                prop_assert!(
+                    emergency || signs.published_at == at(0) || signs.published_at.plus(TIMES.publish) <= at(later),
+                    "{signs:?} signs early at {later}"
+                );
+                let active = ring.keys().iter().filter(|key| key.state(at(later)) == KeyState::Active);
+                prop_assert_eq!(active.count(), 1);
+            }
+        }
+    }
+}
