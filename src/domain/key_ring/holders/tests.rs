@@ -262,7 +262,7 @@ fn a_server_that_becomes_a_node_keeps_its_keys_and_back() {
 fn a_statement_is_no_input_of_a_token() {
     let (ring, _) = ring();
     let text = String::from_utf8(statement(ring.find(&kid("b")).unwrap(), ISSUER).unwrap()).unwrap();
-    assert_eq!(statement, format!("sealgate key\n{ISSUER}\nb\n{}\nRS256\n{}", kid("b"), jwk("b").canonical().unwrap()));
+    assert_eq!(text, format!("sealgate key\n{ISSUER}\nb\n{}\nRS256\n{}", kid("b"), jwk("b").canonical().unwrap()));
     let odd = PublicJwk::rsa(r#"AQAB","x":"y"#, "AQAB");
     assert_eq!((odd.canonical(), odd.thumbprint()), (None, None));
     let mut ring = ring;
