@@ -201,15 +201,16 @@ pub mod signer {
 }
 pub mod store {
     pub use crate::store::{
-        AddOutcome, AppPasswordAdded, AuditRecord, Committed, ExportRecord, Fence, Form, GrantFilter, LEASE_LENGTH,
-        Lease, LeaseName, MAX_FORM_BYTES, Position, RenameOutcome, Store, StoreError, SweepPlace, Swept, Table,
+        AddOutcome, AppPasswordAdded, AuditRecord, Committed, ExportRecord, Fence, Form, FormatRange, GrantFilter,
+        LEASE_LENGTH, Lease, LeaseName, MAX_FORM_BYTES, Position, RecordChange, RenameOutcome, Store, StoreError,
+        SweepPlace, Swept, Table, VersionStep, add_step,
     };
     pub mod barrier {
         pub use crate::store::barrier::count;
     }
     pub mod engine {
         pub use crate::store::engine::{
-            Changes, CommitObserver, Counter, Counters, Engine, EngineError, Expect, Key, MAX_KEY_BYTES,
+            Changes, CommitObserver, Counter, Counters, Engine, EngineError, Expect, FormatRule, Key, MAX_KEY_BYTES,
             MAX_VALUE_BYTES, Outcome, Value,
         };
     }
@@ -218,7 +219,8 @@ pub mod store {
     }
     pub mod postgres {
         pub use crate::store::postgres::{
-            NewPostgresStore, NewStoreFault, PostgresEngine, PostgresFault, PostgresSettings, initialise, snapshot,
+            FleetMember, FormatRaise, NewPostgresStore, NewStoreFault, PostgresEngine, PostgresFault, PostgresSettings,
+            initialise, raise_format, snapshot,
         };
     }
     pub mod sealer {

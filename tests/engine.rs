@@ -9,6 +9,7 @@ mod engine {
     mod damage;
     mod failover;
     mod filling;
+    mod formats;
     mod forms;
     mod import;
     mod model;

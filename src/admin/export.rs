@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::domain::time::UnixTime;
-use crate::store::{EXPORT_FORMAT, ExportRecord, Position, Store, StoreError};
+use crate::store::{ExportRecord, Position, Store, StoreError, export_format};
 
 /// The longest line that is read, bytes: the longest record fits several times.
 const LONGEST_LINE: u64 = 2 << 20;
@@ -31,7 +31,8 @@ pub enum ExportError {
     Foreign,
     /// The file was written by a newer program.
     #[error(
-        "the export has format {found}, this program knows {EXPORT_FORMAT}: use the program that wrote it, or a newer one"
+        "the export has format {found}, this program knows {}: use the program that wrote it, or a newer one",
+        export_format()
     )]
     Newer {
         /// The format found.
@@ -78,8 +79,9 @@ pub async fn export(
     file: &mut (impl Write + Send),
 ) -> Result<usize, ExportError> {
     let mut file = Digesting { file, digest: Sha256::new() };
-    let header =
-        Header { kind: KIND.to_owned(), format: EXPORT_FORMAT, instance: instance.to_owned(), exported_at: now };
+    // Not the program's own: the program before it takes what nodes of both versions have written.
+    let format = store.newest_format().await?;
+    let header = Header { kind: KIND.to_owned(), format, instance: instance.to_owned(), exported_at: now };
     file.line(&header)?;
     let (mut records, mut position) = (0, Position::default());
     while let Some((page, next)) = store.export(&position).await? {
@@ -108,7 +110,7 @@ pub async fn import(store: &Store, instance: &str, file: &mut (impl BufRead + Se
     if header.kind != KIND {
         return Err(ExportError::Foreign);
     }
-    if header.format > EXPORT_FORMAT {
+    if header.format > export_format() {
         return Err(ExportError::Newer { found: header.format });
     }
     if header.instance != instance {

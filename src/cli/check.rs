@@ -15,7 +15,7 @@ use crate::admin::command::Command;
 use crate::app::{relying_party, sealing};
 use crate::clock::{Clock, OsEntropy, SystemClock, wall_clock_seconds};
 use crate::config::{Config, StoreConfig};
-use crate::store::postgres::{PostgresSettings, Survey, survey};
+use crate::store::postgres::{FormatSurvey, PostgresSettings, Survey, survey};
 
 /// How much is looked at.
 #[derive(Debug, Args)]
@@ -95,10 +95,22 @@ fn lines(survey: &Survey) -> Vec<String> {
         format!("lock slots: {} ({} needed, nodes: {})", setup.lock_slots, setup.lock_slots_needed, setup.nodes),
         format!("round trip: {:.2} ms (the median of 20)", survey.round_trip_seconds * 1000.0),
     ];
+    lines.push(format_line(&survey.formats));
     // Without the sign of a nought.
     let clock = survey.clock_offset_seconds.map(|offset| (offset * 1000.0).round() + 0.0);
     lines.extend(clock.map(|offset| format!("clock: {offset:+} ms from this machine's")));
     lines
+}
+
+fn format_line(formats: &FormatSurvey) -> String {
+    let FormatSurvey { format, reads_from, reads_to, nodes_read_to } = formats;
+    let format = format.map_or_else(|| "none before the first node starts".to_owned(), |format| format.to_string());
+    let more = match (formats.next(), nodes_read_to) {
+        (Some(next), _) => format!("; all nodes read {next}: sealgate store upgrade"),
+        (None, Some(most)) if most < reads_to => format!("; a node reads {most} and none newer: sealgate node list"),
+        _ => String::new(),
+    };
+    format!("format: {format} (this version serves {reads_from} to {reads_to}{more})")
 }
 
 /// Whether people's security keys and passkeys work under the issuer of the file.

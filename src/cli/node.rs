@@ -14,7 +14,7 @@ const AWAY: f64 = 5.0;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum NodeVerb {
-    /// Show all nodes: whether each serves, its version, and how long ago it was heard of
+    /// Show all nodes: whether each serves, its version, which formats of the store it serves, and how long ago it was heard of
     List,
     /// Remove a node: it serves no more a quarter of a second later, and does not come back by a restart
     Remove {
@@ -42,11 +42,17 @@ pub(super) fn run(verb: &NodeVerb, access: &StoreAccess, output: &Output) -> Res
                     "state": state(member),
                     "version": member.version,
                     "starts": member.incarnation,
+                    "reads_from": member.formats.from,
+                    "reads_to": member.formats.to,
                     "silent_seconds": (member.silent.max(0.0) * 10.0).round() / 10.0,
                 })
             };
             let rows: Vec<_> = members.iter().map(row).collect();
-            return output.list("nodes", &rows, &["name", "state", "version", "starts", "silent_seconds"]);
+            return output.list(
+                "nodes",
+                &rows,
+                &["name", "state", "version", "starts", "reads_from", "reads_to", "silent_seconds"],
+            );
         }
         NodeVerb::Remove { name } => (name, true),
         NodeVerb::Admit { name } => (name, false),

@@ -7,13 +7,17 @@ use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
 use crate::config::StoreConfig;
-use crate::store::postgres::{PostgresSettings, initialise};
+use crate::store::postgres::{FleetMember, FormatRaise, PostgresSettings, initialise, raise_format};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreVerb {
     /// Make the tables of a store in the database that `store.url_file` names; what is there already stays. Once, by a role that
-    /// may make tables: the servers' role need not
+    /// may make tables: the servers' role need not. After an upgrade once more: it adds what tables of an older version lack,
+    /// while nodes serve
     Init,
+    /// Raise the store's format to the newest that all nodes read. Before that nodes of the older version and of this one serve
+    /// side by side; afterwards the older one is refused, and there is no way back
+    Upgrade,
 }
 
 pub(super) fn run(verb: &StoreVerb, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
@@ -22,8 +26,40 @@ pub(super) fn run(verb: &StoreVerb, access: &StoreAccess, output: &Output) -> Re
             "store.engine is \"sled\", whose files are made at the first start; this is for \"postgres\"",
         ));
     };
-    let StoreVerb::Init = verb;
     let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
-    access.block_on(initialise(&settings)).map_err(CommandFailure::line)?;
-    output.result(&json!({ "initialised": true }), || "the database holds a store\n".to_owned())
+    match verb {
+        StoreVerb::Init => {
+            access.block_on(initialise(&settings)).map_err(CommandFailure::line)?;
+            output.result(&json!({ "initialised": true }), || "the database holds a store\n".to_owned())
+        }
+        StoreVerb::Upgrade => upgrade(&access.block_on(raise_format(&settings)).map_err(CommandFailure::line)?, output),
+    }
+}
+
+fn upgrade(raise: &FormatRaise, output: &Output) -> Result<(), CommandFailure> {
+    let FormatRaise { from, to, newest, holding } = raise;
+    if to == from && to < newest {
+        let mut lines = vec![format!("the store stays at format {to}: these nodes do not read format {newest}")];
+        lines.extend(holding.iter().map(holder));
+        lines.push(
+            "start the newer version on them, or take out those that are gone: sealgate node remove NAME".to_owned(),
+        );
+        return Err(CommandFailure::Failed(lines));
+    }
+    let names: Vec<&str> = holding.iter().map(|node| node.name.as_str()).collect();
+    output.result(&json!({ "from": from, "format": to, "newest": newest, "holding": names }), || {
+        let now = if from == to { "already" } else { "now, and versions that do not read it are refused" };
+        let next = format!("format {newest} has to wait for these nodes: {}\n", names.join(", "));
+        format!("the store has format {to} {now}\n") + if to < newest { &next } else { "" }
+    })
+}
+
+fn holder(node: &FleetMember) -> String {
+    let FleetMember { name, version, formats, .. } = node;
+    let heard = match node.silent {
+        silent if silent <= 5.0 => "it serves".to_owned(),
+        silent if silent < 7200.0 => format!("heard of {:.0} minutes ago", (silent / 60.0).max(1.0)),
+        silent => format!("heard of {:.0} hours ago", silent / 3600.0),
+    };
+    format!("{name}: version {version}, reads up to format {}, {heard}", formats.to)
 }

@@ -196,6 +196,25 @@ pub enum Outcome {
     Conflict,
 }
 
+/// Who decides which format the store has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormatRule {
+    /// This process alone, when it opens the store.
+    Own,
+    /// Whoever shares the store: they go by this one. None before anything is written.
+    Shared(Option<u32>),
+}
+
+impl FormatRule {
+    /// The format that records are written in by a program of this newest one.
+    pub(super) fn written(self, newest: u8) -> u8 {
+        match self {
+            Self::Shared(Some(format)) => u8::try_from(format).unwrap_or(newest).min(newest),
+            Self::Shared(None) | Self::Own => newest,
+        }
+    }
+}
+
 /// Why the engine could not do its work. The caller answers 503 and names none of it to a stranger.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EngineError {
@@ -295,6 +314,19 @@ pub trait Engine: Send + Sync {
     /// How many processes share the store now, this one among them.
     fn nodes(&self) -> u32 {
         1
+    }
+
+    /// Who decides on the store's format, and what it is.
+    fn format(&self) -> FormatRule {
+        FormatRule::Own
+    }
+
+    /// Gives a shared store that holds nothing yet its format: one that all read who share it.
+    ///
+    /// # Errors
+    /// As [`Engine::commit`].
+    async fn begin_format(&self) -> Result<(), EngineError> {
+        Ok(())
     }
 
     /// Counts that other nodes over the same records share. None where there is one node.

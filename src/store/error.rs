@@ -2,6 +2,7 @@
 
 use crate::store::engine::EngineError;
 use crate::store::sealer::SealError;
+use crate::store::versions::newer;
 
 /// Why the store could not do what was asked. A stranger sees 503 and none of it.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -22,13 +23,16 @@ pub enum StoreError {
     #[error(transparent)]
     Sealed(#[from] SealError),
     /// The store was written by a newer program.
-    #[error("the store has format {found}, this program knows {known}: use the program that wrote it, or a newer one")]
+    #[error("{}", newer(*.found, *.known))]
     Newer {
         /// The format found.
         found: u32,
         /// The newest format that is known here.
         known: u32,
     },
+    /// Nodes of an older version, which share the store, could not read what was to be written.
+    #[error("{0}")]
+    NotYet(String),
     /// Others changed the same record again and again.
     #[error("the record is contended")]
     Contended,

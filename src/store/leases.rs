@@ -125,7 +125,7 @@ impl Lease {
         let (generation, renewal) = known.map_or((0, 0), |known| (known.generation, known.renewal));
         let (generation, renewal) = if is_own { (generation, renewal + 1) } else { (generation + 1, 0) };
         let next = LeaseRecord { holder: Some(self.holder.clone()), generation, renewal };
-        let bytes = record::encode(&next)?;
+        let bytes = store.as_kept(&key, record::encode(&next)?)?;
         let expect = found.map_or_else(|| Expect::Absent(key.clone()), |bytes| Expect::Value(key.clone(), bytes));
         let changes = Changes { expect: vec![expect], put: vec![(key.clone(), bytes.clone())], ..Changes::default() };
         if store.commit(changes).await? == Committed::Conflict {

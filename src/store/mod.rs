@@ -58,7 +58,7 @@ use tokio::task::JoinSet;
 
 use crate::domain::key_ring::TokenHolder;
 use crate::domain::user::Subject;
-use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
+use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome, Value};
 use crate::store::sealer::Sealer;
 use crate::store::tally::Tally;
 
@@ -82,8 +82,9 @@ pub use registry::{AddOutcome, RenameOutcome};
 pub(crate) use revocations::Revocation;
 pub use sweep::{SweepPlace, Swept};
 pub use table::Table;
-pub(crate) use transfer::EXPORT_FORMAT;
 pub use transfer::Position;
+pub(crate) use transfer::export_format;
+pub use versions::{FormatRange, RecordChange, VersionStep, add_step};
 
 /// How many conflicts in a row a change may meet before it gives up: each means that somebody else got through.
 const MOST_CONFLICTS: usize = 64;
@@ -145,13 +146,13 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store over this engine. No older program opens it from here on.
+    /// The store over this engine. No older program opens it from here on, unless nodes share it.
     ///
     /// # Errors
     /// [`StoreError::Newer`], or when the engine cannot be read or written.
     pub async fn open(engine: Arc<dyn Engine>, most_interactions: usize) -> Result<Self, StoreError> {
         let store = Self::over(engine, most_interactions);
-        store.raise_format().await?;
+        store.settle_format().await?;
         if store.is_shared() {
             store.follow_counts().await?;
         }
@@ -274,7 +275,12 @@ impl Store {
 
     /// The one way of a change to the engine, beside [`Store::commit_all`]: see [`access`].
     async fn commit(&self, changes: Changes) -> Result<Committed, StoreError> {
-        Ok(commit_to(self.engine.as_ref(), changes).await?)
+        commit_to(self.engine.as_ref(), changes).await
+    }
+
+    /// The bytes of a record as a commit lays them down: for whoever expects them afterwards.
+    fn as_kept(&self, key: &[u8], bytes: Value) -> Result<Value, StoreError> {
+        record::in_format(key, bytes, self.engine.format().written(versions::newest()))
     }
 
     /// Several commits at once, so that they go to the disk or over the network together. Their outcomes, in their order.
@@ -290,10 +296,10 @@ impl Store {
             match ended {
                 Ok((number, Ok(outcome))) => outcomes[number] = outcome,
                 Ok((_, Err(error))) => failed = Some(error),
-                Err(error) => failed = Some(EngineError::Unavailable(error.to_string())),
+                Err(error) => failed = Some(EngineError::Unavailable(error.to_string()).into()),
             }
         }
-        failed.map_or(Ok(outcomes), |error| Err(error.into()))
+        failed.map_or(Ok(outcomes), Err)
     }
 
     /// A commit that expects nothing and so cannot conflict.
@@ -320,8 +326,14 @@ impl Store {
     }
 }
 
-async fn commit_to(engine: &dyn Engine, mut changes: Changes) -> Result<Committed, EngineError> {
+async fn commit_to(engine: &dyn Engine, mut changes: Changes) -> Result<Committed, StoreError> {
     changes.moves = access::moves(&changes);
+    let format = engine.format().written(versions::newest());
+    if format < versions::newest() {
+        for (key, value) in &mut changes.put {
+            *value = record::in_format(key, std::mem::take(value), format)?;
+        }
+    }
     Ok(match engine.commit(changes).await? {
         Outcome::Committed => Committed::Yes,
         Outcome::Conflict => Committed::Conflict,

@@ -181,7 +181,9 @@ impl Store {
         if key != *mail.key() {
             changes.expect.push(mail.unchanged());
         }
-        let Some((_, bytes)) = changes.put.first().cloned() else { return Ok(None) };
+        let Some((_, bytes)) = changes.put.first_mut() else { return Ok(None) };
+        *bytes = self.as_kept(&key, std::mem::take(bytes))?;
+        let bytes = bytes.clone();
         match self.commit(changes).await? {
             Committed::Yes => Ok(Some(record::decode(&key, bytes)?)),
             Committed::Conflict => Ok(None),

@@ -10,6 +10,7 @@ mod counting;
 mod counts;
 mod fault;
 mod filling;
+mod formats;
 mod guesses;
 mod members;
 mod reader;
@@ -40,7 +41,10 @@ use self::connect::{Backoff, Servers};
 use self::counts::Counts;
 pub use self::fault::PostgresFault;
 pub use self::filling::{NewPostgresStore, NewStoreFault};
-pub(crate) use self::members::{FleetMember, members, set_removed};
+pub(crate) use self::formats::FormatSurvey;
+pub use self::formats::{FormatRaise, raise_format};
+pub use self::members::FleetMember;
+pub(crate) use self::members::{members, set_removed};
 use self::reader::{Asks, Readers};
 pub use self::schema::initialise;
 pub use self::settings::PostgresSettings;
@@ -49,8 +53,9 @@ pub(crate) use self::survey::{Survey, survey};
 pub use self::transaction::snapshot;
 use self::writer::{BatchWriter, PendingCommit, WriteLink};
 use super::commit_turn::CommitTurn;
-use super::engine::{Changes, CommitObserver, Counters, Current, Engine, EngineError, Key, Outcome, Value};
+use super::engine::{Changes, CommitObserver, Counters, Current, Engine, EngineError, FormatRule, Key, Outcome, Value};
 use super::shared_counts::SharedCounts;
+use super::versions::FormatRange;
 
 /// Connections are served on threads of their own: commits end whatever the callers' runtimes do.
 const THREADS: usize = 2;
@@ -63,6 +68,8 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Keeps records in a PostgreSQL database, which other nodes may use at the same time.
 pub struct PostgresEngine {
+    servers: Arc<Servers>,
+    formats: FormatRange,
     readers: Readers,
     last_beat: Arc<LastBeat>,
     beating: JoinHandle<()>,
@@ -89,7 +96,7 @@ impl PostgresEngine {
             .build()
             .map_err(|error| PostgresFault::Threads(error.to_string()))?;
         let counters = Arc::<Counters>::default();
-        let last_beat = Arc::new(LastBeat::new(settings.staleness));
+        let last_beat = Arc::new(LastBeat::new(settings.staleness, settings.formats));
         let beater = Beater::new(&servers, &last_beat, &counters, &observer, settings);
         let entered = runtime.spawn(enter(Arc::clone(&servers), beater, Arc::clone(&last_beat))).await;
         let (first, beating) = match entered.map_err(|error| PostgresFault::Threads(error.to_string())) {
@@ -132,7 +139,21 @@ impl PostgresEngine {
         let readers = Readers::start(&servers, &last_beat, runtime.handle());
         let commit_timeout = settings.commit_timeout;
         let runtime = Mutex::new(Some(runtime));
-        Ok(Self { readers, last_beat, beating, queue, writers, observer, counters, counts, commit_timeout, runtime })
+        let formats = settings.formats;
+        Ok(Self {
+            servers,
+            formats,
+            readers,
+            last_beat,
+            beating,
+            queue,
+            writers,
+            observer,
+            counters,
+            counts,
+            commit_timeout,
+            runtime,
+        })
     }
 }
 
@@ -211,6 +232,16 @@ impl Engine for PostgresEngine {
         })?;
         self.observer.queue(self.queue.len());
         turn.wait(answer, self.commit_timeout, self.commit_timeout + GRACE).await
+    }
+
+    fn format(&self) -> FormatRule {
+        FormatRule::Shared(self.last_beat.format())
+    }
+
+    async fn begin_format(&self) -> Result<(), EngineError> {
+        let format = formats::begin(&self.servers, self.formats).await.map_err(PostgresFault::into_engine_error)?;
+        self.last_beat.set_format(format);
+        Ok(())
     }
 
     fn counters(&self) -> &Counters {

@@ -5,11 +5,12 @@ use std::fmt::Display;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 
 use crate::store::engine::{Changes, Expect, Key, Value};
 use crate::store::error::StoreError;
 use crate::store::table::Table;
-use crate::store::versions::{self, VERSION};
+use crate::store::versions::{self, RecordChange};
 
 /// A record with the bytes it was read from: committing over it expects exactly those, so that two writers cannot both
 /// decide on the same state.
@@ -39,7 +40,7 @@ impl<T: Serialize + DeserializeOwned + PartialEq> Record for T {}
 /// with it all that it was. Costs a few microseconds a write, of which a disk takes a hundred times that.
 pub(super) fn encode<T: Record>(record: &T) -> Result<Value, StoreError> {
     let broken = |what: &str| StoreError::Broken(format!("{}: {what}", std::any::type_name::<T>()));
-    let mut bytes = vec![VERSION];
+    let mut bytes = vec![versions::newest()];
     serde_json::to_writer(&mut bytes, record).map_err(|error| broken(&error.to_string()))?;
     let json = bytes.split_first().map(|(_, json)| json).unwrap_or_default();
     match serde_json::from_slice::<T>(json) {
@@ -47,6 +48,46 @@ pub(super) fn encode<T: Record>(record: &T) -> Result<Value, StoreError> {
         Ok(_) => Err(broken("it would be read back as something else, and was not written")),
         Err(error) => Err(broken(&format!("it could not be read back ({error}), and was not written"))),
     }
+}
+
+/// The bytes of a record that [`encode`] has made, as they lie in a store of this format: a newer one goes the way back, and is
+/// read as the same afterwards. Others stay as they are.
+///
+/// # Errors
+/// [`StoreError::NotYet`] where that format cannot hold the record.
+pub(super) fn in_format(key: &[u8], mut bytes: Value, format: u8) -> Result<Value, StoreError> {
+    let table = key.first().copied().and_then(Table::from_byte);
+    let (Some((&version, json)), Some(table)) = (bytes.split_first(), table) else { return Ok(bytes) };
+    if version <= format {
+        return Ok(bytes);
+    }
+    let not_yet = |why: &dyn Display| {
+        StoreError::NotYet(format!(
+            "a record of table {} cannot be kept in the store's format, {format} ({why}); once all nodes have this \
+             version, run: sealgate store upgrade",
+            table.name()
+        ))
+    };
+    let changes = versions::back(table, format).map_err(|why| not_yet(&why))?;
+    if changes.is_empty() {
+        bytes[0] = format;
+        return Ok(bytes);
+    }
+    let newest: Json = serde_json::from_slice(json).map_err(|why| not_yet(&why))?;
+    let missing = versions::missing(table, format).map_err(|why| not_yet(&why))?;
+    let older = go_back(&newest, changes, missing).map_err(|why| not_yet(&why))?;
+    let mut bytes = vec![format];
+    serde_json::to_writer(&mut bytes, &older).map_err(|why| not_yet(&why))?;
+    Ok(bytes)
+}
+
+/// The record of an older version, which these changes make of it, and of which the others make the same record again.
+fn go_back(newest: &Json, back: Vec<RecordChange>, forth: Vec<RecordChange>) -> Result<Json, &'static str> {
+    let mut older = newest.clone();
+    back.into_iter().try_for_each(|change| change(&mut older))?;
+    let mut again = older.clone();
+    forth.into_iter().try_for_each(|change| change(&mut again))?;
+    if again == *newest { Ok(older) } else { Err("it would be read back as something else") }
 }
 
 /// Reads a record of any version up to today's. The bytes stay those that were read: a commit over an older record expects
@@ -104,5 +145,37 @@ mod tests {
         assert!(encode(&Forgetful { kept: 0 }).is_ok());
         assert!(matches!(encode(&Forgetful { kept: 1 }), Err(StoreError::Broken(_))));
         assert!(matches!(encode(&Unreadable { kept: 1 }), Err(StoreError::Broken(_))));
+    }
+    #[test]
+    fn a_record_goes_back_a_version_only_if_it_is_the_same_afterwards() {
+        fn rename(record: &mut Json, from: &str, to: &str) -> Result<(), &'static str> {
+            let members = record.as_object_mut().ok_or("it is not an object")?;
+            let value = members.remove(from).ok_or("a member is missing")?;
+            members.insert(to.to_owned(), value);
+            Ok(())
+        }
+        let (forth, back): (RecordChange, RecordChange) =
+            (|record| rename(record, "old", "new"), |record| rename(record, "new", "old"));
+        let newest = serde_json::json!({ "new": 1, "other": 2 });
+        let older = go_back(&newest, vec![back], vec![forth]).unwrap();
+        assert_eq!(older, serde_json::json!({ "old": 1, "other": 2 }));
+        let lossy: RecordChange = |record| {
+            record["other"] = Json::Null;
+            rename(record, "new", "old")
+        };
+        assert!(go_back(&newest, vec![lossy], vec![forth]).unwrap_err().contains("something else"));
+        assert_eq!(go_back(&serde_json::json!([]), vec![back], vec![forth]), Err("it is not an object"));
+    }
+
+    #[test]
+    fn what_has_no_way_back_to_the_format_is_not_written() {
+        let bytes = encode(&7_u32).unwrap();
+        let key = [Table::Once as u8, 1];
+        assert_eq!(in_format(&key, bytes.clone(), versions::newest()).unwrap(), bytes);
+        let refused = in_format(&key, bytes, 3).unwrap_err().to_string();
+        assert!(refused.contains("the store's format, 3 (") && refused.contains("sealgate store upgrade"), "{refused}");
+        // An entry of an index has no version, and an older record stays as it is.
+        assert_eq!(in_format(&key, Vec::new(), 3).unwrap(), Vec::<u8>::new());
+        assert_eq!(in_format(&key, vec![2, b'0'], 3).unwrap(), [2, b'0']);
     }
 }

@@ -10,7 +10,7 @@ use crate::support::{Browser, Instance, Node, REDIRECT_URI, Settings, Upstream};
 
 /// Two nodes that serve, the second of which reaches the database through a relay.
 struct Fleet {
-    _database: PostgresServer,
+    database: PostgresServer,
     relay: Relay,
     first: Instance,
     second: Instance,
@@ -38,7 +38,7 @@ impl Fleet {
         // One after the other: SoftHSM shows a process no token at times while another logs in.
         first.start();
         second.start();
-        Self { _database: database, relay, first, second, secret, _upstream: upstream }
+        Self { database, relay, first, second, secret, _upstream: upstream }
     }
 
     async fn tokens(&self) -> Value {
@@ -177,6 +177,35 @@ async fn a_node_that_is_killed_takes_no_grant_along() {
     assert_eq!(gate(&fleet.first, answer["access_token"].as_str().unwrap()).await, 200);
     fleet.second.start();
     assert_eq!(gate(&fleet.second, answer["access_token"].as_str().unwrap()).await, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_lets_nobody_in_while_the_store_has_a_format_that_it_does_not_read() {
+    let fleet = Fleet::start().await;
+    let tokens = fleet.tokens().await;
+    let token = tokens["access_token"].as_str().unwrap();
+    until("it is let in", || async { gate(&fleet.first, token).await == 200 }).await;
+    let database = fleet.database.client("").await;
+    let set = |format: &'static str| {
+        let words = format!("UPDATE record SET value = '{format}'::bytea WHERE key = 'mformat'");
+        let database = &database;
+        async move { assert_eq!(database.execute(&words, &[]).await.unwrap(), 1) }
+    };
+    set("\\x0138").await;
+    let ready = || async { reqwest::get(fleet.first.admin_url("/readyz")).await.unwrap() };
+    until("it is not ready", || async { ready().await.status() == 503 }).await;
+    let newer = "the store has format 8, this program knows 7: use the program that wrote it, or a newer one";
+    assert!(ready().await.text().await.unwrap().contains(newer));
+    assert_eq!(gate(&fleet.first, token).await, 503);
+    let refresh = [("grant_type", "refresh_token"), ("refresh_token", tokens["refresh_token"].as_str().unwrap())];
+    assert_eq!(fleet.ask(&fleet.first, "/oauth/token", &refresh).await.0, 503);
+    fleet.first.tells(&format!("{newer}; this node serves nobody until then"));
+    set("\\x0137").await;
+    until("both serve again", || async {
+        gate(&fleet.first, token).await == 200 && gate(&fleet.second, token).await == 200
+    })
+    .await;
+    assert_eq!(fleet.ask(&fleet.first, "/oauth/token", &refresh).await.0, 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

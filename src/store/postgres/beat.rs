@@ -12,37 +12,36 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio_postgres::Statement;
-use tokio_postgres::types::ToSql;
 
 use super::PostgresFault;
 use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of};
+use super::formats::{self, UNREADABLE_FORMAT};
 use super::settings::PostgresSettings;
 use crate::config::BeatDurability;
 use crate::store::engine::{Beat, CommitObserver, Counter, Counters, Current, EngineError};
+use crate::store::versions::{self, FormatRange};
 
 /// From the beginning of one to the beginning of the next.
 const INTERVAL: Duration = Duration::from_millis(250);
 /// After so long without an answer the connection is given up.
 const TIMEOUT: Duration = Duration::from_millis(800);
-/// For the first write of all.
-const ENTER_TIMEOUT: Duration = Duration::from_secs(10);
+/// In the place of a format that cannot be read.
+const UNREADABLE: u32 = u32::MAX;
 /// How far this machine's clock and the database's may differ: codes and tokens end by the clock.
 pub(super) const MOST_OFFSET: Duration = Duration::from_secs(2);
 
-/// A node enters under its name. Whoever was there under the same name is told apart by the number.
-const ENTER: &str = "INSERT INTO node (name, incarnation, version) VALUES ($1, 1, $2) \
-     ON CONFLICT (name) DO UPDATE SET incarnation = node.incarnation + 1, version = excluded.version, \
-     seen = clock_timestamp() WHERE NOT node.removed RETURNING incarnation";
 /// No row: the node was removed, or another process has entered under its name.
 const BEAT: &str = "UPDATE node SET seen = clock_timestamp() WHERE name = $1 AND incarnation = $2 AND NOT removed \
      RETURNING (SELECT array_agg(n ORDER BY slot) FROM counter), \
      extract(epoch FROM clock_timestamp())::double precision, \
-     (SELECT count(*) FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s')";
+     (SELECT count(*) FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'), \
+     (SELECT value FROM record WHERE key = '\\x6d666f726d6174'::bytea)";
 /// Of a command, which is no node.
 const BEAT_OF_COMMAND: &str = "UPDATE store SET layout = layout \
      RETURNING (SELECT array_agg(n ORDER BY slot) FROM counter), \
      extract(epoch FROM clock_timestamp())::double precision, \
-     (SELECT count(*) FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s')";
+     (SELECT count(*) FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'), \
+     (SELECT value FROM record WHERE key = '\\x6d666f726d6174'::bytea)";
 
 /// Whether the beat says that this process may go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +52,8 @@ enum Standing {
     ClockOff,
     /// Another process has its name, or it was removed.
     Removed,
+    /// The store has a format that this program does not serve.
+    OtherFormat,
 }
 
 /// What the last beat said, for whoever reads or decides.
@@ -66,11 +67,14 @@ pub(super) struct LastBeat {
     clock_offset: AtomicI64,
     /// Nodes that have beaten within the last seconds.
     nodes: AtomicU32,
+    /// The store's; 0 before it has one.
+    format: AtomicU32,
+    served: FormatRange,
     came: watch::Sender<()>,
 }
 
 impl LastBeat {
-    pub(super) fn new(staleness: Duration) -> Self {
+    pub(super) fn new(staleness: Duration, served: FormatRange) -> Self {
         Self {
             started: Instant::now(),
             staleness,
@@ -78,6 +82,8 @@ impl LastBeat {
             standing: AtomicU8::new(Standing::Good as u8),
             clock_offset: AtomicI64::new(0),
             nodes: AtomicU32::new(1),
+            format: AtomicU32::new(0),
+            served,
             came: watch::Sender::new(()),
         }
     }
@@ -107,7 +113,19 @@ impl LastBeat {
                 format!("the database's clock differs by {milliseconds} ms from this machine's; set both by NTP");
             return Err(EngineError::Stale(cause));
         }
+        if standing == Standing::OtherFormat as u8 {
+            return Err(EngineError::Stale(self.format_fault(self.format.load(Ordering::Acquire)).unwrap_or_default()));
+        }
         Ok(())
+    }
+
+    /// The store's format, as far as it is known.
+    pub(super) fn format(&self) -> Option<u32> {
+        Some(self.format.load(Ordering::Acquire)).filter(|format| *format > 0)
+    }
+
+    pub(super) fn set_format(&self, format: u32) {
+        self.format.store(format, Ordering::Release);
     }
 
     /// Waits until there is one that may be gone by. To be given up from outside.
@@ -135,12 +153,36 @@ impl LastBeat {
         self.came.send_replace(());
     }
 
-    fn take_in(&self, began: Instant, nodes: i64, clock_offset: f64, uncertain: Duration) {
+    fn format_fault(&self, format: u32) -> Option<String> {
+        if format == UNREADABLE { Some(UNREADABLE_FORMAT.to_owned()) } else { self.served.fault(format) }
+    }
+
+    /// Whether this process may go on with what the store says of its format.
+    fn take_in_format(&self, said: Option<&[u8]>) -> bool {
+        // An empty store has none yet.
+        let Some(said) = said else { return true };
+        let format = versions::format_of(said).unwrap_or(UNREADABLE);
+        let (before, fault) = (self.format.swap(format, Ordering::AcqRel), self.format_fault(format));
+        if before != format {
+            match &fault {
+                Some(fault) => tracing::error!("{fault}; this node serves nobody until then"),
+                None if before == 0 => {}
+                None => tracing::info!(from = before, to = format, "the store has another format now"),
+            }
+        }
+        fault.is_none()
+    }
+
+    fn take_in(&self, began: Instant, nodes: i64, clock_offset: f64, uncertain: Duration, format: Option<&[u8]>) {
         self.nodes.store(u32::try_from(nodes.max(1)).unwrap_or(1), Ordering::Relaxed);
         #[expect(clippy::cast_possible_truncation, reason = "a cast from a float keeps to the bounds")]
         self.clock_offset.store((clock_offset * 1000.0) as i64, Ordering::Release);
         let began = began.saturating_duration_since(self.started).as_nanos();
         self.began.store(u64::try_from(began).unwrap_or(u64::MAX).max(1), Ordering::Release);
+        if !self.take_in_format(format) {
+            self.set(Standing::OtherFormat);
+            return;
+        }
         let is_off = clock_offset.abs() > (MOST_OFFSET + uncertain).as_secs_f64();
         self.set(if is_off { Standing::ClockOff } else { Standing::Good });
     }
@@ -153,6 +195,7 @@ pub(super) struct Beater {
     counters: Arc<Counters>,
     observer: Arc<dyn CommitObserver>,
     durability: BeatDurability,
+    formats: FormatRange,
     wall_clock: Option<fn() -> f64>,
     /// Its name and number.
     node: Option<(String, i64)>,
@@ -187,6 +230,7 @@ impl Beater {
             counters: Arc::clone(counters),
             observer: Arc::clone(observer),
             durability: settings.beat,
+            formats: settings.formats,
             wall_clock: settings.wall_clock,
             node: settings.node.clone().map(|name| (name, 0)),
             known: Vec::new(),
@@ -196,15 +240,11 @@ impl Beater {
     /// Enters the fleet, where this is a node. Once, at a start: to enter again would take the place of another process.
     ///
     /// # Errors
-    /// `Removed`; what a connection meets.
+    /// `Removed`; `Format`; what a connection meets.
     pub(super) async fn enter(&mut self) -> Result<(), PostgresFault> {
         let Some((name, incarnation)) = &mut self.node else { return Ok(()) };
         let link = connect(&self.servers, self.durability).await?;
-        let parameters: [&(dyn ToSql + Sync); 2] = [name, &env!("CARGO_PKG_VERSION")];
-        let entered = tokio::time::timeout(ENTER_TIMEOUT, link.client.query_opt(ENTER, &parameters)).await;
-        let row = entered.map_err(|_| PostgresFault::NotAcknowledged)?.map_err(|error| fault_of(&error))?;
-        let row = row.ok_or_else(|| PostgresFault::Removed(name.clone()))?;
-        *incarnation = row.try_get(0).map_err(|error| fault_of(&error))?;
+        *incarnation = formats::enter(&link, name, self.formats).await?;
         Ok(())
     }
 
@@ -277,16 +317,19 @@ impl Beater {
         if to.link.take_warning() || !self.servers.is_current(&to.link) {
             return Beaten::Failed;
         }
-        let (Ok(counters), Ok(clock), Ok(nodes)) =
-            (row.try_get::<_, Vec<i64>>(0), row.try_get::<_, f64>(1), row.try_get::<_, i64>(2))
-        else {
+        let (Ok(counters), Ok(clock), Ok(nodes), Ok(format)) = (
+            row.try_get::<_, Vec<i64>>(0),
+            row.try_get::<_, f64>(1),
+            row.try_get::<_, i64>(2),
+            row.try_get::<_, Option<&[u8]>>(3),
+        ) else {
             return Beaten::Failed;
         };
         // First of all: whoever finds the beat must find them moved.
         self.note_moves(counters);
         let at = clock - took.as_secs_f64() / 2.0;
         let clock_offset = self.wall_clock.map_or(0.0, |wall_clock| clock - (wall_clock() - took.as_secs_f64() / 2.0));
-        self.last.take_in(began, nodes, clock_offset, took);
+        self.last.take_in(began, nodes, clock_offset, took, format);
         self.observer.beat(&Beat { seconds: took.as_secs_f64(), at, nodes: self.last.nodes(), clock_offset });
         Beaten::Came
     }

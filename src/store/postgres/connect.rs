@@ -16,7 +16,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, SimpleQueryMessage};
 
 use super::PostgresFault;
-use super::requirements::{FACTS, LAYOUT, STORE, ServerFacts, VERSION, first_row, is_postgresql};
+use super::requirements::{FACTS, LAYOUT, REVISION, STORE, ServerFacts, VERSION, first_row, is_postgresql};
 use super::settings::DatabaseServer;
 
 /// For TCP, TLS, login and the first questions together.
@@ -274,6 +274,9 @@ async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, St
     match store.get("layout") {
         Some(LAYOUT) => {}
         other => return Err(PostgresFault::OtherLayout(other.unwrap_or_default().to_owned())),
+    }
+    if store.get("revision").and_then(|found| found.parse().ok()).is_none_or(|found: usize| found < REVISION) {
+        return Err(PostgresFault::OlderTables);
     }
     let id = store.get("id").unwrap_or_default().to_owned();
     link.take_warning();

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::store::engine::EngineError;
+
 /// Why a database is not used. One line each that says what to do.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum PostgresFault {
@@ -36,6 +38,14 @@ pub enum PostgresFault {
         "the store in the database has layout {0}, which this version does not know; start the version that made it"
     )]
     OtherLayout(String),
+    #[error(
+        "the tables of the store are of an older version than this one; run this version's sealgate store init, as their \
+         owner: nodes that run go on"
+    )]
+    OlderTables,
+    /// The store has a format that this program does not serve, or none.
+    #[error("{0}")]
+    Format(String),
     /// The servers of the URL hold different stores.
     #[error("the server holds the store {found}, and the one in use is {known}; correct the hosts of store.url_file")]
     OtherStore { found: String, known: String },
@@ -70,6 +80,13 @@ pub enum PostgresFault {
 }
 
 impl PostgresFault {
+    pub(super) fn into_engine_error(self) -> EngineError {
+        match self {
+            Self::Format(said) => EngineError::Stale(said),
+            other => EngineError::Unavailable(other.to_string()),
+        }
+    }
+
     /// Whether it could pass by itself: a server that starts, a failover in progress.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::Behind { .. } | Self::NotAcknowledged)

@@ -17,8 +17,10 @@ use super::transaction::{LEAVE, TransactionEngine, WriteStatements};
 use super::writer::said;
 use crate::store::engine::Engine;
 
-/// Keeps out who writes and who fills; who reads goes on, and sees an empty store.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; LOCK TABLE record IN SHARE ROW EXCLUSIVE MODE";
+/// Keeps out who enters, writes and fills; who reads goes on, and sees an empty store. The locks are in the order in which a node
+/// takes them.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock(1399153516, -2); \
+     LOCK TABLE record IN SHARE ROW EXCLUSIVE MODE";
 /// A statement of its own: it sees what was written while the lock was waited for.
 const IS_OCCUPIED: &str = "SELECT EXISTS (SELECT FROM record)";
 /// Whoever asks what became of a lost end waits for it.
@@ -71,7 +73,7 @@ impl NewPostgresStore {
     /// `Occupied`; `InUse`; `Database`.
     pub async fn begin(settings: &PostgresSettings) -> Result<Self, NewStoreFault> {
         let servers = Servers::new(servers(settings)?);
-        let mut engine = TransactionEngine::connect(&servers).await?;
+        let mut engine = TransactionEngine::connect(&servers, settings).await?;
         let client = &engine.connection.link.client;
         // The connection gives up a lock that it does not get in time.
         client.batch_execute(BEGIN).await.map_err(|error| match error.code() {

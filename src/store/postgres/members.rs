@@ -7,26 +7,42 @@ use tokio_postgres::types::ToSql;
 use super::PostgresFault;
 use super::connect::{Link, LinkPurpose, Servers, refusal};
 use super::settings::{PostgresSettings, servers};
+use crate::store::versions::FormatRange;
 
 /// For one statement. One that writes waits for the standby.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-const NODES: &str = "SELECT name, version, incarnation, removed, \
-     extract(epoch FROM clock_timestamp() - seen)::double precision FROM node ORDER BY name";
+pub(super) const NODES: &str = "SELECT name, version, incarnation, removed, \
+     extract(epoch FROM clock_timestamp() - seen)::double precision, reads_from, reads_to FROM node ORDER BY name";
 const REMOVE: &str = "UPDATE node SET removed = true WHERE name = $1";
 const ADMIT: &str = "UPDATE node SET removed = false WHERE name = $1";
 
 /// A node that has served at some time.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct FleetMember {
-    pub(crate) name: String,
+pub struct FleetMember {
+    pub name: String,
     /// Of its program.
-    pub(crate) version: String,
+    pub version: String,
     /// How often a process has entered under its name.
-    pub(crate) incarnation: i64,
-    pub(crate) removed: bool,
+    pub incarnation: i64,
+    pub removed: bool,
     /// How long ago it beat, seconds.
-    pub(crate) silent: f64,
+    pub silent: f64,
+    /// Of a store that it serves.
+    pub formats: FormatRange,
+}
+
+/// A row of [`NODES`].
+pub(super) fn member(row: &tokio_postgres::Row) -> Result<FleetMember, tokio_postgres::Error> {
+    let format = |column| row.try_get::<_, i32>(column).map(|format| u32::try_from(format).unwrap_or_default());
+    Ok(FleetMember {
+        name: row.try_get(0)?,
+        version: row.try_get(1)?,
+        incarnation: row.try_get(2)?,
+        removed: row.try_get(3)?,
+        silent: row.try_get(4)?,
+        formats: FormatRange { from: format(5)?, to: format(6)? },
+    })
 }
 
 async fn within<T>(asked: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, PostgresFault> {
@@ -45,15 +61,6 @@ async fn link(settings: &PostgresSettings) -> Result<Link, PostgresFault> {
 pub(crate) async fn members(settings: &PostgresSettings) -> Result<Vec<FleetMember>, PostgresFault> {
     let link = link(settings).await?;
     let rows = within(link.client.query(NODES, &[])).await?;
-    let member = |row: &tokio_postgres::Row| {
-        Ok(FleetMember {
-            name: row.try_get(0)?,
-            version: row.try_get(1)?,
-            incarnation: row.try_get(2)?,
-            removed: row.try_get(3)?,
-            silent: row.try_get(4)?,
-        })
-    };
     rows.iter().map(member).collect::<Result<_, _>>().map_err(|error| refusal(&error))
 }
 

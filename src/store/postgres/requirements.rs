@@ -13,15 +13,27 @@ pub(super) const FACTS: &str = "SELECT pg_is_in_recovery() AS recovery, \
      current_setting('server_encoding') AS encoding, \
      ('x' || left(replace(gen_random_uuid()::text, '-', ''), 15))::bit(60)::bigint AS random";
 pub(super) const VERSION: &str = "SELECT version() AS version";
-/// The store, and a table of it that is not logged.
-pub(super) const STORE: &str = "SELECT id, layout, (SELECT min(relname) FROM pg_class \
+/// The store, and a table of it that is not logged. The first revision had no column for it.
+pub(super) const STORE: &str = "SELECT id, layout, coalesce(to_jsonb(store) ->> 'revision', '1') AS revision, (SELECT min(relname) FROM pg_class \
      WHERE oid IN ('record'::regclass, 'batch'::regclass, 'counter'::regclass, 'node'::regclass, 'guess'::regclass) \
      AND relpersistence <> 'p') AS unlogged FROM store";
 
 /// The first version with all that is used: 14.
 const OLDEST: u32 = 140_000;
-/// What `schema` makes.
+/// What `schema` makes. A program works with tables of its layout alone, and of its own or a newer revision: what a revision adds
+/// disturbs no program that does not know it.
 pub(super) const LAYOUT: &str = "1";
+pub(super) const REVISION: usize = ADDITIONS.len() + 1;
+
+/// What makes of the tables of one revision those of the next, the first of the second. Only ever append. Nodes of older versions
+/// go on meanwhile: a column that is new has a default, and no statement of theirs may come to mean something else. Each may run
+/// where it has run before.
+pub(super) const ADDITIONS: &[&str] = &[
+    // Nodes came to say which formats of the store they serve. Those that did not say so served one.
+    "ALTER TABLE store ADD COLUMN IF NOT EXISTS revision integer NOT NULL DEFAULT 1; \
+     ALTER TABLE node ADD COLUMN IF NOT EXISTS reads_from integer NOT NULL DEFAULT 7, \
+     ADD COLUMN IF NOT EXISTS reads_to integer NOT NULL DEFAULT 7",
+];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerFacts {

@@ -1,17 +1,33 @@
 //! The tables. Made once, by a role that may; whoever serves needs no right to make any.
 
+use std::time::{Duration, Instant};
+
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Error};
+
 use super::PostgresFault;
-use super::connect::{LinkPurpose, Servers};
+use super::connect::{LinkPurpose, Servers, jittered, refusal};
+use super::requirements::{ADDITIONS, LAYOUT, REVISION};
 use super::settings::{PostgresSettings, servers};
 
-/// Two at once wait for one another, so that the second finds what the first made. Room is left in each page: a record that
+/// Tables are changed where nodes may be at work: whoever waits for a table keeps all others waiting behind, and no node stands
+/// that for longer than its beats may be old. So it is given up soon and tried again. Two at once wait for one another.
+const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '300ms'; SELECT pg_advisory_xact_lock(1399153516, -1)";
+/// How long it is tried.
+const TIMEOUT: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Whether all tables are there, of the first revision.
+const IS_WHOLE: &str = "SELECT bool_and(to_regclass(name) IS NOT NULL) FROM unnest(ARRAY['store', 'record', 'batch', \
+     'counter', 'node', 'guess', 'share']) AS t(name)";
+const REVISIONS: &str = "SELECT layout, coalesce((to_jsonb(store) ->> 'revision')::integer, 1) FROM store";
+
+/// The first revision. Room is left in each page: a record that
 /// is written anew stays in it and the index is not touched. Values go uncompressed, since sealed ones do not compress.
 ///
 /// `guess` and `share` hold counts by hashes of keys: failed guesses, which survive all that a record survives, and requests of a
 /// window, which a crash may forget.
 const SCHEMA: &str = "
-BEGIN;
-SELECT pg_advisory_xact_lock(1399153516, -1);
 CREATE TABLE IF NOT EXISTS store (
     only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
     id uuid NOT NULL,
@@ -61,14 +77,46 @@ CREATE UNLOGGED TABLE IF NOT EXISTS share (
     needed integer NOT NULL,
     PRIMARY KEY (ends, key)
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
-INSERT INTO store (id, layout) VALUES (gen_random_uuid(), 1) ON CONFLICT DO NOTHING;
-COMMIT;";
+INSERT INTO store (id, layout) VALUES (gen_random_uuid(), 1) ON CONFLICT DO NOTHING";
 
-/// Makes the tables that are not there yet. Once more is no fault.
+/// Makes the tables that are not there yet, and adds to those of an older version what they lack. Once more is no fault, also
+/// where nodes are at work.
 ///
 /// # Errors
 /// When the database refuses, is not to be used, or is not reached.
 pub async fn initialise(settings: &PostgresSettings) -> Result<(), PostgresFault> {
     let link = Servers::new(servers(settings)?).connect(LinkPurpose::Initialise).await?;
-    link.client.batch_execute(SCHEMA).await.map_err(|error| PostgresFault::Refused(error.to_string()))
+    let started = Instant::now();
+    loop {
+        match make(&link.client).await {
+            Ok(made) => return made,
+            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) && started.elapsed() < TIMEOUT => {
+                link.client.batch_execute("ROLLBACK").await.map_err(|error| refusal(&error))?;
+                tokio::time::sleep(jittered(PAUSE)).await;
+            }
+            Err(error) => return Err(refusal(&error)),
+        }
+    }
+}
+
+async fn make(client: &Client) -> Result<Result<(), PostgresFault>, Error> {
+    client.batch_execute(BEGIN).await?;
+    if !client.query_one(IS_WHOLE, &[]).await?.try_get::<_, bool>(0)? {
+        client.batch_execute(SCHEMA).await?;
+    }
+    let row = client.query_one(REVISIONS, &[]).await?;
+    let (layout, revision): (i32, i32) = (row.try_get(0)?, row.try_get(1)?);
+    let revision = usize::try_from(revision).unwrap_or_default();
+    let layout = layout.to_string();
+    if layout != LAYOUT {
+        return Ok(Err(PostgresFault::OtherLayout(layout)));
+    }
+    for addition in ADDITIONS.iter().skip(revision.max(1) - 1) {
+        client.batch_execute(addition).await?;
+    }
+    if revision < REVISION {
+        let revision = i32::try_from(REVISION).unwrap_or(i32::MAX);
+        client.execute("UPDATE store SET revision = $1", &[&revision]).await?;
+    }
+    client.batch_execute("COMMIT").await.map(Ok)
 }

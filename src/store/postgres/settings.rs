@@ -13,6 +13,7 @@ use tokio_postgres::config::{Host, SslMode};
 use super::PostgresFault;
 use super::tls::{self, TlsChoice};
 use crate::config::{BeatDurability, Durability, FleetConfig, PostgresConfig, read_longer_secret_file};
+use crate::store::versions::FormatRange;
 
 const DEFAULT_PORT: u16 = 5432;
 /// A password, as long as any: what is longer is another file.
@@ -27,6 +28,8 @@ pub struct PostgresSettings {
     pub ca_file: Option<PathBuf>,
     /// The name under which this process beats, one a process. None for a command, which is no node of the fleet.
     pub node: Option<String>,
+    /// Of a store that this program serves.
+    pub formats: FormatRange,
     /// Whether a beat waits for the standby.
     pub beat: BeatDurability,
     /// How long ago a beat may have begun for decisions to rest on it.
@@ -72,6 +75,7 @@ impl PostgresSettings {
             url,
             ca_file: None,
             node: None,
+            formats: FormatRange::served(),
             beat: BeatDurability::Replicated,
             staleness: Duration::from_millis(900),
             wall_clock: None,

@@ -9,6 +9,7 @@ use super::PostgresFault;
 use super::batch::{BATCH_KEYS, STRIPES};
 use super::beat::MOST_OFFSET;
 use super::connect::{Link, LinkPurpose, Servers, refusal};
+use super::formats::FormatSurvey;
 use super::settings::{PostgresSettings, servers};
 use super::standby_rule::StandbyRule;
 use crate::config::Durability;
@@ -74,6 +75,8 @@ pub(crate) struct Survey {
     pub(crate) timeline: u32,
     #[serde(flatten)]
     pub(crate) setup: Setup,
+    #[serde(flatten)]
+    pub(crate) formats: FormatSurvey,
     /// Whether the role owns a table, which it need not.
     pub(crate) owns_tables: bool,
     /// How far the database's clock is ahead of this machine's; none where no clock was given.
@@ -177,7 +180,7 @@ impl Survey {
         let clock = self.clock_offset_seconds.filter(|offset| offset.abs() > most).map(|offset| {
             format!("the database's clock differs by {:.0} ms from this machine's; set both by NTP", offset * 1000.0)
         });
-        self.setup.fault().into_iter().chain(clock).collect()
+        self.setup.fault().into_iter().chain(clock).chain(self.formats.fault()).collect()
     }
 }
 
@@ -191,11 +194,13 @@ pub(crate) async fn survey(settings: &PostgresSettings) -> Result<Survey, Postgr
     let owns_tables = within(rights(&servers.connect(LinkPurpose::Initialise).await?)).await??;
     let link = servers.connect(LinkPurpose::Serve).await?;
     let setup = Setup::ask(&link.client, settings).await?;
+    let formats = FormatSurvey::ask(&link.client, settings).await?;
     let (round_trip, clock_offset_seconds) = within(round_trips(&link.client, settings.wall_clock)).await?;
     Ok(Survey {
         host: link.server.clone(),
         timeline: link.timeline,
         setup,
+        formats,
         owns_tables,
         clock_offset_seconds,
         round_trip_seconds: round_trip.as_secs_f64(),
@@ -267,6 +272,7 @@ mod tests {
             host: "db-a:5432".to_owned(),
             timeline: 1,
             setup,
+            formats: FormatSurvey { format: Some(7), reads_from: 7, reads_to: 7, nodes_read_to: Some(7) },
             owns_tables: false,
             clock_offset_seconds: Some(clock_offset_seconds),
             round_trip_seconds: 0.001,

@@ -3,6 +3,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,10 +17,12 @@ use tokio_postgres::{Client, Row, Statement};
 use super::PostgresFault;
 use super::batch::Operation;
 use super::connect::{Servers, refusal};
+use super::formats;
 use super::reader::{Asks, Question, ReadLink, values};
 use super::settings::{PostgresSettings, servers};
 use super::writer::said;
-use crate::store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
+use crate::store::engine::{Changes, Counters, Engine, EngineError, FormatRule, Key, Outcome, Value};
+use crate::store::versions::FormatRange;
 
 /// After so long without an answer, the server is taken for gone.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,6 +47,9 @@ pub(super) struct TransactionEngine {
     /// None where it only reads.
     pub(super) writes: Option<WriteStatements>,
     counters: Counters,
+    formats: FormatRange,
+    /// Of a store that it fills; 0 before.
+    format: AtomicU32,
     /// Held for writing by whoever compares and writes: a transaction does not keep its own statements apart.
     pub(super) turn: RwLock<()>,
 }
@@ -75,12 +81,20 @@ impl WriteStatements {
 
 impl TransactionEngine {
     /// On a connection on which nothing has begun yet.
-    pub(super) async fn connect(servers: &Servers) -> Result<Self, PostgresFault> {
+    pub(super) async fn connect(servers: &Servers, settings: &PostgresSettings) -> Result<Self, PostgresFault> {
         let connection = ReadLink::connect(servers).await?;
         let client = &connection.link.client;
         let prepared = tokio::try_join!(client.batch_execute(SESSION), client.prepare(LEAVE));
         let ((), leave) = prepared.map_err(|error| refusal(&error))?;
-        Ok(Self { connection, leave, writes: None, counters: Counters::default(), turn: RwLock::new(()) })
+        Ok(Self {
+            connection,
+            leave,
+            writes: None,
+            counters: Counters::default(),
+            formats: settings.formats,
+            format: AtomicU32::new(0),
+            turn: RwLock::new(()),
+        })
     }
 
     /// While the turn is held.
@@ -94,7 +108,7 @@ impl TransactionEngine {
 /// # Errors
 /// See [`PostgresFault`]; `Unreachable` also for a server whose standby does not answer.
 pub async fn snapshot(settings: &PostgresSettings) -> Result<Arc<dyn Engine>, PostgresFault> {
-    let engine = TransactionEngine::connect(&Servers::new(servers(settings)?)).await?;
+    let engine = TransactionEngine::connect(&Servers::new(servers(settings)?), settings).await?;
     let link = &engine.connection.link;
     let begun = async {
         // A server that a failover has left behind still answers reads. Its standbys follow another, and none says that it
@@ -144,6 +158,19 @@ impl Engine for TransactionEngine {
         in_time(writes.write(&self.connection.link.client, &operation)).await?;
         self.counters.advance(&operation.moves);
         Ok(Outcome::Committed)
+    }
+
+    fn format(&self) -> FormatRule {
+        FormatRule::Shared(Some(self.format.load(Ordering::Acquire)).filter(|format| *format > 0))
+    }
+
+    async fn begin_format(&self) -> Result<(), EngineError> {
+        let _alone = self.turn.write().await;
+        let begun = timeout(ANSWER_TIMEOUT, formats::begin_within(&self.connection.link.client, self.formats)).await;
+        let silent = || EngineError::Unavailable("the database does not answer".to_owned());
+        let format = begun.map_err(|_| silent())?.map_err(PostgresFault::into_engine_error)?;
+        self.format.store(format, Ordering::Release);
+        Ok(())
     }
 
     fn counters(&self) -> &Counters {

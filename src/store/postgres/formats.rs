@@ -1,0 +1,221 @@
+//! The store's format, which all nodes must read: they enter, and it is raised, one after another. So no node enters that
+//! cannot read what it has just become, and it does not become what a node that has just entered cannot read.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::time::timeout;
+use tokio_postgres::Client;
+use tokio_postgres::error::{Error, SqlState};
+use tokio_postgres::types::ToSql;
+
+use super::PostgresFault;
+use super::connect::{Link, LinkPurpose, Servers, fault_of, refusal};
+use super::members::{FleetMember, NODES, member};
+use super::settings::{PostgresSettings, servers};
+use crate::store::versions::{self, FormatRange};
+
+/// For one transaction, whose end waits for the standby.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// A node that is away for so long holds nothing up. One that is restarted, moved or repaired over a night comes back to a store
+/// that it reads. Nothing is at stake but that: one that comes back later is refused at its start, and one that was cut off and
+/// serves again by itself is stopped by its first beat.
+const AWAY_FOR_LONG: Duration = Duration::from_hours(24);
+
+/// The record that says the store's format, and whether there are others.
+const FORMAT: &str =
+    "SELECT (SELECT value FROM record WHERE key = '\\x6d666f726d6174'::bytea), EXISTS (SELECT FROM record)";
+/// Whoever waits for the lock looks afterwards, in a statement of its own: that sees what the last holder has done.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock(1399153516, -2)";
+const FIRST: &str = "INSERT INTO record (key, value) VALUES ('\\x6d666f726d6174'::bytea, $1)";
+const RAISE: &str = "UPDATE record SET value = $1 WHERE key = '\\x6d666f726d6174'::bytea";
+/// A node enters under its name. Whoever was there under the same name is told apart by the number.
+const ENTER: &str = "INSERT INTO node (name, incarnation, version, reads_from, reads_to) VALUES ($1, 1, $2, $3, $4) \
+     ON CONFLICT (name) DO UPDATE SET incarnation = node.incarnation + 1, version = excluded.version, \
+     reads_from = excluded.reads_from, reads_to = excluded.reads_to, \
+     seen = clock_timestamp() WHERE NOT node.removed RETURNING incarnation";
+
+pub(super) const UNREADABLE_FORMAT: &str = "what the store in the database says of its format cannot be read";
+
+/// What a store says of its format, by the bytes of its record.
+fn format_of(record: &[u8]) -> Result<u32, PostgresFault> {
+    versions::format_of(record).ok_or_else(|| PostgresFault::Format(UNREADABLE_FORMAT.to_owned()))
+}
+
+/// Whether another has the lock, or the server stops: both may pass.
+fn fault(error: &Error) -> PostgresFault {
+    if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) { refusal(error) } else { fault_of(error) }
+}
+
+/// The store's format, and whether it holds anything.
+async fn look(client: &Client) -> Result<(Option<u32>, bool), PostgresFault> {
+    let row = client.query_one(FORMAT, &[]).await.map_err(|error| fault(&error))?;
+    let said: Option<Vec<u8>> = row.try_get(0).map_err(|error| fault(&error))?;
+    let is_occupied = row.try_get(1).map_err(|error| fault(&error))?;
+    Ok((said.as_deref().map(format_of).transpose()?, is_occupied))
+}
+
+/// All nodes that have ever entered.
+async fn nodes(client: &Client) -> Result<Vec<FleetMember>, PostgresFault> {
+    let rows = client.query(NODES, &[]).await.map_err(|error| fault(&error))?;
+    rows.iter().map(member).collect::<Result<_, _>>().map_err(|error| fault(&error))
+}
+
+/// Whether a node must be able to read what the store becomes.
+fn counts(node: &FleetMember) -> bool {
+    !node.removed && node.silent < AWAY_FOR_LONG.as_secs_f64()
+}
+
+/// Ends the transaction that was begun on this connection, durably.
+async fn commit(link: &Link) -> Result<(), PostgresFault> {
+    link.take_warning();
+    link.client.batch_execute("COMMIT").await.map_err(|error| fault(&error))?;
+    if link.take_warning() { Err(PostgresFault::NotAcknowledged) } else { Ok(()) }
+}
+
+async fn in_time<T>(ended: impl Future<Output = Result<T, PostgresFault>>) -> Result<T, PostgresFault> {
+    timeout(TIMEOUT, ended).await.unwrap_or(Err(PostgresFault::NotAcknowledged))
+}
+
+/// Enters the fleet, and yields the number of this process among those of the name. The connection may not be used again where
+/// this fails.
+///
+/// # Errors
+/// `Format`, `Removed`; what a connection meets.
+pub(super) async fn enter(link: &Link, name: &str, formats: FormatRange) -> Result<i64, PostgresFault> {
+    in_time(async {
+        let client = &link.client;
+        client.batch_execute(BEGIN).await.map_err(|error| fault(&error))?;
+        let (format, _) = look(client).await?;
+        if let Some(fault) = format.and_then(|format| formats.fault(format)) {
+            return Err(PostgresFault::Format(fault));
+        }
+        let (from, to) = (number(formats.from), number(formats.to));
+        let parameters: [&(dyn ToSql + Sync); 4] = [&name, &env!("CARGO_PKG_VERSION"), &from, &to];
+        let row = client.query_opt(ENTER, &parameters).await.map_err(|error| fault(&error))?;
+        let row = row.ok_or_else(|| PostgresFault::Removed(name.to_owned()))?;
+        let incarnation = row.try_get(0).map_err(|error| fault(&error))?;
+        client.batch_execute("COMMIT").await.map_err(|error| fault(&error))?;
+        Ok(incarnation)
+    })
+    .await
+}
+
+/// Gives an empty store the newest format that all nodes read, in a transaction that holds the lock. Yields that, or the one
+/// that it has.
+pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Result<u32, PostgresFault> {
+    let format = match look(client).await? {
+        (Some(found), _) => return formats.fault(found).map_or(Ok(found), |fault| Err(PostgresFault::Format(fault))),
+        (None, true) => {
+            let broken = "the store in the database has records and does not say its format";
+            return Err(PostgresFault::Format(broken.to_owned()));
+        }
+        (None, false) => least(&nodes(client).await?).map_or(formats.to, |least| least.min(formats.to)),
+    };
+    if format < formats.from {
+        return Err(PostgresFault::Format(format!(
+            "a node of the fleet reads format {format} and none newer, this program writes {} and newer: take that node \
+             out with sealgate node remove (sealgate node list shows it), or start the version before this one first",
+            formats.from
+        )));
+    }
+    let said = versions::format_record(format);
+    client.execute(FIRST, &[&said]).await.map_err(|error| fault(&error))?;
+    Ok(format)
+}
+
+/// Gives an empty store its format.
+pub(super) async fn begin(servers: &Servers, formats: FormatRange) -> Result<u32, PostgresFault> {
+    in_time(async {
+        let link = servers.connect(LinkPurpose::Serve).await?;
+        link.client.batch_execute(BEGIN).await.map_err(|error| fault(&error))?;
+        let format = begin_within(&link.client, formats).await?;
+        commit(&link).await.map(|()| format)
+    })
+    .await
+}
+
+/// The newest format that all who count read.
+fn least(nodes: &[FleetMember]) -> Option<u32> {
+    nodes.iter().filter(|node| counts(node)).map(|node| node.formats.to).min()
+}
+
+/// What became of the wish to raise the store's format.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FormatRaise {
+    pub from: u32,
+    /// What it is now.
+    pub to: u32,
+    /// What this program would raise it to.
+    pub newest: u32,
+    /// Nodes that do not read the newest.
+    pub holding: Vec<FleetMember>,
+}
+
+/// Raises the store's format to the newest that this program and all nodes read.
+///
+/// # Errors
+/// `Format`; what a connection meets; `NotAcknowledged` where it may not last.
+pub async fn raise_format(settings: &PostgresSettings) -> Result<FormatRaise, PostgresFault> {
+    let servers = Servers::new(servers(settings)?);
+    in_time(async {
+        let link = servers.connect(LinkPurpose::Serve).await?;
+        link.client.batch_execute(BEGIN).await.map_err(|error| fault(&error))?;
+        let (Some(from), _) = look(&link.client).await? else {
+            let empty = "the store in the database is empty: the first node that starts gives it its format";
+            return Err(PostgresFault::Format(empty.to_owned()));
+        };
+        if let Some(fault) = settings.formats.fault(from) {
+            return Err(PostgresFault::Format(fault));
+        }
+        let (nodes, newest) = (nodes(&link.client).await?, settings.formats.to);
+        let to = least(&nodes).map_or(newest, |least| least.min(newest)).max(from);
+        let holding = nodes.into_iter().filter(|node| counts(node) && node.formats.to < newest).collect();
+        if to > from {
+            let said = versions::format_record(to);
+            link.client.execute(RAISE, &[&said]).await.map_err(|error| fault(&error))?;
+            commit(&link).await?;
+        }
+        Ok(FormatRaise { from, to, newest, holding })
+    })
+    .await
+}
+
+/// How the store, its nodes and a program stand to one another.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct FormatSurvey {
+    /// The store's, once it has one.
+    pub(crate) format: Option<u32>,
+    /// What this program serves.
+    pub(crate) reads_from: u32,
+    pub(crate) reads_to: u32,
+    /// The newest that all nodes read; none where there are no nodes.
+    pub(crate) nodes_read_to: Option<u32>,
+}
+
+impl FormatSurvey {
+    pub(super) async fn ask(client: &Client, settings: &PostgresSettings) -> Result<Self, PostgresFault> {
+        in_time(Self::ask_unbounded(client, settings)).await
+    }
+
+    async fn ask_unbounded(client: &Client, settings: &PostgresSettings) -> Result<Self, PostgresFault> {
+        let (format, _) = look(client).await?;
+        let FormatRange { from: reads_from, to: reads_to } = settings.formats;
+        Ok(Self { format, reads_from, reads_to, nodes_read_to: least(&nodes(client).await?) })
+    }
+
+    /// Why this program does not serve the store.
+    pub(super) fn fault(&self) -> Option<String> {
+        FormatRange { from: self.reads_from, to: self.reads_to }.fault(self.format?)
+    }
+
+    /// What the format could be raised to.
+    pub(crate) fn next(&self) -> Option<u32> {
+        let next = self.nodes_read_to.map_or(self.reads_to, |most| most.min(self.reads_to));
+        Some(next).filter(|next| self.format.is_some_and(|format| format < *next))
+    }
+}
+
+fn number(format: u32) -> i32 {
+    i32::try_from(format).unwrap_or(i32::MAX)
+}
