@@ -1,6 +1,7 @@
 //! Three servers on one database with a standby, while its servers and they themselves are taken away under load.
 
 mod revocations;
+mod rolling;
 mod world;
 
 use std::sync::Arc;

@@ -47,12 +47,22 @@ pub(crate) struct Instance {
     pub(crate) admin_port: u16,
     /// Further variables of the environment, for the server and the commands.
     pub(crate) environment: Vec<(&'static str, String)>,
+    /// What is run: the program, or another build of it.
+    pub(crate) program: PathBuf,
     child: Option<Child>,
 }
 
 /// A command of the program, with a token's place in its environment.
 pub(crate) fn sealgate(softhsm: &SoftHsm, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sealgate"));
+    run_with(&program(), softhsm, arguments)
+}
+
+fn program() -> PathBuf {
+    env!("CARGO_BIN_EXE_sealgate").into()
+}
+
+fn run_with(program: &Path, softhsm: &SoftHsm, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
     command.args(arguments).env("SOFTHSM2_CONF", softhsm.configuration()).stdin(Stdio::null());
     command
 }
@@ -103,6 +113,7 @@ impl Instance {
             port: free_port(),
             admin_port: free_port(),
             environment: Vec::new(),
+            program: program(),
             child: None,
         };
         instance.configure(settings);
@@ -118,6 +129,7 @@ impl Instance {
             port: free_port(),
             admin_port: free_port(),
             environment: Vec::new(),
+            program: program(),
             child: None,
         };
         instance.configure(settings);
@@ -232,7 +244,7 @@ impl Instance {
     /// Runs a command, whatever comes of it.
     pub(crate) fn try_run(&self, arguments: &[&str], input: &str) -> Output {
         let config = self.config();
-        let mut command = sealgate(&self.softhsm, arguments);
+        let mut command = run_with(&self.program, &self.softhsm, arguments);
         command.args(["--config", path(&config)]).envs(self.environment.iter().cloned());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -311,7 +323,7 @@ impl Instance {
     /// Starts the server and waits for nothing.
     pub(crate) fn launch(&mut self) {
         let config = self.config();
-        let command = sealgate(&self.softhsm, &["serve", "--config", path(&config)]);
+        let command = run_with(&self.program, &self.softhsm, &["serve", "--config", path(&config)]);
         self.launch_by(command);
     }
 
@@ -345,7 +357,7 @@ impl Instance {
     #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
     pub(crate) fn start_logging_to(&mut self, log: impl Into<Stdio>) {
         let config = self.config();
-        let mut command = sealgate(&self.softhsm, &["serve", "--config", path(&config)]);
+        let mut command = run_with(&self.program, &self.softhsm, &["serve", "--config", path(&config)]);
         command.envs(self.environment.iter().cloned());
         self.child = Some(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
         self.wait_until_ready();
