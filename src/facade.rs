@@ -35,7 +35,7 @@ pub mod app {
         pub use crate::app::rotation::keep;
     }
     pub mod sealing {
-        pub use crate::app::sealing::open;
+        pub use crate::app::sealing::{open, open_or_receive};
     }
     pub mod server {
         pub use crate::app::server::{Background, Server, ServerParts, StopSignal};
@@ -63,6 +63,9 @@ pub mod config {
     };
 }
 pub mod domain {
+    pub mod admission {
+        pub use crate::domain::admission::{DataKeyEnvelope, NodeRequest, OaepHash};
+    }
     pub mod app_password {
         pub use crate::domain::app_password::{AppPassword, MOST_APP_PASSWORDS};
     }
@@ -195,8 +198,9 @@ pub mod provider {
 }
 pub mod signer {
     pub use crate::signer::{
-        ErrorClass, Fresh, KeyId, KeyReport, KeySize, Observer, PinProblem, Pkcs11Signer, SignError, Signer,
-        SignerOpenError, Timing, Unobserved, WrappedKey, check, data_key, generate, list, wrap_init,
+        EnrolmentKeys, ErrorClass, Fresh, KeyId, KeyReport, KeySize, Observer, PinProblem, Pkcs11Signer, SignError,
+        Signer, SignerOpenError, Timing, Unobserved, WrappedKey, check, data_key, enrolment_keys, generate, list,
+        sign_apart, wrap_init,
     };
 }
 pub mod store {

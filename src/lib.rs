@@ -8,6 +8,7 @@
 //! webauthn factors       security keys and passkeys; what people have beside their passwords: pure
 //! oauth                  requests and answers of OAuth 2.0 and OpenID Connect: pure
 //! config log clock fetch metrics limiter password page mail, and the lower half of web: cookie, origin, rewrite, request_fields
+//! oaep                   encrypting to a node's public key
 //! store audit            what is kept, and what happened
 //! limits                 requests and guesses, counted here or with other nodes
 //! signer attestation     the PKCS#11 token, and what its vendor says of it
@@ -46,6 +47,7 @@ mod limits;
 mod log;
 mod mail;
 mod metrics;
+mod oaep;
 #[expect(unreachable_pub, reason = "the fuzz targets take these files as a crate of their own")]
 mod oauth;
 mod page;

@@ -13,6 +13,8 @@ mod softhsm;
 mod answers;
 #[path = "signer/ceremony.rs"]
 mod ceremony;
+#[path = "signer/enrolment.rs"]
+mod enrolment;
 #[path = "signer/faults.rs"]
 mod faults;
 #[path = "signer/life.rs"]

@@ -61,6 +61,9 @@ pub enum Command {
     /// Signing keys' lives; the token itself is the command line's and the signer's matter
     #[command(skip)]
     Key(KeyCommand),
+    /// Nodes of a fleet; most of it is the command line's and the database's matter
+    #[command(skip)]
+    Node(NodeCommand),
 }
 
 impl Command {
@@ -449,6 +452,21 @@ pub enum MailCommand {
         /// Its id, which `sealgate mail list` shows
         #[arg(allow_hyphen_values = true)]
         id: String,
+    },
+}
+
+/// A command about a node of the fleet.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum NodeCommand {
+    /// Takes a new node in, whose token is its own
+    Admit {
+        /// Its name
+        node: String,
+        /// The thumbprint of its signing key, as it shows it
+        key: String,
+        /// The thumbprint of its enrolment key
+        enrolment: String,
     },
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::answer::{Answer, BackupMade, ServerStatus};
 use super::command::Command;
 use super::directory::{CommandError, Directory};
-use super::{app_passwords, audit, clients, consents, grants, keys, mails, sessions, users};
+use super::{app_passwords, audit, clients, consents, grants, keys, mails, nodes, sessions, users};
 
 /// Carries out a command.
 ///
@@ -22,6 +22,7 @@ pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answ
         Command::Client(command) => clients::execute(directory, command).await,
         Command::Session(command) => sessions::execute(directory, command).await,
         Command::Key(command) => keys::execute(directory, command).await,
+        Command::Node(command) => nodes::execute(directory, command).await,
         Command::Grant(command) => grants::execute(directory, command).await,
         Command::Consent(command) => consents::execute(directory, command).await,
         Command::AppPassword(command) => app_passwords::execute(directory, command).await,

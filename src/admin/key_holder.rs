@@ -19,6 +19,14 @@ pub trait KeyHolder: Send + Sync {
     /// Goes by these times from now on.
     fn follow(&self, ring: KeyRing);
 
+    /// Signs with a key in the token; `None` where it has no such key, or nobody is there to sign.
+    ///
+    /// # Errors
+    /// One line: why the token does not sign.
+    async fn sign(&self, _kid: &str, _message: Vec<u8>) -> Result<Option<Vec<u8>>, String> {
+        Ok(None)
+    }
+
     /// Why the automatic rotation that is due does not come about.
     fn rotation_fault(&self) -> Option<String> {
         None
@@ -35,6 +43,13 @@ impl KeyHolder for Sealgate {
 
     fn follow(&self, ring: KeyRing) {
         self.issuer.signer().follow(ring, Arc::clone(&self.clock));
+    }
+
+    async fn sign(&self, kid: &str, message: Vec<u8>) -> Result<Option<Vec<u8>>, String> {
+        let signer = self.issuer.signer();
+        let Some(key) = signer.found().into_iter().find(|key| key.kid.as_str() == kid) else { return Ok(None) };
+        let signatures = signer.sign(&key.kid, vec![message]).await.map_err(|error| error.to_string())?;
+        Ok(signatures.first().map(|signature| signature.as_bytes().to_vec()))
     }
 
     fn rotation_fault(&self) -> Option<String> {

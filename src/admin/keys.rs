@@ -63,7 +63,7 @@ fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &D
     }
 }
 
-fn shown(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Answer {
+pub(super) fn shown(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Answer {
     let keys = ring.keys().iter().map(|life| KeyAnswer { life: life.clone(), state: ring.state(life, now) });
     Answer::Keys(KeysAnswer {
         keys: keys.collect(),

@@ -25,6 +25,7 @@ mod invitations;
 mod key_holder;
 mod keys;
 mod mails;
+mod nodes;
 mod peer;
 mod people;
 mod people_check;

@@ -1,11 +1,17 @@
 //! At the start: the data key out of the store, through the token, into what seals. Knows neither what is sealed nor how.
 
+mod fault;
+mod receiving;
+
 use zeroize::Zeroizing;
+
+pub(crate) use fault::NotSealing;
 
 use crate::clock::{Entropy, random};
 use crate::config;
-use crate::signer::{self, Fresh, KeptKey, SignerOpenError, WrappedKey};
-use crate::store::sealer::{SealError, Sealer};
+use crate::domain::key_ring::TokenHolder;
+use crate::signer::{self, Fresh, KeptKey, WrappedKey};
+use crate::store::sealer::Sealer;
 use crate::store::{Store, StoreError};
 
 /// What an operator is told whose token has no wrapping key.
@@ -21,42 +27,6 @@ const NOT_ADMITTED: &str = "this node's token cannot open the data key of the fl
 /// What an operator is told who wants mails sent by a server that cannot seal.
 pub(crate) const NO_MAIL: &str = "[mail] is configured and no mail is sent: what waits to be sent opens accounts, so it is kept \
     sealed or not at all. Make a wrapping key, or leave [mail] out";
-
-/// Why it is not known whether and how to seal: one line.
-#[derive(Debug, thiserror::Error)]
-pub enum NotSealing {
-    /// The token fails, or the kept data key does not open.
-    #[error(transparent)]
-    Token(#[from] SignerOpenError),
-    /// The store fails.
-    #[error("store: {0}")]
-    Store(#[from] StoreError),
-    /// A token that is said to have the keys of all nodes has another wrapping key.
-    #[error(
-        "token \"{token}\": the nodes of this store seal with a data key that this token cannot open: it was wrapped by the \
-         wrapping key with the CKA_ID {kept}, and the token has {own}. With hsm.shared = true the token of each node needs the \
-         same keys: bring that wrapping key into this token. Where it is lost for good, see docs/hsm.md, The key that \
-         wraps"
-    )]
-    OtherWrappingKey { token: String, own: String, kept: String },
-    /// What the token opens is not what the other nodes seal with.
-    #[error(
-        "token \"{0}\": it opens a data key that is not the one which the nodes of this store seal with: the record was put \
-         there by somebody else, or comes from another store. Bring back the record that the database had, or see docs/hsm.md, \
-         The key that wraps"
-    )]
-    AnotherDataKey(String),
-    /// The library takes no such key.
-    #[error(transparent)]
-    Key(#[from] SealError),
-}
-
-impl NotSealing {
-    /// Whether the same may succeed later although nobody has done anything.
-    pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Token(error) if error.may_pass())
-    }
-}
 
 /// Why nothing is sealed by a server that starts nevertheless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -101,6 +71,24 @@ pub async fn open(
         // Another node has kept one at the same moment: that is the one.
         Err(NotSealing::Store(StoreError::Contended)) => try_to_open(hsm, store, entropy).await,
         opened => opened,
+    }
+}
+
+/// The same for a node with a token of its own, which takes the data key that was sent to it.
+///
+/// # Errors
+/// As [`open`]; [`NotSealing::Envelope`].
+pub async fn open_or_receive(
+    hsm: &config::Hsm,
+    store: &Store,
+    holder: &TokenHolder,
+    entropy: &dyn Entropy,
+) -> Result<Result<Sealer, Unsealed>, NotSealing> {
+    match Box::pin(open(hsm, store, entropy)).await? {
+        Err(Unsealed::NotAdmitted) if Box::pin(receiving::take(hsm, store, holder, entropy)).await? => {
+            Box::pin(open(hsm, store, entropy)).await
+        }
+        opened => Ok(opened),
     }
 }
 

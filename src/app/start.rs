@@ -160,7 +160,10 @@ fn open_engine(config: &Config, watch: Arc<StoreWatch>) -> Result<Arc<dyn Engine
 async fn open_sealer(config: &Config, engine: Arc<dyn Engine>) -> Result<Result<Sealer, Unsealed>, NotServing> {
     let opened = async {
         let store = Store::open(engine, config.sessions.max_interactions).await?;
-        sealing::open(&config.hsm, &store, &OsEntropy).await
+        match config.token_holder() {
+            Some(holder) => sealing::open_or_receive(&config.hsm, &store, &holder, &OsEntropy).await,
+            None => sealing::open(&config.hsm, &store, &OsEntropy).await,
+        }
     };
     opened.await.map_err(|error: NotSealing| NotServing { lines: vec![error.to_string()], may_pass: error.may_pass() })
 }

@@ -128,6 +128,11 @@ impl StoreAccess {
         }
     }
 
+    /// The store, while no server of this configuration runs.
+    pub(super) async fn open_store(&self) -> Result<Store, CommandFailure> {
+        open_store(&self.config).await
+    }
+
     pub(super) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
     }

@@ -121,7 +121,8 @@ fn form(command: &Command) -> Form {
         | Command::Status
         | Command::Reload
         | Command::Audit(_)
-        | Command::Key(_) => return Form::Whole,
+        | Command::Key(_)
+        | Command::Node(_) => return Form::Whole,
         Command::Backup { .. } => &["directory", "records"],
         Command::User(UserCommand::Add(_)) => &["sub"],
         Command::User(UserCommand::List { .. } | UserCommand::Export { .. }) => {

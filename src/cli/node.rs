@@ -1,5 +1,7 @@
 //! `sealgate node`: the servers of a fleet.
 
+mod admission;
+
 use clap::Subcommand;
 use serde_json::json;
 
@@ -21,10 +23,23 @@ pub(super) enum NodeVerb {
         /// Its name, `fleet.node`
         name: String,
     },
-    /// Let a node that was removed serve again; it has to be restarted
+    /// Ask for this new node, whose token is its own, to be taken in; prints what `node admit` has to be told on another node
+    Request {
+        /// The key of the node that will admit this one, as `sealgate key list` shows it there
+        #[arg(long, value_name = "KID", allow_hyphen_values = true)]
+        trust: String,
+    },
+    /// Take in a new node that has a token of its own, with what `node request` has printed there, while this one serves; or,
+    /// by its name alone, let a node that was removed serve again. It has to be started after that
     Admit {
         /// Its name, `fleet.node`
         name: String,
+        /// The fingerprint of its signing key
+        #[arg(long, value_name = "FINGERPRINT", allow_hyphen_values = true, requires = "enrolment")]
+        key: Option<String>,
+        /// The fingerprint of its enrolment key
+        #[arg(long, value_name = "FINGERPRINT", allow_hyphen_values = true, requires = "key")]
+        enrolment: Option<String>,
     },
 }
 
@@ -55,7 +70,15 @@ pub(super) fn run(verb: &NodeVerb, access: &StoreAccess, output: &Output) -> Res
             );
         }
         NodeVerb::Remove { name } => (name, true),
-        NodeVerb::Admit { name } => (name, false),
+        NodeVerb::Request { trust } => return admission::request(trust, access, output),
+        NodeVerb::Admit { name, key: Some(key), enrolment: Some(enrolment) } => {
+            admission::admit(name, key, enrolment, access)?;
+            // A new one has no row yet.
+            access.block_on(set_removed(&settings, name, false)).map_err(CommandFailure::line)?;
+            return output
+                .result(&json!({ "name": name, "removed": false }), || format!("{name}: admitted; start it\n"));
+        }
+        NodeVerb::Admit { name, .. } => (name, false),
     };
     if !access.block_on(set_removed(&settings, name, removed)).map_err(CommandFailure::line)? {
         return Err(CommandFailure::line(format_args!("no node is called {name}; sealgate node list shows all")));

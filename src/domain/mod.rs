@@ -3,6 +3,7 @@
 //! [`scope::Scope`], a [`pkce::CodeVerifier`] exists only when it is valid.
 
 pub mod account_links;
+pub mod admission;
 pub mod app_password;
 pub mod assurance;
 pub mod audit;

@@ -123,6 +123,13 @@ pub enum SignerOpenError {
         /// What is wrong, and what to do.
         reason: String,
     },
+    /// A new node cannot ask for the data key with this token, or not take it.
+    #[error("token \"{token}\": {reason}")]
+    Enrolment {
+        token: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
     /// The token answered with an error.
     #[error("token \"{label}\": {reason}; check that the device is connected and works")]
     Device {

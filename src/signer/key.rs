@@ -291,7 +291,7 @@ pub(super) fn read(session: &Session, handle: ObjectHandle) -> Result<TokenKey, 
 
 /// Modulus and public exponent of a private key, without leading zeros; empty where the token does not tell. Tokens
 /// need not keep the exponent with the private key: the public key object with the same `CKA_ID` has it then.
-fn numbers(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<(Vec<u8>, Vec<u8>), TokenFault> {
+pub(super) fn numbers(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<(Vec<u8>, Vec<u8>), TokenFault> {
     const WANTED: [AttributeType; 2] = [AttributeType::Modulus, AttributeType::PublicExponent];
     let number = |attributes: &[Attribute], kind| {
         bytes(attributes, kind).map(without_leading_zeros).filter(|number| !number.is_empty()).map(<[u8]>::to_vec)

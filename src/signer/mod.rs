@@ -5,12 +5,14 @@
 //! the token fails, the worker reports the class of the failure (`fault`) and one thread repairs (`supervisor`); a third
 //! one sees to it that calls return at all (`watchdog`). `pkcs11` is the module and its token, `key` the private keys in
 //! it, `keychain` which of them are published and which one signs, `public_key` and `key_set` their public side, `ceremony`
-//! what the command line does with them. `wrapping` is apart from all of that: the key that seals the store's data key.
+//! what the command line does with them. `wrapping` is apart from all of that: the key that seals the store's data key; and `enrolment`, by which a
+//! new node gets that data key.
 //!
 //! There is no software key, and no way to configure one.
 
 mod ceremony;
 mod encoding;
+mod enrolment;
 mod error;
 mod fault;
 mod gate;
@@ -38,6 +40,8 @@ use crate::domain::key_ring::KeyRing;
 
 pub(crate) use ceremony::{Check, FirstKeys, generate_first, mark_removed, removed_label};
 pub use ceremony::{KeySize, check, generate, list};
+pub use enrolment::{EnrolmentKeys, enrolment_keys, sign_apart};
+pub(crate) use enrolment::{destroy_enrolment, open_envelope};
 pub use error::{PinProblem, SignError, SignerOpenError};
 pub use fault::ErrorClass;
 pub use key::KeyReport;
@@ -48,7 +52,7 @@ pub use public_key::KeyId;
 pub(crate) use public_key::{PublicKey, Signature};
 pub use timing::Timing;
 pub use wrapping::{Fresh, WrappedKey, data_key, wrap_init};
-pub(crate) use wrapping::{KeptKey, kept_data_key};
+pub(crate) use wrapping::{KeptKey, kept_data_key, wrap_received};
 
 /// Makes RS256 signatures (RFC 7518 §3.3).
 #[async_trait]

@@ -182,6 +182,21 @@ pub(crate) fn kept_data_key(hsm: &config::Hsm, kept: &[WrappedKey]) -> Result<Ke
     })
 }
 
+/// Wraps a data key that another node has sent, under the token's one wrapping key.
+///
+/// # Errors
+/// [`SignerOpenError::WrappingKey`] without one, or with several; others as for opening a signer.
+pub(crate) fn wrap_received(hsm: &config::Hsm, received: Fresh) -> Result<WrappedKey, SignerOpenError> {
+    with_session(hsm, |session| {
+        let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
+        let [(handle, id)] = &found[..] else {
+            return Err(refused(hsm, format!("it is there {} times; one is needed", found.len())));
+        };
+        let wrapped = wrap(session, hsm, *handle, id, received)?.to_keep;
+        wrapped.ok_or_else(|| refused(hsm, "what it wraps is not there".to_owned()))
+    })
+}
+
 fn open_known(
     session: &Session,
     hsm: &config::Hsm,

@@ -15,6 +15,12 @@ pub(super) struct WrappedRecord {
     wrapped: String,
 }
 
+impl WrappedRecord {
+    pub(super) fn new(wrapping_id: &str, wrapped: &[u8]) -> Self {
+        Self { wrapping_id: wrapping_id.to_owned(), wrapped: base64url(wrapped) }
+    }
+}
+
 impl Store {
     /// The data keys as tokens wrapped them, each with the id of the wrapping key.
     pub async fn wrapped_data_keys(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
@@ -34,7 +40,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Contended`] when one of this wrapping key is there; when the store fails.
     pub async fn keep_data_key(&self, wrapping_id: &str, wrapped: &[u8]) -> Result<(), StoreError> {
-        let record = WrappedRecord { wrapping_id: wrapping_id.to_owned(), wrapped: base64url(wrapped) };
+        let record = WrappedRecord::new(wrapping_id, wrapped);
         self.write(record::create(table::data_key(wrapping_id), &record)?).await
     }
 
@@ -53,7 +59,7 @@ impl Store {
         wrapped: &[u8],
         id: &str,
     ) -> Result<(), StoreError> {
-        let record = WrappedRecord { wrapping_id: wrapping_id.to_owned(), wrapped: base64url(wrapped) };
+        let record = WrappedRecord::new(wrapping_id, wrapped);
         let mut changes = record::create(table::data_key_id(), &id.to_owned())?;
         changes.merge(record::create(table::data_key(wrapping_id), &record)?);
         self.write(changes).await

@@ -6,6 +6,7 @@
 
 mod access;
 mod account_links;
+mod admission;
 mod app_passwords;
 mod audit;
 pub(crate) mod barrier;

@@ -9,9 +9,12 @@ use aws_lc_rs::hmac;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
+use crate::domain::admission::OaepHash;
+use crate::domain::key_ring::PublicJwk;
 use crate::domain::recovery_code::RecoveryKey;
 use crate::domain::sealed::Sealed;
 use crate::domain::secret::{SecretHash, base64url};
+use crate::oaep::{self, NotEncrypted};
 
 /// Bytes of a nonce. Random ones are safe for 2^32 records under one key (NIST SP 800-38D §8.3): one a second for 136 years.
 pub(crate) const NONCE_BYTES: usize = 12;
@@ -37,6 +40,7 @@ pub struct Sealer {
     id: [u8; ID_BYTES],
     recovery_key: RecoveryKey,
     code_key: hmac::Key,
+    data_key: Zeroizing<[u8; 32]>,
     data_key_id: String,
 }
 
@@ -66,14 +70,20 @@ impl Sealer {
         let id = digest.first_chunk().copied().ok_or(SealError::Refused)?;
         let recovery_key = recovery_key(key)?;
         let code_key = hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&data_mac(key), CODE_LABEL).as_ref());
+        let data_key = Zeroizing::new(*key);
         let data_key_id = base64url(hmac::sign(&data_mac(key), DATA_KEY_LABEL).as_ref());
         let key = UnboundKey::new(&AES_256_GCM, key).map_err(|_| SealError::Refused)?;
-        Ok(Self { key: LessSafeKey::new(key), id, recovery_key, code_key, data_key_id })
+        Ok(Self { key: LessSafeKey::new(key), id, recovery_key, code_key, data_key, data_key_id })
     }
 
     /// Names the data key and tells nothing of it.
     pub(crate) fn data_key_id(&self) -> &str {
         &self.data_key_id
+    }
+
+    /// The data key, for a node that shall seal with it too.
+    pub(super) fn encrypt_data_key(&self, to: &PublicJwk, hash: OaepHash) -> Result<Vec<u8>, NotEncrypted> {
+        oaep::encrypt(to, hash, self.data_key.as_slice())
     }
 
     /// The key of the recovery codes' hashes, which follows from the data key.

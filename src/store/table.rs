@@ -298,6 +298,16 @@ pub(super) fn data_key_id() -> Key {
     key(Table::Meta, &[b"data_key_id"])
 }
 
+/// What a new node asks for.
+pub(super) fn node_request(node: &str) -> Key {
+    key(Table::Meta, &[b"node_request/", node.as_bytes()])
+}
+
+/// What a new node is sent.
+pub(super) fn data_key_envelope(node: &str) -> Key {
+    key(Table::Meta, &[b"node_data_key/", node.as_bytes()])
+}
+
 pub(super) fn data_keys() -> Key {
     key(Table::Meta, &[b"data_key/"])
 }

@@ -97,7 +97,12 @@ pub(crate) fn slot(module: &Pkcs11) -> Slot {
 
 /// A session of the test's own that can write, logged in.
 pub(crate) fn session(module: &Pkcs11) -> Session {
-    let session = module.open_rw_session(slot(module)).unwrap();
+    session_at(module, slot(module))
+}
+
+/// The same at another token.
+pub(crate) fn session_at(module: &Pkcs11, slot: Slot) -> Session {
+    let session = module.open_rw_session(slot).unwrap();
     match session.login(UserType::User, Some(&PIN.into())) {
         Ok(()) | Err(cryptoki::error::Error::Pkcs11(cryptoki::error::RvError::UserAlreadyLoggedIn, _)) => session,
         Err(error) => panic!("{error}"),

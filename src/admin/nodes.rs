@@ -1,0 +1,119 @@
+//! Taking a new node in: the command that an operator gives on a node that is in, with the fingerprints that the new one shows.
+
+use super::answer::Answer;
+use super::command::NodeCommand;
+use super::directory::{CommandError, Directory};
+use super::keys::shown;
+use crate::domain::admission::{DataKeyEnvelope, NodeRequest};
+use crate::domain::audit::AuditKind;
+use crate::domain::key_ring::{KeyFault, KeyRing, KeyState, PublicJwk, statement};
+use crate::domain::secret::{base64url, from_base64url};
+use crate::domain::time::UnixTime;
+
+pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> Result<Answer, CommandError> {
+    let NodeCommand::Admit { node, key, enrolment } = command;
+    let request = directory.store.node_request(&node).await?.filter(|request| request.node == node);
+    let absent = || CommandError::Absent(format!("the node {node} asks for nothing; run there: sealgate node request"));
+    let request = request.ok_or_else(absent)?;
+    for (what, given, found) in [("key", &key, &request.key), ("enrolment key", &enrolment, &request.enrolment)] {
+        let found = found.thumbprint().unwrap_or_default();
+        if found != *given {
+            return Err(CommandError::invalid(format!(
+                "the request of the node {node} in the database is with the {what} {found}, and that is not {given}: somebody has \
+                 changed it, or it was made anew. Compare with what `sealgate node request` shows there"
+            )));
+        }
+    }
+    let now = directory.clock.now();
+    let admission = Admission { directory, request: &request, now };
+    let ring = admission.ring(directory.store.key_ring().await?)?;
+    let own = admission.own(&ring)?;
+    let life = ring.find(&key).ok_or_else(|| CommandError::invalid("the key is not in the ring"))?;
+    let endorsement =
+        statement(life, directory.issuer).ok_or_else(|| CommandError::invalid("the key cannot be endorsed"))?;
+    let endorsement = admission.sign(endorsement).await?;
+    // Before the ring: without an entry there the node does not start, and so does not lose the request.
+    admission.send_data_key(own).await?;
+    let by_node = from_base64url(&request.endorsement.signature).unwrap_or_default();
+    let changed = directory.store.change_key_ring(|ring| {
+        *ring = admission.admitted(ring.clone())?;
+        ring.endorse(&key, &request.trusted, &endorsement, now);
+        ring.endorse(&request.trusted, &key, &by_node, now);
+        Ok(())
+    });
+    let ring = changed.await?.map_err(|fault| CommandError::invalid(fault.to_string()))?;
+    directory.keys.follow(ring.clone());
+    directory
+        .record(directory.event(AuditKind::KeysChanged).with_detail(format!("admit {key} of the node {node}")))
+        .await;
+    Ok(shown(&ring, now, directory))
+}
+
+struct Admission<'a> {
+    directory: &'a Directory<'a>,
+    request: &'a NodeRequest,
+    now: UnixTime,
+}
+
+impl Admission<'_> {
+    /// The ring with the node's key. A node that is in already may have lost its part of the data key: it is sent anew.
+    fn admitted(&self, mut ring: KeyRing) -> Result<KeyRing, KeyFault> {
+        let NodeRequest { node, key, .. } = self.request;
+        let kid = key.thumbprint().unwrap_or_default();
+        let is_in = ring
+            .find(&kid)
+            .is_some_and(|life| life.holder.as_ref() == Some(node) && ring.state(life, self.now) != KeyState::Removed);
+        if !is_in {
+            ring.admit(node, key.clone(), self.now, self.directory.key_times)?;
+        }
+        Ok(ring)
+    }
+
+    fn ring(&self, ring: KeyRing) -> Result<KeyRing, CommandError> {
+        self.admitted(ring).map_err(|fault| CommandError::invalid(fault.to_string()))
+    }
+
+    /// The public part of the key that the node trusts, which has to be one of this node's.
+    fn own(&self, ring: &KeyRing) -> Result<PublicJwk, CommandError> {
+        let NodeRequest { node, trusted, .. } = self.request;
+        let life = ring.find(trusted).filter(|life| ring.state(life, self.now) != KeyState::Removed);
+        life.and_then(|life| life.jwk.clone()).ok_or_else(|| {
+            CommandError::invalid(format!(
+                "the node {node} was told to trust the key {trusted}, which is none of the fleet's; make the request anew with \
+                 --trust and this node's key (sealgate key list)"
+            ))
+        })
+    }
+
+    async fn sign(&self, message: Vec<u8>) -> Result<Vec<u8>, CommandError> {
+        let NodeRequest { node, trusted, .. } = self.request;
+        let signed = self.directory.keys.sign(trusted, message).await.map_err(CommandError::invalid)?;
+        signed.ok_or_else(|| {
+            CommandError::invalid(format!(
+                "the node {node} was told to trust the key {trusted}: run this on the node that has it, while that node serves"
+            ))
+        })
+    }
+
+    /// Sends the data key, where this store seals.
+    async fn send_data_key(&self, by: PublicJwk) -> Result<(), CommandError> {
+        let (Directory { store, issuer, .. }, request) = (self.directory, self.request);
+        let encrypted = store.encrypt_data_key(&request.enrolment, request.hash);
+        let encrypted = encrypted.map_err(|error| CommandError::invalid(error.to_string()))?;
+        let Some((data_key_id, ciphertext)) = encrypted else { return Ok(()) };
+        let mut envelope = DataKeyEnvelope {
+            node: request.node.clone(),
+            enrolment: request.enrolment.thumbprint().unwrap_or_default(),
+            data_key_id,
+            ciphertext: base64url(&ciphertext),
+            by,
+            signature: String::new(),
+        };
+        let statement = envelope.statement(issuer).ok_or_else(|| CommandError::invalid("the request is not one"))?;
+        envelope.signature = base64url(&self.sign(statement).await?);
+        if store.send_data_key(request, &envelope).await? {
+            return Ok(());
+        }
+        Err(CommandError::invalid("the node has made its request anew meanwhile; compare the fingerprints again"))
+    }
+}

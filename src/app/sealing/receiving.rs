@@ -1,0 +1,57 @@
+//! A new node takes the data key that another one has sent. Everything that it decides on lay in the database: its own request,
+//! which it knows again by its own signature, and the data key, which it takes from the one key that its operator has named.
+
+use crate::app::sealing::fault::NotSealing;
+use crate::clock::{Entropy, random};
+use crate::config;
+use crate::domain::admission::EnvelopeFault;
+use crate::domain::key_ring::{PublicJwk, TokenHolder};
+use crate::domain::secret::from_base64url;
+use crate::signer::{self, Fresh, PublicKey};
+use crate::store::Store;
+use crate::store::sealer::Sealer;
+
+/// Takes the data key that was sent to this node, and keeps it as the node's own token wraps it. False where none was sent.
+/// Blocks on the token; call it before the signer is opened.
+///
+/// # Errors
+/// [`NotSealing::Envelope`] where it is not what this node has asked for; when the token or the store fails.
+pub(crate) async fn take(
+    hsm: &config::Hsm,
+    store: &Store,
+    holder: &TokenHolder,
+    entropy: &dyn Entropy,
+) -> Result<bool, NotSealing> {
+    let request = store.node_request(&holder.node).await?;
+    let envelope = store.data_key_envelope(&holder.node).await?;
+    let (Some(request), Some(envelope)) = (request, envelope) else { return Ok(false) };
+    let own = request.key.thumbprint();
+    let keys = signer::list(hsm)?;
+    if !keys.iter().any(|key| key.label == hsm.key_label && Some(key.kid.as_str()) == own.as_deref()) {
+        return Err(EnvelopeFault::Request.into());
+    }
+    envelope.check(&request, &holder.issuer, verifies)?;
+    let noted = store.fleet_data_key().await?;
+    if noted.as_ref() != Some(&envelope.data_key_id) {
+        return Err(EnvelopeFault::OtherDataKey.into());
+    }
+    let ciphertext = from_base64url(&envelope.ciphertext).unwrap_or_default();
+    let key = signer::open_envelope(hsm, &request.enrolment, request.hash, &ciphertext)?;
+    if Sealer::new(&key)?.data_key_id() != envelope.data_key_id {
+        return Err(EnvelopeFault::OtherDataKey.into());
+    }
+    let wrapped = signer::wrap_received(hsm, Fresh { key, nonce: random(entropy) })?;
+    store.keep_received_data_key(&holder.node, &wrapped.wrapping_id, &wrapped.bytes).await?;
+    tracing::info!(node = holder.node, wrapping_key = wrapped.wrapping_id, "took the data key of the fleet");
+    // It opens nothing any more that would be worth something; a further request would use it again.
+    if let Err(error) = signer::destroy_enrolment(hsm) {
+        tracing::warn!(%error, "the enrolment key could not be removed from the token; delete it there");
+    }
+    Ok(true)
+}
+
+fn verifies(key: &PublicJwk, message: &[u8], signature: &str) -> bool {
+    let public = key.components().and_then(|(n, e)| PublicKey::from_components(&n, &e).ok());
+    let signature = from_base64url(signature);
+    public.zip(signature).is_some_and(|(public, signature)| public.verify(message, &signature))
+}

@@ -1,0 +1,129 @@
+//! How a node with a PKCS#11 token of its own comes into a fleet: what it asks for, and the data key as it is sent to it. Both
+//! pass through the database. Whoever writes there can change them, so each is signed by a key whose fingerprint an operator
+//! has carried from one machine to the other.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::key_ring::{Endorsement, PublicJwk};
+
+/// What a node signs about its own request begins with this. No JWS signing input has a blank or a line break (RFC 7515 §5.1).
+const REQUEST: &str = "sealgate node request";
+
+/// What a node signs that sends the data key begins with this.
+const DATA_KEY: &str = "sealgate data key";
+
+/// The hash of OAEP (RFC 8017 §7.1), for the message and for the mask alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OaepHash {
+    #[serde(rename = "SHA-256")]
+    Sha256,
+    /// For tokens that know no other here, as SoftHSM 2.6. OAEP asks nothing of its hash that SHA-1 lacks.
+    #[serde(rename = "SHA-1")]
+    Sha1,
+}
+
+impl OaepHash {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sha256 => "SHA-256",
+            Self::Sha1 => "SHA-1",
+        }
+    }
+}
+
+/// A node asks to be taken in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRequest {
+    /// Its name, `fleet.node`.
+    pub node: String,
+    /// Its first signing key.
+    pub key: PublicJwk,
+    /// The key to which the data key is to be encrypted. Its private part is in the node's token until then.
+    pub enrolment: PublicJwk,
+    pub hash: OaepHash,
+    /// The kid of the fleet's key whose word the node takes, as its operator has typed it.
+    pub trusted: String,
+    /// The node's own word about that key: what it lets the node publish and believe once it is in.
+    pub endorsement: Endorsement,
+    /// By the node's signing key, of [`NodeRequest::statement`]; base64url. The node itself looks at it when it comes back for
+    /// the data key, so that nobody has it trust another key meanwhile.
+    pub signature: String,
+}
+
+impl NodeRequest {
+    /// What is signed; `None` where a part is no such thing.
+    pub fn statement(&self, issuer: &str) -> Option<Vec<u8>> {
+        let (key, enrolment) = (self.key.thumbprint()?, self.enrolment.thumbprint()?);
+        lines(&[REQUEST, issuer, &self.node, &key, &enrolment, self.hash.name(), &self.trusted])
+    }
+}
+
+/// The data key on its way to a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataKeyEnvelope {
+    /// For whom it is.
+    pub node: String,
+    /// The thumbprint of the key to which it is encrypted.
+    pub enrolment: String,
+    pub data_key_id: String,
+    /// The data key by RSA-OAEP, base64url.
+    pub ciphertext: String,
+    /// The key that has signed.
+    pub by: PublicJwk,
+    /// Of [`DataKeyEnvelope::statement`], base64url. OAEP does not say who has encrypted.
+    pub signature: String,
+}
+
+impl DataKeyEnvelope {
+    /// What is signed; `None` where a part is no such thing.
+    pub fn statement(&self, issuer: &str) -> Option<Vec<u8>> {
+        lines(&[DATA_KEY, issuer, &self.node, &self.enrolment, &self.data_key_id, &self.ciphertext])
+    }
+
+    /// Whether it is the one that the node has asked for: to its enrolment key, by the key that it trusts. `verify`: whether a
+    /// key has signed a message.
+    ///
+    /// # Errors
+    /// [`EnvelopeFault`].
+    pub fn check(
+        &self,
+        request: &NodeRequest,
+        issuer: &str,
+        verify: impl Fn(&PublicJwk, &[u8], &str) -> bool,
+    ) -> Result<(), EnvelopeFault> {
+        let requested =
+            request.statement(issuer).is_some_and(|statement| verify(&request.key, &statement, &request.signature));
+        if !requested {
+            return Err(EnvelopeFault::Request);
+        }
+        if self.node != request.node || request.enrolment.thumbprint().as_ref() != Some(&self.enrolment) {
+            return Err(EnvelopeFault::Another);
+        }
+        let is_trusted = self.by.thumbprint().as_ref() == Some(&request.trusted);
+        let signed = self.statement(issuer).is_some_and(|statement| verify(&self.by, &statement, &self.signature));
+        if is_trusted && signed { Ok(()) } else { Err(EnvelopeFault::Stranger(request.trusted.clone())) }
+    }
+}
+
+/// Why an envelope is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EnvelopeFault {
+    /// The request is not as this node has made it.
+    #[error("this node's request in the database is not the one that it made")]
+    Request,
+    /// It is for another node, or for an earlier request.
+    #[error("the data key in the database is meant for another node or an earlier request")]
+    Another,
+    /// It is not the one that the nodes of the store seal with.
+    #[error("the data key in the database is not the one that the nodes of this store seal with")]
+    OtherDataKey,
+    /// It is not by the key that this node trusts.
+    #[error("the data key in the database was not sent by the key {0}, which this node was told to trust")]
+    Stranger(String),
+}
+
+/// Lines of text; `None` where a part would end its line.
+fn lines(parts: &[&str]) -> Option<Vec<u8>> {
+    let whole = parts.iter().all(|part| !part.is_empty() && !part.chars().any(char::is_control));
+    whole.then(|| parts.join("\n").into_bytes())
+}

@@ -1,0 +1,199 @@
+//! The key pair in a new node's token to which the fleet's data key is encrypted, once: RSA that decrypts and does nothing
+//! else, beside the signing keys and under a label of its own. Encrypting is done in software, which any node can; and
+//! what is encrypted is in the memory of the nodes anyway, so no token is asked to wrap or unwrap a key.
+
+use cryptoki::mechanism::rsa::{PkcsMgfType, PkcsOaepParams, PkcsOaepSource};
+use cryptoki::mechanism::{Mechanism, MechanismType};
+use cryptoki::object::{Attribute, AttributeType, KeyType, ObjectClass, ObjectHandle};
+use cryptoki::session::Session;
+use zeroize::Zeroizing;
+
+use super::error::SignerOpenError;
+use super::fault::{ErrorClass, TokenFault};
+use super::key::{self, KeyTerms};
+use super::session::with_session;
+use super::wrapping;
+use crate::config;
+use crate::domain::admission::OaepHash;
+use crate::domain::key_ring::PublicJwk;
+use crate::domain::secret::base64url;
+use crate::oaep;
+
+/// The sizes that are tried, bits: a data key is worth as much as all that is sealed with it, and some tokens make no larger
+/// key than the last.
+const SIZES: [u64; 2] = [3072, 2048];
+
+/// In which order hashes are tried.
+const HASHES: [OaepHash; 2] = [OaepHash::Sha256, OaepHash::Sha1];
+
+/// What a node shows that asks to be taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnrolmentKeys {
+    /// The one signing key in its token.
+    pub signing: PublicJwk,
+    /// The public part of the enrolment pair.
+    pub enrolment: PublicJwk,
+    /// With which its token decrypts.
+    pub hash: OaepHash,
+}
+
+fn label(hsm: &config::Hsm) -> String {
+    format!("{}-enrolment", hsm.key_label)
+}
+
+/// Looks at the signing key and at the enrolment pair, and makes the latter where there is none; `id` becomes its `CKA_ID`.
+///
+/// # Errors
+/// [`SignerOpenError::Enrolment`] with what to do; others as for opening a signer.
+pub fn enrolment_keys(hsm: &config::Hsm, id: &[u8]) -> Result<EnrolmentKeys, SignerOpenError> {
+    with_session(hsm, |session| {
+        let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
+        let keys = key::signing_keys(session, &hsm.token_label, &KeyTerms::of(hsm))?;
+        let [signing] = &keys[..] else {
+            return Err(refused(hsm, "a new node has one signing key; delete the others from the token"));
+        };
+        let (modulus, exponent) = (signing.public.modulus(), signing.public.exponent());
+        let signing = PublicJwk::rsa(&base64url(modulus), &base64url(exponent));
+        if wrapping::ids(session, hsm)?.len() != 1 {
+            let what =
+                "it needs one wrapping key, under which the node keeps the data key; make it: sealgate key wrap-init";
+            return Err(refused(hsm, what));
+        }
+        if find(session, hsm, ObjectClass::PRIVATE_KEY).map_err(device)?.is_empty() {
+            make(session, hsm, id)?;
+        }
+        let [private] = find(session, hsm, ObjectClass::PRIVATE_KEY).map_err(device)?[..] else {
+            return Err(refused(hsm, "the enrolment key is there several times; delete all of them"));
+        };
+        let enrolment = public_part(session, private).map_err(device)?;
+        let try_out = |hash: &OaepHash| {
+            let sample = oaep::encrypt(&enrolment, *hash, b"sealgate").ok()?;
+            let opened = decrypt(session, private, *hash, &sample).ok()?;
+            (opened.as_slice() == b"sealgate").then_some(*hash)
+        };
+        let Some(hash) = HASHES.iter().find_map(try_out) else {
+            return Err(refused(
+                hsm,
+                "its enrolment key does not decrypt by CKM_RSA_PKCS_OAEP; the token must offer it",
+            ));
+        };
+        Ok(EnrolmentKeys { signing, enrolment, hash })
+    })
+}
+
+/// Signs each message with the key `kid` in the token: for a node that does not serve.
+///
+/// # Errors
+/// [`SignerOpenError::Enrolment`] where the token has no such key; others as for opening a signer.
+pub fn sign_apart(hsm: &config::Hsm, kid: &str, messages: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, SignerOpenError> {
+    with_session(hsm, |session| {
+        let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
+        let keys = key::signing_keys(session, &hsm.token_label, &KeyTerms::of(hsm))?;
+        let key = keys.iter().find(|key| key.public.kid().as_str() == kid);
+        let key = key.ok_or_else(|| refused(hsm, "its signing key has gone meanwhile"))?;
+        let handle = key::find_again(session, key).map_err(device)?;
+        let sign = |message: &Vec<u8>| Ok(key::sign(session, handle, key, &key.message(message))?.as_bytes().to_vec());
+        messages.iter().map(sign).collect::<Result<_, TokenFault>>().map_err(device)
+    })
+}
+
+/// Opens what was encrypted to the enrolment key.
+///
+/// # Errors
+/// [`SignerOpenError::Enrolment`] where the token has no such key, or what it finds is no data key.
+pub(crate) fn open_envelope(
+    hsm: &config::Hsm,
+    to: &PublicJwk,
+    hash: OaepHash,
+    ciphertext: &[u8],
+) -> Result<Zeroizing<[u8; 32]>, SignerOpenError> {
+    with_session(hsm, |session| {
+        let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
+        for private in find(session, hsm, ObjectClass::PRIVATE_KEY).map_err(device)? {
+            if public_part(session, private).map_err(device)? != *to {
+                continue;
+            }
+            let plain = decrypt(session, private, hash, ciphertext).map_err(device)?;
+            let key = <[u8; 32]>::try_from(plain.as_slice()).map(Zeroizing::new);
+            return key.map_err(|_| refused(hsm, "what was sent is no data key"));
+        }
+        Err(refused(hsm, "the enrolment key of the request is not there any more"))
+    })
+}
+
+/// Destroys the enrolment pair: it has done what it was made for.
+///
+/// # Errors
+/// As for opening a signer.
+pub(crate) fn destroy_enrolment(hsm: &config::Hsm) -> Result<(), SignerOpenError> {
+    with_session(hsm, |session| {
+        let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
+        for class in [ObjectClass::PRIVATE_KEY, ObjectClass::PUBLIC_KEY] {
+            for object in find(session, hsm, class).map_err(device)? {
+                session.destroy_object(object).map_err(|error| device(error.into()))?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn decrypt(
+    session: &Session,
+    private: ObjectHandle,
+    hash: OaepHash,
+    ciphertext: &[u8],
+) -> Result<Zeroizing<Vec<u8>>, TokenFault> {
+    let (hash, mask) = match hash {
+        OaepHash::Sha256 => (MechanismType::SHA256, PkcsMgfType::MGF1_SHA256),
+        OaepHash::Sha1 => (MechanismType::SHA1, PkcsMgfType::MGF1_SHA1),
+    };
+    let parameters = PkcsOaepParams::new(hash, mask, PkcsOaepSource::empty());
+    Ok(Zeroizing::new(session.decrypt(&Mechanism::RsaPkcsOaep(parameters), private, ciphertext)?))
+}
+
+fn find(session: &Session, hsm: &config::Hsm, class: ObjectClass) -> Result<Vec<ObjectHandle>, TokenFault> {
+    let label = Attribute::Label(label(hsm).into_bytes());
+    Ok(session.find_objects(&[Attribute::Class(class), Attribute::KeyType(KeyType::RSA), label])?)
+}
+
+fn make(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<(), SignerOpenError> {
+    let common = [Attribute::Token(true), Attribute::Label(label(hsm).into_bytes()), Attribute::Id(id.to_vec())];
+    let mut private = vec![
+        Attribute::Private(true),
+        Attribute::Sensitive(true),
+        Attribute::Extractable(false),
+        Attribute::Decrypt(true),
+        Attribute::Unwrap(false),
+        Attribute::Sign(false),
+    ];
+    private.extend_from_slice(&common);
+    let mut last = None;
+    for bits in SIZES {
+        let mut public = vec![
+            Attribute::ModulusBits(bits.into()),
+            Attribute::PublicExponent(vec![1, 0, 1]),
+            Attribute::Private(false),
+        ];
+        public.extend_from_slice(&common);
+        match session.generate_key_pair(&Mechanism::RsaPkcsKeyPairGen, &public, &private) {
+            Ok(_) => return Ok(()),
+            Err(error) => last = Some(TokenFault::from(error)),
+        }
+    }
+    let fault = last.unwrap_or_else(|| TokenFault::new(ErrorClass::Bug, "no size was tried"));
+    Err(refused(hsm, &format!("the token makes no RSA key that decrypts ({fault})")))
+}
+
+fn public_part(session: &Session, private: ObjectHandle) -> Result<PublicJwk, TokenFault> {
+    let attributes = session.get_attributes(private, &[AttributeType::Id])?;
+    let id = attributes.iter().find_map(|attribute| match attribute {
+        Attribute::Id(id) => Some(id.as_slice()),
+        _ => None,
+    });
+    let (modulus, exponent) = key::numbers(session, private, id.unwrap_or_default())?;
+    Ok(PublicJwk::rsa(&base64url(&modulus), &base64url(&exponent)))
+}
+
+fn refused(hsm: &config::Hsm, reason: &str) -> SignerOpenError {
+    SignerOpenError::Enrolment { token: hsm.token_label.clone(), reason: reason.to_owned() }
+}

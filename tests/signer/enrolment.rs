@@ -1,0 +1,260 @@
+//! How a new node with a token of its own gets the data key of its fleet, and from whom it does not take one. Both tokens are in
+//! one SoftHSM; what lies in the database is what anybody who writes there may change.
+
+use std::sync::Arc;
+
+use sealgate::facade::app::sealing;
+use sealgate::facade::clock::OsEntropy;
+use sealgate::facade::config::Hsm;
+use sealgate::facade::domain::admission::{DataKeyEnvelope, NodeRequest};
+use sealgate::facade::domain::key_ring::{Endorsement, PublicJwk, TokenHolder};
+use sealgate::facade::domain::secret::base64url;
+use sealgate::facade::signer::{self, EnrolmentKeys, KeySize};
+use sealgate::facade::store::Store;
+use sealgate::facade::store::engine::{Changes, Engine};
+use sealgate::facade::store::memory::MemoryEngine;
+use sealgate::facade::store::sealer::Sealer;
+
+use crate::softhsm::{SoftHsm, in_own_process};
+use crate::support::{LABEL, block_on, hsm, module, session_at};
+
+const ISSUER: &str = "https://id.example.test";
+
+struct World {
+    engine: Arc<MemoryEngine>,
+    first: Hsm,
+    second: Hsm,
+    /// Of the node that is in.
+    key: PublicJwk,
+}
+
+impl World {
+    async fn new(softhsm: &SoftHsm) -> Self {
+        softhsm.add_token("second");
+        let first = hsm(softhsm);
+        let second = Hsm { token_label: "second".to_owned(), ..first.clone() };
+        for (hsm, number) in [(&first, 1), (&second, 2)] {
+            signer::generate(hsm, KeySize::Rsa2048, &[number], false).unwrap();
+            signer::wrap_init(hsm, &[number]).unwrap();
+        }
+        let key = signer::enrolment_keys(&first, &[9]).unwrap().signing;
+        let world = Self { engine: Arc::new(MemoryEngine::of_a_fleet()), first, second, key };
+        world.sealer().await;
+        world
+    }
+
+    async fn store(&self) -> Store {
+        Store::open(self.engine.clone(), 10).await.unwrap()
+    }
+
+    /// What the node seals with that is in.
+    async fn sealer(&self) -> Sealer {
+        sealing::open(&self.first, &self.store().await, &OsEntropy).await.unwrap().unwrap()
+    }
+
+    /// The second node asks to be taken in.
+    async fn request(&self, trusted: &str) -> NodeRequest {
+        let EnrolmentKeys { signing, enrolment, hash } = signer::enrolment_keys(&self.second, &[7]).unwrap();
+        let own = signing.thumbprint().unwrap();
+        let endorsement = Endorsement { by: own, signature: "AA".to_owned() };
+        let (node, trusted) = ("b".to_owned(), trusted.to_owned());
+        let request =
+            NodeRequest { node, key: signing, enrolment, hash, trusted, endorsement, signature: String::new() };
+        let request = signed_request(&self.second, request);
+        self.store().await.keep_node_request(&request).await.unwrap();
+        request
+    }
+
+    async fn request_to_first(&self) -> NodeRequest {
+        self.request(&self.key.thumbprint().unwrap()).await
+    }
+
+    /// The data key of the first node's store, as its server sends it.
+    async fn envelope(&self, request: &NodeRequest) -> DataKeyEnvelope {
+        let store = self.store().await.sealing_with(self.sealer().await, 0).await.unwrap();
+        let (data_key_id, ciphertext) = store.encrypt_data_key(&request.enrolment, request.hash).unwrap().unwrap();
+        signed(
+            &self.first,
+            DataKeyEnvelope {
+                node: request.node.clone(),
+                enrolment: request.enrolment.thumbprint().unwrap(),
+                data_key_id,
+                ciphertext: base64url(&ciphertext),
+                by: self.key.clone(),
+                signature: String::new(),
+            },
+        )
+    }
+
+    async fn send(&self, request: &NodeRequest, envelope: &DataKeyEnvelope) {
+        assert!(self.store().await.send_data_key(request, envelope).await.unwrap());
+    }
+
+    /// What the second node seals with when it starts, or why it does not start.
+    async fn start(&self) -> Result<Option<Sealer>, String> {
+        let holder = TokenHolder { node: "b".to_owned(), issuer: ISSUER.to_owned() };
+        let store = self.store().await;
+        let opened = sealing::open_or_receive(&self.second, &store, &holder, &OsEntropy).await;
+        opened.map(Result::ok).map_err(|error| error.to_string())
+    }
+
+    async fn refuses(&self, why: &str) {
+        let Err(line) = self.start().await else { panic!("it was taken") };
+        assert!(line.contains(why), "{line}");
+        assert_eq!(self.store().await.wrapped_data_keys().await.unwrap().len(), 1, "nothing was kept");
+    }
+}
+
+/// Signed with the one signing key of this token.
+fn signed(hsm: &Hsm, envelope: DataKeyEnvelope) -> DataKeyEnvelope {
+    let signature = sign(hsm, envelope.statement(ISSUER).unwrap());
+    DataKeyEnvelope { signature, ..envelope }
+}
+
+fn signed_request(hsm: &Hsm, request: NodeRequest) -> NodeRequest {
+    let signature = sign(hsm, request.statement(ISSUER).unwrap());
+    NodeRequest { signature, ..request }
+}
+
+fn sign(hsm: &Hsm, statement: Vec<u8>) -> String {
+    let kid = signer::list(hsm).unwrap().into_iter().find(|key| key.label == LABEL).unwrap().kid;
+    base64url(&signer::sign_apart(hsm, kid.as_str(), &[statement]).unwrap()[0])
+}
+
+fn in_world<F: Future<Output = ()>>(test: &str, body: impl FnOnce(World) -> F) {
+    in_own_process(&format!("enrolment::{test}"), LABEL, |softhsm| {
+        block_on(async { body(World::new(softhsm).await).await });
+    });
+}
+
+#[test]
+fn a_new_node_seals_with_the_data_key_that_it_was_sent() {
+    in_world("a_new_node_seals_with_the_data_key_that_it_was_sent", async |world| {
+        assert!(world.start().await.unwrap().is_none(), "not admitted");
+        let request = world.request_to_first().await;
+        assert!(world.start().await.unwrap().is_none(), "nothing was sent");
+        world.send(&request, &world.envelope(&request).await).await;
+        let second = world.start().await.unwrap().unwrap();
+        let sealed = world.sealer().await.seal(b"p", [1; 12], b"hunter2").unwrap();
+        assert_eq!(second.open(b"p", &sealed).unwrap().as_slice(), b"hunter2");
+        // From now on its own token opens it, and nothing is left of the way that it came.
+        let again = world.start().await.unwrap().unwrap();
+        assert_eq!(again.open(b"p", &sealed).unwrap().as_slice(), b"hunter2");
+        assert!(world.store().await.node_request("b").await.unwrap().is_none());
+        assert!(world.store().await.data_key_envelope("b").await.unwrap().is_none());
+        let others = signer::list(&world.second).unwrap().into_iter().filter(|key| key.label != LABEL);
+        assert_eq!(others.count(), 0, "the enrolment key is gone");
+    });
+}
+
+#[test]
+fn the_enrolment_key_decrypts_and_does_nothing_else() {
+    in_world("the_enrolment_key_decrypts_and_does_nothing_else", async |world| {
+        let made = world.request_to_first().await.enrolment;
+        let keys = signer::list(&world.second).unwrap();
+        let key = keys.iter().find(|key| key.label == "sealgate-enrolment").unwrap();
+        assert_eq!((key.bits, Some(key.kid.to_string())), (3072, made.thumbprint()));
+        assert_eq!((key.can_decrypt, key.can_sign, key.can_unwrap), (Some(true), Some(false), Some(false)));
+        assert_eq!((key.sensitive, key.extractable), (Some(true), Some(false)));
+        assert_eq!(world.request_to_first().await.enrolment, made, "once made, it stays until it was used");
+        signer::check(&world.second).unwrap();
+    });
+}
+
+/// Whoever writes the database encrypts a data key that they know, and signs with a key that they have.
+#[test]
+fn a_data_key_from_a_stranger_is_not_taken() {
+    in_world("a_data_key_from_a_stranger_is_not_taken", async |world| {
+        let request = world.request_to_first().await;
+        let genuine = world.envelope(&request).await;
+        // The second token stands for the stranger's: a key that verifies, and that nobody has named.
+        let strangers = DataKeyEnvelope { by: request.key.clone(), ..genuine.clone() };
+        world.send(&request, &signed(&world.second, strangers)).await;
+        world.refuses("which this node was told to trust").await;
+        // The name of the right key over a stranger's signature.
+        world.send(&request, &signed(&world.second, genuine.clone())).await;
+        world.refuses("which this node was told to trust").await;
+        // One that was altered.
+        let altered = DataKeyEnvelope { data_key_id: "another".to_owned(), ..genuine.clone() };
+        world.send(&request, &altered).await;
+        world.refuses("which this node was told to trust").await;
+        world.send(&request, &genuine).await;
+        assert!(world.start().await.unwrap().is_some());
+    });
+}
+
+/// A request with another key to trust, by somebody who has no key of this node's token.
+#[test]
+fn a_request_that_was_swapped_is_not_the_nodes() {
+    in_world("a_request_that_was_swapped_is_not_the_nodes", async |world| {
+        let request = world.request_to_first().await;
+        let genuine = world.envelope(&request).await;
+        let strangers = world.key.clone();
+        // The first token stands for the stranger's.
+        let other_trust = NodeRequest { trusted: "x".repeat(43), ..request.clone() };
+        world.store().await.keep_node_request(&other_trust).await.unwrap();
+        world.send(&other_trust, &genuine).await;
+        world.refuses("not the one that it made").await;
+        let strangers_own = signed_request(&world.first, NodeRequest { key: strangers, ..request.clone() });
+        world.store().await.keep_node_request(&strangers_own).await.unwrap();
+        world.send(&strangers_own, &genuine).await;
+        world.refuses("not the one that it made").await;
+    });
+}
+
+#[test]
+fn a_data_key_for_another_node_or_request_is_not_taken() {
+    in_world("a_data_key_for_another_node_or_request_is_not_taken", async |world| {
+        let request = world.request_to_first().await;
+        let genuine = world.envelope(&request).await;
+        let of_c = signed(&world.first, DataKeyEnvelope { node: "c".to_owned(), ..genuine.clone() });
+        let put = |envelope: &DataKeyEnvelope| {
+            let record = [&[stored_version(&world)][..], &serde_json::to_vec(envelope).unwrap()].concat();
+            (b"mnode_data_key/b".to_vec(), record)
+        };
+        world.engine.commit(Changes { put: vec![put(&of_c)], ..Changes::default() }).await.unwrap();
+        world.refuses("meant for another node or an earlier request").await;
+        // An earlier one, after the node has made another enrolment key.
+        destroy_enrolment_key(&world.second);
+        let anew = world.request_to_first().await;
+        assert_ne!(anew.enrolment, request.enrolment);
+        world.send(&anew, &genuine).await;
+        world.refuses("meant for another node or an earlier request").await;
+        // And the data key of another store, by the right key.
+        let other_store = world.store().await.sealing_with(Sealer::new(&[9; 32]).unwrap(), 0).await.unwrap();
+        let (data_key_id, ciphertext) = other_store.encrypt_data_key(&anew.enrolment, anew.hash).unwrap().unwrap();
+        let elsewhere =
+            DataKeyEnvelope { data_key_id, ciphertext: base64url(&ciphertext), ..world.envelope(&anew).await };
+        let elsewhere = signed(&world.first, elsewhere);
+        world.send(&anew, &elsewhere).await;
+        world.refuses("not the one that the nodes of this store seal with").await;
+        world.send(&anew, &world.envelope(&anew).await).await;
+        assert!(world.start().await.unwrap().is_some());
+    });
+}
+
+/// The version that records are written in.
+fn stored_version(world: &World) -> u8 {
+    block_in_place(async { world.engine.get(b"mnode_request/b").await.unwrap().unwrap()[0] })
+}
+
+fn block_in_place<T>(future: impl Future<Output = T>) -> T {
+    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(future))
+}
+
+fn destroy_enrolment_key(hsm: &Hsm) {
+    use cryptoki::context::{CInitializeArgs, CInitializeFlags};
+    use cryptoki::object::Attribute;
+    let module = module();
+    module.initialize(CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK)).unwrap();
+    for slot in module.get_slots_with_initialized_token().unwrap() {
+        if module.get_token_info(slot).unwrap().label() != hsm.token_label {
+            continue;
+        }
+        let session = session_at(&module, slot);
+        for object in session.find_objects(&[Attribute::Label(b"sealgate-enrolment".to_vec())]).unwrap() {
+            session.destroy_object(object).unwrap();
+        }
+    }
+    module.finalize().unwrap();
+}
