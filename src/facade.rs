@@ -199,8 +199,8 @@ pub mod provider {
 pub mod signer {
     pub use crate::signer::{
         EnrolmentKeys, ErrorClass, Fresh, KeyId, KeyReport, KeySize, Observer, PinProblem, Pkcs11Signer, SignError,
-        Signer, SignerOpenError, Timing, Unobserved, WrappedKey, check, data_key, enrolment_keys, generate, list,
-        sign_apart, wrap_init,
+        Signer, SignerOpenError, Timing, Unobserved, Vouching, WrappedKey, check, data_key, enrolment_keys, generate,
+        list, sign_apart, wrap_init,
     };
 }
 pub mod store {

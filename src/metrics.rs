@@ -55,6 +55,7 @@ pub struct Metrics {
     pub key_rotations: IntCounter,
     /// 1 while a rotation is due and does not come about.
     pub key_rotation_failing: IntGauge,
+    pub keys_unendorsed: IntGauge,
     /// Batches that were made durable.
     pub store_batches: IntCounter,
     pub store_commits: IntCounter,
@@ -255,6 +256,10 @@ impl Metrics {
             key_rotations: counter(
                 "sealgate_key_rotations_total",
                 "Signing keys that this server replaced by itself.",
+            )?,
+            keys_unendorsed: gauge(
+                "sealgate_keys_unendorsed",
+                "Keys of other nodes that no key of this node's token has endorsed: their tokens are refused here",
             )?,
             key_rotation_failing: gauge(
                 "sealgate_key_rotation_failing",

@@ -46,9 +46,11 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("app::expiry", &["config"]),
     ("app::status", &["clock", "domain", "metrics"]),
     ("app::lateness", &["domain"]),
+    ("app::endorsing", &["clock", "domain", "signer", "store"]),
     (
         "app::state",
         &[
+            "app::endorsing",
             "app::lateness",
             "app::status",
             "attestation",
@@ -141,7 +143,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("app::sweeping", &["app::duty", "app::server", "app::state", "domain", "store"]),
     ("app::counting", &["app::duty", "app::server", "app::state", "store"]),
     ("app::enrolment", &["app::duty", "app::server", "app::state", "domain", "factors", "metrics", "store"]),
-    ("app::rotation", &["app::state", "clock", "domain", "signer"]),
+    ("app::rotation", &["app::endorsing", "app::state", "clock", "domain", "signer"]),
     ("app::notices", &["app::state", "clock", "domain", "store"]),
     (
         "app::outbox",

@@ -355,6 +355,9 @@ pub struct KeyAnswer {
     #[serde(flatten)]
     pub life: KeyLife,
     pub state: KeyState,
+    /// The nodes that serve and would refuse its tokens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untaken_by: Vec<String>,
 }
 
 impl From<UserAnswer> for Answer {

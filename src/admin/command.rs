@@ -485,6 +485,14 @@ pub enum KeyCommand {
         /// The kids of the keys in the token
         others: Vec<String>,
     },
+    /// Takes the keys of a node out that has a token of its own
+    #[command(skip)]
+    RetireNode {
+        /// Its name
+        node: String,
+        /// Even what they signed is refused
+        now: bool,
+    },
     /// Publish a key that was put into the token by other means than `generate --next`
     Announce {
         /// The key's kid, as `sealgate key list` shows it

@@ -1,7 +1,5 @@
 //! The signer that follows the keys' times, as far as commands need it.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 
 use crate::app::state::Sealgate;
@@ -42,7 +40,7 @@ impl KeyHolder for Sealgate {
     }
 
     fn follow(&self, ring: KeyRing) {
-        self.issuer.signer().follow(ring, Arc::clone(&self.clock));
+        self.follow_ring(ring);
     }
 
     async fn sign(&self, kid: &str, message: Vec<u8>) -> Result<Option<Vec<u8>>, String> {

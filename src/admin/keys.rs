@@ -4,13 +4,21 @@ use super::answer::{Answer, KeyAnswer, KeysAnswer, Rotation};
 use super::command::KeyCommand;
 use super::directory::{CommandError, Directory};
 use crate::domain::audit::AuditKind;
-use crate::domain::key_ring::{KeyFault, KeyRing};
+use crate::domain::key_ring::{KeyFault, KeyLife, KeyRing, KeyState};
 use crate::domain::time::UnixTime;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> Result<Answer, CommandError> {
     let now = directory.clock.now();
     if let KeyCommand::List = command {
-        return Ok(shown(&directory.store.key_ring().await?, now, directory));
+        return shown(&directory.store.key_ring().await?, now, directory).await;
+    }
+    if let KeyCommand::Activate { kid, early: false, .. } = &command {
+        let ring = directory.store.key_ring().await?;
+        let live = directory.store.live_nodes().await?;
+        let untaken = ring.untaken(kid, &live, now);
+        if !untaken.is_empty() {
+            return Err(CommandError::invalid(KeyFault::untaken(kid, &untaken).to_string()));
+        }
     }
     if let KeyCommand::Announce { kid, .. } = &command {
         let found = directory.keys.look().await.map_err(CommandError::invalid)?;
@@ -27,10 +35,10 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
     directory.keys.follow(ring.clone());
     if let KeyCommand::Begin { .. } = command {
         // Nothing has changed yet for whoever reads the trail.
-        return Ok(shown(&ring, now, directory));
+        return shown(&ring, now, directory).await;
     }
     directory.record(directory.event(AuditKind::KeysChanged).with_detail(said(&command))).await;
-    Ok(shown(&ring, now, directory))
+    shown(&ring, now, directory).await
 }
 
 /// What was done to which key.
@@ -38,6 +46,7 @@ fn said(command: &KeyCommand) -> String {
     match command {
         KeyCommand::List => "list".to_owned(),
         KeyCommand::Begin { id, .. } => format!("begin {id}"),
+        KeyCommand::RetireNode { node, now } => format!("retire node {node}{}", if *now { " now" } else { "" }),
         KeyCommand::Announce { kid, .. } => format!("announce {kid}"),
         KeyCommand::Activate { kid, early, .. } => format!("activate {kid}{}", if *early { " early" } else { "" }),
         KeyCommand::Retire { kid } => format!("retire {kid}"),
@@ -50,6 +59,10 @@ fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &D
     match command {
         KeyCommand::List => Ok(()),
         KeyCommand::Begin { id, others } => ring.begin_key(id, others, now),
+        KeyCommand::RetireNode { node, now: at_once } => {
+            ring.retire_node(node, *at_once, now, times);
+            Ok(())
+        }
         KeyCommand::Announce { kid, id, others } => {
             ring.announce(kid, others, now)?;
             ring.made(id);
@@ -63,14 +76,25 @@ fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &D
     }
 }
 
-pub(super) fn shown(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Answer {
-    let keys = ring.keys().iter().map(|life| KeyAnswer { life: life.clone(), state: ring.state(life, now) });
-    Answer::Keys(KeysAnswer {
+pub(super) async fn shown(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Result<Answer, CommandError> {
+    let live = directory.store.live_nodes().await?;
+    let untaken_by = |life: &KeyLife| match ring.state(life, now) {
+        KeyState::PrePublished | KeyState::Active => {
+            ring.untaken(&life.kid, &live, now).into_iter().map(str::to_owned).collect()
+        }
+        KeyState::Retired | KeyState::Removed => Vec::new(),
+    };
+    let keys = ring.keys().iter().map(|life| KeyAnswer {
+        untaken_by: untaken_by(life),
+        life: life.clone(),
+        state: ring.state(life, now),
+    });
+    Ok(Answer::Keys(KeysAnswer {
         keys: keys.collect(),
         // For whoever compares them with the token.
         begun: ring.begun().to_vec(),
         rotation: rotation(ring, now, directory),
-    })
+    }))
 }
 
 /// When the server rotates by itself, and why it does not.

@@ -46,7 +46,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
     directory
         .record(directory.event(AuditKind::KeysChanged).with_detail(format!("admit {key} of the node {node}")))
         .await;
-    Ok(shown(&ring, now, directory))
+    shown(&ring, now, directory).await
 }
 
 struct Admission<'a> {

@@ -4,6 +4,7 @@
 pub(crate) mod address_lookup;
 pub(crate) mod counting;
 pub(crate) mod duty;
+pub(crate) mod endorsing;
 pub(crate) mod enrolment;
 pub(crate) mod expiry;
 pub(crate) mod lateness;

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use crate::app::endorsing;
 use crate::app::state::Sealgate;
 use crate::clock::random;
 use crate::domain::audit::{Actor, AuditEvent, AuditKind};
-use crate::domain::key_ring::{KeyRing, KeyState};
+use crate::domain::key_ring::{KeyFault, KeyLife, KeyRing, KeyState};
 use crate::domain::time::UnixTime;
 use crate::signer::KeySize;
 
@@ -52,9 +53,16 @@ async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, looked: &m
     };
     let now = sealgate.clock.now();
     look_for_others(sealgate, &ring, now, looked).await;
+    endorse(sealgate, ring.clone()).await;
     let Some(every) = sealgate.config.keys.rotate else { return };
     if !ring.rotation_is_due(every, sealgate.config.keys.times, now) {
         settle(sealgate, None);
+        return;
+    }
+    if sealgate.config.token_holder().is_some()
+        && let Some(waiting) = ring.waiting(now, |kid| in_token(sealgate, kid))
+    {
+        settle(sealgate, activate(sealgate, &ring, waiting, now).await.err());
         return;
     }
     // A key that somebody laid ready is worth a try at once.
@@ -72,7 +80,7 @@ async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, looked: &m
 
 /// Sees to it that a key that was announced elsewhere is found in the token here, and so published here too.
 async fn look_for_others(sealgate: &Sealgate, ring: &KeyRing, now: UnixTime, looked: &mut Option<Instant>) {
-    let published = ring.keys().iter().filter(|key| ring.state(key, now) != KeyState::Removed);
+    let published = ring.own().filter(|key| ring.state(key, now) != KeyState::Removed);
     let missing: Vec<_> = published.filter(|key| !in_token(sealgate, &key.kid)).collect();
     if missing.is_empty() || looked.is_some_and(|at| at.elapsed() < LOOK_AGAIN) {
         return;
@@ -82,6 +90,45 @@ async fn look_for_others(sealgate: &Sealgate, ring: &KeyRing, now: UnixTime, loo
         let kids: Vec<_> = missing.iter().map(|key| &key.kid).collect();
         tracing::warn!(%error, ?kids, "keys that were announced are not seen in the token");
     }
+}
+
+/// Endorses keys of other nodes, and has its own known to them.
+async fn endorse(sealgate: &Sealgate, ring: KeyRing) {
+    let signer = sealgate.issuer.signer();
+    match endorsing::endorse(&sealgate.store, signer, sealgate.clock.as_ref(), ring).await {
+        Ok(None) => {}
+        Ok(Some(untrusted)) => {
+            sealgate.metrics.keys_unendorsed.set(i64::try_from(untrusted.len()).unwrap_or(i64::MAX));
+            if sealgate.rotation.set_untrusted(untrusted)
+                && let Some(warning) = sealgate.rotation.warning()
+            {
+                tracing::warn!("{warning}");
+            }
+        }
+        // Tried again a second later; the token's own faults are told where they are met.
+        Err(fault) => tracing::warn!(fault, "the keys of other nodes could not be looked at"),
+    }
+}
+
+/// Lets a key of this node's own token sign once verifiers know it, and the other nodes that serve take it.
+async fn activate(sealgate: &Sealgate, ring: &KeyRing, waiting: &KeyLife, now: UnixTime) -> Result<(), String> {
+    let (store, times, kid) = (&sealgate.store, sealgate.config.keys.times, &waiting.kid);
+    let live = store.live_nodes().await.map_err(|error| error.to_string())?;
+    let untaken = ring.untaken(kid, &live, now);
+    if !untaken.is_empty() {
+        // Until then it does not matter.
+        let is_late = waiting.published_at.plus(times.publish) <= ring.at(now);
+        return if is_late { Err(KeyFault::untaken(kid, &untaken).to_string()) } else { Ok(()) };
+    }
+    let activated = store.change_key_ring(|ring| ring.activate(kid, None, false, now, times)).await;
+    let ring = activated.map_err(|error| error.to_string())?.map_err(|fault| fault.to_string())?;
+    let activate_at = ring.find(kid).and_then(|key| key.activate_at).map(UnixTime::seconds);
+    sealgate.follow_ring(ring);
+    sealgate.metrics.key_rotations.inc();
+    let event = AuditEvent::new(now, AuditKind::KeysChanged, Actor::Server).with_detail(format!("rotate {kid}"));
+    sealgate.audit.record(store, event).await;
+    tracing::info!(kid, activate_at, "all nodes take the next signing key; it signs from activate_at on");
+    Ok(())
 }
 
 fn in_token(sealgate: &Sealgate, kid: &str) -> bool {
@@ -127,7 +174,11 @@ async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
     let planned = store.change_key_ring(|ring| ring.finish_rotation(&kid, &id, &found, now, times)).await;
     let ring = planned.map_err(|error| error.to_string())?.map_err(|fault| fault.to_string())?;
     let activate_at = ring.find(&kid).and_then(|key| key.activate_at).map(UnixTime::seconds);
-    signer.follow(ring.clone(), Arc::clone(&sealgate.clock));
+    sealgate.follow_ring(ring.clone());
+    if sealgate.config.token_holder().is_some() {
+        tracing::info!(kid, "the next signing key is published; it signs when all nodes take it");
+        return Ok(());
+    }
     sealgate.metrics.key_rotations.inc();
     let event = AuditEvent::new(now, AuditKind::KeysChanged, Actor::Server).with_detail(format!("rotate {kid}"));
     sealgate.audit.record(store, event).await;

@@ -292,7 +292,8 @@ impl Health for Site {
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.sealgate.rotation.fault().into_iter().chain(self.sealgate.trust.warnings()).collect()
+        let keys = [self.sealgate.rotation.fault(), self.sealgate.rotation.warning()];
+        keys.into_iter().flatten().chain(self.sealgate.trust.warnings()).collect()
     }
 }
 

@@ -60,7 +60,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     let engine = open_engine(&config, watch)?;
     let sealer = block_on(open_sealer(&config, Arc::clone(&engine)))?;
     let signer = Pkcs11Signer::open(&config.hsm, Arc::new(SignerWatch(Arc::clone(&metrics))))
-        .map_err(|error| NotServing { lines: line(error.to_string()), may_pass: error.may_pass() })?;
+        .map_err(|error| NotServing { lines: line(error.to_string()), may_pass: error.may_pass() })?
+        .held_by(config.token_holder());
     let closing = Arc::clone(&engine);
     let parts = Parts {
         config,

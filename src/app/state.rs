@@ -3,9 +3,13 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use tokio::sync::Mutex as AsyncMutex;
 
+use crate::app::endorsing;
 use crate::app::lateness::Lateness;
 use crate::app::status::{EnrolmentStatus, RotationStatus, UpstreamStates};
 use crate::attestation::Attestations;
@@ -13,7 +17,7 @@ use crate::audit::AuditLog;
 use crate::clock::{Clock, Entropy, random};
 use crate::config::Config;
 use crate::domain::client::{Client, ClientId};
-use crate::domain::key_ring::KeyFault;
+use crate::domain::key_ring::{KeyFault, KeyRing};
 use crate::domain::mail::MailKind;
 use crate::domain::time::UnixTime;
 use crate::limits::RequestLimits;
@@ -28,6 +32,9 @@ use crate::tokens::clients;
 use crate::tokens::issuer::Issuer;
 use crate::tokens::trusted::TrustedIssuers;
 
+/// How often a start looks whether this node's key may sign.
+const SETTLING_PAUSE: Duration = Duration::from_millis(250);
+
 /// Everything that a request may need. A reload of the configuration makes a new one, which shares with the one before
 /// all that lasts: see [`Sealgate::with`].
 #[derive(Clone)]
@@ -40,6 +47,7 @@ pub struct Sealgate {
     /// The vendor's word on the published keys.
     pub attestations: Arc<Attestations>,
     pub rotation: Arc<RotationStatus>,
+    keys_followed: Arc<KeysFollowed>,
     /// Access tokens that were found to stand.
     pub bearers: Arc<Bearers>,
     /// Other issuers whose tokens some applications take.
@@ -57,6 +65,14 @@ pub struct Sealgate {
     pub lateness: Arc<Lateness>,
     /// The configuration that is in effect, for what works beside requests: a reload sets another one.
     pub in_effect: Arc<ArcSwap<Config>>,
+}
+
+/// Which ring the signer follows.
+struct KeysFollowed {
+    /// [`Store::keys_counter`] from before it was read.
+    counter: AtomicU64,
+    /// When it was read last.
+    turn: AsyncMutex<Instant>,
 }
 
 /// What the capabilities are made of.
@@ -96,6 +112,10 @@ impl Parts {
         Ok(Sealgate {
             attestations: Arc::new(read_attestations(&config, signer.as_ref())),
             rotation: Arc::new(RotationStatus::new(entropy.as_ref())),
+            keys_followed: Arc::new(KeysFollowed {
+                counter: AtomicU64::new(u64::MAX),
+                turn: AsyncMutex::new(Instant::now()),
+            }),
             issuer: Arc::new(Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer)),
             bearers: Arc::default(),
             trust: Arc::new(TrustedIssuers::open(&config.trusted_issuers)?),
@@ -122,8 +142,32 @@ fn no_thread(error: &io::Error) -> Vec<String> {
     )]
 }
 
-/// Compares the keys in the token with those that were announced, and lets the signer follow their times.
+/// Compares the keys in the token with those that were announced, and lets the signer follow their times. Where this node's own
+/// key has just been admitted, waits until it may sign.
 async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) -> Result<(), Vec<String>> {
+    let mut is_told = false;
+    let ring = loop {
+        match settle_ring(store, signer, clock).await? {
+            Ok(ring) => break ring,
+            Err(fault @ KeyFault::Waiting { .. }) => {
+                if !is_told {
+                    tracing::warn!("{fault}");
+                    is_told = true;
+                }
+                tokio::time::sleep(SETTLING_PAUSE).await;
+            }
+            Err(fault) => return Err(vec![fault.to_string()]),
+        }
+    };
+    signer.follow(ring, Arc::clone(clock));
+    endorsing::join(store, signer, clock).await.map_err(|fault| vec![fault])
+}
+
+async fn settle_ring(
+    store: &Store,
+    signer: &dyn Signer,
+    clock: &Arc<dyn Clock>,
+) -> Result<Result<KeyRing, KeyFault>, Vec<String>> {
     let found = signer.found();
     let kids: Vec<String> = found.iter().map(|key| key.kid.to_string()).collect();
     let now = clock.now();
@@ -132,20 +176,17 @@ async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>)
         found.iter().try_for_each(|key| ring.adopt(key.kid.as_str(), &key.id, now))?;
         ring.settle(&kids, now)
     });
-    let settled = settled.await;
-    let ring = settled.map_err(|error| vec![format!("store: {error}")])?.map_err(|fault| {
+    let settled = settled.await.map_err(|error| vec![format!("store: {error}")])?;
+    Ok(settled.map_err(|fault| {
         let named = |kid: &String| found.iter().find(|key| key.kid.as_str() == kid);
-        vec![match &fault {
+        match fault {
             KeyFault::Unannounced(kids) => {
                 let keys = kids.iter().filter_map(named);
-                let keys = keys.map(|key| format!("{} with the CKA_ID {}", key.kid, key.id)).collect();
-                KeyFault::Unannounced(keys).to_string()
+                KeyFault::Unannounced(keys.map(|key| format!("{} with the CKA_ID {}", key.kid, key.id)).collect())
             }
-            fault => fault.to_string(),
-        }]
-    })?;
-    signer.follow(ring, Arc::clone(clock));
-    Ok(())
+            fault => fault,
+        }
+    }))
 }
 
 /// Reads the attestations of the published keys; blocks on the disk, which is right at a start.
@@ -209,9 +250,50 @@ impl Sealgate {
 
     /// Lets the signer follow what stands in the store now: somebody may have changed it.
     pub async fn follow_keys(&self) -> Result<(), StoreError> {
+        let mut followed = self.keys_followed.turn.lock().await;
+        self.read_keys(&mut followed).await
+    }
+
+    /// The same where the ring has changed since it was read last: a key that was removed, at whichever node, verifies nothing
+    /// from here on.
+    async fn follow_changed_keys(&self) -> Result<(), StoreError> {
+        if self.keys_followed.counter.load(Ordering::Acquire) == self.store.keys_counter() {
+            return Ok(());
+        }
+        let mut followed = self.keys_followed.turn.lock().await;
+        // Whoever had the turn before may have read it.
+        if self.keys_followed.counter.load(Ordering::Acquire) == self.store.keys_counter() {
+            return Ok(());
+        }
+        self.read_keys(&mut followed).await
+    }
+
+    /// One at a time, so that no older ring takes the place of a newer one.
+    async fn read_keys(&self, read_at: &mut Instant) -> Result<(), StoreError> {
+        let (began, counter) = (Instant::now(), self.store.keys_counter());
         let ring = self.store.key_ring().await?;
         self.issuer.signer().follow(ring, Arc::clone(&self.clock));
+        self.keys_followed.counter.store(counter, Ordering::Release);
+        *read_at = began;
         Ok(())
+    }
+
+    /// Lets the signer follow this ring at once. Whoever goes by the keys next reads it again: another node may have changed it
+    /// meanwhile.
+    pub fn follow_ring(&self, ring: KeyRing) {
+        self.issuer.signer().follow(ring, Arc::clone(&self.clock));
+        self.keys_followed.counter.store(u64::MAX, Ordering::Release);
+    }
+
+    /// Whether the key set can be shown: what it says is no older than half the time for which a key is published before it signs.
+    /// A set that lacks a key which signs is worse than none.
+    pub async fn can_show_keys(&self) -> bool {
+        // Without the database the set of before is shown.
+        if self.follow_changed_keys().await.is_ok() && self.store.basis().is_ok() {
+            return true;
+        }
+        let read_at = *self.keys_followed.turn.lock().await;
+        read_at.elapsed() <= self.config.keys.times.publish / 2
     }
 
     /// The client with this id: see [`clients::find`].
@@ -227,6 +309,7 @@ impl Sealgate {
     /// Judges a presented access token, by what the store says now: see [`Bearers::verify`].
     pub async fn bearer(&self, token: &str, now: UnixTime) -> Result<Arc<Bearer>, BearerFault> {
         let basis = self.store.basis()?;
+        self.follow_changed_keys().await?;
         let bearer = self.bearers.verify(&self.issuer, &self.store, &self.config, token, now).await?;
         self.store.acts_on(&basis)?;
         Ok(bearer)

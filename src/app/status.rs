@@ -47,12 +47,18 @@ impl EnrolmentStatus {
 pub struct RotationStatus {
     server: String,
     fault: Mutex<Option<String>>,
+    /// Kids of other nodes' keys that are not believed here.
+    untrusted: Mutex<Vec<String>>,
 }
 
 impl RotationStatus {
     /// A server of a new name.
     pub fn new(entropy: &dyn Entropy) -> Self {
-        Self { server: Uuid::from_bytes(random(entropy)).to_string(), fault: Mutex::new(None) }
+        Self {
+            server: Uuid::from_bytes(random(entropy)).to_string(),
+            fault: Mutex::new(None),
+            untrusted: Mutex::default(),
+        }
     }
 
     pub fn server(&self) -> &str {
@@ -62,6 +68,25 @@ impl RotationStatus {
     /// Why the rotation that is due does not come about, one line that says what to do.
     pub fn fault(&self) -> Option<String> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What keys of other nodes nobody vouches for, one line.
+    pub fn warning(&self) -> Option<String> {
+        let kids = self.untrusted.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
+        (!kids.is_empty()).then(|| {
+            format!(
+                "the ring has keys that no key of this node's token has endorsed, and their tokens are refused here: {kids}. If \
+                 they are a node's, have it admitted (sealgate node admit); if they are nobody's, somebody writes the database"
+            )
+        })
+    }
+
+    /// Notes those keys. Whether they are others than before.
+    pub fn set_untrusted(&self, kids: Vec<String>) -> bool {
+        let mut known = self.untrusted.lock().unwrap_or_else(PoisonError::into_inner);
+        let are_others = *known != kids;
+        *known = kids;
+        are_others
     }
 
     /// Notes how the last try went.

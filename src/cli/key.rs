@@ -5,6 +5,8 @@ pub(super) mod attestation;
 pub(super) mod check;
 
 use std::io::{self, Write};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -65,6 +67,9 @@ pub(super) struct Size {
     #[arg(long, default_value = "2048", value_parser = sizes())]
     bits: KeySize,
 }
+
+/// For how long the removal of a key that signs waits for the nodes to know the next one.
+const TAKEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What tables about keys show.
 const COLUMNS: [&str; 6] = ["kid", "state", "published_at", "activate_at", "retire_at", "remove_at"];
@@ -224,7 +229,9 @@ fn lives(command: KeyCommand, access: &mut StoreAccess) -> Result<KeysAnswer, Co
 
 fn rotate(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let keys = lives(KeyCommand::List, access)?.keys;
-    let waiting: Vec<&KeyAnswer> = keys.iter().filter(|key| key.state == KeyState::PrePublished).collect();
+    let node = access.config().token_holder().map(|holder| holder.node);
+    let own = keys.iter().filter(|key| key.life.holder == node);
+    let waiting: Vec<&KeyAnswer> = own.filter(|key| key.state == KeyState::PrePublished).collect();
     if let Some(planned) = waiting.iter().find(|key| key.life.activate_at.is_some()) {
         let kid = &planned.life.kid;
         return Err(CommandFailure::line(format_args!(
@@ -236,22 +243,46 @@ fn rotate(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), C
         Some(key) => key.life.kid.clone(),
         None => next_key(size, access)?,
     };
+    await_taken(&kid, access)?;
     change(KeyCommand::Activate { kid, at: None, early: false }, access, output)
 }
 
 /// The emergency: a key that waits, or a new one, signs from now on, and the one that signed is removed.
 fn replace_at_once(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let keys = lives(KeyCommand::List, access)?.keys;
+    let node = access.config().token_holder().map(|holder| holder.node);
+    let keys: Vec<_> = keys.into_iter().filter(|key| key.life.holder == node).collect();
     let Some(active) = keys.iter().find(|key| key.state == KeyState::Active) else {
         let line = "no key signs yet: delete the one in the token, and run sealgate key generate";
         return Err(CommandFailure::line(line));
     };
     let in_token = kids_in_token(access)?;
-    let waits = keys.iter().any(|key| key.state == KeyState::PrePublished && in_token.contains(&key.life.kid));
-    if !waits {
-        next_key(size, access)?;
-    }
+    let waits = keys.iter().find(|key| key.state == KeyState::PrePublished && in_token.contains(&key.life.kid));
+    let next = match waits {
+        Some(key) => key.life.kid.clone(),
+        None => next_key(size, access)?,
+    };
+    await_taken(&next, access)?;
     remove_now(&active.life.kid, access, output)
+}
+
+/// Waits until the other nodes that serve take the key, on the word of the one that signs: once that is removed, nobody vouches
+/// for the next one. One that does not take it soon is told of, and holds nothing up.
+fn await_taken(kid: &str, access: &mut StoreAccess) -> Result<(), CommandFailure> {
+    let started = Instant::now();
+    loop {
+        let keys = lives(KeyCommand::List, access)?.keys;
+        let untaken = keys.iter().find(|key| key.life.kid == kid).map_or(&[][..], |key| &key.untaken_by);
+        if untaken.is_empty() {
+            return Ok(());
+        }
+        if started.elapsed() > TAKEN_TIMEOUT {
+            let nodes = untaken.join(", ");
+            let _ = writeln!(io::stderr(), "warning: {nodes} does not take the key {kid}: admit it there anew");
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
 }
 
 /// Keys of the token with their times, then keys that are known and not there.
@@ -276,6 +307,6 @@ fn list(access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure>
         rows.push(row);
     }
     rows.extend(lives.iter().map(|life| json!(life)));
-    let columns = ["kid", "state", "label", "bits", "id", "activate_at", "retire_at", "remove_at"];
+    let columns = ["kid", "state", "holder", "label", "bits", "id", "activate_at", "retire_at", "remove_at"];
     output.list_with("keys", &rows, &columns, &rotation)
 }

@@ -151,7 +151,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
             }
             command::run(command, &mut access, &output)
         }
-        Noun::Node(verb) => node::run(&verb, &StoreAccess::open(load_or_read(&file)?)?, &output),
+        Noun::Node(verb) => node::run(&verb, &mut StoreAccess::open(load_or_read(&file)?)?, &output),
         Noun::Store(verb) => store::run(&verb, &StoreAccess::open(read(&file)?)?, &output),
         Noun::Mail(verb) => mail::run(verb, load_or_read(&file)?, &output),
         Noun::Audit(arguments) => audit::run(&arguments, &mut StoreAccess::open(read(&file)?)?, &output),

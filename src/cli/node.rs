@@ -8,6 +8,7 @@ use serde_json::json;
 use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
+use crate::admin::command::{Command, KeyCommand};
 use crate::config::StoreConfig;
 use crate::store::postgres::{FleetMember, PostgresSettings, members, set_removed};
 
@@ -22,6 +23,10 @@ pub(super) enum NodeVerb {
     Remove {
         /// Its name, `fleet.node`
         name: String,
+        /// Its token may be in other hands: what its own keys signed is refused everywhere a second later. Without this it is good
+        /// until it expires
+        #[arg(long)]
+        now: bool,
     },
     /// Ask for this new node, whose token is its own, to be taken in; prints what `node admit` has to be told on another node
     Request {
@@ -43,11 +48,12 @@ pub(super) enum NodeVerb {
     },
 }
 
-pub(super) fn run(verb: &NodeVerb, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
+pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let StoreConfig::Postgres(settings) = &access.config().store else {
         return Err(CommandFailure::line("store.engine is \"sled\": this server shares its store with no other"));
     };
     let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
+    let has_own_keys = access.config().token_holder().is_some();
     let (name, removed) = match verb {
         NodeVerb::List => {
             let members = access.block_on(members(&settings)).map_err(CommandFailure::line)?;
@@ -69,7 +75,7 @@ pub(super) fn run(verb: &NodeVerb, access: &StoreAccess, output: &Output) -> Res
                 &["name", "state", "version", "starts", "reads_from", "reads_to", "silent_seconds"],
             );
         }
-        NodeVerb::Remove { name } => (name, true),
+        NodeVerb::Remove { name, .. } => (name, true),
         NodeVerb::Request { trust } => return admission::request(trust, access, output),
         NodeVerb::Admit { name, key: Some(key), enrolment: Some(enrolment) } => {
             admission::admit(name, key, enrolment, access)?;
@@ -82,6 +88,11 @@ pub(super) fn run(verb: &NodeVerb, access: &StoreAccess, output: &Output) -> Res
     };
     if !access.block_on(set_removed(&settings, name, removed)).map_err(CommandFailure::line)? {
         return Err(CommandFailure::line(format_args!("no node is called {name}; sealgate node list shows all")));
+    }
+    if let NodeVerb::Remove { name, now } = verb
+        && has_own_keys
+    {
+        access.ask(&Command::Key(KeyCommand::RetireNode { node: name.clone(), now: *now }))?;
     }
     output.result(&json!({ "name": name, "removed": removed }), || {
         if removed { format!("{name}: removed\n") } else { format!("{name}: admitted; restart it\n") }

@@ -107,7 +107,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     }
     let fleet = fleet.and_then(self::fleet);
     let admin = admin(root.section("admin"), files, &listen, store.as_ref());
-    let hsm = hsm(root.section("hsm"), files, is_fleet);
+    let hsm = hsm(root.section("hsm"), files);
     let tokens = tokens(root.section("tokens"));
     let keys = keys(root.section("keys"), &tokens);
     let sessions = sessions(root.section("sessions"));
@@ -245,7 +245,7 @@ fn admin(
     }
 }
 
-fn hsm(mut section: Section<'_, '_>, files: &Files, is_fleet: bool) -> Option<Hsm> {
+fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
     let module =
         section.required_text("module", "write the file of the token's PKCS#11 module", |text| files.module(text));
     let token_label = section.required_text("token_label", "write the token's label", address::token_label);
@@ -263,11 +263,6 @@ fn hsm(mut section: Section<'_, '_>, files: &Files, is_fleet: bool) -> Option<Hs
     let mechanism = section.choice("mechanism", &mechanisms).unwrap_or(Mechanism::RsaPkcs);
     let require_local = section.flag("require_local", true);
     let shared = section.flag("shared", false);
-    if is_fleet && !shared {
-        let problem = "nodes with a token each are not supported yet; have all reach the same keys, in a network HSM or in \
-             clones of one token, and write true";
-        section.fault("shared", problem);
-    }
     Some(Hsm {
         module: module?,
         token_label: token_label?,

@@ -4,9 +4,11 @@ use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
 
-#[expect(clippy::unnecessary_wraps, reason = "every endpoint has this shape")]
-pub(super) fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let sealgate = ctx.sealgate;
+    if !sealgate.can_show_keys().await {
+        return Err(Failure::Unavailable);
+    }
     // A new key is published for longer than this before it signs.
     let seconds = u32::try_from(sealgate.config.keys.cache.as_secs()).unwrap_or(u32::MAX);
     Ok(Response::public_json(&sealgate.issuer.signer().key_set().jwk_set(), seconds))

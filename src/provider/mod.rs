@@ -379,7 +379,7 @@ async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respo
     match route.endpoint {
         Endpoint::Nothing => Err(NO_PAGE),
         Endpoint::Discovery => discovery::answer(ctx),
-        Endpoint::Jwks => jwks::answer(ctx),
+        Endpoint::Jwks => jwks::answer(ctx).await,
         Endpoint::Keys => keys::answer(ctx).await,
         Endpoint::Authorize => authorize::answer(ctx).await,
         Endpoint::Resume => authorize::resume(ctx).await,

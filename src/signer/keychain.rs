@@ -10,8 +10,9 @@ use super::error::SignerOpenError;
 use super::key::{KeyReport, KeyTerms, SigningKey};
 use super::key_set::KeySet;
 use super::public_key::{KeyId, PublicKey};
+use super::vouching::{self, Vouching};
 use crate::clock::Clock;
-use crate::domain::key_ring::{KeyRing, KeyState};
+use crate::domain::key_ring::{KeyRing, KeyState, TokenHolder};
 use crate::domain::time::UnixTime;
 
 /// Callers that may wait for a look at the token at once.
@@ -37,6 +38,8 @@ pub(super) struct Keychain {
 
 struct Inner {
     found: Vec<Arc<SigningKey>>,
+    /// Whose the token is, where each node has one of its own.
+    holder: Option<TokenHolder>,
     plan: Option<Plan>,
     shown: Shown,
 }
@@ -68,7 +71,7 @@ impl Keychain {
         let shown =
             Shown { set: Arc::new(KeySet::new(first, Vec::new())), from: UnixTime::from_seconds(0), until: None };
         let found = found.into_iter().map(Arc::new).collect();
-        let inner = RwLock::new(Inner { found, plan: None, shown });
+        let inner = RwLock::new(Inner { found, holder: None, plan: None, shown });
         Ok(Self { terms, inner, waiting: Mutex::new(Vec::new()), order: Mutex::new(None) })
     }
 
@@ -105,6 +108,16 @@ impl Keychain {
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
         inner.arrange();
         Arc::clone(&inner.shown.set)
+    }
+
+    /// The token is this node's own.
+    pub(super) fn hold(&self, holder: TokenHolder) {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner).holder = Some(holder);
+    }
+
+    /// See [`super::Signer::vouching`].
+    pub(super) fn vouching(&self, ring: &KeyRing, now: UnixTime) -> Option<Vouching> {
+        self.read(|inner| Some(vouching::vouching(ring, inner.holder.as_ref()?, &inner.public(), now)))
     }
 
     /// From now on these times hold.
@@ -167,6 +180,10 @@ impl Keychain {
 }
 
 impl Inner {
+    fn public(&self) -> Vec<PublicKey> {
+        self.found.iter().map(|key| key.public.clone()).collect()
+    }
+
     /// Reads the set of this time off the plan.
     fn arrange(&mut self) {
         let Some(Plan { ring, clock }) = &self.plan else { return };
@@ -175,8 +192,12 @@ impl Inner {
             let key = self.found.iter().find(|key| key.public.kid().as_str() == kid);
             key.map(|key| key.public.clone())
         };
-        let published = ring.keys().iter().filter(|life| ring.state(life, now) != KeyState::Removed);
-        let mut published: Vec<PublicKey> = published.filter_map(|life| public(&life.kid)).collect();
+        let mut published: Vec<PublicKey> = if let Some(holder) = &self.holder {
+            vouching::published(ring, holder, &self.public(), now)
+        } else {
+            let published = ring.keys().iter().filter(|life| ring.state(life, now) != KeyState::Removed);
+            published.filter_map(|life| public(&life.kid)).collect()
+        };
         let active = ring.active(now, |kid| public(kid).is_some()).and_then(|life| public(&life.kid));
         let shown = &self.shown.set;
         let set = if let Some(active) = active {

@@ -4,7 +4,7 @@
 //! that owns a session takes it through the `gate`, signs and verifies (`worker`); the signatures come back together. When
 //! the token fails, the worker reports the class of the failure (`fault`) and one thread repairs (`supervisor`); a third
 //! one sees to it that calls return at all (`watchdog`). `pkcs11` is the module and its token, `key` the private keys in
-//! it, `keychain` which of them are published and which one signs, `public_key` and `key_set` their public side, `ceremony`
+//! it, `keychain` which of them are published and which one signs, `vouching` which of other nodes' are, `public_key` and `key_set` their public side, `ceremony`
 //! what the command line does with them. `wrapping` is apart from all of that: the key that seals the store's data key; and `enrolment`, by which a
 //! new node gets that data key.
 //!
@@ -27,6 +27,7 @@ mod public_key;
 mod session;
 mod supervisor;
 mod timing;
+mod vouching;
 mod watchdog;
 mod worker;
 mod wrapping;
@@ -37,6 +38,7 @@ use async_trait::async_trait;
 
 use crate::clock::Clock;
 use crate::domain::key_ring::KeyRing;
+use crate::domain::time::UnixTime;
 
 pub(crate) use ceremony::{Check, FirstKeys, generate_first, mark_removed, removed_label};
 pub use ceremony::{KeySize, check, generate, list};
@@ -51,6 +53,7 @@ pub use pool::Pkcs11Signer;
 pub use public_key::KeyId;
 pub(crate) use public_key::{PublicKey, Signature};
 pub use timing::Timing;
+pub use vouching::Vouching;
 pub use wrapping::{Fresh, WrappedKey, data_key, wrap_init};
 pub(crate) use wrapping::{KeptKey, kept_data_key, wrap_received};
 
@@ -88,6 +91,9 @@ pub trait Signer: Send + Sync {
 
     /// From now on publishes and signs by the times of this ring, as this clock tells them.
     fn follow(&self, ring: KeyRing, clock: Arc<dyn Clock>);
+
+    /// What this node has to say of its own keys and of others' in the ring. `None` where all nodes have one token.
+    fn vouching(&self, ring: &KeyRing, now: UnixTime) -> Option<Vouching>;
 
     /// Whether signatures can be expected now; false during a repair.
     fn ready(&self) -> bool;

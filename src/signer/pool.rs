@@ -24,11 +24,13 @@ use super::pkcs11::{Anchor, Initialized, Module};
 use super::public_key::{KeyId, Signature};
 use super::supervisor::{MAKING, Supervisor};
 use super::timing::Timing;
+use super::vouching::Vouching;
 use super::watchdog::Watchdog;
 use super::worker::{SignerJob, Worker};
 use crate::clock::Clock;
 use crate::config;
-use crate::domain::key_ring::KeyRing;
+use crate::domain::key_ring::{KeyRing, TokenHolder};
+use crate::domain::time::UnixTime;
 
 /// How long dropping the signer waits for its threads. A thread inside a call that does not return is left behind.
 const THREADS_END: Duration = Duration::from_secs(4);
@@ -110,6 +112,15 @@ impl Pkcs11Signer {
         })?;
         let threads = Mutex::new(threads);
         Ok(Self { keys, gate, queue, timeout: hsm.sign_timeout, observer, threads })
+    }
+
+    /// The same, whose token is a node's own: see [`KeyRing::of_node`]. `None` where all nodes have one token.
+    #[must_use]
+    pub fn held_by(self, holder: Option<TokenHolder>) -> Self {
+        if let Some(holder) = holder {
+            self.keys.hold(holder);
+        }
+        self
     }
 
     /// Puts one job for each input into the queue.
@@ -240,6 +251,10 @@ impl Signer for Pkcs11Signer {
 
     fn follow(&self, ring: KeyRing, clock: Arc<dyn Clock>) {
         self.keys.follow(ring, clock);
+    }
+
+    fn vouching(&self, ring: &KeyRing, now: UnixTime) -> Option<Vouching> {
+        self.keys.vouching(ring, now)
     }
 
     fn ready(&self) -> bool {

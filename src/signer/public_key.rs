@@ -9,6 +9,7 @@ use aws_lc_rs::signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RsaPubli
 use serde::Serialize;
 
 use super::encoding::{base64url_uint, thumbprint, without_leading_zeros};
+use crate::domain::key_ring::PublicJwk;
 
 /// The smallest public exponent that is accepted; below it, careless verifiers elsewhere accept forgeries.
 const SMALLEST_EXPONENT: u64 = 65_537;
@@ -117,6 +118,17 @@ impl PublicKey {
             .map_err(|_| UnfitPublicKey::Components)?;
         let kid = KeyId::of(modulus, exponent);
         Ok(Self { kid, modulus: modulus.to_vec(), exponent: exponent.to_vec(), verifier })
+    }
+
+    /// The key that a ring has these members of; `None` where they are no key that is used here.
+    pub(super) fn from_jwk(jwk: &PublicJwk) -> Option<Self> {
+        let (modulus, exponent) = jwk.components()?;
+        Self::from_components(&modulus, &exponent).ok()
+    }
+
+    /// Its members as a ring has them.
+    pub(super) fn public_jwk(&self) -> PublicJwk {
+        PublicJwk::rsa(&base64url_uint(&self.modulus), &base64url_uint(&self.exponent))
     }
 
     pub fn kid(&self) -> &KeyId {

@@ -166,6 +166,11 @@ impl Counters {
         CounterReading(self.slots.iter().map(|slot| slot.load(Ordering::Acquire)).collect())
     }
 
+    /// One of them.
+    pub fn of(&self, counter: Counter) -> u64 {
+        self.slots.get(counter.slot()).map_or(0, |slot| slot.load(Ordering::Acquire))
+    }
+
     /// Grows whenever any of them has moved.
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Acquire)
@@ -327,6 +332,15 @@ pub trait Engine: Send + Sync {
     /// As [`Engine::commit`].
     async fn begin_format(&self) -> Result<(), EngineError> {
         Ok(())
+    }
+
+    /// The names of the nodes that have the store in use now, those that were removed not among them. None where there is one
+    /// process.
+    ///
+    /// # Errors
+    /// As [`Engine::get`].
+    async fn live_nodes(&self) -> Result<Vec<String>, EngineError> {
+        Ok(Vec::new())
     }
 
     /// Counts that other nodes over the same records share. None where there is one node.

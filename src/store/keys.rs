@@ -1,6 +1,7 @@
 //! The times of the signing keys: one record, so that a rotation, which touches two keys, is one step.
 
 use crate::domain::key_ring::{KeyFault, KeyRing};
+use crate::store::engine::Counter;
 use crate::store::record::{self, Loaded};
 use crate::store::table;
 use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
@@ -10,6 +11,16 @@ impl Store {
     pub async fn key_ring(&self) -> Result<KeyRing, StoreError> {
         let ring: Option<KeyRing> = self.load(table::key_ring()).await?.map(|loaded| loaded.value);
         Ok(ring.unwrap_or_default().of_node(self.node.as_deref()))
+    }
+
+    /// A number that moves whenever the ring has changed: taken before the ring is read.
+    pub fn keys_counter(&self) -> u64 {
+        self.engine.counters().of(Counter::Keys)
+    }
+
+    /// The names of the nodes that serve now.
+    pub async fn live_nodes(&self) -> Result<Vec<String>, StoreError> {
+        Ok(self.engine.live_nodes().await?)
     }
 
     /// Changes keys' times, whatever races with it. Yields the ring as it then is; a fault leaves it as it was.
@@ -25,10 +36,12 @@ impl Store {
             if let Err(fault) = change(&mut next) {
                 return Ok(Err(fault));
             }
+            // What is kept is nobody's view.
+            let kept = next.clone().of_node(None);
             let changes = match &loaded {
                 Some(_) if before == next => return Ok(Ok(next)),
-                Some(loaded) => record::replace(loaded, &next)?,
-                None => record::create(table::key_ring(), &next)?,
+                Some(loaded) => record::replace(loaded, &kept)?,
+                None => record::create(table::key_ring(), &kept)?,
             };
             if self.commit(changes).await? == Committed::Yes {
                 return Ok(Ok(next));

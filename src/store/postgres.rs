@@ -220,6 +220,10 @@ impl Engine for PostgresEngine {
         true
     }
 
+    async fn live_nodes(&self) -> Result<Vec<String>, EngineError> {
+        self.readers.live_nodes().await
+    }
+
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
         changes.check_sizes()?;
         self.last_beat.may_go_on()?;

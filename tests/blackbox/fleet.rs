@@ -9,21 +9,26 @@ use crate::relay::{Manner, Relay};
 use crate::support::{Browser, Instance, Node, REDIRECT_URI, Settings, Upstream};
 
 /// Two nodes that serve, the second of which reaches the database through a relay.
-struct Fleet {
+pub(super) struct Fleet {
     database: PostgresServer,
-    relay: Relay,
-    first: Instance,
-    second: Instance,
+    pub(super) relay: Relay,
+    pub(super) first: Instance,
+    pub(super) second: Instance,
     secret: String,
     _upstream: Upstream,
 }
 
 impl Fleet {
     async fn start() -> Self {
+        Self::start_with("").await
+    }
+
+    pub(super) async fn start_with(sections: &str) -> Self {
         let database = tokio::task::spawn_blocking(|| PostgresServer::start(&[])).await.unwrap();
         let relay = Relay::start(database.port).await;
         let upstream = Upstream::start();
         let node = |name, port: u16, issuer_port| Settings {
+            sections: sections.to_owned(),
             upstream: Some(upstream.url()),
             node: Some(Node { name, database: format!("postgres://sealgate@127.0.0.1:{port}/postgres"), issuer_port }),
             ..Settings::default()
@@ -41,7 +46,7 @@ impl Fleet {
         Self { database, relay, first, second, secret, _upstream: upstream }
     }
 
-    async fn tokens(&self) -> Value {
+    pub(super) async fn tokens(&self) -> Value {
         let browser = Browser::new(&self.first);
         let query = format!(
             "client_id=web&response_type=code&scope=openid+profile+offline_access&prompt=consent&redirect_uri={}",
@@ -69,12 +74,12 @@ impl Fleet {
 }
 
 /// What the gate of this node says to the token.
-async fn gate(node: &Instance, token: &str) -> u16 {
+pub(super) async fn gate(node: &Instance, token: &str) -> u16 {
     let request = reqwest::Client::new().get(format!("http://127.0.0.1:{}/api/data", node.port));
     request.header("Host", "app.localhost").bearer_auth(token).send().await.unwrap().status().as_u16()
 }
 
-async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
+pub(super) async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
     let started = Instant::now();
     while !holds().await {
         assert!(started.elapsed() < Duration::from_secs(30), "not yet: {what}");

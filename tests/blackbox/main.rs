@@ -36,6 +36,7 @@ mod enrolment;
 mod failover;
 mod fleet;
 mod fleet_check;
+mod fleet_keys;
 mod flow;
 mod forward_auth;
 mod front;

@@ -40,7 +40,6 @@ fn what_a_fleet_needs_is_asked_for() {
         ("fleet.node", "fleet: is missing"),
         ("store.url_file", "store.url_file: is missing"),
         ("admin.socket", "admin.socket: is missing"),
-        ("hsm.shared", "hsm.shared: nodes with a token each are not supported yet"),
     ] {
         let fault = fault(&without(line));
         assert!(fault.contains(said), "{fault}");

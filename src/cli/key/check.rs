@@ -55,12 +55,20 @@ pub(crate) fn find(access: &StoreAccess) -> Result<Findings, CommandFailure> {
         }
         faults.extend(access.config().registration_of_people.fault_without_sealing());
     }
-    compare(&check, &lives, &begun, &mut faults, &mut warnings);
+    let holder = access.config().token_holder();
+    compare(&check, &lives, &begun, holder.as_ref().map(|holder| holder.node.as_str()), &mut faults, &mut warnings);
     Ok(Findings { check, faults, warnings })
 }
 
 /// What a server that starts now would refuse, or publish less than it announced.
-fn compare(check: &Check, lives: &[KeyAnswer], begun: &[String], faults: &mut Vec<String>, warnings: &mut Vec<String>) {
+fn compare(
+    check: &Check,
+    lives: &[KeyAnswer],
+    begun: &[String],
+    node: Option<&str>,
+    faults: &mut Vec<String>,
+    warnings: &mut Vec<String>,
+) {
     let in_token = |kid: &str| check.keys.iter().any(|key| key.report.kid.as_str() == kid);
     let marked = |kid: &str| check.removed.iter().any(|key| key.kid.as_str() == kid);
     for key in check.keys.iter().map(|key| &key.report) {
@@ -81,7 +89,7 @@ fn compare(check: &Check, lives: &[KeyAnswer], begun: &[String], faults: &mut Ve
     for key in &check.removed {
         warnings.push(format!("key {} was removed for cause and is still in the token; delete it there", key.kid));
     }
-    for KeyAnswer { life, state } in lives {
+    for KeyAnswer { life, state, .. } in lives.iter().filter(|key| key.life.holder.as_deref() == node) {
         let (kid, named) = (&life.kid, json!(state));
         let named = named.as_str().unwrap_or_default();
         if *state == KeyState::Removed || in_token(kid) {
@@ -95,7 +103,8 @@ fn compare(check: &Check, lives: &[KeyAnswer], begun: &[String], faults: &mut Ve
             ));
         }
     }
-    if !lives.is_empty() && !lives.iter().any(|life| life.state == KeyState::Active) {
+    if !lives.is_empty() && !lives.iter().any(|key| key.life.holder.as_deref() == node && key.state == KeyState::Active)
+    {
         faults.push("no key signs by the times in the store; `sealgate key list` shows them".into());
     }
 }

@@ -32,6 +32,12 @@ pub enum KeyFault {
         "the key {kid} of this node signs from {at} on, when verifiers know it; start the node then, or let it sign at once and have its tokens refused until then: `sealgate key activate --early --kid {kid}`"
     )]
     Waiting { kid: String, at: UnixTime },
+    /// Nodes that serve would refuse its tokens.
+    #[error(
+        "the key {kid} is not taken yet by {}, where its tokens would be refused. A node takes within seconds what is endorsed by a key that it knows, and /readyz of a node tells which keys it does not take; --early does not wait for that",
+        .nodes.join(", ")
+    )]
+    Untaken { kid: String, nodes: Vec<String> },
     /// A node whose keys were taken out.
     #[error(
         "no key of the node {0} signs any more: it was removed from the fleet. To have it back: delete its keys from its token, make another one (`sealgate key generate`), and have it admitted anew"
@@ -75,6 +81,12 @@ pub enum KeyFault {
     },
     #[error("the key {0} signs, and no other one is there to take over; run `sealgate key generate --next` first")]
     NoSuccessor(String),
+}
+
+impl KeyFault {
+    pub fn untaken(kid: &str, nodes: &[&str]) -> Self {
+        Self::Untaken { kid: kid.to_owned(), nodes: nodes.iter().map(|node| (*node).to_owned()).collect() }
+    }
 }
 
 fn state_name(state: KeyState) -> &'static str {

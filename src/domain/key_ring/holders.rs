@@ -32,7 +32,7 @@ impl KeyRing {
     }
 
     /// The keys of whoever reads the ring.
-    pub(super) fn own(&self) -> impl Iterator<Item = &KeyLife> {
+    pub fn own(&self) -> impl Iterator<Item = &KeyLife> {
         self.keys.iter().filter(|key| key.holder == self.node)
     }
 

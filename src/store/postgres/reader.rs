@@ -30,6 +30,9 @@ const SCAN_TO_THE_END: &str = "SELECT key, value FROM record WHERE key >= $1 ORD
 /// The same keys, without reading their values.
 const COUNT: &str = "SELECT count(*) FROM record WHERE key >= $1 AND key < $2";
 
+/// As the beat counts them.
+const NODES: &str = "SELECT name FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'";
+
 /// A connection with what readers prepare on it.
 pub(super) struct ReadLink {
     pub(super) link: Link,
@@ -61,6 +64,7 @@ pub(super) enum Question<'q> {
     GetMany(&'q [Key]),
     Scan { from: &'q [u8], end: Option<&'q [u8]>, limit: i64 },
     Count { from: &'q [u8], end: &'q [u8] },
+    Nodes,
     Ping,
 }
 
@@ -73,6 +77,7 @@ impl Question<'_> {
             Self::Scan { from, end: Some(end), limit } => client.query(&to.scan, &[from, end, limit]).await,
             Self::Scan { from, end: None, limit } => client.query(&to.scan_to_the_end, &[from, limit]).await,
             Self::Count { from, end } => client.query(&to.count, &[from, end]).await,
+            Self::Nodes => client.query(NODES, &[]).await,
             Self::Ping => client.simple_query("").await.map(|_| Vec::new()),
         }
     }
@@ -141,6 +146,12 @@ impl Readers {
         let mut link = self.links.get(turn % self.links.len()).cloned().ok_or_else(closed)?;
         let found = link.wait_for(|link| usable(link).is_some()).await.map_err(|_| closed())?;
         usable(&found).ok_or_else(closed)
+    }
+
+    /// The names of the nodes that beat.
+    pub(super) async fn live_nodes(&self) -> Result<Vec<String>, EngineError> {
+        let rows = self.ask(Question::Nodes).await?;
+        rows.iter().map(|row| column(row, 0)).collect()
     }
 
     /// Whether a server that takes writes answers.
