@@ -100,7 +100,15 @@ impl Admission<'_> {
         let (Directory { store, issuer, .. }, request) = (self.directory, self.request);
         let encrypted = store.encrypt_data_key(&request.enrolment, request.hash);
         let encrypted = encrypted.map_err(|error| CommandError::invalid(error.to_string()))?;
-        let Some((data_key_id, ciphertext)) = encrypted else { return Ok(()) };
+        let Some((data_key_id, ciphertext)) = encrypted else {
+            if store.fleet_data_key().await?.is_none() {
+                return Ok(());
+            }
+            return Err(CommandError::invalid(
+                "this node cannot open the data key of the fleet and so sends none: have the new one name the key of a node that \
+                 seals",
+            ));
+        };
         let mut envelope = DataKeyEnvelope {
             node: request.node.clone(),
             enrolment: request.enrolment.thumbprint().unwrap_or_default(),

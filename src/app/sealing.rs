@@ -21,8 +21,8 @@ pub(crate) const NO_WRAPPING_KEY: &str = "the token has no wrapping key, so noth
 
 /// What an operator is told whose node has no part in the fleet's data key yet.
 const NOT_ADMITTED: &str = "this node's token cannot open the data key of the fleet, so this node seals nothing and opens \
-    nothing that others have sealed: no authenticator app, no recovery codes, no mails. It has to be admitted: see Keys in \
-    docs/fleet.md; then restart it";
+    nothing that others have sealed: no authenticator app, no recovery codes, no mails. Have it sent the data \
+    key: see docs/fleet.md, Taking a node in";
 
 /// What an operator is told who wants mails sent by a server that cannot seal.
 pub(crate) const NO_MAIL: &str = "[mail] is configured and no mail is sent: what waits to be sent opens accounts, so it is kept \
@@ -37,16 +37,22 @@ pub enum Unsealed {
     NotAdmitted,
 }
 
-/// Whether [`open`] would open what the store has. Writes nothing. Blocks on the token.
-pub(crate) async fn check(hsm: &config::Hsm, store: &Store, entropy: &dyn Entropy) -> Result<(), NotSealing> {
+/// Whether [`open`] would open what the store has, and why a start would seal nothing. Writes nothing. Blocks on the token.
+pub(crate) async fn check(
+    hsm: &config::Hsm,
+    store: &Store,
+    entropy: &dyn Entropy,
+) -> Result<Option<Unsealed>, NotSealing> {
     let noted = store.fleet_data_key().await?;
     let kept = kept(store).await?;
-    if store.is_shared() {
-        let _unsealed_is_no_fault = open_of_fleet(hsm, &kept, noted.as_deref())?;
-    } else if !kept.is_empty() {
-        signer::data_key(hsm, &kept, fresh(entropy))?;
+    if noted.is_none() && kept.is_empty() {
+        return Ok(None);
     }
-    Ok(())
+    if store.is_shared() {
+        return Ok(open_of_fleet(hsm, &kept, noted.as_deref())?.err());
+    }
+    signer::data_key(hsm, &kept, fresh(entropy))?;
+    Ok(None)
 }
 
 async fn kept(store: &Store) -> Result<Vec<WrappedKey>, StoreError> {
@@ -136,9 +142,6 @@ fn open_of_fleet(
     kept: &[WrappedKey],
     noted: Option<&str>,
 ) -> Result<Result<Sealer, Unsealed>, NotSealing> {
-    if noted.is_none() && kept.is_empty() {
-        return Ok(Err(Unsealed::NotAdmitted));
-    }
     match signer::kept_data_key(hsm, kept)? {
         KeptKey::Opened(opened) => {
             let sealer = Sealer::new(&opened.key)?;

@@ -83,13 +83,13 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
                 let store = Arc::into_inner(sealgate.store).ok_or_else(|| fault(&"it is in use before the start"))?;
                 sealgate.store = Arc::new(store.sealing_with(sealer, most_forms).await.map_err(|error| fault(&error))?);
             }
-            Err(Unsealed::NotAdmitted) => tracing::warn!("{}", Unsealed::NotAdmitted),
-            Err(Unsealed::NoWrappingKey) => {
+            Err(unsealed) => {
                 if let Some(fault) = sealgate.config.registration_of_people.fault_without_sealing() {
-                    return Err(vec![fault]);
+                    let of_fleet = unsealed == Unsealed::NotAdmitted;
+                    return Err(vec![if of_fleet { unsealed.to_string() } else { fault }]);
                 }
-                tracing::warn!("{}", Unsealed::NoWrappingKey);
-                if sealgate.config.mail.is_some() {
+                tracing::warn!("{unsealed}");
+                if unsealed == Unsealed::NoWrappingKey && sealgate.config.mail.is_some() {
                     tracing::warn!("{}", sealing::NO_MAIL);
                 }
             }

@@ -44,7 +44,7 @@ pub(super) fn run(
             return Err(CommandFailure::Failed(keys.faults));
         }
         warnings.extend(keys.warnings);
-        data_key_opens(&access)?;
+        warnings.extend(data_key_opens(&access)?);
         keys_stay_usable(&access)?;
     }
     let mut found = json!({ "config": file.display().to_string(), "ok": true, "warnings": warnings });
@@ -128,13 +128,19 @@ fn keys_stay_usable(access: &StoreAccess) -> Result<(), CommandFailure> {
     })
 }
 
-/// A server that runs has opened it.
-fn data_key_opens(access: &StoreAccess) -> Result<(), CommandFailure> {
+/// Why a start would seal nothing, if it would. A server that runs has opened the data key.
+fn data_key_opens(access: &StoreAccess) -> Result<Option<String>, CommandFailure> {
     if access.is_served() {
-        return Ok(());
+        return Ok(None);
     }
     access.block_on(async {
-        let Some(store) = access.store_as_it_lies().await? else { return Ok(()) };
-        sealing::check(&access.config().hsm, &store, &OsEntropy).await.map_err(CommandFailure::line)
+        let Some(store) = access.store_as_it_lies().await? else { return Ok(None) };
+        let unsealed = sealing::check(&access.config().hsm, &store, &OsEntropy).await.map_err(CommandFailure::line)?;
+        // A start takes what was sent.
+        let was_sent = match access.config().token_holder() {
+            Some(holder) => store.data_key_envelope(&holder.node).await.map_err(CommandFailure::line)?.is_some(),
+            None => false,
+        };
+        Ok(unsealed.filter(|_| !was_sent).map(|unsealed| unsealed.to_string()))
     })
 }

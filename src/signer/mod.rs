@@ -1,12 +1,13 @@
 //! Signing tokens with keys that stay in a PKCS #11 token. The only module that names cryptoki.
 //!
-//! A request's way: [`Signer::sign`] hashes the inputs and puts one job for each into a bounded queue (`pool`); a thread
-//! that owns a session takes it through the `gate`, signs and verifies (`worker`); the signatures come back together. When
-//! the token fails, the worker reports the class of the failure (`fault`) and one thread repairs (`supervisor`); a third
-//! one sees to it that calls return at all (`watchdog`). `pkcs11` is the module and its token, `key` the private keys in
-//! it, `keychain` which of them are published and which one signs, `vouching` which of other nodes' are, `public_key` and `key_set` their public side, `ceremony`
-//! what the command line does with them. `wrapping` is apart from all of that: the key that seals the store's data key; and `enrolment`, by which a
-//! new node gets that data key.
+//! A request's way: [`Signer::sign`] hashes the inputs and puts one job for each into a bounded queue (`pool`); a
+//! thread that owns a session takes it through the `gate`, signs and verifies (`worker`); the signatures come back
+//! together. When the token fails, the worker reports the class of the failure (`fault`) and one thread repairs
+//! (`supervisor`); a third one sees to it that calls return at all (`watchdog`). `pkcs11` is the module and its token,
+//! `key` the private keys in it, `keychain` which of them are published and which one signs, `vouching` which of other
+//! nodes' are, `public_key` and `key_set` their public side, `ceremony` what the command line does with them.
+//! `wrapping` is apart from all of that: the key that seals the store's data key; and `enrolment`, by which a new node
+//! gets that data key.
 //!
 //! There is no software key, and no way to configure one.
 

@@ -1,7 +1,11 @@
-//! Nodes and the data key of their store, which is made once.
+//! New nodes, and the data key of their store, which is made once. Whoever writes the database stands here for the attacker.
+
+use std::fs;
+
+use serde_json::Value;
 
 use crate::postgres_server::PostgresServer;
-use crate::support::{Instance, Node, Settings};
+use crate::support::{Instance, Node, Settings, wait_until};
 
 fn node(name: &'static str, database: &PostgresServer, issuer_port: Option<u16>) -> Settings {
     let database = format!("postgres://sealgate@127.0.0.1:{}/postgres", database.port);
@@ -25,4 +29,165 @@ async fn a_shared_token_with_another_wrapping_key_is_refused_and_makes_no_data_k
     let count = "SELECT count(*) FROM record WHERE substring(key FROM 1 FOR 10) = 'mdata_key/'::bytea";
     let made: i64 = database.client("").await.query_one(count, &[]).await.unwrap().get(0);
     assert_eq!(made, 1);
+}
+
+/// A node that serves, and others that have a token of their own and are not in.
+struct Fleet {
+    database: PostgresServer,
+    first: Instance,
+    /// The key that the first one signs with.
+    trusted: String,
+}
+
+impl Fleet {
+    async fn start() -> Self {
+        let database = tokio::task::spawn_blocking(|| PostgresServer::start(&[])).await.unwrap();
+        let mut first = with_own_token("a", &database, None);
+        first.run(&["store", "init"]);
+        first.run(&["key", "generate"]);
+        first.start();
+        // A moment after the start its entry says all that others have to know.
+        wait_until("the key is described", || first.json(&["key", "list"])["keys"][0]["jwk"].is_object());
+        let trusted = text(&first.json(&["key", "list"])["keys"][0]["kid"]);
+        Self { database, first, trusted }
+    }
+
+    fn another(&self, name: &'static str) -> Instance {
+        let node = with_own_token(name, &self.database, Some(self.first.port));
+        node.run(&["key", "generate"]);
+        node
+    }
+
+    /// What the node shows that asks to be taken in: its fingerprints.
+    fn request(&self, node: &Instance) -> (String, String) {
+        let shown = node.json(&["node", "request", &format!("--trust={}", self.trusted)]);
+        assert_eq!(shown["trusted"], self.trusted.as_str());
+        (text(&shown["key"]), text(&shown["enrolment"]))
+    }
+
+    /// Has the node taken in whose fingerprints these are; yields what the command says against it.
+    fn admit(&self, name: &str, (key, enrolment): &(String, String)) -> Option<String> {
+        let (key, enrolment) = (format!("--key={key}"), format!("--enrolment={enrolment}"));
+        let output = self.first.try_run(&["node", "admit", name, &key, &enrolment], "");
+        (!output.status.success()).then(|| String::from_utf8(output.stderr).unwrap())
+    }
+
+    /// Changes the database past all nodes.
+    async fn sql(&self, statement: &str) -> u64 {
+        self.database.client("").await.execute(statement, &[]).await.unwrap()
+    }
+
+    async fn count(&self, condition: &str) -> i64 {
+        let count = format!("SELECT count(*) FROM record WHERE {condition}");
+        self.database.client("").await.query_one(&count, &[]).await.unwrap().get(0)
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+fn with_own_token(name: &'static str, database: &PostgresServer, issuer_port: Option<u16>) -> Instance {
+    let instance = Instance::bare(&node(name, database, issuer_port));
+    let text = fs::read_to_string(instance.config()).unwrap();
+    assert!(text.contains("shared = true"));
+    fs::write(instance.config(), text.replace("shared = true", "shared = false")).unwrap();
+    instance
+}
+
+/// Starts a node whose start is refused, and waits for the line.
+fn refused(node: &mut Instance, line: &str) {
+    node.launch();
+    assert_eq!(node.wait_for_end(), Some(1), "{}", node.log());
+    node.tells(line);
+}
+
+const DATA_KEYS: &str = "substring(key FROM 1 FOR 10) = 'mdata_key/'::bytea";
+
+#[tokio::test]
+async fn a_new_node_is_taken_in_by_its_fingerprints_and_seals_with_the_fleets_data_key() {
+    let fleet = Fleet::start().await;
+    let mut second = fleet.another("b");
+    refused(&mut second, "sealgate node request");
+    let unknown = second.try_run(&["node", "request", &format!("--trust={}", "x".repeat(43))], "");
+    assert!(String::from_utf8(unknown.stderr).unwrap().contains("no node of the fleet has shown the key"));
+    let shown = fleet.request(&second);
+    assert_eq!(fleet.request(&second), shown, "asking again changes nothing");
+    // Exactly these fingerprints, each for its own key.
+    let swapped = (shown.1.clone(), shown.0.clone());
+    assert!(fleet.admit("b", &swapped).unwrap().contains("somebody has changed it"));
+    assert!(fleet.admit("c", &shown).unwrap().contains("the node c asks for nothing"));
+    refused(&mut second, "sealgate node request");
+    assert_eq!(fleet.admit("b", &shown), None);
+    second.run(&["key", "activate", "--early", "--kid", &shown.0]);
+    second.start();
+    second.tells("took the data key of the fleet");
+    assert_eq!(fleet.count(DATA_KEYS).await, 2, "one data key, wrapped by each token");
+    assert_eq!(fleet.count("substring(key FROM 1 FOR 6) = 'mnode_'::bytea").await, 0, "nothing is left of the way");
+    second.stop();
+    second.start();
+    assert!(!second.log().contains("seals nothing"), "{}", second.log());
+}
+
+#[tokio::test]
+async fn a_request_that_is_swapped_in_the_database_is_not_admitted() {
+    let fleet = Fleet::start().await;
+    let (second, stranger) = (fleet.another("b"), fleet.another("c"));
+    let shown = fleet.request(&second);
+    fleet.request(&stranger);
+    let swap = "UPDATE record SET value = convert_to(replace(convert_from((SELECT value FROM record WHERE key = \
+        'mnode_request/c'::bytea), 'UTF8'), '\"node\":\"c\"', '\"node\":\"b\"'), 'UTF8') WHERE key = 'mnode_request/b'::bytea";
+    assert_eq!(fleet.sql(swap).await, 1);
+    assert!(fleet.admit("b", &shown).unwrap().contains("somebody has changed it"));
+    let keys = fleet.first.json(&["key", "list"]);
+    assert_eq!(keys["keys"].as_array().unwrap().len(), 1, "{keys}");
+    assert_eq!(fleet.count("key = 'mnode_data_key/b'::bytea").await, 0, "the data key was sent to nobody");
+}
+
+#[tokio::test]
+async fn a_data_key_that_was_changed_on_its_way_stops_the_start() {
+    let fleet = Fleet::start().await;
+    let mut second = fleet.another("b");
+    let shown = fleet.request(&second);
+    assert_eq!(fleet.admit("b", &shown), None);
+    second.run(&["key", "activate", "--early", "--kid", &shown.0]);
+    let change = "UPDATE record SET value = convert_to(replace(convert_from(value, 'UTF8'), '\"ciphertext\":\"', \
+        '\"ciphertext\":\"AAAA'), 'UTF8') WHERE key = 'mnode_data_key/b'::bytea";
+    assert_eq!(fleet.sql(change).await, 1);
+    refused(&mut second, "which this node was told to trust");
+    assert_eq!(fleet.count(DATA_KEYS).await, 1);
+    // What was asked for can be sent once more.
+    assert_eq!(fleet.admit("b", &shown), None);
+    second.start();
+    second.tells("took the data key of the fleet");
+}
+
+/// A node may sign and yet lack the data key, where what it was sent was lost.
+#[tokio::test]
+async fn a_node_without_the_data_key_sends_none_and_gets_it_later() {
+    let fleet = Fleet::start().await;
+    let mut second = fleet.another("b");
+    let shown = fleet.request(&second);
+    assert_eq!(fleet.admit("b", &shown), None);
+    second.run(&["key", "activate", "--early", "--kid", &shown.0]);
+    assert_eq!(fleet.sql("DELETE FROM record WHERE key = 'mnode_data_key/b'::bytea").await, 1);
+    let warned = second.json(&["check"]);
+    assert!(warned["warnings"].to_string().contains("cannot open the data key of the fleet"), "{warned}");
+    second.start();
+    second.tells("this node seals nothing");
+    assert_eq!(fleet.count(DATA_KEYS).await, 1, "it makes none of its own");
+
+    let third = fleet.another("c");
+    let asked = third.json(&["node", "request", &format!("--trust={}", shown.0)]);
+    let (key, enrolment) = (text(&asked["key"]), text(&asked["enrolment"]));
+    let (key, enrolment) = (format!("--key={key}"), format!("--enrolment={enrolment}"));
+    let refused = second.try_run(&["node", "admit", "c", &key, &enrolment], "");
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("cannot open the data key of the fleet"));
+
+    second.stop();
+    assert_eq!(fleet.request(&second), shown);
+    assert_eq!(fleet.admit("b", &shown), None);
+    second.start();
+    second.tells("took the data key of the fleet");
+    assert_eq!(fleet.count(DATA_KEYS).await, 2);
 }

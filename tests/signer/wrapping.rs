@@ -220,7 +220,7 @@ fn nodes_with_different_wrapping_keys_make_one_data_key_in_all() {
                             let line = refused.to_string();
                             assert!(line.contains("CKA_ID 07") && line.contains("the token has 08"), "{line}");
                         }
-                        Ok(Err(waits)) if !shared => assert!(waits.to_string().contains("admitted"), "{waits}"),
+                        Ok(Err(waits)) if !shared => assert!(waits.to_string().contains("Taking a node in"), "{waits}"),
                         _ => panic!("it seals"),
                     }
                     assert_eq!(there.wrapped_data_keys().await.unwrap().len(), 1);
