@@ -1,5 +1,6 @@
 //! Several servers on one database, each a process of its own.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -24,6 +25,22 @@ impl Fleet {
     }
 
     pub(super) async fn start_with(sections: &str) -> Self {
+        let mut fleet = Self::prepare(sections, true).await;
+        // One after the other: SoftHSM shows a process no token at times while another logs in.
+        fleet.first.start();
+        fleet.second.start();
+        fleet
+    }
+
+    /// Two nodes with a token each, of which the first serves and the second is not in.
+    pub(super) async fn start_apart(sections: &str) -> Self {
+        let mut fleet = Self::prepare(sections, false).await;
+        fleet.first.start();
+        fleet.second.run(&["key", "generate"]);
+        fleet
+    }
+
+    async fn prepare(sections: &str, is_shared: bool) -> Self {
         let database = tokio::task::spawn_blocking(|| PostgresServer::start(&[])).await.unwrap();
         let relay = Relay::start(database.port).await;
         let upstream = Upstream::start();
@@ -34,15 +51,22 @@ impl Fleet {
             ..Settings::default()
         };
         let first = node("a", database.port, None);
-        let mut first = Instance::bare(&first);
+        let first = Instance::bare(&first);
+        if !is_shared {
+            has_own_token(&first);
+        }
         first.run(&["store", "init"]);
         first.run(&["key", "generate"]);
         first.add_anna();
         let secret = first.add_confidential_client("web");
-        let mut second = Instance::beside(&first, &node("b", relay.port, Some(first.port)));
-        // One after the other: SoftHSM shows a process no token at times while another logs in.
-        first.start();
-        second.start();
+        let second = node("b", relay.port, Some(first.port));
+        let second = if is_shared {
+            Instance::beside(&first, &second)
+        } else {
+            let second = Instance::bare(&second);
+            has_own_token(&second);
+            second
+        };
         Self { database, relay, first, second, secret, _upstream: upstream }
     }
 
@@ -64,13 +88,19 @@ impl Fleet {
     }
 
     /// A request of the client at this node. All nodes have one name, and each its address.
-    async fn ask(&self, node: &Instance, path: &str, fields: &[(&str, &str)]) -> (u16, Value) {
+    pub(super) async fn ask(&self, node: &Instance, path: &str, fields: &[(&str, &str)]) -> (u16, Value) {
         let request = reqwest::Client::new().post(format!("http://127.0.0.1:{}{path}", node.port));
         let host = format!("localhost:{}", self.first.port);
         let answer =
             request.header("Host", host).basic_auth("web", Some(&self.secret)).form(fields).send().await.unwrap();
         (answer.status().as_u16(), answer.json().await.unwrap_or_default())
     }
+}
+
+/// Writes into a node's configuration that its token is its own.
+pub(super) fn has_own_token(node: &Instance) {
+    let shared = fs::read_to_string(node.config()).unwrap();
+    fs::write(node.config(), shared.replace("shared = true", "shared = false")).unwrap();
 }
 
 /// What the gate of this node says to the token.

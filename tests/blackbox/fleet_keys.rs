@@ -1,6 +1,6 @@
 //! Signing keys of a fleet.
 
-use std::fs;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use sealgate::facade::store::Store;
 use sealgate::facade::store::postgres::{PostgresEngine, PostgresSettings};
 use serde_json::Value;
 
-use crate::fleet::{Fleet, gate, until};
+use crate::fleet::{Fleet, gate, has_own_token, until};
 use crate::postgres_server::PostgresServer;
 use crate::relay::Manner;
 use crate::support::{Instance, Node, Settings};
@@ -79,8 +79,7 @@ async fn a_key_set_that_may_lack_a_key_is_not_shown() {
 fn with_own_token(name: &'static str, database: &PostgresServer, issuer_port: Option<u16>) -> Instance {
     let node = Node { name, database: database.url(""), issuer_port };
     let node = Instance::bare(&Settings { node: Some(node), ..Settings::default() });
-    let shared = fs::read_to_string(node.config()).unwrap();
-    fs::write(node.config(), shared.replace("shared = true", "shared = false")).unwrap();
+    has_own_token(&node);
     node
 }
 
@@ -148,4 +147,106 @@ async fn a_node_that_nobody_admitted_does_not_start() {
     assert!(!refused.status.success(), "by the command line neither");
     assert_eq!(jwks(&first).await, before);
     assert!(first.json(&["key", "list"])["keys"].as_array().unwrap().iter().all(|key| key["holder"] == "a"));
+}
+
+/// Short times, so that keys follow one another within seconds.
+const SHORT: &str = "[tokens]\naccess_token_seconds = 5\n[keys]\npublish_seconds = 3\nkeep_seconds = 6\nrotate_seconds = 10\n\
+     [rate_limits]\ntoken = 4000\njwks = 4000";
+
+/// Takes the second node in, and starts it.
+fn admit_second(fleet: &mut Fleet) {
+    let trusted = fleet.first.json(&["key", "list"])["keys"][0]["kid"].as_str().unwrap().to_owned();
+    let shown = fleet.second.json(&["node", "request", &format!("--trust={trusted}")]);
+    let given = |name: &str, member: &str| format!("--{name}={}", shown[member].as_str().unwrap());
+    fleet.first.run(&["node", "admit", "b", &given("key", "key"), &given("enrolment", "enrolment")]);
+    fleet.second.start();
+}
+
+/// A new access token by the node, and the key that has signed it.
+async fn refreshed(fleet: &Fleet, node: &Instance, refresh: &mut String) -> (String, String) {
+    let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh.as_str())];
+    let (status, answer) = fleet.ask(node, "/oauth/token", &fields).await;
+    assert_eq!(status, 200, "{answer}");
+    answer["refresh_token"].as_str().unwrap().clone_into(refresh);
+    let token = answer["access_token"].as_str().unwrap().to_owned();
+    let header = URL_SAFE_NO_PAD.decode(token.split('.').next().unwrap()).unwrap();
+    let header: Value = serde_json::from_slice(&header).unwrap();
+    (token, header["kid"].as_str().unwrap().to_owned())
+}
+
+async fn assert_both_take(fleet: &Fleet, token: &str, kid: &str) {
+    for node in [&fleet.first, &fleet.second] {
+        assert_eq!(gate(node, token).await, 200, "signed by {kid}\n{}", node.log());
+        let (_, shown) = jwks(node).await;
+        assert!(kids(&shown).contains(&kid), "{kid} is not in {shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_node_signs_is_good_at_the_other_from_the_first_token_on_while_both_replace_their_keys() {
+    let mut fleet = Fleet::start_apart(SHORT).await;
+    fleet.second.launch();
+    assert_eq!(fleet.second.wait_for_end(), Some(1), "nobody has admitted it");
+    admit_second(&mut fleet);
+    let tokens = fleet.tokens().await;
+    let mut refresh = tokens["refresh_token"].as_str().unwrap().to_owned();
+    let (token, kid) = refreshed(&fleet, &fleet.second, &mut refresh).await;
+    assert_both_take(&fleet, &token, &kid).await;
+    let mut of_nodes: [BTreeSet<String>; 2] = [BTreeSet::new(), BTreeSet::from([kid])];
+    let started = Instant::now();
+    while of_nodes.iter().any(|kids| kids.len() < 3) {
+        assert!(started.elapsed() < Duration::from_mins(2), "{of_nodes:?}\n{}", fleet.second.log());
+        for (node, kids) in [&fleet.first, &fleet.second].into_iter().zip(&mut of_nodes) {
+            let (token, kid) = refreshed(&fleet, node, &mut refresh).await;
+            assert_both_take(&fleet, &token, &kid).await;
+            kids.insert(kid);
+        }
+    }
+    assert!(of_nodes[0].is_disjoint(&of_nodes[1]), "{of_nodes:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_node_signed_that_was_removed_at_once_is_refused_a_second_later() {
+    let mut fleet = Fleet::start_apart("[keys]\npublish_seconds = 2").await;
+    admit_second(&mut fleet);
+    let tokens = fleet.tokens().await;
+    let own = tokens["access_token"].as_str().unwrap();
+    let mut refresh = tokens["refresh_token"].as_str().unwrap().to_owned();
+    let (token, kid) = refreshed(&fleet, &fleet.second, &mut refresh).await;
+    assert_both_take(&fleet, &token, &kid).await;
+    // In order first: what it signed is good until it expires.
+    fleet.first.run(&["node", "remove", "b"]);
+    until("it serves no more", || async { gate(&fleet.second, own).await == 503 }).await;
+    assert_eq!(gate(&fleet.first, &token).await, 200);
+    assert!(kids(&jwks(&fleet.first).await.1).contains(&kid.as_str()));
+    fleet.first.run(&["node", "remove", "b", "--now"]);
+    let removed = Instant::now();
+    until("it is refused", || async {
+        let (asked, status) = (removed.elapsed(), gate(&fleet.first, &token).await);
+        assert!(status != 200 || asked < Duration::from_secs(1), "let in {asked:?} after its node was removed");
+        status == 401
+    })
+    .await;
+    assert!(!kids(&jwks(&fleet.first).await.1).contains(&kid.as_str()));
+    assert_eq!(gate(&fleet.first, own).await, 200);
+    fleet.second.kill();
+    fleet.second.launch();
+    assert_eq!(fleet.second.wait_for_end(), Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_key_is_replaced_at_once_is_believed_by_the_next_one() {
+    let mut fleet = Fleet::start_apart("[keys]\npublish_seconds = 2").await;
+    admit_second(&mut fleet);
+    let tokens = fleet.tokens().await;
+    let mut refresh = tokens["refresh_token"].as_str().unwrap().to_owned();
+    let (stolen, before) = refreshed(&fleet, &fleet.second, &mut refresh).await;
+    assert_both_take(&fleet, &stolen, &before).await;
+    fleet.second.run(&["key", "rotate", "--emergency"]);
+    let (token, kid) = refreshed(&fleet, &fleet.second, &mut refresh).await;
+    assert_ne!(kid, before);
+    assert_both_take(&fleet, &token, &kid).await;
+    until("the first refuses what the one before signed", || async { gate(&fleet.first, &stolen).await == 401 }).await;
+    let own = tokens["access_token"].as_str().unwrap();
+    assert_eq!(gate(&fleet.second, own).await, 200, "and the first one's tokens are good there");
 }
