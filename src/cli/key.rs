@@ -307,6 +307,9 @@ fn list(access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure>
         rows.push(row);
     }
     rows.extend(lives.iter().map(|life| json!(life)));
-    let columns = ["kid", "state", "holder", "label", "bits", "id", "activate_at", "retire_at", "remove_at"];
+    let mut columns = vec!["kid", "state", "label", "bits", "id", "activate_at", "retire_at", "remove_at"];
+    if rows.iter().any(|row| row.get("holder").is_some()) {
+        columns.insert(2, "holder");
+    }
     output.list_with("keys", &rows, &columns, &rotation)
 }
