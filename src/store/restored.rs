@@ -49,6 +49,8 @@ impl Store {
             Table::NoticeCount,
             Table::AccountLinks,
             Table::PendingRegistration,
+            // Initial access tokens, which may have been used since.
+            Table::Once,
         ];
         for table in gone {
             self.clear(table).await?;
