@@ -75,7 +75,7 @@ pub mod domain {
         };
     }
     pub mod audit {
-        pub use crate::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
+        pub use crate::domain::audit::{Actor, AuditEvent, AuditFilter, AuditId, AuditKind};
     }
     pub mod account_links {
         pub use crate::domain::account_links::{

@@ -110,11 +110,11 @@ impl Site {
                 _ = stop.changed() => return,
                 () = tokio::time::sleep(PULSE) => {}
             }
-            self.note_uses().await;
             self.sealgate.audit.collect(self.sealgate.clock.now());
-            self.write_audit().await;
-            if let Err(error) = self.sealgate.follow_keys().await {
-                tracing::warn!(%error, "the signing keys' times could not be read; those known go on");
+            // What cannot be acknowledged now can wait.
+            if self.sealgate.store.basis().is_ok() {
+                self.note_uses().await;
+                self.write_audit().await;
             }
             self.sealgate.read_attestations().await;
             let writable = self.sealgate.store.ping().await;

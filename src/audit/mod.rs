@@ -9,13 +9,15 @@
 
 mod routine;
 
+use std::cmp::Reverse;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 
 use self::routine::Routine;
 use crate::config;
-use crate::domain::audit::{AuditEvent, AuditKind, Telling};
+use crate::domain::audit::{AuditEvent, AuditId, AuditKind, Telling};
 use crate::domain::time::UnixTime;
-use crate::store::{Store, StoreError};
+use crate::store::{AuditRecord, Store, StoreError};
 
 /// Events that may wait for the next pulse; further ones are in the log only.
 const MOST_WAITING: usize = 8192;
@@ -35,13 +37,23 @@ pub struct AuditLog {
     told: Mutex<Vec<AuditEvent>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waiting {
-    /// Each with its place in the order of all.
-    events: Vec<(u64, AuditEvent)>,
-    anybodys: Vec<(u64, AuditEvent)>,
-    place: u64,
+    /// Each under the id that it has from the beginning: a record whose commit has an outcome that nobody knows is written again,
+    /// and is there once.
+    events: Vec<AuditRecord>,
+    anybodys: Vec<AuditRecord>,
+    /// Of the next one. They stand for the order of all that happened in one second.
+    number: u64,
     lost: u64,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        // Another process may have events of the same second.
+        let first = RandomState::new().build_hasher().finish() & !u64::from(u32::MAX);
+        Self { events: Vec::new(), anybodys: Vec::new(), number: first, lost: 0 }
+    }
 }
 
 impl AuditLog {
@@ -145,15 +157,14 @@ impl AuditLog {
                 "events of the audit trail found no room to wait for the store; they are in the log only"
             );
         }
-        all.sort_by_key(|(place, _)| *place);
-        let all: Vec<AuditEvent> = all.into_iter().map(|(_, event)| event).collect();
         if all.is_empty() {
             return Ok(());
         }
+        // Ids sort the newest first.
+        all.sort_by_key(|record| Reverse(record.id));
         let written = store.keep_audit(&all).await;
         if written.is_err() {
-            // Some may have been kept: twice in the trail is better than not at all.
-            self.wait(all);
+            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).put_back(all);
         }
         written
     }
@@ -171,30 +182,48 @@ impl Waiting {
     }
 
     fn push(&mut self, event: AuditEvent) {
-        let place = self.next_place();
-        self.events.push((place, event));
+        let record = self.numbered(event);
+        self.events.push(record);
     }
 
-    fn next_place(&mut self) -> u64 {
-        self.place += 1;
-        self.place
+    fn numbered(&mut self, event: AuditEvent) -> AuditRecord {
+        self.number = self.number.wrapping_add(1);
+        AuditRecord { id: AuditId::new(event.at, self.number), event }
     }
 
     /// Counts one that anybody can cause: to those alike, or to one for all the rest.
     fn count(&mut self, event: AuditEvent) {
-        let alike = |(_, known): &&mut (u64, AuditEvent)| {
+        let alike = |known: &&mut AuditRecord| {
+            let known = &known.event;
             (known.kind, known.subject, &known.client, known.address, &known.detail)
                 == (event.kind, event.subject, &event.client, event.address, &event.detail)
         };
-        if let Some((_, known)) = self.anybodys.iter_mut().find(alike) {
-            known.count += event.count;
+        if let Some(known) = self.anybodys.iter_mut().find(alike) {
+            known.event.count += event.count;
         } else if self.anybodys.len() < MOST_ANYBODYS {
-            let place = self.next_place();
-            self.anybodys.push((place, event));
-        } else if let Some((_, rest)) = self.anybodys.last_mut() {
+            let record = self.numbered(event);
+            self.anybodys.push(record);
+        } else if let Some(AuditRecord { event: rest, .. }) = self.anybodys.last_mut() {
             *rest = AuditEvent { count: rest.count + event.count, ..AuditEvent::new(rest.at, rest.kind, rest.actor) }
                 .with_detail("of many accounts or addresses");
         }
+    }
+
+    /// Has records wait again, before those that have come meanwhile, as far as there is room.
+    fn put_back(&mut self, records: Vec<AuditRecord>) {
+        let (mut anybodys, mut events): (Vec<_>, Vec<_>) =
+            records.into_iter().partition(|record| record.event.is_anybodys());
+        for record in std::mem::take(&mut self.anybodys) {
+            if anybodys.len() < MOST_ANYBODYS {
+                anybodys.push(record);
+            } else {
+                self.lost += record.event.count;
+            }
+        }
+        events.append(&mut self.events);
+        self.lost += u64::try_from(events.len().saturating_sub(MOST_WAITING)).unwrap_or(u64::MAX);
+        events.truncate(MOST_WAITING);
+        (self.anybodys, self.events) = (anybodys, events);
     }
 }
 
@@ -221,4 +250,78 @@ fn log(event: &AuditEvent) {
         };
     }
     if alarming { line!(warn) } else { line!(info) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::domain::audit::{Actor, AuditFilter};
+    use crate::store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
+    use crate::store::memory::MemoryEngine;
+
+    /// An engine that does what it is told and does not say so.
+    #[derive(Default)]
+    struct Silent {
+        engine: MemoryEngine,
+        is_silent: AtomicBool,
+    }
+
+    #[async_trait]
+    impl Engine for Silent {
+        async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
+            self.engine.get(key).await
+        }
+
+        async fn scan(
+            &self,
+            prefix: &[u8],
+            after: Option<&[u8]>,
+            limit: usize,
+        ) -> Result<Vec<(Key, Value)>, EngineError> {
+            self.engine.scan(prefix, after, limit).await
+        }
+
+        async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
+            let outcome = self.engine.commit(changes).await;
+            if self.is_silent.load(Ordering::SeqCst) { Err(EngineError::Unknown) } else { outcome }
+        }
+
+        fn counters(&self) -> &Counters {
+            self.engine.counters()
+        }
+
+        async fn ping(&self) -> Result<(), EngineError> {
+            self.engine.ping().await
+        }
+    }
+
+    #[tokio::test]
+    async fn what_may_have_been_kept_is_kept_once_and_in_its_order() {
+        let engine = Arc::new(Silent::default());
+        let store = Store::open(Arc::clone(&engine) as Arc<dyn Engine>, 10).await.unwrap();
+        let settings = config::AuditConfig { keep: std::time::Duration::from_hours(1), max_records: 100 };
+        let audit = AuditLog::new(&settings);
+        let at = UnixTime::from_seconds(1_000);
+        let failed = AuditEvent::new(at, AuditKind::SignInFailed, Actor::Stranger);
+        assert!(failed.is_anybodys());
+        audit.note(AuditEvent::new(at, AuditKind::UserCreated, Actor::Operator));
+        audit.note(failed.clone());
+        engine.is_silent.store(true, Ordering::SeqCst);
+        for _ in 0..3 {
+            assert!(audit.write(&store).await.is_err());
+        }
+        engine.is_silent.store(false, Ordering::SeqCst);
+        audit.note(failed);
+        audit.note(AuditEvent::new(at, AuditKind::UserDeleted, Actor::Operator));
+        audit.write(&store).await.unwrap();
+        let kept = store.audit_page(&AuditFilter::default(), None, 100).await.unwrap().records;
+        let kept: Vec<_> = kept.iter().rev().map(|record| (record.event.kind, record.event.count)).collect();
+        let expected = [(AuditKind::UserCreated, 1), (AuditKind::SignInFailed, 2), (AuditKind::UserDeleted, 1)];
+        assert_eq!(kept, expected);
+    }
 }

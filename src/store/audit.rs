@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::domain::audit::{AuditEvent, AuditFilter, AuditId, AuditKind};
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
-use crate::store::engine::{Changes, Expect, Key};
+use crate::store::engine::{Changes, Key};
 use crate::store::leases::Fence;
 use crate::store::record;
 use crate::store::table::{self, Indexed, Table};
-use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+use crate::store::{Committed, PAGE, Store, StoreError};
 
 /// Events in one step: with their index entries, about half of what the sled engine puts into a batch.
 const STEP: usize = 64;
@@ -51,36 +51,23 @@ pub struct AuditPage {
 }
 
 impl Store {
-    /// Keeps these events, durable when it returns.
+    /// Keeps these events, durable when it returns. One that may be kept already is kept once.
     ///
     /// # Errors
     /// When the store fails; some of them may have been kept.
-    pub async fn keep_audit(&self, events: &[AuditEvent]) -> Result<(), StoreError> {
+    pub async fn keep_audit(&self, events: &[AuditRecord]) -> Result<(), StoreError> {
         for events in events.chunks(STEP) {
-            self.keep_audit_step(events).await?;
+            let mut changes = Changes::default();
+            for AuditRecord { id, event } in events {
+                changes.put.push((table::audit(*id), record::encode(event)?));
+                changes.put.extend(entries(*id, event).map(|entry| (entry, Vec::new())));
+            }
+            self.write(changes).await?;
+            for AuditRecord { event, .. } in events {
+                self.trail.kept[usize::from(event.is_anybodys())].fetch_add(1, Ordering::Relaxed);
+            }
         }
         Ok(())
-    }
-
-    async fn keep_audit_step(&self, events: &[AuditEvent]) -> Result<(), StoreError> {
-        for _ in 0..MOST_CONFLICTS {
-            let mut changes = Changes::default();
-            for event in events {
-                let id = AuditId::new(event.at, self.trail.number.fetch_add(1, Ordering::Relaxed));
-                let key = table::audit(id);
-                changes.expect.push(Expect::Absent(key.clone()));
-                changes.put.push((key, record::encode(event)?));
-                changes.put.extend(entries(id, event).map(|entry| (entry, Vec::new())));
-            }
-            // A conflict means that a process before this one had used the number in this very second: take the next.
-            if self.commit(changes).await? == Committed::Yes {
-                for event in events {
-                    self.trail.kept[usize::from(event.is_anybodys())].fetch_add(1, Ordering::Relaxed);
-                }
-                return Ok(());
-            }
-        }
-        Err(StoreError::Contended)
     }
 
     /// Up to `limit` events that the filter wants, the newest first, older than `after`. Looks at a bounded number of

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sealgate::facade::admin;
-use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
+use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditFilter, AuditId, AuditKind};
 use sealgate::facade::domain::client::{Client, ClientId};
 use sealgate::facade::domain::grant::{Grant, GrantId, GrantState};
 use sealgate::facade::domain::scope::Scope;
@@ -14,7 +14,7 @@ use sealgate::facade::domain::user::{Email, Subject, User};
 use sealgate::facade::domain::username::Username;
 use sealgate::facade::store::engine::Engine;
 use sealgate::facade::store::memory::MemoryEngine;
-use sealgate::facade::store::{AddOutcome, GrantFilter, Store};
+use sealgate::facade::store::{AddOutcome, AuditRecord, GrantFilter, Store};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
@@ -72,7 +72,7 @@ async fn filled() -> (Store, Arc<MemoryEngine>) {
     store.revoke_token("t", LATER).await.unwrap();
     store.add_initial_token(&SecretHash::of(b"initial"), LATER).await.unwrap();
     let event = AuditEvent::new(NOW, AuditKind::UserCreated, Actor::Operator).of(anna());
-    store.keep_audit(&[event]).await.unwrap();
+    store.keep_audit(&[AuditRecord { id: AuditId::new(NOW, 1), event }]).await.unwrap();
     (store, engine)
 }
 
@@ -280,4 +280,14 @@ async fn nothing_may_stand_behind_the_last_line() {
         let (store, _) = empty().await;
         assert!(admin::import(&store, HERE, &mut longer.as_slice()).await.is_err(), "{behind:?}");
     }
+}
+
+/// It may have been used since the backup.
+#[tokio::test]
+async fn an_initial_token_does_not_come_back_with_a_backup() {
+    let (store, _engine) = filled().await;
+    let initial = SecretHash::of(b"initial");
+    assert!(store.initial_token_works(&initial, NOW).await.unwrap());
+    store.take_back_after_restore(NOW).await.unwrap();
+    assert!(!store.initial_token_works(&initial, NOW).await.unwrap());
 }
