@@ -39,6 +39,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the same may succeed later although nobody has done anything: a failover in progress.
+    pub(crate) fn may_pass(&self) -> bool {
+        use EngineError::{Busy, Stale, Timeout, Unavailable, Unknown};
+        matches!(self, Self::Engine(Busy | Timeout | Unknown | Stale(_) | Unavailable(_)) | Self::Contended)
+    }
+
     /// Whether nothing is broken here, and what is known may have changed meanwhile. It is told once, where it began.
     pub(crate) fn is_stale(&self) -> bool {
         matches!(self, Self::Engine(EngineError::Stale(_)))

@@ -119,6 +119,7 @@ impl PostgresEngine {
                 queue: jobs.clone(),
                 observer: Arc::clone(&observer),
                 counters: Arc::clone(&counters),
+                last_beat: Arc::clone(&last_beat),
                 timeout: settings.commit_timeout,
                 link: link.take(),
                 waiting: VecDeque::new(),

@@ -185,3 +185,80 @@ async fn a_server_that_no_standby_follows_is_not_believed() {
     until("it is believed again", || async { !is_stale(&engine) }).await;
     assert_eq!(engine.get(b"k").await.unwrap(), Some(b"v".to_vec()));
 }
+
+/// `local` answers before the standby has it. Whoever connects later is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_commit_waits_for_stays_as_it_was_when_the_node_connected() {
+    let server = start(&[]).await;
+    let settings = PostgresSettings::new(server.url("").into());
+    initialise(&settings).await.unwrap();
+    let engine = node(&named("a", &settings)).await;
+    commit(&engine, put(b"k", b"v")).await;
+    let careless = [
+        "ALTER SYSTEM SET synchronous_standby_names = 'nobody'",
+        "ALTER SYSTEM SET synchronous_commit = 'local'",
+        "SELECT pg_reload_conf()",
+    ];
+    administer(&server.client("").await, &careless).await;
+    until("it is not believed", || async { is_stale(&engine) }).await;
+}
+
+/// Of what it lost, some counters may have come to the same values by other moves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_is_looked_at_again_once_another_server_has_taken_over() {
+    let primary = start(&[]).await;
+    initialise(&PostgresSettings::new(primary.url("").into())).await.unwrap();
+    let (primary, standby) = tokio::task::spawn_blocking(|| {
+        let standby = primary.standby("b");
+        (primary, standby)
+    })
+    .await
+    .unwrap();
+    let url = format!("postgres://sealgate@127.0.0.1:{},127.0.0.1:{}/postgres", primary.port, standby.port);
+    let engine = node(&named("a", &PostgresSettings::new(url.into()))).await;
+    let replicated = "SELECT count(*) FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()";
+    let client = primary.client("").await;
+    until("the standby has the tables", || async {
+        client.query_one(replicated, &[]).await.unwrap().get::<_, i64>(0) == 1
+    })
+    .await;
+    let before = engine.counters().sum(7);
+    let (_primary, _standby) = tokio::task::spawn_blocking(move || {
+        let mut primary = primary;
+        primary.kill();
+        standby.promote();
+        (primary, standby)
+    })
+    .await
+    .unwrap();
+    until("the counters have moved", || async { engine.counters().sum(7) > before }).await;
+}
+
+/// A server keeps the process of a commit that waits for its standby, whether or not anybody still waits for the commit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_no_standby_answers_no_more_connections_are_used_up() {
+    let server = start(&[]).await;
+    let settings = PostgresSettings::new(server.url("").into());
+    initialise(&settings).await.unwrap();
+    let settings = PostgresSettings { commit_timeout: Duration::from_secs(1), ..named("a", &settings) };
+    let engine = Arc::new(node(&settings).await);
+    let client = server.client("").await;
+    administer(&client, &["ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"]).await;
+    until("it is not believed", || async { is_stale(&*engine) }).await;
+    for round in 0..10_u8 {
+        let mut commits = tokio::task::JoinSet::new();
+        for number in 0..4_u8 {
+            let engine = Arc::clone(&engine);
+            commits.spawn(async move { engine.commit(put(&[round, number], b"v")).await });
+        }
+        let ended = commits.join_all().await;
+        assert!(ended.iter().all(Result::is_err), "{ended:?}");
+    }
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    // Of the beats one, since the next waits for its row; and what each writer had begun when the standby went.
+    let waiting: i64 = client.query_one(waiting, &[]).await.unwrap().get(0);
+    assert!(waiting <= 3, "{waiting}");
+    administer(&client, &["ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"]).await;
+    until("it is believed again", || async { !is_stale(&*engine) }).await;
+    commit(&*engine, put(b"k", b"v")).await;
+}

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio_postgres::Statement;
 
 use super::PostgresFault;
-use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of};
+use super::connect::{Backoff, Link, LinkPurpose, Servers, within};
 use super::formats::{self, UNREADABLE_FORMAT};
 use super::settings::PostgresSettings;
 use crate::config::BeatDurability;
@@ -201,6 +201,8 @@ pub(super) struct Beater {
     node: Option<(String, i64)>,
     /// The counters as they were read last.
     known: Vec<i64>,
+    /// At which server and on which timeline.
+    known_of: (String, u32),
 }
 
 struct BeatLink {
@@ -234,6 +236,7 @@ impl Beater {
             wall_clock: settings.wall_clock,
             node: settings.node.clone().map(|name| (name, 0)),
             known: Vec::new(),
+            known_of: Default::default(),
         }
     }
 
@@ -283,11 +286,16 @@ impl Beater {
         }
     }
 
-    async fn connect(&self) -> Result<BeatLink, PostgresFault> {
+    async fn connect(&mut self) -> Result<BeatLink, PostgresFault> {
         let link = connect(&self.servers, self.durability).await?;
+        // Counters of another server may have come to the same values by other moves.
+        let server = (link.server.clone(), link.timeline);
+        if self.known_of != server {
+            self.known.clear();
+            self.known_of = server;
+        }
         let words = if self.node.is_some() { BEAT } else { BEAT_OF_COMMAND };
-        let prepared = tokio::time::timeout(TIMEOUT, link.client.prepare(words)).await;
-        let beat = prepared.map_err(|_| PostgresFault::NotAcknowledged)?.map_err(|error| fault_of(&error))?;
+        let beat = within(TIMEOUT, PostgresFault::NotAcknowledged, link.client.prepare(words)).await?;
         Ok(BeatLink { link, beat })
     }
 
@@ -325,6 +333,10 @@ impl Beater {
         ) else {
             return Beaten::Failed;
         };
+        if counters.len() != Counter::COUNT {
+            tracing::error!(rows = counters.len(), wanted = Counter::COUNT, "the table counter is damaged");
+            return Beaten::Failed;
+        }
         // First of all: whoever finds the beat must find them moved.
         self.note_moves(counters);
         let at = clock - took.as_secs_f64() / 2.0;
@@ -349,10 +361,7 @@ async fn connect(servers: &Servers, durability: BeatDurability) -> Result<Link, 
     let link = servers.connect(LinkPurpose::Serve).await?;
     if durability == BeatDurability::Local {
         let set = link.client.batch_execute("SET synchronous_commit = local");
-        tokio::time::timeout(TIMEOUT, set)
-            .await
-            .map_err(|_| PostgresFault::NotAcknowledged)?
-            .map_err(|error| fault_of(&error))?;
+        within(TIMEOUT, PostgresFault::NotAcknowledged, set).await?;
     }
     Ok(link)
 }

@@ -21,16 +21,19 @@ use super::settings::DatabaseServer;
 
 /// For TCP, TLS, login and the first questions together.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1500);
+/// For the other servers, once one was found that takes writes: one that hangs would keep everybody waiting.
+const OTHERS_TIMEOUT: Duration = Duration::from_millis(500);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// No time limit on a statement: one that fires while a commit waits for its standby would answer success. Lookups go by the
 /// key whatever the planner thinks of a table that it has not seen grow. Warnings are sent, since one of them says that a
-/// commit is not safe.
+/// commit is not safe. What a commit waits for stays as it was judged, whatever a reload makes of the setting.
 const SESSION: &str = "SET statement_timeout = 0; SET lock_timeout = '2s'; \
      SET idle_in_transaction_session_timeout = '5s'; SET client_min_messages = 'warning'; \
      SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
-     SET plan_cache_mode = 'force_generic_plan'";
+     SET plan_cache_mode = 'force_generic_plan'; \
+     SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false)";
 
 /// What a connection is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,10 +124,17 @@ impl Servers {
         }
         let (mut best, mut faults) = (None::<(Link, String)>, Vec::new());
         // All of them: the first to answer may be the old one.
-        while let Some(answered) = asked.join_next().await {
+        let mut deadline = None::<tokio::time::Instant>;
+        loop {
+            let answered = match deadline {
+                Some(deadline) => tokio::time::timeout_at(deadline, asked.join_next()).await.unwrap_or_default(),
+                None => asked.join_next().await,
+            };
+            let Some(answered) = answered else { break };
             let Ok((name, probed)) = answered else { continue };
             match probed.and_then(|(link, store)| self.accept(&link, &store).map(|()| (link, store))) {
                 Ok(found) if best.as_ref().is_none_or(|(link, _)| link.timeline < found.0.timeline) => {
+                    deadline.get_or_insert_with(|| tokio::time::Instant::now() + OTHERS_TIMEOUT);
                     best = Some(found);
                 }
                 Ok(_) => {}
@@ -203,6 +213,9 @@ fn unreachable(cause: &str) -> PostgresFault {
 
 pub(super) fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
     if let Some(said) = error.as_db_error() {
+        if *said.code() == SqlState::LOCK_NOT_AVAILABLE {
+            return unreachable("its tables are locked, as by an import that is not done");
+        }
         let text = format!("{} ({})", said.message(), said.code().code());
         // It starts, stops, or has no connection left.
         return match said.code().code().get(..2) {
@@ -220,15 +233,16 @@ pub(super) fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
     if is_tls { PostgresFault::Tls(cause.to_string()) } else { PostgresFault::Unreachable(cause.to_string()) }
 }
 
-/// Why the first statements on a connection did not work.
-pub(super) fn refusal(error: &tokio_postgres::Error) -> PostgresFault {
-    match error.as_db_error() {
-        Some(said) if *said.code() == SqlState::LOCK_NOT_AVAILABLE => {
-            unreachable("its tables are locked, as by an import that is not done")
-        }
-        Some(said) => PostgresFault::Refused(format!("{} ({})", said.message(), said.code().code())),
-        None => PostgresFault::Unreachable(error.to_string()),
-    }
+/// What is asked within a limit; `late` where no answer comes in time.
+///
+/// # Errors
+/// What the question meets, and `late`.
+pub(super) async fn within<T>(
+    limit: Duration,
+    late: PostgresFault,
+    asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, PostgresFault> {
+    tokio::time::timeout(limit, asked).await.map_err(|_| late)?.map_err(|error| fault_of(&error))
 }
 
 /// Connects and asks. Yields the store's id too, empty where there need be none.

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use tokio_postgres::error::Error;
 
 use super::PostgresFault;
-use super::connect::{Backoff, Link, LinkPurpose, Servers};
+use super::beat::LastBeat;
+use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of};
 use crate::store::shared_counts::NotCounted;
 
 /// Questions of one kind that may wait.
@@ -27,6 +28,9 @@ const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) trait CountWork: Send {
     type Job: Send;
     type Prepared: Send;
+
+    /// Whether what it writes is acknowledged by a standby too.
+    const WAITS_FOR_STANDBY: bool;
 
     /// What a connection needs once.
     fn prepare(link: Link) -> impl Future<Output = Result<Self::Prepared, Error>> + Send;
@@ -45,14 +49,12 @@ pub(super) struct Counting<W: CountWork> {
     pub(super) queue: Receiver<W::Job>,
     pub(super) work: W,
     pub(super) first: Option<W::Prepared>,
+    pub(super) last_beat: Arc<LastBeat>,
 }
 
 pub(super) async fn connect<W: CountWork>(servers: &Servers) -> Result<W::Prepared, PostgresFault> {
     let link = servers.connect(LinkPurpose::Serve).await?;
-    W::prepare(link).await.map_err(|error| match error.as_db_error() {
-        Some(said) => PostgresFault::Refused(format!("{} ({})", said.message(), said.code().code())),
-        None => PostgresFault::Unreachable(error.to_string()),
-    })
+    W::prepare(link).await.map_err(|error| fault_of(&error))
 }
 
 fn away() -> NotCounted {
@@ -101,6 +103,10 @@ impl<W: CountWork> Counting<W> {
                     Err(_) => return false,
                 },
                 () = tokio::time::sleep_until(sweep_at) => {
+                    if !self.can_end() {
+                        sweep_at = Instant::now() + SWEEP_EVERY;
+                        continue;
+                    }
                     let Ok(Ok(removed)) = tokio::time::timeout(SWEEP_TIMEOUT, self.work.sweep(prepared)).await else {
                         return true;
                     };
@@ -114,10 +120,20 @@ impl<W: CountWork> Counting<W> {
             {
                 jobs.push(job);
             }
-            if !self.work.run(prepared, jobs).await {
+            if !self.can_end() {
+                for job in jobs {
+                    W::refuse(job, away());
+                }
+            } else if !self.work.run(prepared, jobs).await {
                 return true;
             }
         }
+    }
+
+    /// Whether what is written now can end: while no standby answers, what is begun nevertheless only takes up another of the
+    /// server's processes.
+    fn can_end(&self) -> bool {
+        !W::WAITS_FOR_STANDBY || self.last_beat.check().is_ok()
     }
 }
 

@@ -37,8 +37,20 @@ impl Counts {
         // Those who ask first are not to be refused because nothing is connected yet.
         let (share_link, guess_link) = tokio::join!(connect::<ShareWork>(&servers), connect::<GuessWork>(&servers));
         let work = ShareWork::new(timeout);
-        let sharing = Counting { servers: Arc::clone(&servers), queue: share_jobs, work, first: share_link.ok() };
-        let guessing = Counting { servers, queue: guess_jobs, work: GuessWork, first: guess_link.ok() };
+        let sharing = Counting {
+            servers: Arc::clone(&servers),
+            queue: share_jobs,
+            work,
+            first: share_link.ok(),
+            last_beat: Arc::clone(&last_beat),
+        };
+        let guessing = Counting {
+            servers,
+            queue: guess_jobs,
+            work: GuessWork,
+            first: guess_link.ok(),
+            last_beat: Arc::clone(&last_beat),
+        };
         (Self { shares, guesses, timeout, last_beat }, [tokio::spawn(sharing.run()), tokio::spawn(guessing.run())])
     }
 

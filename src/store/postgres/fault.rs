@@ -87,8 +87,8 @@ impl PostgresFault {
         }
     }
 
-    /// Whether it could pass by itself: a server that starts, a failover in progress.
+    /// Whether it could pass by itself: a server that starts, a failover in progress, a clock that NTP has still to set.
     pub(crate) fn may_pass(&self) -> bool {
-        matches!(self, Self::Unreachable(_) | Self::Behind { .. } | Self::NotAcknowledged)
+        matches!(self, Self::Unreachable(_) | Self::Behind { .. } | Self::NotAcknowledged | Self::Stale(_))
     }
 }

@@ -11,7 +11,7 @@ use tokio_postgres::types::ToSql;
 
 use super::PostgresFault;
 use super::batch::LOOK_UP;
-use super::connect::{Backoff, Link, LinkPurpose, Servers, refusal};
+use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of};
 use super::settings::{PostgresSettings, servers};
 use super::transaction::{LEAVE, TransactionEngine, WriteStatements};
 use super::writer::said;
@@ -78,13 +78,13 @@ impl NewPostgresStore {
         // The connection gives up a lock that it does not get in time.
         client.batch_execute(BEGIN).await.map_err(|error| match error.code() {
             Some(&SqlState::LOCK_NOT_AVAILABLE) => NewStoreFault::InUse,
-            _ => refusal(&error).into(),
+            _ => fault_of(&error).into(),
         })?;
         let found = client.query_one(IS_OCCUPIED, &[]).await.and_then(|row| row.try_get(0));
-        if found.map_err(|error| refusal(&error))? {
+        if found.map_err(|error| fault_of(&error))? {
             return Err(NewStoreFault::Occupied);
         }
-        let writes = WriteStatements::prepare(client).await.map_err(|error| refusal(&error))?;
+        let writes = WriteStatements::prepare(client).await.map_err(|error| fault_of(&error))?;
         engine.writes = Some(writes);
         let find_out_timeout = FIND_OUT_COMMITS * settings.commit_timeout;
         Ok(Self { servers, engine: Arc::new(engine), find_out_timeout })

@@ -6,11 +6,10 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::timeout;
 use tokio_postgres::Client;
-use tokio_postgres::error::{Error, SqlState};
 use tokio_postgres::types::ToSql;
 
 use super::PostgresFault;
-use super::connect::{Link, LinkPurpose, Servers, fault_of, refusal};
+use super::connect::{Link, LinkPurpose, Servers, fault_of};
 use super::members::{FleetMember, NODES, member};
 use super::settings::{PostgresSettings, servers};
 use crate::store::versions::{self, FormatRange};
@@ -42,23 +41,18 @@ fn format_of(record: &[u8]) -> Result<u32, PostgresFault> {
     versions::format_of(record).ok_or_else(|| PostgresFault::Format(UNREADABLE_FORMAT.to_owned()))
 }
 
-/// Whether another has the lock, or the server stops: both may pass.
-fn fault(error: &Error) -> PostgresFault {
-    if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) { refusal(error) } else { fault_of(error) }
-}
-
 /// The store's format, and whether it holds anything.
 async fn look(client: &Client) -> Result<(Option<u32>, bool), PostgresFault> {
-    let row = client.query_one(FORMAT, &[]).await.map_err(|error| fault(&error))?;
-    let said: Option<Vec<u8>> = row.try_get(0).map_err(|error| fault(&error))?;
-    let is_occupied = row.try_get(1).map_err(|error| fault(&error))?;
+    let row = client.query_one(FORMAT, &[]).await.map_err(|error| fault_of(&error))?;
+    let said: Option<Vec<u8>> = row.try_get(0).map_err(|error| fault_of(&error))?;
+    let is_occupied = row.try_get(1).map_err(|error| fault_of(&error))?;
     Ok((said.as_deref().map(format_of).transpose()?, is_occupied))
 }
 
 /// All nodes that have ever entered.
 async fn nodes(client: &Client) -> Result<Vec<FleetMember>, PostgresFault> {
-    let rows = client.query(NODES, &[]).await.map_err(|error| fault(&error))?;
-    rows.iter().map(member).collect::<Result<_, _>>().map_err(|error| fault(&error))
+    let rows = client.query(NODES, &[]).await.map_err(|error| fault_of(&error))?;
+    rows.iter().map(member).collect::<Result<_, _>>().map_err(|error| fault_of(&error))
 }
 
 /// Whether a node must be able to read what the store becomes.
@@ -69,7 +63,7 @@ fn counts(node: &FleetMember) -> bool {
 /// Ends the transaction that was begun on this connection, durably.
 async fn commit(link: &Link) -> Result<(), PostgresFault> {
     link.take_warning();
-    link.client.batch_execute("COMMIT").await.map_err(|error| fault(&error))?;
+    link.client.batch_execute("COMMIT").await.map_err(|error| fault_of(&error))?;
     if link.take_warning() { Err(PostgresFault::NotAcknowledged) } else { Ok(()) }
 }
 
@@ -85,17 +79,17 @@ async fn in_time<T>(ended: impl Future<Output = Result<T, PostgresFault>>) -> Re
 pub(super) async fn enter(link: &Link, name: &str, formats: FormatRange) -> Result<i64, PostgresFault> {
     in_time(async {
         let client = &link.client;
-        client.batch_execute(BEGIN).await.map_err(|error| fault(&error))?;
+        client.batch_execute(BEGIN).await.map_err(|error| fault_of(&error))?;
         let (format, _) = look(client).await?;
         if let Some(fault) = format.and_then(|format| formats.fault(format)) {
             return Err(PostgresFault::Format(fault));
         }
         let (from, to) = (number(formats.from), number(formats.to));
         let parameters: [&(dyn ToSql + Sync); 4] = [&name, &env!("CARGO_PKG_VERSION"), &from, &to];
-        let row = client.query_opt(ENTER, &parameters).await.map_err(|error| fault(&error))?;
+        let row = client.query_opt(ENTER, &parameters).await.map_err(|error| fault_of(&error))?;
         let row = row.ok_or_else(|| PostgresFault::Removed(name.to_owned()))?;
-        let incarnation = row.try_get(0).map_err(|error| fault(&error))?;
-        client.batch_execute("COMMIT").await.map_err(|error| fault(&error))?;
+        let incarnation = row.try_get(0).map_err(|error| fault_of(&error))?;
+        client.batch_execute("COMMIT").await.map_err(|error| fault_of(&error))?;
         Ok(incarnation)
     })
     .await
@@ -120,7 +114,7 @@ pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Resul
         )));
     }
     let said = versions::format_record(format);
-    client.execute(FIRST, &[&said]).await.map_err(|error| fault(&error))?;
+    client.execute(FIRST, &[&said]).await.map_err(|error| fault_of(&error))?;
     Ok(format)
 }
 
@@ -128,7 +122,7 @@ pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Resul
 pub(super) async fn begin(servers: &Servers, formats: FormatRange) -> Result<u32, PostgresFault> {
     in_time(async {
         let link = servers.connect(LinkPurpose::Serve).await?;
-        link.client.batch_execute(BEGIN).await.map_err(|error| fault(&error))?;
+        link.client.batch_execute(BEGIN).await.map_err(|error| fault_of(&error))?;
         let format = begin_within(&link.client, formats).await?;
         commit(&link).await.map(|()| format)
     })
@@ -160,7 +154,7 @@ pub async fn raise_format(settings: &PostgresSettings) -> Result<FormatRaise, Po
     let servers = Servers::new(servers(settings)?);
     in_time(async {
         let link = servers.connect(LinkPurpose::Serve).await?;
-        link.client.batch_execute(BEGIN).await.map_err(|error| fault(&error))?;
+        link.client.batch_execute(BEGIN).await.map_err(|error| fault_of(&error))?;
         let (Some(from), _) = look(&link.client).await? else {
             let empty = "the store in the database is empty: the first node that starts gives it its format";
             return Err(PostgresFault::Format(empty.to_owned()));
@@ -173,7 +167,7 @@ pub async fn raise_format(settings: &PostgresSettings) -> Result<FormatRaise, Po
         let holding = nodes.into_iter().filter(|node| counts(node) && node.formats.to < newest).collect();
         if to > from {
             let said = versions::format_record(to);
-            link.client.execute(RAISE, &[&said]).await.map_err(|error| fault(&error))?;
+            link.client.execute(RAISE, &[&said]).await.map_err(|error| fault_of(&error))?;
             commit(&link).await?;
         }
         Ok(FormatRaise { from, to, newest, holding })

@@ -221,6 +221,8 @@ impl CountWork for GuessWork {
     type Job = GuessJob;
     type Prepared = GuessLink;
 
+    const WAITS_FOR_STANDBY: bool = true;
+
     async fn prepare(link: Link) -> Result<GuessLink, Error> {
         let client = &link.client;
         let (lock, find, write, sweep) =

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_postgres::types::ToSql;
 
 use super::PostgresFault;
-use super::connect::{Link, LinkPurpose, Servers, refusal};
+use super::connect::{Link, LinkPurpose, Servers, fault_of, within};
 use super::settings::{PostgresSettings, servers};
 use crate::store::versions::FormatRange;
 
@@ -45,11 +45,6 @@ pub(super) fn member(row: &tokio_postgres::Row) -> Result<FleetMember, tokio_pos
     })
 }
 
-async fn within<T>(asked: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, PostgresFault> {
-    let answered = tokio::time::timeout(TIMEOUT, asked).await;
-    answered.map_err(|_| PostgresFault::NotAcknowledged)?.map_err(|error| refusal(&error))
-}
-
 async fn link(settings: &PostgresSettings) -> Result<Link, PostgresFault> {
     Servers::new(servers(settings)?).connect(LinkPurpose::Serve).await
 }
@@ -60,8 +55,8 @@ async fn link(settings: &PostgresSettings) -> Result<Link, PostgresFault> {
 /// What a connection meets.
 pub(crate) async fn members(settings: &PostgresSettings) -> Result<Vec<FleetMember>, PostgresFault> {
     let link = link(settings).await?;
-    let rows = within(link.client.query(NODES, &[])).await?;
-    rows.iter().map(member).collect::<Result<_, _>>().map_err(|error| refusal(&error))
+    let rows = within(TIMEOUT, PostgresFault::NotAcknowledged, link.client.query(NODES, &[])).await?;
+    rows.iter().map(member).collect::<Result<_, _>>().map_err(|error| fault_of(&error))
 }
 
 /// Removes a node from the fleet, or admits it again. It notices at its next beat. False where no node has this name.
@@ -72,7 +67,12 @@ pub(crate) async fn set_removed(settings: &PostgresSettings, name: &str, removed
     let link = link(settings).await?;
     link.take_warning();
     let parameters: [&(dyn ToSql + Sync); 1] = [&name];
-    let changed = within(link.client.execute(if removed { REMOVE } else { ADMIT }, &parameters)).await?;
+    let changed = within(
+        TIMEOUT,
+        PostgresFault::NotAcknowledged,
+        link.client.execute(if removed { REMOVE } else { ADMIT }, &parameters),
+    )
+    .await?;
     if link.take_warning() {
         return Err(PostgresFault::NotAcknowledged);
     }

@@ -13,7 +13,7 @@ use tokio_postgres::{Row, Statement};
 
 use super::PostgresFault;
 use super::beat::LastBeat;
-use super::connect::{Backoff, Link, LinkPurpose, Servers, refusal};
+use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of};
 use crate::store::engine::{EngineError, Key, MAX_KEY_BYTES, Value};
 
 const CONNECTIONS: usize = 2;
@@ -54,7 +54,7 @@ impl ReadLink {
             client.prepare(SCAN_TO_THE_END),
             client.prepare(COUNT)
         )
-        .map_err(|error| refusal(&error))?;
+        .map_err(|error| fault_of(&error))?;
         Ok(Self { link, get, get_many, scan, scan_to_the_end, count })
     }
 }
@@ -176,18 +176,18 @@ impl Asks for Readers {
             tokio::time::timeout_at(deadline, self.last_beat.wait()).await.map_err(unreached)??;
             let link = tokio::time::timeout_at(deadline, self.link()).await.map_err(unreached)??;
             match tokio::time::timeout_at(deadline, question.put_to(&link)).await {
-                // A server of before may have answered while another was found.
-                Ok(Ok(rows)) if self.servers.is_current(&link.link) => {
-                    if self.last_beat.check().is_ok() {
-                        return Ok(rows);
-                    }
-                    continue;
-                }
+                // The beat first: one that comes after the look at the server may be of the server that replaced it.
+                Ok(Ok(rows)) => match (self.last_beat.check(), self.servers.is_current(&link.link)) {
+                    (Ok(_), true) => return Ok(rows),
+                    (Err(_), true) => continue,
+                    // A server of before may have answered while another was found.
+                    (_, false) => link.link.abandon(),
+                },
                 Ok(Err(error)) if error.as_db_error().is_some_and(|said| !said.code().code().starts_with("57")) => {
                     let said = error.as_db_error().map_or_else(String::new, ToString::to_string);
                     return Err(EngineError::Unavailable(said));
                 }
-                Ok(_) => link.link.abandon(),
+                Ok(Err(_)) => link.link.abandon(),
                 Err(_) => {
                     link.link.abandon();
                     return Err(EngineError::Unavailable("the database does not answer".to_owned()));

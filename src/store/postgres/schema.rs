@@ -6,7 +6,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error};
 
 use super::PostgresFault;
-use super::connect::{LinkPurpose, Servers, jittered, refusal};
+use super::connect::{LinkPurpose, Servers, fault_of, jittered};
 use super::requirements::{ADDITIONS, LAYOUT, REVISION};
 use super::settings::{PostgresSettings, servers};
 
@@ -91,10 +91,10 @@ pub async fn initialise(settings: &PostgresSettings) -> Result<(), PostgresFault
         match make(&link.client).await {
             Ok(made) => return made,
             Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) && started.elapsed() < TIMEOUT => {
-                link.client.batch_execute("ROLLBACK").await.map_err(|error| refusal(&error))?;
+                link.client.batch_execute("ROLLBACK").await.map_err(|error| fault_of(&error))?;
                 tokio::time::sleep(jittered(PAUSE)).await;
             }
-            Err(error) => return Err(refusal(&error)),
+            Err(error) => return Err(fault_of(&error)),
         }
     }
 }

@@ -139,6 +139,9 @@ impl CountWork for ShareWork {
     type Job = ShareJob;
     type Prepared = ShareLink;
 
+    /// Its table is not logged.
+    const WAITS_FOR_STANDBY: bool = false;
+
     async fn prepare(link: Link) -> Result<ShareLink, Error> {
         let client = &link.client;
         let (set, reserve, sweep) =

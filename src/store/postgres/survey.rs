@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use super::PostgresFault;
 use super::batch::{BATCH_KEYS, STRIPES};
 use super::beat::MOST_OFFSET;
-use super::connect::{Link, LinkPurpose, Servers, refusal};
+use super::connect::{Link, LinkPurpose, Servers, within};
 use super::formats::FormatSurvey;
 use super::settings::{PostgresSettings, servers};
 use super::standby_rule::StandbyRule;
@@ -87,7 +87,7 @@ pub(crate) struct Survey {
 
 impl Setup {
     pub(super) async fn ask(client: &Client, settings: &PostgresSettings) -> Result<Self, PostgresFault> {
-        within(Self::ask_unbounded(client, settings)).await
+        answered(Self::ask_unbounded(client, settings)).await
     }
 
     async fn ask_unbounded(client: &Client, settings: &PostgresSettings) -> Result<Self, tokio_postgres::Error> {
@@ -191,11 +191,11 @@ impl Survey {
 pub(crate) async fn survey(settings: &PostgresSettings) -> Result<Survey, PostgresFault> {
     let servers = Servers::new(servers(settings)?);
     // First without the store: whoever may not read its tables is told which rights are missing.
-    let owns_tables = within(rights(&servers.connect(LinkPurpose::Initialise).await?)).await??;
+    let owns_tables = answered(rights(&servers.connect(LinkPurpose::Initialise).await?)).await??;
     let link = servers.connect(LinkPurpose::Serve).await?;
     let setup = Setup::ask(&link.client, settings).await?;
     let formats = FormatSurvey::ask(&link.client, settings).await?;
-    let (round_trip, clock_offset_seconds) = within(round_trips(&link.client, settings.wall_clock)).await?;
+    let (round_trip, clock_offset_seconds) = answered(round_trips(&link.client, settings.wall_clock)).await?;
     Ok(Survey {
         host: link.server.clone(),
         timeline: link.timeline,
@@ -207,10 +207,8 @@ pub(crate) async fn survey(settings: &PostgresSettings) -> Result<Survey, Postgr
     })
 }
 
-async fn within<T>(asked: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, PostgresFault> {
-    let answered = tokio::time::timeout(TIMEOUT, asked).await;
-    let answered = answered.map_err(|_| PostgresFault::Unreachable("it does not answer".to_owned()))?;
-    answered.map_err(|error| refusal(&error))
+async fn answered<T>(asked: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, PostgresFault> {
+    within(TIMEOUT, PostgresFault::Unreachable("it does not answer".to_owned()), asked).await
 }
 
 /// Whether the role owns a table; a fault where it may not do with one what it needs to.

@@ -16,7 +16,7 @@ use tokio_postgres::{Client, Row, Statement};
 
 use super::PostgresFault;
 use super::batch::Operation;
-use super::connect::{Servers, refusal};
+use super::connect::{Servers, fault_of};
 use super::formats;
 use super::reader::{Asks, Question, ReadLink, values};
 use super::settings::{PostgresSettings, servers};
@@ -85,7 +85,7 @@ impl TransactionEngine {
         let connection = ReadLink::connect(servers).await?;
         let client = &connection.link.client;
         let prepared = tokio::try_join!(client.batch_execute(SESSION), client.prepare(LEAVE));
-        let ((), leave) = prepared.map_err(|error| refusal(&error))?;
+        let ((), leave) = prepared.map_err(|error| fault_of(&error))?;
         Ok(Self {
             connection,
             leave,
@@ -118,7 +118,7 @@ pub async fn snapshot(settings: &PostgresSettings) -> Result<Arc<dyn Engine>, Po
     };
     match timeout(ANSWER_TIMEOUT, begun).await {
         Ok(Ok(())) if !link.take_warning() => Ok(Arc::new(engine)),
-        Ok(Err(error)) => Err(refusal(&error)),
+        Ok(Err(error)) => Err(fault_of(&error)),
         _ => Err(PostgresFault::Unreachable(format!("{} or its standby does not answer", link.server))),
     }
 }

@@ -12,7 +12,8 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 
 use super::batch::{self, APPLY, BATCH_COMMITS, BEGIN, CLEAN_UP, LOCK, LOOK_UP, Operation, RowColumns};
-use super::connect::{Backoff, Link, LinkPurpose, Servers, jittered, refusal};
+use super::beat::LastBeat;
+use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of, jittered};
 use crate::store::commit_turn::CommitTurn;
 use crate::store::engine::{CommitObserver, Counters, EngineError, Outcome};
 
@@ -21,6 +22,8 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Runs after one that the server has rolled back for another's sake.
 const RETRIES: u32 = 3;
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
+/// How often those are looked for that wait no more while no beat comes.
+const BEAT_PAUSE: Duration = Duration::from_millis(250);
 
 /// A commit and where its answer goes.
 pub(super) struct PendingCommit {
@@ -34,6 +37,7 @@ pub(super) struct BatchWriter {
     pub(super) queue: Receiver<PendingCommit>,
     pub(super) observer: Arc<dyn CommitObserver>,
     pub(super) counters: Arc<Counters>,
+    pub(super) last_beat: Arc<LastBeat>,
     /// How long a batch may take, all attempts together.
     pub(super) timeout: Duration,
     pub(super) link: Option<WriteLink>,
@@ -86,7 +90,7 @@ impl WriteLink {
             client.prepare(LOOK_UP),
             client.batch_execute(CLEAN_UP)
         );
-        let refused = |error: Error| refusal(&error);
+        let refused = |error: Error| fault_of(&error);
         let (lock, apply, look_up) = (prepared.0, prepared.1, prepared.2);
         // What is left behind is no reason not to go on.
         if let Err(error) = prepared.3 {
@@ -107,7 +111,7 @@ impl BatchWriter {
                 self.waiting.push_back(first);
             }
             // Before anything is begun: until then its caller can take it back.
-            self.connected().await;
+            self.ready().await;
             while self.waiting.len() < BATCH_COMMITS
                 && let Ok(next) = self.queue.try_recv()
             {
@@ -120,6 +124,25 @@ impl BatchWriter {
                 self.write(commits).await;
             }
             self.observer.queue(self.queue.len());
+        }
+    }
+
+    /// Waits until there is a connection on which a commit can end. While no standby answers no beat comes, and what is begun
+    /// nevertheless only takes up another of the server's processes.
+    async fn ready(&mut self) {
+        loop {
+            self.connected().await;
+            if self.last_beat.check().is_ok() {
+                return;
+            }
+            let beat = async {
+                // Where a beat would not help, time may: a clock can be set.
+                if self.last_beat.wait().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            let _ = tokio::time::timeout(BEAT_PAUSE, beat).await;
+            self.waiting.retain(|commit| !commit.reply.is_closed());
         }
     }
 
@@ -177,23 +200,34 @@ impl BatchWriter {
         }
     }
 
+    /// One run, for as long as its server may still answer.
+    async fn attempt(&self, link: &WriteLink, run: impl Future<Output = Ran>, deadline: Instant) -> Ran {
+        let replaced = || Ran::Unknown("its server was replaced".to_owned());
+        let limit = deadline.min(Instant::now() + ATTEMPT_TIMEOUT);
+        tokio::select! {
+            biased;
+            ran = tokio::time::timeout_at(limit.into(), run) => match ran {
+                Ok(ran) if self.servers.is_current(&link.link) => ran,
+                Ok(_) => replaced(),
+                Err(_) => Ran::Unknown("no answer in time".to_owned()),
+            },
+            // A server that hangs does not even break the connection.
+            () = self.servers.superseded(&link.link) => replaced(),
+        }
+    }
+
     /// Runs a batch until its outcome is known, or its time is over. Yields the operations that were refused.
     async fn run_to_the_end(&mut self, batch: &Batch, deadline: Instant) -> Result<Vec<i16>, EngineError> {
         let (mut is_uncertain, mut was_applied, mut retries) = (false, false, 0);
         let out_of_time = |is_uncertain: bool| if is_uncertain { EngineError::Unknown } else { EngineError::Timeout };
         loop {
-            if tokio::time::timeout_at(deadline.into(), self.connected()).await.is_err() {
+            if tokio::time::timeout_at(deadline.into(), self.ready()).await.is_err() {
                 return Err(out_of_time(is_uncertain));
             }
             let Some(link) = &self.link else { return Err(out_of_time(is_uncertain)) };
-            let attempt =
+            let run =
                 async { if was_applied { link.look_up(batch).await } else { link.run(batch, is_uncertain).await } };
-            let limit = deadline.min(Instant::now() + ATTEMPT_TIMEOUT);
-            let ran = match tokio::time::timeout_at(limit.into(), attempt).await {
-                Ok(ran) if self.servers.is_current(&link.link) => ran,
-                Ok(_) => Ran::Unknown("its server was replaced".to_owned()),
-                Err(_) => Ran::Unknown("no answer in time".to_owned()),
-            };
+            let ran = self.attempt(link, run, deadline).await;
             match ran {
                 Ran::Done(refused) => return Ok(refused),
                 Ran::Earlier => was_applied = true,
