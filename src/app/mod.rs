@@ -9,6 +9,7 @@ pub(crate) mod enrolment;
 pub(crate) mod expiry;
 pub(crate) mod lateness;
 pub(crate) mod memory;
+pub(crate) mod not_serving;
 pub(crate) mod notices;
 pub(crate) mod outbox;
 pub(crate) mod reload;

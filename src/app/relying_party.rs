@@ -1,6 +1,7 @@
 //! At the start: whether the security keys and passkeys that people have work under this issuer. Their host is part of them
 //! (WebAuthn's RP ID is the issuer's host) and cannot be changed.
 
+use crate::app::not_serving::NotServing;
 use crate::audit::AuditLog;
 use crate::config::Config;
 use crate::domain::audit::{Actor, AuditEvent, AuditKind};
@@ -19,6 +20,15 @@ pub(crate) enum RelyingPartyFault {
     OtherHost { from: String, to: String, who: String },
     #[error("store: {0}")]
     Store(#[from] StoreError),
+}
+
+impl From<RelyingPartyFault> for NotServing {
+    fn from(fault: RelyingPartyFault) -> Self {
+        match fault {
+            RelyingPartyFault::Store(error) => error.into(),
+            RelyingPartyFault::OtherHost { .. } => vec![fault.to_string()].into(),
+        }
+    }
 }
 
 /// Says of a store that nobody serves whether [`settle`] would refuse. Writes nothing.

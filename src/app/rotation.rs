@@ -21,10 +21,6 @@ use crate::signer::KeySize;
 /// How often the times are looked at.
 const PULSE: Duration = Duration::from_secs(1);
 
-/// How often it is asked whether the ring has changed, which costs nothing. Short beside the beat's bound: a key that others
-/// can sign with is removed everywhere within a second.
-const FOLLOW: Duration = Duration::from_millis(50);
-
 /// How long a server that has begun is left alone by the others: longer than a token may take to make a key.
 const CLAIM: Duration = Duration::from_mins(10);
 
@@ -45,30 +41,6 @@ pub async fn keep(sealgate: Arc<Sealgate>, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             _ = stop.changed() => return,
             () = pulse(&sealgate, &mut not_before, &mut looked) => {}
-        }
-    }
-}
-
-/// Publishes and removes keys as soon as this process knows that the ring has changed, until told to stop: what others did
-/// to it, it learns by the beat.
-pub(crate) async fn follow(sealgate: Arc<Sealgate>, mut stop: watch::Receiver<bool>) {
-    let mut followed = None;
-    loop {
-        // Before the look: what moves meanwhile is looked at again.
-        let counter = sealgate.store.keys_counter();
-        let mut pause = FOLLOW;
-        if followed != Some(counter) {
-            match sealgate.follow_keys().await {
-                Ok(()) => followed = Some(counter),
-                Err(error) => {
-                    tracing::warn!(%error, "the signing keys' times could not be read; those known go on");
-                    pause = PULSE;
-                }
-            }
-        }
-        tokio::select! {
-            _ = stop.changed() => return,
-            () = tokio::time::sleep(pause) => {}
         }
     }
 }

@@ -116,6 +116,9 @@ impl Site {
                 self.note_uses().await;
                 self.write_audit().await;
             }
+            if let Err(error) = self.sealgate.follow_keys().await {
+                tracing::warn!(%error, "the signing keys' times could not be read; those known go on");
+            }
             self.sealgate.read_attestations().await;
             let writable = self.sealgate.store.ping().await;
             if let Err(error) = &writable

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admin;
+use crate::app::not_serving::NotServing;
 use crate::app::reload::{self, Reloader};
 use crate::app::rotation;
-use crate::app::sealing::{self, NotSealing, Unsealed};
+use crate::app::sealing::{self, Unsealed};
 use crate::app::server::{Background, Server, ServerParts, StopSignal};
 use crate::app::site::Site;
 use crate::app::state::Parts;
@@ -21,24 +22,10 @@ use crate::metrics::Metrics;
 use crate::signer::{ErrorClass, Observer, Pkcs11Signer};
 use crate::store::Store;
 use crate::store::engine::{Beat, CommitObserver, Engine};
-use crate::store::postgres::{PostgresEngine, PostgresFault, PostgresSettings};
+use crate::store::postgres::{PostgresEngine, PostgresSettings};
 use crate::store::sealer::Sealer;
 use crate::store::sled::{CopyVerifier, Options, SledEngine};
 use crate::tokens::trusted;
-
-/// Why serving could not start.
-#[derive(Debug)]
-pub(crate) struct NotServing {
-    pub lines: Vec<String>,
-    /// Whether the same start may succeed later although nobody has done anything: a token device that is away.
-    pub may_pass: bool,
-}
-
-impl From<Vec<String>> for NotServing {
-    fn from(lines: Vec<String>) -> Self {
-        Self { lines, may_pass: false }
-    }
-}
 
 /// Where the configuration comes from when it is reloaded, and where it goes beyond this program's own parts.
 pub(crate) struct Reloading {
@@ -57,6 +44,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     let metrics = Arc::new(Metrics::new().map_err(|error| line(format!("metrics: {error}")))?);
     metrics.begin_sign_errors(ErrorClass::ALL.map(ErrorClass::as_str));
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
+    // Before the store: to enter a fleet is to take the place of whoever serves under the same name.
+    let socket = admin::socket::bind(&config.admin.socket).map_err(|error| line(error.to_string()))?;
     let engine = open_engine(&config, watch)?;
     let sealer = block_on(open_sealer(&config, Arc::clone(&engine)))?;
     let signer = Pkcs11Signer::open(&config.hsm, Arc::new(SignerWatch(Arc::clone(&metrics))))
@@ -73,20 +62,17 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     };
     let sealgate = Arc::new(block_on(async {
         let mut sealgate = parts.assemble().await?;
-        let settled =
-            relying_party::settle(&sealgate.config, &sealgate.store, &sealgate.audit, sealgate.clock.now()).await;
-        settled.map_err(|fault| vec![fault.to_string()])?;
+        relying_party::settle(&sealgate.config, &sealgate.store, &sealgate.audit, sealgate.clock.now()).await?;
         match sealer {
             Ok(sealer) => {
-                let fault = |error: &dyn std::fmt::Display| vec![format!("store: {error}")];
                 let most_forms = sealgate.config.sessions.max_forms;
-                let store = Arc::into_inner(sealgate.store).ok_or_else(|| fault(&"it is in use before the start"))?;
-                sealgate.store = Arc::new(store.sealing_with(sealer, most_forms).await.map_err(|error| fault(&error))?);
+                let store = Arc::into_inner(sealgate.store).ok_or_else(|| line("store: it is in use".to_owned()))?;
+                sealgate.store = Arc::new(store.sealing_with(sealer, most_forms).await?);
             }
             Err(unsealed) => {
                 if let Some(fault) = sealgate.config.registration_of_people.fault_without_sealing() {
                     let of_fleet = unsealed == Unsealed::NotAdmitted;
-                    return Err(vec![if of_fleet { unsealed.to_string() } else { fault }]);
+                    return Err(line(if of_fleet { unsealed.to_string() } else { fault }).into());
                 }
                 tracing::warn!("{unsealed}");
                 if unsealed == Unsealed::NoWrappingKey && sealgate.config.mail.is_some() {
@@ -94,7 +80,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
                 }
             }
         }
-        Ok::<_, Vec<String>>(sealgate)
+        Ok::<_, NotServing>(sealgate)
     })?);
     sealgate.metrics.configured(sealgate.clock.now().seconds());
     let site = Arc::new(Site::new(Arc::clone(&sealgate)));
@@ -104,7 +90,6 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     let (rotating, people, mailing, sweeping, bounded) = (own(), own(), own(), own(), own());
     let (trust, clock, metrics) =
         (Arc::clone(&sealgate.trust), Arc::clone(&sealgate.clock), Arc::clone(&sealgate.metrics));
-    let socket = admin::socket::bind(&config.admin.socket).map_err(|error| line(error.to_string()))?;
     let mut server = Server::prepare(ServerParts {
         server: config.server.clone(),
         https: config.issuer.is_https(),
@@ -148,25 +133,20 @@ fn open_engine(config: &Config, watch: Arc<StoreWatch>) -> Result<Arc<dyn Engine
             Ok(Arc::new(engine.map_err(|error| vec![error.to_string()])?))
         }
         StoreConfig::Postgres(settings) => {
-            let refused =
-                |fault: PostgresFault| NotServing { lines: vec![fault.to_string()], may_pass: fault.may_pass() };
-            let settings = PostgresSettings::of(settings, config.fleet.as_ref()).map_err(refused)?;
+            let settings = PostgresSettings::of(settings, config.fleet.as_ref())?;
             let settings = PostgresSettings { wall_clock: Some(wall_clock_seconds), ..settings };
-            let opened = block_on(async { Ok::<_, NotServing>(PostgresEngine::open(&settings, watch).await) })?;
-            Ok(Arc::new(opened.map_err(refused)?))
+            let opened = async { Ok::<_, NotServing>(PostgresEngine::open(&settings, watch).await?) };
+            Ok(Arc::new(block_on(opened)?))
         }
     }
 }
 
 async fn open_sealer(config: &Config, engine: Arc<dyn Engine>) -> Result<Result<Sealer, Unsealed>, NotServing> {
-    let opened = async {
-        let store = Store::open(engine, config.sessions.max_interactions).await?;
-        match config.token_holder() {
-            Some(holder) => sealing::open_or_receive(&config.hsm, &store, &holder, &OsEntropy).await,
-            None => sealing::open(&config.hsm, &store, &OsEntropy).await,
-        }
-    };
-    opened.await.map_err(|error: NotSealing| NotServing { lines: vec![error.to_string()], may_pass: error.may_pass() })
+    let store = Store::open(engine, config.sessions.max_interactions).await?;
+    Ok(match config.token_holder() {
+        Some(holder) => sealing::open_or_receive(&config.hsm, &store, &holder, &OsEntropy).await?,
+        None => sealing::open(&config.hsm, &store, &OsEntropy).await?,
+    })
 }
 
 /// Runs the few async steps of the start, before the server has runtimes of its own.

@@ -11,6 +11,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::app::endorsing;
 use crate::app::lateness::Lateness;
+use crate::app::not_serving::NotServing;
 use crate::app::status::{EnrolmentStatus, RotationStatus, UpstreamStates};
 use crate::attestation::Attestations;
 use crate::audit::AuditLog;
@@ -87,23 +88,22 @@ pub struct Parts {
 }
 
 impl Parts {
-    pub async fn assemble(self) -> Result<Sealgate, Vec<String>> {
-        let line = |what: &str, error: &dyn std::fmt::Display| vec![format!("{what}: {error}")];
+    /// # Errors
+    /// Why serving cannot start.
+    pub async fn assemble(self) -> Result<Sealgate, NotServing> {
         let Self { config, clock, entropy, engine, signer, metrics } = self;
         let shared_counts = engine.shared_counts();
-        let store =
-            Store::open(engine, config.sessions.max_interactions).await.map_err(|error| line("store", &error))?;
+        let store = Store::open(engine, config.sessions.max_interactions).await?;
         let store = store.of_node(config.token_holder().as_ref());
-        let settled = store.settle_registrations(clock.now(), config.registration.unused).await;
-        settled.map_err(|error| line("store", &error))?;
-        let interrupted = store.carry_out_open_revocations(clock.now()).await.map_err(|error| line("store", &error))?;
+        store.settle_registrations(clock.now(), config.registration.unused).await?;
+        let interrupted = store.carry_out_open_revocations(clock.now()).await?;
         if interrupted > 0 {
             tracing::warn!(interrupted, "revocations that a stop had interrupted were carried out");
         }
         settle_keys(&store, signer.as_ref(), &clock).await?;
         let limits = match shared_counts {
             Some(counts) => {
-                let seed = store.limit_seed(random(entropy.as_ref())).await.map_err(|error| line("store", &error))?;
+                let seed = store.limit_seed(random(entropy.as_ref())).await?;
                 RequestLimits::of_node(seed, counts, Arc::clone(&metrics))
             }
             None => RequestLimits::new(random(entropy.as_ref()), random(entropy.as_ref())),
@@ -144,7 +144,7 @@ fn no_thread(error: &io::Error) -> Vec<String> {
 
 /// Compares the keys in the token with those that were announced, and lets the signer follow their times. Where this node's own
 /// key has just been admitted, waits until it may sign.
-async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) -> Result<(), Vec<String>> {
+async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) -> Result<(), NotServing> {
     let mut is_told = false;
     let ring = loop {
         match settle_ring(store, signer, clock).await? {
@@ -156,18 +156,18 @@ async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>)
                 }
                 tokio::time::sleep(SETTLING_PAUSE).await;
             }
-            Err(fault) => return Err(vec![fault.to_string()]),
+            Err(fault) => return Err(vec![fault.to_string()].into()),
         }
     };
     signer.follow(ring, Arc::clone(clock));
-    endorsing::join(store, signer, clock).await.map_err(|fault| vec![fault])
+    endorsing::join(store, signer, clock).await.map_err(|fault| vec![fault].into())
 }
 
 async fn settle_ring(
     store: &Store,
     signer: &dyn Signer,
     clock: &Arc<dyn Clock>,
-) -> Result<Result<KeyRing, KeyFault>, Vec<String>> {
+) -> Result<Result<KeyRing, KeyFault>, StoreError> {
     let found = signer.found();
     let kids: Vec<String> = found.iter().map(|key| key.kid.to_string()).collect();
     let now = clock.now();
@@ -176,8 +176,7 @@ async fn settle_ring(
         found.iter().try_for_each(|key| ring.adopt(key.kid.as_str(), &key.id, now))?;
         ring.settle(&kids, now)
     });
-    let settled = settled.await.map_err(|error| vec![format!("store: {error}")])?;
-    Ok(settled.map_err(|fault| {
+    Ok(settled.await?.map_err(|fault| {
         let named = |kid: &String| found.iter().find(|key| key.kid.as_str() == kid);
         match fault {
             KeyFault::Unannounced(kids) => {

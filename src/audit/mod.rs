@@ -267,14 +267,14 @@ mod tests {
     /// An engine that does what it is told and does not say so.
     #[derive(Default)]
     struct Silent {
-        engine: MemoryEngine,
+        inner: MemoryEngine,
         is_silent: AtomicBool,
     }
 
     #[async_trait]
     impl Engine for Silent {
         async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
-            self.engine.get(key).await
+            self.inner.get(key).await
         }
 
         async fn scan(
@@ -283,20 +283,20 @@ mod tests {
             after: Option<&[u8]>,
             limit: usize,
         ) -> Result<Vec<(Key, Value)>, EngineError> {
-            self.engine.scan(prefix, after, limit).await
+            self.inner.scan(prefix, after, limit).await
         }
 
         async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
-            let outcome = self.engine.commit(changes).await;
+            let outcome = self.inner.commit(changes).await;
             if self.is_silent.load(Ordering::SeqCst) { Err(EngineError::Unknown) } else { outcome }
         }
 
         fn counters(&self) -> &Counters {
-            self.engine.counters()
+            self.inner.counters()
         }
 
         async fn ping(&self) -> Result<(), EngineError> {
-            self.engine.ping().await
+            self.inner.ping().await
         }
     }
 

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use super::failure::CommandFailure;
+use crate::app::not_serving::NotServing;
 use crate::app::server::StopSignal;
-use crate::app::start::{self, NotServing, Reloading};
+use crate::app::start::{self, Reloading};
 use crate::config::Config;
 use crate::log;
 

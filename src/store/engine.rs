@@ -156,10 +156,6 @@ impl Counters {
         self.total.fetch_add(1, Ordering::AcqRel);
     }
 
-    pub fn get(&self, counter: Counter) -> u64 {
-        self.slots.get(counter.slot()).map_or(0, |slot| slot.load(Ordering::Acquire))
-    }
-
     /// The sum of what concerns a person: equal to an earlier one exactly while none of it has moved.
     pub fn sum(&self, person: u8) -> u64 {
         sum(person, |slot| self.slots.get(slot).map_or(0, |slot| slot.load(Ordering::Acquire)))

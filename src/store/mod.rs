@@ -59,7 +59,7 @@ use tokio::task::JoinSet;
 
 use crate::domain::key_ring::TokenHolder;
 use crate::domain::user::Subject;
-use crate::store::engine::{Changes, Counter, Engine, EngineError, Key, Outcome, Value};
+use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome, Value};
 use crate::store::sealer::Sealer;
 use crate::store::tally::Tally;
 
@@ -229,11 +229,6 @@ impl Store {
     /// are about.
     pub fn access_counters(&self) -> AccessCounters {
         AccessCounters(self.engine.counters().snapshot())
-    }
-
-    /// The number that grows whenever the signing keys' times may have changed.
-    pub fn keys_counter(&self) -> u64 {
-        self.engine.counters().get(Counter::Keys)
     }
 
     /// What this process knows at the moment, for a decision that rests on it: taken before the first look at anything

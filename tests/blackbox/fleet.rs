@@ -269,3 +269,65 @@ async fn a_node_that_is_removed_serves_no_more_until_it_is_admitted() {
     let unknown = fleet.first.try_run(&["node", "remove", "c"], "");
     assert!(String::from_utf8(unknown.stderr).unwrap().contains("no node is called c"));
 }
+
+/// To enter the fleet is to take the place of whoever has the name.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_start_beside_a_running_node_does_not_take_its_place() {
+    let fleet = Fleet::start().await;
+    let tokens = fleet.tokens().await;
+    let token = tokens["access_token"].as_str().unwrap();
+    assert_eq!(gate(&fleet.first, token).await, 200);
+    let again = fleet.first.try_run(&["serve"], "");
+    assert_eq!(again.status.code(), Some(1));
+    let said = String::from_utf8(again.stderr).unwrap();
+    assert!(said.contains("another server answers"), "{said}");
+    // Five beats later it would have noticed.
+    let looked = Instant::now();
+    while looked.elapsed() < Duration::from_millis(1500) {
+        assert_eq!(gate(&fleet.first, token).await, 200);
+    }
+}
+
+/// For a key that others may be using.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_is_removed_at_one_node_is_refused_at_the_other_a_second_later() {
+    let fleet = Fleet::start().await;
+    let tokens = fleet.tokens().await;
+    let token = tokens["access_token"].as_str().unwrap();
+    until("both let it in", || async {
+        gate(&fleet.first, token).await == 200 && gate(&fleet.second, token).await == 200
+    })
+    .await;
+    let key = fleet.first.json(&["key", "list"])["keys"][0]["kid"].as_str().unwrap().to_owned();
+    fleet.first.run(&["key", "rotate"]);
+    fleet.first.run(&["key", "remove", "--kid", &key, "--now"]);
+    let removed = Instant::now();
+    assert_eq!(gate(&fleet.first, token).await, 401);
+    until("it is refused", || async {
+        let (asked, status) = (removed.elapsed(), gate(&fleet.second, token).await);
+        assert!(status != 200 || asked < Duration::from_secs(1), "let in {asked:?} after its key was removed");
+        status == 401
+    })
+    .await;
+}
+
+/// The unit has it tried again: nobody need be woken for a failover that a start has met.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_that_the_store_does_not_let_through_may_be_tried_again() {
+    let database = tokio::task::spawn_blocking(|| PostgresServer::start(&[])).await.unwrap();
+    let address = format!("postgres://sealgate@127.0.0.1:{}/postgres", database.port);
+    let settings =
+        Settings { node: Some(Node { name: "a", database: address, issuer_port: None }), ..Settings::default() };
+    let mut node = Instance::bare(&settings);
+    node.run(&["store", "init"]);
+    node.run(&["key", "generate"]);
+    // As by a server that stands still: whatever is to be written waits for these.
+    let client = database.client("").await;
+    let locks = "SELECT count(pg_advisory_lock(1399153516, stripe)) FROM generate_series(0, 4400) AS s(stripe)";
+    client.query_one(locks, &[]).await.unwrap();
+    node.launch();
+    assert_eq!(node.wait_for_end(), Some(75));
+    node.tells("store: the store did not");
+    drop(client);
+    node.start();
+}

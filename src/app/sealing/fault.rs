@@ -1,5 +1,6 @@
 //! Why a start does not get to seal.
 
+use crate::app::not_serving::NotServing;
 use crate::domain::admission::EnvelopeFault;
 use crate::signer::SignerOpenError;
 use crate::store::StoreError;
@@ -37,9 +38,13 @@ pub enum NotSealing {
     Key(#[from] SealError),
 }
 
-impl NotSealing {
-    /// Whether the same may succeed later although nobody has done anything.
-    pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Token(error) if error.may_pass())
+impl From<NotSealing> for NotServing {
+    fn from(error: NotSealing) -> Self {
+        let may_pass = match &error {
+            NotSealing::Token(error) => error.may_pass(),
+            NotSealing::Store(error) => error.may_pass(),
+            _ => false,
+        };
+        Self { lines: vec![error.to_string()], may_pass }
     }
 }
