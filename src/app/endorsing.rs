@@ -85,7 +85,7 @@ pub(crate) async fn join(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clo
         if started.elapsed() > TAKEN_TIMEOUT {
             return Err(format!(
                 "the key {kid} of this node is not taken by {}: tokens that it signs would be refused there. A node takes what \
-                 is endorsed by a key that it knows: `sealgate check` on it tells which it does not",
+                 is endorsed by a key that it knows: /readyz of it and its log say which it does not",
                 untaken.join(", ")
             ));
         }

@@ -48,7 +48,6 @@ impl Fleet {
             sections: sections.to_owned(),
             upstream: Some(upstream.url()),
             node: Some(Node { name, database: format!("postgres://sealgate@127.0.0.1:{port}/postgres"), issuer_port }),
-            ..Settings::default()
         };
         let first = node("a", database.port, None);
         let first = Instance::bare(&first);

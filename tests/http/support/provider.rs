@@ -88,7 +88,7 @@ impl Provider {
             signer: token_device::signer(),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
-        let sealgate = sealing(parts).await;
+        let sealgate = Box::pin(sealing(parts)).await;
         let provider = Self {
             anna: person(1, "anna@example.test", "Anna Şahin", true, clock.now()),
             ben: person(2, "ben@example.test", "Ben", false, clock.now()),
@@ -139,7 +139,7 @@ impl Provider {
             signer,
             metrics: Arc::new(Metrics::new().unwrap()),
         };
-        sealing(parts).await
+        Box::pin(sealing(parts)).await
     }
 
     /// The same over a store on the disk, with the same people and clients.
