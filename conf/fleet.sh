@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Starts a whole fleet on this machine: a PostgreSQL primary with a standby that it waits for, three nodes that share it and one
-# SoftHSM token, HAProxy in front of them, and the sample application behind them. State is kept in ./run-fleet/ and in the
-# databases' directory, which is told; delete both to start over.
+# Starts a whole fleet on this machine: a PostgreSQL primary with a standby that it waits for, three nodes that share it, each with
+# a SoftHSM token of its own, HAProxy in front of them, and the sample application behind them. State is kept in ./run-fleet/ and
+# in the databases' directory, which is told; delete both to start over.
 #
 # PORT=8080: the public port, HAProxy's. The others follow from it.
 # SEALGATE=FILE: that program, instead of one that is built.
@@ -47,15 +47,26 @@ postgres=$(find /usr/lib/postgresql -name pg_ctl -type f | sort -V | tail -1)
 bin=$(dirname "$postgres")
 "${as[@]}" mkdir -p "$database"
 
-children=()
-trap 'kill "${children[@]}" 2>/dev/null || true; wait || true' EXIT
+children=() databases=()
+# The nodes first: what they write last needs the databases, which therefore hear nothing of a Ctrl-C either.
+leave() {
+    kill "${children[@]}" 2>/dev/null || true
+    wait "${children[@]}" 2>/dev/null || true
+    # A standby that goes first would keep the primary waiting.
+    for server in "${databases[@]}"; do
+        kill -INT "$server" 2>/dev/null || true
+        wait "$server" 2>/dev/null || true
+    done
+}
+trap leave EXIT
+trap 'exit 130' INT TERM
 
 server() { # NAME PORT SETTING…
     local name=$1 at=$2
     shift 2
-    (cd / && exec "${as[@]}" "$bin/postgres" -D "$database/$name" -c port="$at" -c listen_addresses=127.0.0.1 \
-        -c unix_socket_directories= -c shared_buffers=64MB "$@" >>"$run/$name.log" 2>&1) &
-    children+=($!)
+    (cd / && exec setsid "${as[@]}" "$bin/postgres" -D "$database/$name" -c port="$at" -c listen_addresses=127.0.0.1 \
+        -c unix_socket_directories= -c shared_buffers=64MB -c max_locks_per_transaction=128 "$@" >>"$run/$name.log" 2>&1) &
+    databases+=($!)
     until "$bin/pg_isready" -q -h 127.0.0.1 -p "$at"; do
         kill -0 $! 2>/dev/null || { tail -5 "$run/$name.log" >&2; exit 1; }
         sleep 0.1
@@ -78,12 +89,14 @@ sql() { "$bin/psql" -q -At -h 127.0.0.1 -p "$primary_port" -U sealgate postgres 
 sql "ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (standby)'"
 sql "SELECT pg_reload_conf()" >/dev/null
 
-hsm/init-token.sh "$run/hsm" sealgate >/dev/null
-export SOFTHSM2_CONF=$run/hsm/softhsm2.conf
+if [ -e "$run/hsm" ]; then
+    echo "$run is of a version in which the nodes shared one token; delete it and $database" >&2
+    exit 1
+fi
 printf '%s\n' "$url" >"$run/database-url"
 
 for node in "${nodes[@]}"; do
-    mkdir -p "$run/node-$node"
+    hsm/init-token.sh "$run/node-$node/hsm" sealgate >/dev/null
     cat >"$run/node-$node/sealgate.toml" <<END
 issuer = "http://localhost:$port"
 [server]
@@ -95,8 +108,8 @@ socket = "$run/node-$node/admin.sock"
 [hsm]
 module = "/usr/lib/softhsm/libsofthsm2.so"
 token_label = "sealgate"
-pin_file = "$run/hsm/pin"
-shared = true
+pin_file = "$run/node-$node/hsm/pin"
+shared = false
 [store]
 engine = "postgres"
 url_file = "$run/database-url"
@@ -120,12 +133,33 @@ path = "/"
 access = "signed_in"
 END
 done
-config=$run/node-1/sealgate.toml
-"$sealgate" store init --config "$config" >/dev/null
-"$sealgate" key check --config "$config" >/dev/null 2>&1 || "$sealgate" key generate --config "$config"
+
+# A command of this node, on its own token.
+on() { # NODE COMMAND…
+    local own=$run/node-$1
+    shift
+    SOFTHSM2_CONF=$own/hsm/softhsm2.conf "$sealgate" "$@" --config "$own/sealgate.toml"
+}
+member() { grep -o "\"$1\": *\"[^\"]*\"" | head -1 | cut -d'"' -f4; }
+has_key() { # NODE
+    [ -e "$run/node-$1/key" ] || on "$1" key generate >/dev/null
+    touch "$run/node-$1/key"
+}
+serve() { # NODE
+    (SOFTHSM2_CONF=$run/node-$1/hsm/softhsm2.conf exec "$sealgate" serve --config "$run/node-$1/sealgate.toml") >>"$run/node-$1/log" 2>&1 &
+    children+=($!)
+    echo $! >"$run/node-$1/pid"
+    until curl -fs -o /dev/null "http://127.0.0.1:$(admin_port "$1")/readyz"; do
+        kill -0 $! 2>/dev/null || { tail -5 "$run/node-$1/log" >&2; exit 1; }
+        sleep 0.1
+    done
+}
+
+on 1 store init >/dev/null
+has_key 1
 if [ ! -e "$run/password" ]; then
     openssl rand -base64 12 >"$run/password.new"
-    "$sealgate" user add --config "$config" --email demo@example.com --name "Demo Şahin" --email-verified --role admin \
+    on 1 user add --email demo@example.com --name "Demo Şahin" --email-verified --role admin \
         --group staff --password-stdin <"$run/password.new" >/dev/null
     mv "$run/password.new" "$run/password"
 fi
@@ -143,24 +177,39 @@ defaults
     retries 2
 frontend public
     bind 127.0.0.1:$port
+    # Where none is ready each still knows what it can answer: public routes, discovery, the key set, and 503 for the rest.
+    use_backend unready if { nbsrv(nodes) eq 0 }
     default_backend nodes
 backend nodes
     option httpchk GET /readyz
 $(for node in "${nodes[@]}"; do
     echo "    server id-$node 127.0.0.1:$(node_port "$node") check port $(admin_port "$node") inter 500ms fall 2 rise 1"
 done)
+backend unready
+$(for node in "${nodes[@]}"; do echo "    server id-$node 127.0.0.1:$(node_port "$node")"; done)
 END
 
 "$run/legacy" "127.0.0.1:$app_port" &
 children+=($!)
-for node in "${nodes[@]}"; do
-    "$sealgate" serve --config "$run/node-$node/sealgate.toml" >>"$run/node-$node/log" 2>&1 &
-    children+=($!)
-    echo $! >"$run/node-$node/pid"
-    until curl -fs -o /dev/null "http://127.0.0.1:$(admin_port "$node")/readyz"; do
-        kill -0 $! 2>/dev/null || { tail -5 "$run/node-$node/log" >&2; exit 1; }
-        sleep 0.1
-    done
+serve 1
+# Of the first node's keys there may be later ones; a node that asks to be taken in trusts the one that admits it.
+for node in "${nodes[@]:1}"; do
+    if [ ! -e "$run/node-$node/admitted" ]; then
+        echo "taking in node $node, by the fingerprints of its keys"
+        has_key "$node"
+        # A moment after the start its entry says all that others have to know.
+        tries=0
+        until trusted=$(on 1 key list --json | member kid) && asked=$(on "$node" node request --trust="$trusted" --json 2>&1); do
+            [ $((tries += 1)) -lt 20 ] || { echo "$asked" >&2; exit 1; }
+            sleep 0.5
+        done
+        key=$(member key <<<"$asked")
+        on 1 node admit "id-$node" --key="$key" --enrolment="$(member enrolment <<<"$asked")"
+        # Nobody keeps a key set of before: the key need not be published for a day first.
+        on 1 key activate --early --kid "$key" >/dev/null
+        touch "$run/node-$node/admitted"
+    fi
+    serve "$node"
 done
 "$haproxy" -f "$run/haproxy.cfg" &
 children+=($!)
