@@ -4,6 +4,9 @@
 
 use std::time::Duration;
 
+/// Seconds that the clocks of two nodes may differ by: two each from the database's, and parts of a second.
+const CLOCKS_APART: u64 = 5;
+
 /// How a key is slowed down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
@@ -72,11 +75,15 @@ impl Failures {
         Self { since: now, ..Self::default() }
     }
 
-    /// Forgets what is old enough. A clock that went back forgets nothing, and does not make anything wait for it.
+    /// Forgets what is old enough. A clock that went back forgets nothing, and does not make anything wait for it. One that is
+    /// a little behind the one before is another node's: were the failures dated back for it, the next look by the clock that is
+    /// ahead would forget some of them again, and so each time that the two take turns.
     pub fn forget(&mut self, now: u64) {
-        self.since = self.since.min(now);
+        if self.since > now.saturating_add(CLOCKS_APART) {
+            self.since = now;
+        }
         let forgets = u64::from(self.forgets.max(1));
-        let times = (now - self.since) / forgets;
+        let times = now.saturating_sub(self.since) / forgets;
         let forgotten = times.saturating_mul(u64::from(self.at_a_time.max(1)));
         self.count = self.count.saturating_sub(u32::try_from(forgotten).unwrap_or(u32::MAX));
         self.since += times * forgets;
@@ -149,5 +156,33 @@ mod tests {
             };
             assert!(left(over_at - 1) > 0 && left(over_at) == 0, "{pace:?}: {failures:?}");
         }
+    }
+
+    #[test]
+    fn clocks_that_are_apart_forget_no_more_than_one_of_them() {
+        for pace in [Pace::even(4500, WINDOW), Pace::even(100, WINDOW)] {
+            let (mut failures, mut allowed) = (Failures::none(1000), 0);
+            for attempt in 0..20_000 {
+                let mut next = failures;
+                // What is refused is not kept.
+                if next.take(pace, 1000 + attempt % 2 * 4).is_ok() {
+                    failures = next;
+                    allowed += 1;
+                }
+            }
+            // And what the clock that is ahead has seen pass.
+            assert!(allowed <= pace.free + 5 * pace.at_a_time, "{pace:?}: {allowed}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_makes_nobody_wait_for_it() {
+        let pace = Pace::steep(1, WINDOW);
+        let mut failures = Failures::none(100_000);
+        assert!(failures.take(pace, 100_000).is_ok() && failures.take(pace, 100_000).is_err());
+        failures.forget(50_000 + WINDOW.as_secs());
+        assert_eq!(failures.count, 1);
+        failures.forget(50_000 + 2 * WINDOW.as_secs());
+        assert_eq!(failures.count, 0);
     }
 }
