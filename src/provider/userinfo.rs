@@ -22,6 +22,8 @@ const TWICE: Refusal =
     Refusal::invalid_request("The access token is sent in the Authorization header and nowhere else.");
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let store = &ctx.sealgate.store;
+    let basis = store.basis()?;
     // Tokens that do not stand are counted by address, and stand in the way of such tokens only: a good one behind the
     // same address is somebody else's.
     let (token, bearer) = match presented(ctx).await {
@@ -34,6 +36,8 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     };
     let hash = SecretHash::of(token.as_bytes());
     ctx.charge(Bucket::UserInfo, &LimitKey::text(Bucket::UserInfo.name(), hash.as_bytes())).await?;
+    // Where nodes count together, that has waited for the database.
+    store.acts_on(&basis)?;
     if !bearer.scope.contains(ScopeValue::OpenId) {
         let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks the scope openid.");
         return Err(Failure::Bearer(Some(refusal)));
