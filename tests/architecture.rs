@@ -35,7 +35,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("oaep", &["domain"]),
     ("store", &["config", "domain", "factors", "log", "oaep", "oauth", "webauthn"]),
     ("limits", &["domain", "limiter", "metrics", "store"]),
-    ("audit", &["config", "domain", "store"]),
+    ("audit", &["clock", "config", "domain", "store"]),
     ("signer", &["clock", "config", "domain", "log", "oaep"]),
     ("attestation", &["config", "domain", "fetch", "signer"]),
     ("tokens::issuer", &["domain", "oauth", "signer"]),
@@ -47,7 +47,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("app::expiry", &["config"]),
     ("app::status", &["clock", "domain", "metrics"]),
     ("app::lateness", &["domain"]),
-    ("app::endorsing", &["clock", "domain", "signer", "store"]),
+    ("app::endorsing", &["app::not_serving", "clock", "domain", "signer", "store"]),
     (
         "app::state",
         &[

@@ -1,7 +1,7 @@
 //! Puts the program together: from a checked configuration to a server that runs until it is told to stop. Everything
 //! that can fail at the start fails here, before a socket accepts, with a line that says what to do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,8 +44,13 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     let metrics = Arc::new(Metrics::new().map_err(|error| line(format!("metrics: {error}")))?);
     metrics.begin_sign_errors(ErrorClass::ALL.map(ErrorClass::as_str));
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
-    // Before the store: to enter a fleet is to take the place of whoever serves under the same name.
-    let socket = admin::socket::bind(&config.admin.socket).map_err(|error| line(error.to_string()))?;
+    let bind = |path: &Path| admin::socket::bind(path).map_err(|error| line(error.to_string()));
+    // Before a store that is shared: to enter a fleet is to take the place of whoever serves under the same name. A store of
+    // one's own says which process has it.
+    let socket = match &config.store {
+        StoreConfig::Postgres(_) => Some(bind(&config.admin.socket)?),
+        StoreConfig::Sled(_) => None,
+    };
     let engine = open_engine(&config, watch)?;
     let sealer = block_on(open_sealer(&config, Arc::clone(&engine)))?;
     let signer = Pkcs11Signer::open(&config.hsm, Arc::new(SignerWatch(Arc::clone(&metrics))))
@@ -90,6 +95,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     let (rotating, people, mailing, sweeping, bounded) = (own(), own(), own(), own(), own());
     let (trust, clock, metrics) =
         (Arc::clone(&sealgate.trust), Arc::clone(&sealgate.clock), Arc::clone(&sealgate.metrics));
+    let socket = socket.map_or_else(|| bind(&config.admin.socket), Ok)?;
     let mut server = Server::prepare(ServerParts {
         server: config.server.clone(),
         https: config.issuer.is_https(),

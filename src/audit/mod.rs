@@ -14,6 +14,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 
 use self::routine::Routine;
+use crate::clock::wall_clock_seconds;
 use crate::config;
 use crate::domain::audit::{AuditEvent, AuditId, AuditKind, Telling};
 use crate::domain::time::UnixTime;
@@ -43,16 +44,20 @@ struct Waiting {
     /// and is there once.
     events: Vec<AuditRecord>,
     anybodys: Vec<AuditRecord>,
-    /// Of the next one. They stand for the order of all that happened in one second.
+    /// Of the last one.
     number: u64,
+    /// This process's own, in the last bits of its numbers: another may number an event in the same microsecond.
+    own: u64,
     lost: u64,
 }
 
+/// For [`Waiting::own`].
+const OWN_BITS: u32 = 12;
+
 impl Default for Waiting {
     fn default() -> Self {
-        // Another process may have events of the same second.
-        let first = RandomState::new().build_hasher().finish() & !u64::from(u32::MAX);
-        Self { events: Vec::new(), anybodys: Vec::new(), number: first, lost: 0 }
+        let own = RandomState::new().build_hasher().finish() >> (u64::BITS - OWN_BITS);
+        Self { events: Vec::new(), anybodys: Vec::new(), number: 0, own, lost: 0 }
     }
 }
 
@@ -187,7 +192,11 @@ impl Waiting {
     }
 
     fn numbered(&mut self, event: AuditEvent) -> AuditRecord {
-        self.number = self.number.wrapping_add(1);
+        // By the time, so that commands that follow one another in one second stay in their order.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "microseconds since 1970")]
+        let microseconds = (wall_clock_seconds() * 1e6) as u64;
+        let next = (microseconds << OWN_BITS) | self.own;
+        self.number = next.max(self.number.wrapping_add(1 << OWN_BITS));
         AuditRecord { id: AuditId::new(event.at, self.number), event }
     }
 
