@@ -97,9 +97,17 @@ impl Fleet {
 }
 
 /// Writes into a node's configuration that its token is its own.
-pub(super) fn has_own_token(node: &Instance) {
+fn has_own_token(node: &Instance) {
     let shared = fs::read_to_string(node.config()).unwrap();
     fs::write(node.config(), shared.replace("shared = true", "shared = false")).unwrap();
+}
+
+/// A node with a token of its own.
+pub(super) fn with_own_token(name: &'static str, database: &PostgresServer, issuer_port: Option<u16>) -> Instance {
+    let node = Node { name, database: database.url(""), issuer_port };
+    let node = Instance::bare(&Settings { node: Some(node), ..Settings::default() });
+    has_own_token(&node);
+    node
 }
 
 /// What the gate of this node says to the token.
@@ -285,29 +293,6 @@ async fn a_second_start_beside_a_running_node_does_not_take_its_place() {
     while looked.elapsed() < Duration::from_millis(1500) {
         assert_eq!(gate(&fleet.first, token).await, 200);
     }
-}
-
-/// For a key that others may be using.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_is_removed_at_one_node_is_refused_at_the_other_a_second_later() {
-    let fleet = Fleet::start().await;
-    let tokens = fleet.tokens().await;
-    let token = tokens["access_token"].as_str().unwrap();
-    until("both let it in", || async {
-        gate(&fleet.first, token).await == 200 && gate(&fleet.second, token).await == 200
-    })
-    .await;
-    let key = fleet.first.json(&["key", "list"])["keys"][0]["kid"].as_str().unwrap().to_owned();
-    fleet.first.run(&["key", "rotate"]);
-    fleet.first.run(&["key", "remove", "--kid", &key, "--now"]);
-    let removed = Instant::now();
-    assert_eq!(gate(&fleet.first, token).await, 401);
-    until("it is refused", || async {
-        let (asked, status) = (removed.elapsed(), gate(&fleet.second, token).await);
-        assert!(status != 200 || asked < Duration::from_secs(1), "let in {asked:?} after its key was removed");
-        status == 401
-    })
-    .await;
 }
 
 /// The unit has it tried again: nobody need be woken for a failover that a start has met.

@@ -12,10 +12,10 @@ use sealgate::facade::store::Store;
 use sealgate::facade::store::postgres::{PostgresEngine, PostgresSettings};
 use serde_json::Value;
 
-use crate::fleet::{Fleet, gate, has_own_token, until};
+use crate::fleet::{Fleet, gate, until, with_own_token};
 use crate::postgres_server::PostgresServer;
 use crate::relay::Manner;
-use crate::support::{Instance, Node, Settings};
+use crate::support::Instance;
 
 async fn jwks(node: &Instance) -> (u16, Value) {
     let request = reqwest::Client::new().get(format!("http://127.0.0.1:{}/oauth/jwks", node.port));
@@ -74,13 +74,6 @@ async fn a_key_set_that_may_lack_a_key_is_not_shown() {
     fleet.relay.refuse(false);
     fleet.relay.cut();
     until("it is shown again", || async { jwks(&fleet.second).await == before }).await;
-}
-
-fn with_own_token(name: &'static str, database: &PostgresServer, issuer_port: Option<u16>) -> Instance {
-    let node = Node { name, database: database.url(""), issuer_port };
-    let node = Instance::bare(&Settings { node: Some(node), ..Settings::default() });
-    has_own_token(&node);
-    node
 }
 
 /// What somebody can do who has the database's password, and no token.
