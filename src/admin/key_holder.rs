@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::app::state::Sealgate;
-use crate::domain::key_ring::KeyRing;
+use crate::domain::key_ring::{KeyRing, PublicJwk};
 
 /// Whoever signs with the keys.
 #[async_trait]
@@ -23,6 +23,11 @@ pub trait KeyHolder: Send + Sync {
     /// One line: why the token does not sign.
     async fn sign(&self, _kid: &str, _message: Vec<u8>) -> Result<Option<Vec<u8>>, String> {
         Ok(None)
+    }
+
+    /// Whether the key with these members has signed the message; `signature` is base64url.
+    fn has_signed(&self, _key: &PublicJwk, _message: &[u8], _signature: &str) -> bool {
+        false
     }
 
     /// Why the automatic rotation that is due does not come about.
@@ -48,6 +53,10 @@ impl KeyHolder for Sealgate {
         let Some(key) = signer.found().into_iter().find(|key| key.kid.as_str() == kid) else { return Ok(None) };
         let signatures = signer.sign(&key.kid, vec![message]).await.map_err(|error| error.to_string())?;
         Ok(signatures.first().map(|signature| signature.as_bytes().to_vec()))
+    }
+
+    fn has_signed(&self, key: &PublicJwk, message: &[u8], signature: &str) -> bool {
+        self.has_signed(key, message, signature)
     }
 
     fn rotation_fault(&self) -> Option<String> {

@@ -24,6 +24,14 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
             )));
         }
     }
+    // The node alone says whose word it takes: a writer of the database could have it trust a key of his own.
+    let said = request.statement(directory.issuer);
+    if !said.is_some_and(|said| directory.keys.has_signed(&request.key, &said, &request.signature)) {
+        return Err(CommandError::invalid(format!(
+            "the request of the node {node} in the database is not the one that the node has signed: somebody has changed it. Make it \
+             anew, and find out who writes the database"
+        )));
+    }
     let now = directory.clock.now();
     let admission = Admission { directory, request: &request, now };
     let ring = admission.ring(directory.store.key_ring().await?)?;
@@ -34,6 +42,13 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
     let endorsement = admission.sign(endorsement).await?;
     // Before the ring: without an entry there the node does not start, and so does not lose the request.
     admission.send_data_key(own).await?;
+    let trusted = ring.find(&request.trusted).and_then(|life| statement(life, directory.issuer));
+    if !trusted.is_some_and(|said| directory.keys.has_signed(&request.key, &said, &request.endorsement.signature)) {
+        return Err(CommandError::invalid(format!(
+            "the node {node} does not vouch for the key {} as it is in the ring: make its request anew",
+            request.trusted
+        )));
+    }
     let by_node = from_base64url(&request.endorsement.signature).unwrap_or_default();
     let changed = directory.store.change_key_ring(|ring| {
         *ring = admission.admitted(ring.clone())?;

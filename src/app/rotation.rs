@@ -106,7 +106,7 @@ async fn endorse(sealgate: &Sealgate, ring: KeyRing) {
             }
         }
         // Tried again a second later; the token's own faults are told where they are met.
-        Err(fault) => tracing::warn!(fault, "the keys of other nodes could not be looked at"),
+        Err(fault) => tracing::warn!(%fault, "the keys of other nodes could not be looked at"),
     }
 }
 

@@ -18,14 +18,14 @@ use crate::audit::AuditLog;
 use crate::clock::{Clock, Entropy, random};
 use crate::config::Config;
 use crate::domain::client::{Client, ClientId};
-use crate::domain::key_ring::{KeyFault, KeyRing};
+use crate::domain::key_ring::{KeyFault, KeyRing, PublicJwk};
 use crate::domain::mail::MailKind;
 use crate::domain::time::UnixTime;
 use crate::limits::RequestLimits;
 use crate::metrics::{MailOutcome, Metrics};
 use crate::page::Pages;
 use crate::password::Passwords;
-use crate::signer::Signer;
+use crate::signer::{PublicKey, Signer};
 use crate::store::engine::Engine;
 use crate::store::{Store, StoreError};
 use crate::tokens::bearer::{Bearer, BearerFault, Bearers};
@@ -154,13 +154,15 @@ async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>)
                     tracing::warn!("{fault}");
                     is_told = true;
                 }
+                // This node takes part already: the others' keys wait for its word.
+                endorsing::endorse(store, signer, clock.as_ref(), store.key_ring().await?).await?;
                 tokio::time::sleep(SETTLING_PAUSE).await;
             }
             Err(fault) => return Err(vec![fault.to_string()].into()),
         }
     };
     signer.follow(ring, Arc::clone(clock));
-    endorsing::join(store, signer, clock).await.map_err(|fault| vec![fault].into())
+    endorsing::join(store, signer, clock).await
 }
 
 async fn settle_ring(
@@ -282,6 +284,11 @@ impl Sealgate {
     pub fn follow_ring(&self, ring: KeyRing) {
         self.issuer.signer().follow(ring, Arc::clone(&self.clock));
         self.keys_followed.counter.store(u64::MAX, Ordering::Release);
+    }
+
+    /// Whether the key with these members has signed the message; `signature` is base64url.
+    pub fn has_signed(&self, key: &PublicJwk, message: &[u8], signature: &str) -> bool {
+        PublicKey::has_signed(key, message, signature)
     }
 
     /// Whether the key set can be shown: what it says is no older than half the time for which a key is published before it signs.

@@ -306,7 +306,15 @@ fn list(access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure>
         }
         rows.push(row);
     }
-    rows.extend(lives.iter().map(|life| json!(life)));
+    let own = access.config().token_holder().map(|holder| holder.node);
+    rows.extend(lives.iter().map(|life| {
+        let mut row = json!(life);
+        // Whoever writes the database could have it be read for a key of this node.
+        if own.is_some() && life.life.holder == own && life.state != KeyState::Removed {
+            row["state"] = json!("not_in_token");
+        }
+        row
+    }));
     let mut columns = vec!["kid", "state", "label", "bits", "id", "activate_at", "retire_at", "remove_at"];
     if rows.iter().any(|row| row.get("holder").is_some()) {
         columns.insert(2, "holder");

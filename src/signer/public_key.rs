@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::encoding::{base64url_uint, thumbprint, without_leading_zeros};
 use crate::domain::key_ring::PublicJwk;
+use crate::domain::secret::from_base64url;
 
 /// The smallest public exponent that is accepted; below it, careless verifiers elsewhere accept forgeries.
 const SMALLEST_EXPONENT: u64 = 65_537;
@@ -124,6 +125,13 @@ impl PublicKey {
     pub(super) fn from_jwk(jwk: &PublicJwk) -> Option<Self> {
         let (modulus, exponent) = jwk.components()?;
         Self::from_components(&modulus, &exponent).ok()
+    }
+
+    /// Whether the key with these members has signed the message; `signature` is base64url.
+    pub fn has_signed(key: &PublicJwk, message: &[u8], signature: &str) -> bool {
+        Self::from_jwk(key)
+            .zip(from_base64url(signature))
+            .is_some_and(|(public, signature)| public.verify(message, &signature))
     }
 
     /// Its members as a ring has them.

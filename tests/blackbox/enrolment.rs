@@ -1,9 +1,8 @@
 //! New nodes, and the data key of their store, which is made once. Whoever writes the database stands here for the attacker.
 
-use std::fs;
-
 use serde_json::Value;
 
+use crate::fleet::with_own_token;
 use crate::postgres_server::PostgresServer;
 use crate::support::{Instance, Node, Settings, wait_until};
 
@@ -87,14 +86,6 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap().to_owned()
 }
 
-fn with_own_token(name: &'static str, database: &PostgresServer, issuer_port: Option<u16>) -> Instance {
-    let instance = Instance::bare(&node(name, database, issuer_port));
-    let text = fs::read_to_string(instance.config()).unwrap();
-    assert!(text.contains("shared = true"));
-    fs::write(instance.config(), text.replace("shared = true", "shared = false")).unwrap();
-    instance
-}
-
 /// Starts a node whose start is refused, and waits for the line.
 fn refused(node: &mut Instance, line: &str) {
     node.launch();
@@ -142,6 +133,25 @@ async fn a_request_that_is_swapped_in_the_database_is_not_admitted() {
     let keys = fleet.first.json(&["key", "list"]);
     assert_eq!(keys["keys"].as_array().unwrap().len(), 1, "{keys}");
     assert_eq!(fleet.count("key = 'mnode_data_key/b'::bytea").await, 0, "the data key was sent to nobody");
+}
+
+/// The new node alone says whose word it takes.
+#[tokio::test]
+async fn a_request_whose_trust_was_changed_in_the_database_is_not_admitted() {
+    let fleet = Fleet::start().await;
+    let second = fleet.another("b");
+    let shown = fleet.request(&second);
+    let (own, other) = (&fleet.trusted, "x".repeat(43));
+    let change = |from: &str, to: &str| {
+        format!(
+            "UPDATE record SET value = convert_to(replace(convert_from(value, 'UTF8'), '\"trusted\":\"{from}\"', \
+             '\"trusted\":\"{to}\"'), 'UTF8') WHERE key = 'mnode_request/b'::bytea"
+        )
+    };
+    assert_eq!(fleet.sql(&change(own, &other)).await, 1);
+    assert!(fleet.admit("b", &shown).unwrap().contains("is not the one that the node has signed"));
+    assert_eq!(fleet.sql(&change(&other, own)).await, 1);
+    assert_eq!(fleet.admit("b", &shown), None);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use crate::app::sealing::fault::NotSealing;
 use crate::clock::{Entropy, random};
 use crate::config;
 use crate::domain::admission::EnvelopeFault;
-use crate::domain::key_ring::{PublicJwk, TokenHolder};
+use crate::domain::key_ring::TokenHolder;
 use crate::domain::secret::from_base64url;
 use crate::signer::{self, Fresh, PublicKey};
 use crate::store::Store;
@@ -30,7 +30,7 @@ pub(crate) async fn take(
     if !keys.iter().any(|key| key.label == hsm.key_label && Some(key.kid.as_str()) == own.as_deref()) {
         return Err(EnvelopeFault::Request.into());
     }
-    envelope.check(&request, &holder.issuer, verifies)?;
+    envelope.check(&request, &holder.issuer, PublicKey::has_signed)?;
     let noted = store.fleet_data_key().await?;
     if noted.as_ref() != Some(&envelope.data_key_id) {
         return Err(EnvelopeFault::OtherDataKey.into());
@@ -48,10 +48,4 @@ pub(crate) async fn take(
         tracing::warn!(%error, "the enrolment key could not be removed from the token; delete it there");
     }
     Ok(true)
-}
-
-fn verifies(key: &PublicJwk, message: &[u8], signature: &str) -> bool {
-    let public = key.components().and_then(|(n, e)| PublicKey::from_components(&n, &e).ok());
-    let signature = from_base64url(signature);
-    public.zip(signature).is_some_and(|(public, signature)| public.verify(message, &signature))
 }

@@ -29,7 +29,7 @@ pub enum KeyFault {
     OfAnother { kid: String, holder: String },
     /// A new node's first key, which verifiers do not know for long enough.
     #[error(
-        "the key {kid} of this node signs from {at} on, when verifiers know it; start the node then, or let it sign at once and have its tokens refused until then: `sealgate key activate --early --kid {kid}`"
+        "the key {kid} of this node signs from {at} on, when verifiers know it, and this start waits until then. To let it sign at once, and have its tokens refused by who knows the key set of before, run on a node that serves: `sealgate key activate --early --kid {kid}`"
     )]
     Waiting { kid: String, at: UnixTime },
     /// Nodes that serve would refuse its tokens.

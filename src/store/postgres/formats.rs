@@ -89,8 +89,7 @@ pub(super) async fn enter(link: &Link, name: &str, formats: FormatRange) -> Resu
         let row = client.query_opt(ENTER, &parameters).await.map_err(|error| fault_of(&error))?;
         let row = row.ok_or_else(|| PostgresFault::Removed(name.to_owned()))?;
         let incarnation = row.try_get(0).map_err(|error| fault_of(&error))?;
-        client.batch_execute("COMMIT").await.map_err(|error| fault_of(&error))?;
-        Ok(incarnation)
+        commit(link).await.map(|()| incarnation)
     })
     .await
 }
