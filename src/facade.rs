@@ -102,8 +102,8 @@ pub mod domain {
     }
     pub mod key_ring {
         pub use crate::domain::key_ring::{
-            DueEndorsement, Endorsement, KeyFault, KeyLife, KeyRing, KeyState, KeyTimes, PublicJwk, TokenHolder, Trust,
-            statement,
+            DueEndorsement, Endorsement, Introduction, KeyFault, KeyLife, KeyRing, KeyState, KeyTimes, PublicJwk,
+            TokenHolder, Trust, statement,
         };
     }
     pub mod mail {

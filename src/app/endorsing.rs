@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::app::not_serving::NotServing;
 use crate::clock::Clock;
-use crate::domain::key_ring::{KeyFault, KeyRing};
+use crate::domain::key_ring::{Introduction, KeyFault, KeyRing};
 use crate::signer::{SignError, Signer, Vouching};
 use crate::store::{Store, StoreError};
 
@@ -72,7 +72,12 @@ pub(crate) async fn endorse(
     });
     let ring = endorsed.await?;
     for (endorsement, _) in &made {
-        tracing::info!(kid = endorsement.kid, by = endorsement.by, "endorsed a key of the fleet");
+        let (kid, by) = (&endorsement.kid, &endorsement.by);
+        if let Some(Introduction { holder, word_of }) = &endorsement.introduced {
+            tracing::warn!(kid, by, holder, word_of, "believes a node's first key from now on, on another's word");
+        } else {
+            tracing::info!(kid, by, "endorsed a key of the fleet");
+        }
     }
     Ok(signer.vouching(&ring, now).map(|vouching| vouching.untrusted))
 }

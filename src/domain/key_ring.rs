@@ -19,7 +19,7 @@ use super::time::UnixTime;
 
 pub use endorsement::{Endorsement, PublicJwk};
 pub use fault::KeyFault;
-pub use holders::DueEndorsement;
+pub use holders::{DueEndorsement, Introduction};
 pub use life::{KeyLife, KeyState, KeyTimes};
 pub use rotation::Rotating;
 pub use trust::{TokenHolder, Trust, statement};

@@ -2,7 +2,8 @@
 //!
 //! The rule: a node publishes and believes the keys of its own token, and of other nodes those that a key of its own token has
 //! endorsed. It endorses what is endorsed by a key that it believes already; the first key of a new node an operator endorses
-//! by a command on one that is in. So a key goes from node to node, and each has proof of its own.
+//! by a command on one that is in. So a key goes from node to node, and each has proof of its own. For a further key of a node
+//! that has one, only that node's own keys can vouch: a stolen token leaves no key behind under another node's name.
 
 use super::endorsement::{Endorsement, PublicJwk};
 use super::trust::{self, Trust};
@@ -22,6 +23,17 @@ pub struct DueEndorsement {
     pub by: String,
     /// What is signed.
     pub statement: Vec<u8>,
+    /// Where it is a node's first key: on whose word this node begins to believe it.
+    pub introduced: Option<Introduction>,
+}
+
+/// How a node comes to believe the first key of another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Introduction {
+    /// Whose key it is.
+    pub holder: String,
+    /// The kid of the believed key that vouches for it.
+    pub word_of: String,
 }
 
 impl KeyRing {
@@ -143,7 +155,8 @@ impl KeyRing {
     pub fn trusted(&self, trust: &Trust<'_>, now: UnixTime) -> Vec<&KeyLife> {
         let now = self.at(now);
         let own: Vec<&KeyLife> = self.live(now).filter(|key| trust.is_own(key)).collect();
-        let is_trusted = |key: &&KeyLife| trust.is_own(key) || own.iter().any(|by| trust.endorses(by, key));
+        let is_endorsed = |key: &KeyLife| !trust.has_own_name(key) && own.iter().any(|by| trust.endorses(by, key));
+        let is_trusted = |key: &&KeyLife| trust.is_own(key) || is_endorsed(key);
         self.live(now).filter(is_trusted).collect()
     }
 
@@ -155,24 +168,42 @@ impl KeyRing {
         self.live(now).filter(|key| !is_trusted(key)).collect()
     }
 
-    /// The signatures that a node has to make: of each of its keys that signs or will sign, about every key that a key vouches
-    /// for which it believes. So what it believes rests on its next key before the one that signs goes.
+    /// The signatures that a node has to make: of each of its keys that signs or will sign, about every key that it believes,
+    /// and every one that such a key vouches for as may. So what it believes rests on its next key before the one that signs
+    /// goes.
     pub fn due_endorsements(&self, trust: &Trust<'_>, now: UnixTime) -> Vec<DueEndorsement> {
         let trusted = self.trusted(trust, now);
         let now = self.at(now);
         let signs =
             |key: &&&KeyLife| trust.is_own(key) && matches!(key.state(now), KeyState::PrePublished | KeyState::Active);
         let own: Vec<_> = trusted.iter().filter(signs).collect();
-        let is_vouched_for =
-            |key: &KeyLife| trusted.iter().any(|other| other.kid == key.kid || trust.endorses(other, key));
         let mut due = Vec::new();
-        for key in self.live(now).filter(|key| is_vouched_for(key)) {
+        for key in self.live(now) {
+            let is_trusted = trusted.iter().any(|other| other.kid == key.kid);
+            let voucher = Self::voucher(key, &trusted, trust, now);
+            if !is_trusted && voucher.is_none() {
+                continue;
+            }
             let Some(statement) = trust::statement(key, &trust.holder.issuer) else { continue };
+            let by_another = voucher.filter(|by| !is_trusted && by.holder != key.holder);
+            let introduced = by_another.zip(key.holder.as_ref());
+            let introduced =
+                introduced.map(|(by, holder)| Introduction { holder: holder.clone(), word_of: by.kid.clone() });
             for by in own.iter().filter(|by| by.kid != key.kid && !trust.endorses(by, key)) {
-                due.push(DueEndorsement { kid: key.kid.clone(), by: by.kid.clone(), statement: statement.clone() });
+                let (kid, by, statement) = (key.kid.clone(), by.kid.clone(), statement.clone());
+                due.push(DueEndorsement { kid, by, statement, introduced: introduced.clone() });
             }
         }
         due
+    }
+
+    /// The believed key on whose word another node's key is believed too. Where that node has a believed key that signs or will
+    /// sign, only its own keys are asked. One whose keys are all retired was taken out: it may come back with a new one.
+    fn voucher<'k>(key: &KeyLife, trusted: &[&'k KeyLife], trust: &Trust<'_>, now: UnixTime) -> Option<&'k KeyLife> {
+        let signs = |other: &KeyLife| matches!(other.state(now), KeyState::PrePublished | KeyState::Active);
+        let is_known = trusted.iter().any(|other| other.holder == key.holder && signs(other));
+        let mut asked = trusted.iter().filter(|other| !is_known || other.holder == key.holder);
+        asked.find(|other| !trust.has_own_name(key) && trust.endorses(other, key)).copied()
     }
 
     /// Which of these nodes do not take the key yet: none of their keys has endorsed it. Nodes that have no key in the ring

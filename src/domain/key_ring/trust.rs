@@ -50,7 +50,12 @@ pub struct Trust<'a> {
 impl Trust<'_> {
     /// Whether the key is one of its own token.
     pub(super) fn is_own(&self, life: &KeyLife) -> bool {
-        life.holder.as_ref() == Some(&self.holder.node) && (self.in_token)(&life.kid)
+        self.has_own_name(life) && (self.in_token)(&life.kid)
+    }
+
+    /// Whether the key is said to be its own. One that is not in its token is nobody's.
+    pub(super) fn has_own_name(&self, life: &KeyLife) -> bool {
+        life.holder.as_ref() == Some(&self.holder.node)
     }
 
     /// Whether the one key has signed what the other's entry says.

@@ -154,6 +154,50 @@ fn what_a_writer_of_the_database_makes_up_is_not_believed() {
 }
 
 #[test]
+fn only_a_node_itself_vouches_for_its_further_keys() {
+    let (mut ring, a) = ring();
+    ring.admit("c", jwk("c"), at(0), TIMES).unwrap();
+    sign(&mut ring, "c", "b");
+    let due = a.with(|trust| ring.due_endorsements(trust, at(1)));
+    let introduced = Introduction { holder: "c".to_owned(), word_of: kid("b") };
+    assert_eq!(due.iter().map(|due| due.introduced.clone()).collect::<Vec<_>>(), [Some(introduced)]);
+    assert_eq!(a.endorse(&mut ring, &["a"], 1), 1, "the first key of c, on the word of another");
+    // Whoever has stolen the token of c.
+    ring.admit("b", jwk("thief"), at(1), TIMES).unwrap();
+    sign(&mut ring, "thief", "c");
+    assert_eq!(a.endorse(&mut ring, &["a"], 1), 0);
+    assert!(!a.trusts(&ring, 1).contains(&kid("thief")));
+    // Under the name of the one that reads, it may even have its word.
+    ring.admit("a", jwk("other thief"), at(1), TIMES).unwrap();
+    sign(&mut ring, "other thief", "c");
+    sign(&mut ring, "other thief", "a");
+    assert_eq!(a.endorse(&mut ring, &["a"], 1), 0);
+    assert!(!a.trusts(&ring, 1).contains(&kid("other thief")));
+
+    ring.admit("b", jwk("b2"), at(1), TIMES).unwrap();
+    sign(&mut ring, "b2", "b");
+    let due = a.with(|trust| ring.due_endorsements(trust, at(1)));
+    assert_eq!(
+        due.iter().map(|due| (due.kid.clone(), due.introduced.clone())).collect::<Vec<_>>(),
+        [(kid("b2"), None)]
+    );
+    assert_eq!(a.endorse(&mut ring, &["a"], 1), 1, "its next key, on the word of its present one");
+    assert!(a.trusts(&ring, 1).contains(&kid("b2")));
+}
+
+#[test]
+fn a_node_that_was_taken_out_comes_back_with_a_new_key_on_the_word_of_another() {
+    let (mut ring, a) = ring();
+    ring.admit("c", jwk("c"), at(0), TIMES).unwrap();
+    sign(&mut ring, "c", "a");
+    ring.retire_node("b", false, at(5), TIMES);
+    ring.admit("b", jwk("b2"), at(6), TIMES).unwrap();
+    sign(&mut ring, "b2", "c");
+    assert_eq!(a.endorse(&mut ring, &["a"], 6), 1);
+    assert_eq!(a.trusts(&ring, 6), [kid("a"), kid("b"), kid("c"), kid("b2")]);
+}
+
+#[test]
 fn what_was_signed_for_another_issuer_is_nothing_here() {
     let (ring, a) = ring();
     let elsewhere = TestNode { holder: TokenHolder { issuer: "https://other.example".to_owned(), ..a.holder }, ..a };
