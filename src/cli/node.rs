@@ -8,6 +8,7 @@ use serde_json::json;
 use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
+use crate::admin::answer::Answer;
 use crate::admin::command::{Command, KeyCommand};
 use crate::config::StoreConfig;
 use crate::store::postgres::{FleetMember, PostgresSettings, members, set_removed};
@@ -86,13 +87,17 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
         }
         NodeVerb::Admit { name, .. } => (name, false),
     };
-    if !access.block_on(set_removed(&settings, name, removed)).map_err(CommandFailure::line)? {
-        return Err(CommandFailure::line(format_args!("no node is called {name}; sealgate node list shows all")));
-    }
+    let mut is_known = access.block_on(set_removed(&settings, name, removed)).map_err(CommandFailure::line)?;
+    // A node that was admitted and never started has keys and no row.
     if let NodeVerb::Remove { name, now } = verb
         && has_own_keys
     {
-        access.ask(&Command::Key(KeyCommand::RetireNode { node: name.clone(), now: *now }))?;
+        let answer = access.ask(&Command::Key(KeyCommand::RetireNode { node: name.clone(), now: *now }))?;
+        let Answer::Keys(answer) = answer else { return Err(CommandFailure::other_answer()) };
+        is_known |= answer.keys.iter().any(|key| key.life.holder.as_ref() == Some(name));
+    }
+    if !is_known {
+        return Err(CommandFailure::line(format_args!("no node is called {name}; sealgate node list shows all")));
     }
     output.result(&json!({ "name": name, "removed": removed }), || {
         if removed { format!("{name}: removed\n") } else { format!("{name}: admitted; restart it\n") }

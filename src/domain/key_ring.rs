@@ -236,7 +236,8 @@ impl KeyRing {
 
     /// Removes a key at once, whatever it signed: for a key that others may be using. Where it was the active one, a
     /// pre-published key takes over at once, of those that `usable` names: the one that was to do so anyway, or else the
-    /// one that was published first.
+    /// one that was published first. Another node's key goes without a successor too: what is in that node's token cannot be
+    /// told here, and who has stolen it makes none.
     ///
     /// # Errors
     /// `Unknown`, `State`, `NoSuccessor`.
@@ -248,13 +249,18 @@ impl KeyRing {
             KeyState::Removed => return Err(KeyFault::State { kid: kid.to_owned(), state, wanted: "removed again" }),
             KeyState::PrePublished => self.withdraw(kid, now),
             KeyState::Active => {
+                let is_of_another = holder.is_some() && holder != self.node;
                 let waits = |key: &&mut KeyLife| {
-                    key.holder == holder && key.state(now) == KeyState::PrePublished && usable(&key.kid)
+                    let is_usable = is_of_another || usable(&key.kid);
+                    key.holder == holder && key.state(now) == KeyState::PrePublished && is_usable
                 };
                 let waiting = self.keys.iter_mut().filter(waits);
                 // A planned one first: left in the plan, it would sign beside the other. Of several the first in the ring.
-                let successor = waiting.min_by_key(|key| key.activate_at.is_none());
-                successor.ok_or_else(|| KeyFault::NoSuccessor(kid.to_owned()))?.activate_at = Some(now);
+                match waiting.min_by_key(|key| key.activate_at.is_none()) {
+                    Some(successor) => successor.activate_at = Some(now),
+                    None if is_of_another => {}
+                    None => return Err(KeyFault::NoSuccessor(kid.to_owned())),
+                }
             }
             KeyState::Retired => {}
         }

@@ -120,6 +120,23 @@ async fn a_new_node_is_taken_in_by_its_fingerprints_and_seals_with_the_fleets_da
     assert!(!second.log().contains("seals nothing"), "{}", second.log());
 }
 
+/// It has a key in the ring and no row among the nodes.
+#[tokio::test]
+async fn a_node_that_was_admitted_and_never_started_can_be_removed() {
+    let fleet = Fleet::start().await;
+    let second = fleet.another("b");
+    let shown = fleet.request(&second);
+    assert_eq!(fleet.admit("b", &shown), None);
+    let jwks = format!("http://127.0.0.1:{}/oauth/jwks", fleet.first.port);
+    let published = async || reqwest::get(&jwks).await.unwrap().text().await.unwrap();
+    assert!(published().await.contains(&shown.0));
+    let stranger = fleet.first.try_run(&["node", "remove", "c", "--now"], "");
+    assert!(String::from_utf8(stranger.stderr).unwrap().contains("no node is called c"));
+    fleet.first.run(&["node", "remove", "b", "--now"]);
+    let left = published().await;
+    assert!(left.contains(&fleet.trusted) && !left.contains(&shown.0), "{left}");
+}
+
 #[tokio::test]
 async fn a_request_that_is_swapped_in_the_database_is_not_admitted() {
     let fleet = Fleet::start().await;

@@ -216,6 +216,15 @@ fn a_key_that_was_removed_is_not_believed_and_vouches_for_nobody() {
     ring.describe(&kid("a2"), &jwk("a2"));
     ring.remove_now(&kid("a"), at(6), |_| true).unwrap();
     assert_eq!(a.trusts(&ring, 6), [kid("a2")], "the key that has endorsed the other one is gone");
+
+    // The only key of another node needs no successor, the own one does.
+    let (ring, a) = self::ring();
+    for now in [6, 200] {
+        let mut ring = ring.clone();
+        ring.remove_now(&kid("b"), at(now), |_| false).unwrap();
+        assert_eq!(a.trusts(&ring, now), [kid("a")]);
+        assert_eq!(ring.remove_now(&kid("a"), at(now), |_| false), Err(KeyFault::NoSuccessor(kid("a"))));
+    }
 }
 
 #[test]
