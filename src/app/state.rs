@@ -26,7 +26,7 @@ use crate::metrics::{MailOutcome, Metrics};
 use crate::page::Pages;
 use crate::password::Passwords;
 use crate::signer::{PublicKey, Signer};
-use crate::store::engine::Engine;
+use crate::store::engine::{Engine, EngineError};
 use crate::store::{Store, StoreError};
 use crate::tokens::bearer::{Bearer, BearerFault, Bearers};
 use crate::tokens::clients;
@@ -35,6 +35,10 @@ use crate::tokens::trusted::TrustedIssuers;
 
 /// How often a start looks whether this node's key may sign.
 const SETTLING_PAUSE: Duration = Duration::from_millis(250);
+
+/// How long a request waits for a ring that has changed, those before it included: they read it one after another, and where the
+/// database does not answer each would wait for all before it.
+const FOLLOWING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Everything that a request may need. A reload of the configuration makes a new one, which shares with the one before
 /// all that lasts: see [`Sealgate::with`].
@@ -261,12 +265,16 @@ impl Sealgate {
         if self.keys_followed.counter.load(Ordering::Acquire) == self.store.keys_counter() {
             return Ok(());
         }
-        let mut followed = self.keys_followed.turn.lock().await;
-        // Whoever had the turn before may have read it.
-        if self.keys_followed.counter.load(Ordering::Acquire) == self.store.keys_counter() {
-            return Ok(());
-        }
-        self.read_keys(&mut followed).await
+        let following = async {
+            let mut followed = self.keys_followed.turn.lock().await;
+            // Whoever had the turn before may have read it.
+            if self.keys_followed.counter.load(Ordering::Acquire) == self.store.keys_counter() {
+                return Ok(());
+            }
+            self.read_keys(&mut followed).await
+        };
+        let late = |_| EngineError::Unavailable("the keys were not read in time".to_owned());
+        tokio::time::timeout(FOLLOWING_TIMEOUT, following).await.map_err(late)?
     }
 
     /// One at a time, so that no older ring takes the place of a newer one.
@@ -294,8 +302,8 @@ impl Sealgate {
     /// Whether the key set can be shown: what it says is no older than half the time for which a key is published before it signs.
     /// A set that lacks a key which signs is worse than none.
     pub async fn can_show_keys(&self) -> bool {
-        // Without the database the set of before is shown.
-        if self.follow_changed_keys().await.is_ok() && self.store.basis().is_ok() {
+        // Without the database the set of before is shown, and nobody waits for it.
+        if self.store.basis().is_ok() && self.follow_changed_keys().await.is_ok() && self.store.basis().is_ok() {
             return true;
         }
         let read_at = *self.keys_followed.turn.lock().await;

@@ -368,8 +368,7 @@ impl AuditEvent {
 pub type AuditId = Id<'j'>;
 
 impl AuditId {
-    /// The id of the event with this number of its second. Of two processes that begin with random numbers none meets the
-    /// other's.
+    /// The id of the event with this number of its second.
     pub fn new(at: UnixTime, number: u64) -> Self {
         let newest_first = !((u128::from(at.seconds()) << 64) | u128::from(number));
         Self::from_bytes(newest_first.to_be_bytes())
