@@ -2,6 +2,7 @@
 
 mod revocations;
 mod rolling;
+mod soak;
 mod world;
 
 use std::sync::Arc;

@@ -1,10 +1,11 @@
 //! The fleet that is to fail, and a client of all its nodes.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
@@ -95,6 +96,7 @@ impl Fleet {
                 longest_gap: Duration::ZERO,
                 slowest: Duration::ZERO,
             }),
+            nodes_may_die: AtomicBool::new(false),
         };
         Self { primary, standby, relay, nodes, client: Arc::new(client), _upstream: upstream }
     }
@@ -132,6 +134,8 @@ pub(super) struct Client {
     host: String,
     pub(super) secret: String,
     pub(super) answered: Mutex<Answered>,
+    /// Whether an exchange without an answer is a node's end and no fault.
+    pub(super) nodes_may_die: AtomicBool,
 }
 
 /// An HTTP client at an address of this machine.
@@ -168,9 +172,9 @@ impl Client {
 
     async fn send(&self, request: reqwest::RequestBuilder) -> (u16, Value) {
         let sent = Instant::now();
-        let answer = request.send().await.unwrap_or_else(|error| panic!("no answer within {PATIENCE:?}: {error:?}"));
-        let status = answer.status().as_u16();
-        let body = answer.text().await.unwrap();
+        let Some((status, _, body)) = self.exchange(request).await else {
+            return (503, Value::String("the node was killed".to_owned()));
+        };
         let mut answered = self.answered.lock().unwrap();
         answered.slowest = answered.slowest.max(sent.elapsed());
         if status < 300 {
@@ -179,6 +183,22 @@ impl Client {
         }
         drop(answered);
         (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
+    }
+
+    /// The answer; none from a node that was killed meanwhile, where the test says that nodes may be.
+    async fn exchange(&self, request: reqwest::RequestBuilder) -> Option<(u16, HeaderMap, String)> {
+        let whole = async {
+            let answer = request.send().await?;
+            let (status, head) = (answer.status().as_u16(), answer.headers().clone());
+            Ok((status, head, answer.text().await?))
+        };
+        whole
+            .await
+            .inspect_err(|error: &reqwest::Error| {
+                let killed = self.nodes_may_die.load(Ordering::Relaxed) && !error.is_timeout();
+                assert!(killed, "no answer within {PATIENCE:?}: {error:?}");
+            })
+            .ok()
     }
 
     pub(super) async fn post(
@@ -215,10 +235,9 @@ impl Client {
     /// A code for the person who is signed in; `None` where the node cannot decide.
     pub(super) async fn code(&self, node: usize) -> Option<String> {
         let request = self.http.get(self.url(node, &authorize())).header("Host", &self.host);
-        let answer = request.header("Cookie", &self.cookies).send().await.unwrap();
-        let status = answer.status();
-        let Some(location) = answer.headers().get("location") else {
-            assert_eq!(status, 503, "{}", answer.text().await.unwrap());
+        let (status, head, body) = self.exchange(request.header("Cookie", &self.cookies)).await?;
+        let Some(location) = head.get("location") else {
+            assert_eq!(status, 503, "{body}");
             return None;
         };
         let location = url::Url::parse(location.to_str().unwrap()).unwrap();

@@ -1,0 +1,101 @@
+//! Load for a while, and every few seconds something else that fails: nothing acknowledged is lost, nothing used works again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::task::block_in_place;
+
+use super::world::Fleet;
+use super::{Chance, FAMILIES, Load};
+use crate::relay::Manner;
+
+/// What fails; the fleet has to go on without help.
+const FAILURES: [&str; 6] = [
+    "a node is killed",
+    "a node stands still",
+    "a node is cut off",
+    "answers are lost",
+    "the primary stands still",
+    "the standby is away",
+];
+
+fn length() -> Duration {
+    Duration::from_secs(
+        std::env::var("SOAK_SECONDS").map_or(120, |text| text.parse().expect("SOAK_SECONDS is a number")),
+    )
+}
+
+async fn fail(fleet: &mut Fleet, failure: &str, chance: &mut Chance) {
+    let a_while = chance.milliseconds(500, 5000);
+    let node = chance.below(fleet.nodes.len());
+    match failure {
+        "a node is killed" => {
+            fleet.client.nodes_may_die.store(true, Ordering::SeqCst);
+            block_in_place(|| {
+                fleet.nodes[node].kill();
+                std::thread::sleep(a_while);
+                fleet.nodes[node].start();
+            });
+        }
+        "a node stands still" => {
+            fleet.nodes[node].signal("STOP");
+            tokio::time::sleep(a_while).await;
+            fleet.nodes[node].signal("CONT");
+        }
+        "a node is cut off" | "answers are lost" => {
+            fleet.relay.refuse(failure == "a node is cut off");
+            fleet.relay.set(Manner::SwallowAnswers);
+            tokio::time::sleep(a_while).await;
+            fleet.relay.set(Manner::Carry);
+            fleet.relay.refuse(false);
+            fleet.relay.cut();
+        }
+        "the primary stands still" => {
+            block_in_place(|| fleet.primary.hang());
+            tokio::time::sleep(a_while).await;
+            block_in_place(|| fleet.primary.resume());
+        }
+        _ => {
+            block_in_place(|| fleet.standby.hang());
+            tokio::time::sleep(a_while).await;
+            block_in_place(|| fleet.standby.resume());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "minutes of failures under load: make test-fleet"]
+async fn a_fleet_of_which_something_always_fails_loses_and_repeats_nothing() {
+    let mut chance = Chance::seeded("soak");
+    let mut fleet = Fleet::start().await;
+    let client = Arc::clone(&fleet.client);
+    let mut unused_code = None;
+    let load = Load::start(&client, &mut chance).await;
+    let began = Instant::now();
+    let mut failures = 0;
+    // Each of them at least once.
+    while began.elapsed() < length() || failures < FAILURES.len() {
+        let failure = FAILURES[failures % FAILURES.len()];
+        unused_code = client.code(client.any()).await.or(unused_code);
+        fail(&mut fleet, failure, &mut chance).await;
+        fleet.goes_on().await;
+        failures += 1;
+        tokio::time::sleep(chance.milliseconds(500, 3000)).await;
+    }
+    let known = load.end().await;
+    known.check(&client, &unused_code.unwrap()).await;
+    for node in &mut fleet.nodes {
+        assert!(!node.has_ended() && !node.log().contains("panicked"), "{}", node.log());
+    }
+    let rotated: usize = known.families.iter().map(|family| family.len() - 1).sum();
+    assert!(rotated > FAMILIES && !known.revoked.is_empty() && !known.clients.is_empty());
+    println!(
+        "{failures} failures in {:?}: {rotated} rotations, {} used codes, {} revocations, {} clients hold; {:?} without a success",
+        began.elapsed(),
+        known.used_codes.len(),
+        known.revoked.len(),
+        known.clients.len(),
+        client.answered.lock().unwrap().longest_gap,
+    );
+}
