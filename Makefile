@@ -8,7 +8,7 @@ CARGO ?= cargo
 QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli edge faults interop read_only signer
 
-.PHONY: help run run-fleet deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults test-fleet soak mutants lint systemd fuzz bench-gate bench-mail bench-signer audit advisories clean
+.PHONY: help run run-fleet deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults test-fleet soak mutants lint systemd fuzz bench-fleet bench-gate bench-mail bench-signer audit advisories clean
 
 help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080 (PORT=9080 for another port)"
@@ -28,6 +28,7 @@ help:
 	@echo "make mutants       takes each guard out in turn: its tests must notice (MUTANTS=word for some; two hours for all)"
 	@echo "make fuzz          what strangers send: each parser for FUZZ_SECONDS (10)"
 	@echo "make bench-gate    the gate beside bare Pingora and HAProxy, as ratios"
+	@echo "make bench-fleet   three nodes beside one server: token responses and gated requests, as ratios (a release build, then minutes)"
 	@echo "make bench-mail    sign-ins beside mail servers that take no mail, as ratios (a release build, then five minutes)"
 	@echo "make bench-signer  the signer beside bare threads on the same token, as ratios"
 	@echo "make audit         licences, bans, sources and advisories of the dependencies"
@@ -120,7 +121,8 @@ test-faults:
 	$(CARGO) build --locked --bin sealgate
 	SEALGATE=$(CURDIR)/target/debug/sealgate SOAK_SECONDS=$(or $(SOAK_SECONDS),180) tests/soak/run.sh
 
-# Servers of PostgreSQL that are killed, hang and are replaced under load, and nodes that are cut off and stand still.
+# Servers of PostgreSQL that are killed, hang and are replaced under load, and nodes that are killed, cut off and stand still:
+# FAULT_ROUNDS times each (1), and all of it in turn for SOAK_SECONDS (120).
 test-fleet:
 	@.ci/install quick
 	$(CARGO) test --locked --test engine -- --ignored --nocapture failover
@@ -149,6 +151,14 @@ bench-gate:
 	@.ci/install bench
 	$(CARGO) build --locked --profile bench --bin sealgate --example bare_proxy
 	node benches/gate/run.mjs
+
+# A fleet as of make run-fleet, and one server beside it.
+bench-fleet:
+	@.ci/install bench
+	@.ci/install fleet
+	$(CARGO) build --locked --release --bin sealgate
+	$(CARGO) bench --locked --profile release --bench signer --no-run
+	node benches/fleet/run.mjs
 
 bench-mail:
 	@.ci/install run

@@ -57,8 +57,9 @@ fn number(name: &str, default: u64) -> u64 {
 
 fn measure(pin_file: PathBuf) {
     let sessions = thread::available_parallelism().unwrap().get();
+    let module = env::var("SIGNER_MODULE").unwrap_or_else(|_| MODULE.to_owned());
     let hsm = Hsm {
-        module: MODULE.into(),
+        module: module.clone().into(),
         token_label: LABEL.into(),
         pin_file,
         key_label: LABEL.into(),
@@ -73,7 +74,7 @@ fn measure(pin_file: PathBuf) {
     };
     signer::generate(&hsm, KeySize::Rsa2048, &[1; 16], false).unwrap();
     let signer = Arc::new(Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap());
-    let module = Pkcs11::new(MODULE).unwrap();
+    let module = Pkcs11::new(module).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(sessions).enable_time().build().unwrap();
 
     let time = Duration::from_secs(number("SIGNER_SECONDS", 3));

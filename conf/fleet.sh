@@ -5,6 +5,7 @@
 #
 # PORT=8080: the public port, HAProxy's. The others follow from it.
 # SEALGATE=FILE: that program, instead of one that is built.
+# MODULE=FILE: that PKCS#11 module, through which SoftHSM's tokens are reached. EXTRA=FILE: further sections of each node's configuration.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 077
@@ -106,7 +107,7 @@ trusted_proxies = ["127.0.0.1"]
 listen = "127.0.0.1:$(admin_port "$node")"
 socket = "$run/node-$node/admin.sock"
 [hsm]
-module = "/usr/lib/softhsm/libsofthsm2.so"
+module = "${MODULE:-/usr/lib/softhsm/libsofthsm2.so}"
 token_label = "sealgate"
 pin_file = "$run/node-$node/hsm/pin"
 shared = false
@@ -131,6 +132,7 @@ scopes = ["profile"]
 [[app.route]]
 path = "/"
 access = "signed_in"
+${EXTRA:+$(cat "$EXTRA")}
 END
 done
 

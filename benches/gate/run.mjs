@@ -7,10 +7,11 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { createHash, createPublicKey, randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePorts } from "../../tests/support/free_ports.mjs";
+import { median, wrk } from "../measure.mjs";
 
 const here = new URL(".", import.meta.url).pathname;
 const root = new URL("../..", import.meta.url).pathname;
@@ -64,6 +65,8 @@ const cases = {
 await refusesForgeries();
 
 const results = Object.fromEntries(Object.keys(cases).map((name) => [name, []]));
+const load = ({ port, path, tokens: file, child }, duration) =>
+  wrk({ url: `http://127.0.0.1:${port}${path}`, host: "app.localhost", tokens: `${work}/${file}`, pid: child.pid, connections: CONNECTIONS, duration });
 for (const name of Object.keys(cases)) load(cases[name], 1);
 for (let round = 0; round < rounds; round += 1) {
   // Another order each round, so that no case always follows the same neighbour.
@@ -99,34 +102,6 @@ function report() {
     const spread = `${Math.min(...rates).toFixed(2)} to ${Math.max(...rates).toFixed(2)}`;
     console.log(`| ${over} / ${under} | ${median(rates).toFixed(2)} (${spread}) | ${median(ratios("cpu")).toFixed(2)} |`);
   }
-}
-
-/// One run of wrk. Every answer must be a 2xx: a gate that refuses is quick.
-function load({ port, path, tokens: file, child }, duration) {
-  const before = processorTime(child.pid);
-  const out = execFileSync(
-    "wrk",
-    ["-t1", `-c${CONNECTIONS}`, `-d${duration}s`, "--latency", "-H", "Host: app.localhost", "-s", `${here}/random_token.lua`, `http://127.0.0.1:${port}${path}`],
-    { encoding: "utf8", env: { ...process.env, TOKENS: `${work}/${file}` } },
-  );
-  const cpu = processorTime(child.pid) - before;
-  assert.doesNotMatch(out, /Non-2xx|Socket errors/, out);
-  const count = Number(/(\d+) requests in/.exec(out)[1]);
-  const milliseconds = (quantile) => {
-    const [, value, unit] = new RegExp(`${quantile}%\\s+([0-9.]+)(us|ms|s)`).exec(out);
-    return Number(value) * { us: 0.001, ms: 1, s: 1000 }[unit];
-  };
-  return { rate: Number(/Requests\/sec:\s+([0-9.]+)/.exec(out)[1]), cpu: cpu / count / 1000, p50: milliseconds(50), p99: milliseconds(99) };
-}
-
-/// Nanoseconds on a processor, of a process and its children.
-function processorTime(pid) {
-  let sum = 0;
-  for (const thread of readdirSync(`/proc/${pid}/task`)) {
-    sum += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]);
-    for (const child of readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8").split(" ").filter(Boolean)) sum += processorTime(child);
-  }
-  return sum;
 }
 
 /// Both gates must do the work that they are timed for.
@@ -249,10 +224,4 @@ async function listens(port) {
     }
   }
   throw new Error(`nothing listens on port ${port}\n${readFileSync(`${work}/log`, "utf8").slice(-2000)}`);
-}
-
-function median(values) {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }

@@ -6,12 +6,13 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { freePorts } from "../../tests/support/free_ports.mjs";
+import { median, processorTime, quantile } from "../measure.mjs";
 
 const root = new URL("../..", import.meta.url).pathname;
 const rounds = Number(process.env.ROUNDS ?? 15);
@@ -288,21 +289,4 @@ function admin(path, command) {
 /// MiB.
 function resident({ child }) {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))[1]) / 1024;
-}
-
-/// Nanoseconds on a processor.
-function processorTime(pid) {
-  const threads = readdirSync(`/proc/${pid}/task`);
-  return threads.reduce((sum, thread) => sum + Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]), 0);
-}
-
-function quantile(values, share) {
-  const sorted = [...values].sort((a, b) => a - b);
-  const place = (sorted.length - 1) * share;
-  const [below, above] = [sorted[Math.floor(place)], sorted[Math.ceil(place)]];
-  return below + (above - below) * (place - Math.floor(place));
-}
-
-function median(values) {
-  return quantile(values, 0.5);
 }

@@ -1,0 +1,45 @@
+// What the benchmarks have in common: processor time, medians, and one run of wrk.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync, readdirSync } from "node:fs";
+
+export function quantile(values, share) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const place = (sorted.length - 1) * share;
+  const [below, above] = [sorted[Math.floor(place)], sorted[Math.ceil(place)]];
+  return below + (above - below) * (place - Math.floor(place));
+}
+
+export function median(values) {
+  return quantile(values, 0.5);
+}
+
+/// Nanoseconds on a processor, of a process and its children.
+export function processorTime(pid) {
+  let sum = 0;
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    sum += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]);
+    for (const child of readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8").split(" ").filter(Boolean)) sum += processorTime(child);
+  }
+  return sum;
+}
+
+/// One run of wrk, each request with one of the tokens of a file: requests a second, microseconds of processor time of the process
+/// `pid` a request, and milliseconds. Every answer must be a 2xx: a gate that refuses is quick.
+export function wrk({ url, host, tokens, pid, connections, duration }) {
+  const before = processorTime(pid);
+  const script = new URL("random_token.lua", import.meta.url).pathname;
+  const out = execFileSync("wrk", ["-t1", `-c${connections}`, `-d${duration}s`, "--latency", "-H", `Host: ${host}`, "-s", script, url], {
+    encoding: "utf8",
+    env: { ...process.env, TOKENS: tokens },
+  });
+  const cpu = processorTime(pid) - before;
+  assert.doesNotMatch(out, /Non-2xx|Socket errors/, out);
+  const count = Number(/(\d+) requests in/.exec(out)[1]);
+  const milliseconds = (percent) => {
+    const [, value, unit] = new RegExp(`${percent}%\\s+([0-9.]+)(us|ms|s)`).exec(out);
+    return Number(value) * { us: 0.001, ms: 1, s: 1000 }[unit];
+  };
+  return { rate: Number(/Requests\/sec:\s+([0-9.]+)/.exec(out)[1]), cpu: cpu / count / 1000, p50: milliseconds(50), p99: milliseconds(99) };
+}
