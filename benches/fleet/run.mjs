@@ -10,7 +10,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, realpathSync, writeFileSync, writeSync } from "node:fs";
 import { Agent, request as httpRequest } from "node:http";
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -28,7 +28,8 @@ const DEVICE_MILLISECONDS = 10;
 const redirectUri = "http://127.0.0.1/callback";
 
 mkdirSync(`${root}/target`, { recursive: true });
-const work = mkdtempSync(`${root}/target/bench-fleet.`);
+// As the shell says it, which writes it into configurations.
+const work = realpathSync(mkdtempSync(`${root}/target/bench-fleet.`));
 const children = [];
 let ended = false;
 process.on("exit", () => {
