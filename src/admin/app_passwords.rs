@@ -14,7 +14,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: AppPasswordComma
             let known = directory.store.app_passwords(sub).await?.passwords.into_iter();
             Ok(ListPage::answer(Rows::AppPasswords(known.map(AppPasswordAnswer::from).collect()), None::<String>))
         }
-        AppPasswordCommand::Revoke { person, id } => revoke(directory, &person, &id).await,
+        AppPasswordCommand::Revoke { person, id, .. } => revoke(directory, &person, &id).await,
     }
 }
 

@@ -81,6 +81,17 @@ impl Command {
         }
     }
 
+    /// Whether the operator waits until every node of a fleet has heard of it.
+    pub fn waits(&self) -> bool {
+        match self {
+            Self::User(UserCommand::Disable(ending) | UserCommand::Delete(ending) | UserCommand::Revoke(ending)) => {
+                ending.wait
+            }
+            Self::AppPassword(AppPasswordCommand::Revoke { wait, .. }) => *wait,
+            _ => false,
+        }
+    }
+
     /// The password that it sets, to be filled in.
     pub fn password(&mut self) -> Option<&mut NewPassword> {
         match self {
@@ -159,13 +170,13 @@ pub enum UserCommand {
         password: NewPassword,
     },
     /// Keep a person out: they cannot sign in, their sessions and tokens end
-    Disable(Person),
+    Disable(PersonToEnd),
     /// Let a disabled person in again; they have to sign in anew
     Enable(Person),
     /// Remove a person with their sessions, tokens and consents
-    Delete(Person),
+    Delete(PersonToEnd),
     /// End a person's sessions and tokens everywhere; they may sign in again
-    Revoke(Person),
+    Revoke(PersonToEnd),
     /// A person's second factors: authenticator apps, security keys, passkeys, recovery codes
     Factors {
         /// The person's sub, e-mail address or username
@@ -175,6 +186,24 @@ pub enum UserCommand {
         #[command(subcommand)]
         command: FactorCommand,
     },
+}
+
+/// Whose access ends.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PersonToEnd {
+    #[command(flatten)]
+    pub(super) person: Person,
+    /// Return only when every node of a fleet has heard of it: nobody is let in on what has ended any more
+    #[arg(long)]
+    #[serde(skip)]
+    wait: bool,
+}
+
+impl From<Person> for PersonToEnd {
+    fn from(person: Person) -> Self {
+        Self { person, wait: false }
+    }
 }
 
 /// A command about a person's invitation.
@@ -424,6 +453,10 @@ pub enum AppPasswordCommand {
         /// Its id, which `sealgate app-password list` shows
         #[arg(long, value_name = "ID", allow_hyphen_values = true)]
         id: String,
+        /// Return only when every node of a fleet has heard of it: nobody is let in by it any more
+        #[arg(long)]
+        #[serde(skip)]
+        wait: bool,
     },
 }
 

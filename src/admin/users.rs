@@ -36,14 +36,14 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         UserCommand::Invite(_) => Err(CommandError::invalid("an invitation is sent as invite_person or invite_many")),
         UserCommand::Set { person, changes } => set(directory, &person, &changes).await,
         UserCommand::SetPassword { person, password } => set_password(directory, &person, &password.secret).await,
-        UserCommand::Disable(person) => disable(directory, &person).await,
+        UserCommand::Disable(ending) => disable(directory, &ending.person).await,
         UserCommand::Enable(person) => {
             let user = set_state(directory, &person, UserState::Enabled).await?;
             directory.record(directory.event(AuditKind::UserEnabled).of(user.sub)).await;
             Ok(UserAnswer::from(user).into())
         }
-        UserCommand::Delete(person) => delete(directory, &person).await,
-        UserCommand::Revoke(person) => revoke(directory, &person).await,
+        UserCommand::Delete(ending) => delete(directory, &ending.person).await,
+        UserCommand::Revoke(ending) => revoke(directory, &ending.person).await,
         UserCommand::Factors { person, command } => factors::execute(directory, &person, command).await,
     }
 }

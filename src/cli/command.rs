@@ -17,7 +17,8 @@ use crate::admin::command::{
     MailCommand, SessionCommand, UserCommand,
 };
 use crate::admin::user_settings::Invited;
-use crate::config::RegistrationMode;
+use crate::config::{RegistrationMode, StoreConfig};
+use crate::store::postgres::{PostgresSettings, wait_for_beats};
 
 /// How an answer is shown to people.
 enum Form {
@@ -74,6 +75,9 @@ pub(super) fn run(command: Command, access: &mut StoreAccess, output: &Output) -
     if let Command::User(UserCommand::Invitation { command: InvitationCommand::Withdraw, .. }) = command {
         note_withdrawal();
     }
+    if command.waits() {
+        wait_for_nodes(access)?;
+    }
     match (answer, form(&command)) {
         (Answer::Page(first), Form::Members(columns)) => {
             let (name, rows) = rows(first, &mut command, access)?;
@@ -82,6 +86,23 @@ pub(super) fn run(command: Command, access: &mut StoreAccess, output: &Output) -
         (answer, Form::Members(names)) => output.only(&answer, names),
         (answer, Form::Whole) => output.record(&answer),
     }
+}
+
+/// Returns when nobody is let in any more, at no node of a fleet, on what has been taken away.
+fn wait_for_nodes(access: &StoreAccess) -> Result<(), CommandFailure> {
+    // One server has heard of it when it answers.
+    let StoreConfig::Postgres(settings) = &access.config().store else { return Ok(()) };
+    let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
+    let silent = access.block_on(wait_for_beats(&settings)).map_err(|fault| {
+        CommandFailure::line(format_args!(
+            "it is done, and every node refuses a second later what has ended; but that all have heard of it could not be seen: {fault}"
+        ))
+    })?;
+    for name in silent {
+        let note = "has not been heard of for 5 seconds: it lets nobody in, and ends open connections within a minute";
+        let _ = writeln!(io::stderr(), "note: the node {name} {note}");
+    }
+    Ok(())
 }
 
 /// All rows of a list, page by page, and what they are called.

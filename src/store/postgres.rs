@@ -44,7 +44,7 @@ pub use self::filling::{NewPostgresStore, NewStoreFault};
 pub(crate) use self::formats::FormatSurvey;
 pub use self::formats::{FormatRaise, raise_format};
 pub use self::members::FleetMember;
-pub(crate) use self::members::{members, set_removed};
+pub(crate) use self::members::{members, set_removed, wait_for_beats};
 use self::reader::{Asks, Readers};
 pub use self::schema::initialise;
 pub use self::settings::PostgresSettings;

@@ -125,7 +125,7 @@ async fn a_new_password_and_a_disabled_account_end_refresh_tokens_for_good() {
     run(UserCommand::SetPassword { person: person(), password }).await;
     let code = provider.c1().code(&[("scope", "openid offline_access")]).await;
     let tokens = Tokens::of(&provider.c1().redeem(&code).await);
-    assert_eq!(run(UserCommand::Disable(person())).await, 1);
+    assert_eq!(run(UserCommand::Disable(person().into())).await, 1);
     execute(&Directory::of(&provider.sealgate), Command::User(UserCommand::Enable(person()))).await.unwrap();
     provider.c1().refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
     assert_eq!(provider.userinfo(&tokens.access).await.status, 401);

@@ -50,7 +50,7 @@ async fn a_password_that_an_administrator_sets() {
 
 #[tokio::test]
 async fn an_account_that_is_disabled() {
-    interrupted(UserCommand::Disable).await;
+    interrupted(|person| UserCommand::Disable(person.into())).await;
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn factors_that_are_reset() {
 
 #[tokio::test]
 async fn a_revocation_by_itself() {
-    let (provider, _) = interrupted(UserCommand::Revoke).await;
+    let (provider, _) = interrupted(|person| UserCommand::Revoke(person.into())).await;
     assert_eq!(open_revocations(&provider).await, 0, "what is done is not done at each start");
 }
 
@@ -139,7 +139,7 @@ async fn a_damaged_session_keeps_nobody_from_starting() {
     let (provider, meddler) = Provider::meddled().await;
     with_anna(&provider).await;
     meddler.fail(Some(SESSION));
-    let command = Command::User(UserCommand::Revoke(Person::Sub(provider.anna.sub)));
+    let command = Command::User(UserCommand::Revoke(Person::Sub(provider.anna.sub).into()));
     assert!(execute(&Directory::of(&provider.sealgate), command).await.is_err());
     meddler.fail(None);
     let sessions = provider.engine.scan(&[SESSION], None, 9).await.unwrap();

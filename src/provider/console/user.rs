@@ -41,9 +41,9 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     }
     match form.one("action")? {
         Some("save") => save(ctx, console_user, &user, &form).await,
-        Some("revoke") => run(ctx, console_user, &user, UserCommand::Revoke(person), Done::UserRevoked).await,
+        Some("revoke") => run(ctx, console_user, &user, UserCommand::Revoke(person.into()), Done::UserRevoked).await,
         // Nobody shuts themselves out: there may be no other administrator.
-        Some("disable") if !own => run(ctx, console_user, &user, UserCommand::Disable(person), Done::User).await,
+        Some("disable") if !own => run(ctx, console_user, &user, UserCommand::Disable(person.into()), Done::User).await,
         Some("enable") => run(ctx, console_user, &user, UserCommand::Enable(person), Done::User).await,
         Some("reset-password") if !own => reset_password(ctx, console_user, &user).await,
         Some("resend-invitation") => {

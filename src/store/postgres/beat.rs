@@ -30,8 +30,9 @@ const UNREADABLE: u32 = u32::MAX;
 /// How far this machine's clock and the database's may differ: codes and tokens end by the clock.
 pub(super) const MOST_OFFSET: Duration = Duration::from_secs(2);
 
-/// No row: the node was removed, or another process has entered under its name.
-const BEAT: &str = "UPDATE node SET seen = clock_timestamp() WHERE name = $1 AND incarnation = $2 AND NOT removed \
+/// No row: the node was removed, or another process has entered under its name. `seen` is before the moment whose counters it reads,
+/// so that a later commit is in neither or only in the counters: `members::wait_for_beats` goes by that.
+const BEAT: &str = "UPDATE node SET seen = statement_timestamp() WHERE name = $1 AND incarnation = $2 AND NOT removed \
      RETURNING (SELECT array_agg(n ORDER BY slot) FROM counter), \
      extract(epoch FROM clock_timestamp())::double precision, \
      (SELECT count(*) FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'), \

@@ -1,5 +1,6 @@
 //! The nodes of a fleet, as the database knows them: for commands.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio_postgres::types::ToSql;
@@ -16,6 +17,12 @@ pub(super) const NODES: &str = "SELECT name, version, incarnation, removed, \
      extract(epoch FROM clock_timestamp() - seen)::double precision, reads_from, reads_to FROM node ORDER BY name";
 const REMOVE: &str = "UPDATE node SET removed = true WHERE name = $1";
 const ADMIT: &str = "UPDATE node SET removed = false WHERE name = $1";
+
+const NOW: &str = "SELECT clock_timestamp()::text";
+/// Of a node that serves: when it beat last, and whether that was after this moment.
+const BEATS: &str = "SELECT name, seen::text, seen > $1::text::timestamptz FROM node \
+     WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'";
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// A node that has served at some time.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,4 +84,40 @@ pub(crate) async fn set_removed(settings: &PostgresSettings, name: &str, removed
         return Err(PostgresFault::NotAcknowledged);
     }
     Ok(changed > 0)
+}
+
+/// Waits until every node that serves has read what was committed before the call. Yields those that have fallen silent instead: for
+/// five seconds, after which they do not serve.
+///
+/// A beat that began later has read it. That its row is there says that it was committed and not that its answer came, which the
+/// next beat of the same process says: it is sent after that.
+///
+/// # Errors
+/// What a connection meets.
+pub(crate) async fn wait_for_beats(settings: &PostgresSettings) -> Result<BTreeSet<String>, PostgresFault> {
+    let link = link(settings).await?;
+    let text = |row: &tokio_postgres::Row, column| row.try_get::<_, String>(column).map_err(|error| fault_of(&error));
+    let rows = within(TIMEOUT, PostgresFault::NotAcknowledged, link.client.query(NOW, &[])).await?;
+    let asked = text(rows.first().ok_or(PostgresFault::NotAcknowledged)?, 0)?;
+    let (mut waited_for, mut first_beats, mut have_read) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
+    // It ends: who does not beat is none of those that serve, five seconds later.
+    loop {
+        let mut serving = BTreeSet::new();
+        let parameters: [&(dyn ToSql + Sync); 1] = [&asked];
+        for row in within(TIMEOUT, PostgresFault::NotAcknowledged, link.client.query(BEATS, &parameters)).await? {
+            let (name, seen) = (text(&row, 0)?, text(&row, 1)?);
+            if row.try_get(2).map_err(|error| fault_of(&error))? {
+                let first: &String = first_beats.entry(name.clone()).or_insert_with(|| seen.clone());
+                if *first != seen {
+                    have_read.insert(name.clone());
+                }
+            }
+            serving.insert(name);
+        }
+        waited_for.extend(serving.iter().cloned());
+        if serving.is_subset(&have_read) {
+            return Ok(waited_for.difference(&have_read).cloned().collect());
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
 }
