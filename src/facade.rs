@@ -215,7 +215,7 @@ pub mod store {
     pub mod engine {
         pub use crate::store::engine::{
             Changes, CommitObserver, Counter, Counters, Engine, EngineError, Expect, FormatRule, Key, MAX_KEY_BYTES,
-            MAX_VALUE_BYTES, Outcome, Value,
+            MAX_VALUE_BYTES, Outcome, RerunCause, Value,
         };
     }
     pub mod memory {

@@ -346,6 +346,21 @@ impl Metrics {
         self.fleet.beat(seconds, at, nodes, clock_offset);
     }
 
+    /// Why batches of commits may be run again.
+    pub fn begin_reruns(&self, causes: impl IntoIterator<Item = &'static str>) {
+        self.fleet.begin(causes);
+    }
+
+    /// A batch of commits is run again.
+    pub fn store_rerun(&self, cause: &'static str) {
+        self.fleet.rerun(cause);
+    }
+
+    /// A connection for commits was made, to a server on this timeline; or none was to be had.
+    pub fn store_connected(&self, timeline: Option<u32>) {
+        self.fleet.connected(timeline);
+    }
+
     /// The configuration that runs was taken over now, seconds since 1970.
     pub fn configured(&self, now: u64) {
         self.configured.set(i64::try_from(now).unwrap_or(i64::MAX));

@@ -21,7 +21,7 @@ use crate::log::SetFilter;
 use crate::metrics::Metrics;
 use crate::signer::{ErrorClass, Observer, Pkcs11Signer};
 use crate::store::Store;
-use crate::store::engine::{Beat, CommitObserver, Engine};
+use crate::store::engine::{Beat, CommitObserver, Engine, RerunCause};
 use crate::store::postgres::{PostgresEngine, PostgresSettings};
 use crate::store::sealer::Sealer;
 use crate::store::sled::{CopyVerifier, Options, SledEngine};
@@ -43,6 +43,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     block_on(async { reload::outlive_hangup().map_err(line) })?;
     let metrics = Arc::new(Metrics::new().map_err(|error| line(format!("metrics: {error}")))?);
     metrics.begin_sign_errors(ErrorClass::ALL.map(ErrorClass::as_str));
+    metrics.begin_reruns(RerunCause::ALL.map(RerunCause::as_str));
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
     let bind = |path: &Path| admin::socket::bind(path).map_err(|error| line(error.to_string()));
     // Before a store that is shared: to enter a fleet is to take the place of whoever serves under the same name. A store of
@@ -202,5 +203,13 @@ impl CommitObserver for StoreWatch {
 
     fn beat(&self, beat: &Beat) {
         self.0.beat(beat.seconds, beat.at, beat.nodes, beat.clock_offset);
+    }
+
+    fn rerun(&self, cause: RerunCause) {
+        self.0.store_rerun(cause.as_str());
+    }
+
+    fn connected(&self, timeline: Option<u32>) {
+        self.0.store_connected(timeline);
     }
 }

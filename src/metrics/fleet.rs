@@ -1,14 +1,20 @@
 //! The series about a store that several nodes share. All are there with other stores too, and stay at zero.
 
-use prometheus::{Gauge, Histogram, HistogramOpts, IntGauge};
+use prometheus::{Gauge, Histogram, HistogramOpts, IntCounterVec, IntGauge, Opts};
 
 use super::book::{Book, SECONDS};
+
+const CONNECTED: &str = "ok";
+const FAILED: &str = "failed";
 
 pub(super) struct FleetSeries {
     beat_seconds: Histogram,
     last_beat: Gauge,
     nodes: IntGauge,
     clock_offset: Gauge,
+    reruns: IntCounterVec,
+    connects: IntCounterVec,
+    timeline: IntGauge,
 }
 
 impl FleetSeries {
@@ -24,7 +30,27 @@ impl FleetSeries {
         book.enter("histogram", &beat_seconds)?;
         let nodes = IntGauge::new("sealgate_fleet_nodes", "Nodes that have beaten in the last five seconds.")?;
         book.enter("gauge", &nodes)?;
+        let counters = |name: &str, help: &str, label: &str| -> Result<IntCounterVec, prometheus::Error> {
+            let counters = IntCounterVec::new(Opts::new(name, help), &[label])?;
+            book.enter("counter", &counters)?;
+            Ok(counters)
+        };
+        let help = "The timeline of the server that commits go to: it grows with each failover, and nodes that differ write to two servers.";
+        let timeline = IntGauge::new("sealgate_store_timeline", help)?;
+        book.enter("gauge", &timeline)?;
         Ok(Self {
+            reruns: counters(
+                "sealgate_store_reruns_total",
+                "Batches of commits that were run again. `unknown`: the answer was lost; `cancelled_wait`: somebody has cancelled the wait \
+                 for the standby; `rolled_back`: the server has rolled it back for another's sake.",
+                "cause",
+            )?,
+            connects: counters(
+                "sealgate_store_connects_total",
+                "Looks for a server that takes commits; `failed` where none was to be had.",
+                "result",
+            )?,
+            timeline,
             beat_seconds,
             nodes,
             last_beat: gauge(
@@ -36,6 +62,27 @@ impl FleetSeries {
                 "How far the database's clock is ahead of this machine's; beyond two seconds this node decides nothing.",
             )?,
         })
+    }
+
+    /// Has them at zero before they grow.
+    pub(super) fn begin(&self, causes: impl IntoIterator<Item = &'static str>) {
+        for cause in causes {
+            self.reruns.with_label_values(&[cause]);
+        }
+        for result in [CONNECTED, FAILED] {
+            self.connects.with_label_values(&[result]);
+        }
+    }
+
+    pub(super) fn rerun(&self, cause: &'static str) {
+        self.reruns.with_label_values(&[cause]).inc();
+    }
+
+    pub(super) fn connected(&self, timeline: Option<u32>) {
+        self.connects.with_label_values(&[if timeline.is_some() { CONNECTED } else { FAILED }]).inc();
+        if let Some(timeline) = timeline {
+            self.timeline.set(i64::from(timeline));
+        }
     }
 
     pub(super) fn beat(&self, seconds: f64, at: f64, nodes: u32, clock_offset: f64) {

@@ -378,6 +378,35 @@ pub trait CommitObserver: Send + Sync {
 
     /// A beat came back.
     fn beat(&self, _beat: &Beat) {}
+
+    /// A batch is run again.
+    fn rerun(&self, _cause: RerunCause) {}
+
+    /// A connection for commits was made, to a server on this timeline; or none was to be had.
+    fn connected(&self, _timeline: Option<u32>) {}
+}
+
+/// Why a batch of commits is run again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RerunCause {
+    /// The server has rolled it back for another's sake.
+    RolledBack,
+    /// Its answer was lost: it may have been applied.
+    Unknown,
+    /// Somebody has cancelled its wait for the standby, and the server answered success.
+    CancelledWait,
+}
+
+impl RerunCause {
+    pub const ALL: [Self; 3] = [Self::RolledBack, Self::Unknown, Self::CancelledWait];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RolledBack => "rolled_back",
+            Self::Unknown => "unknown",
+            Self::CancelledWait => "cancelled_wait",
+        }
+    }
 }
 
 /// A beat of a node to the store that it shares with others.

@@ -112,6 +112,7 @@ impl PostgresEngine {
             warn_of_setup(&first, settings).await;
         }
         let (queue, jobs) = async_channel::bounded(settings.queue.max(1));
+        observer.connected(Some(first.timeline()));
         let mut link = Some(first);
         let writers = (0..settings.writers.max(1)).map(|_| {
             let writer = BatchWriter {

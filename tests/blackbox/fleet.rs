@@ -239,6 +239,10 @@ async fn a_node_without_the_database_lets_nobody_in_and_comes_back() {
     let ready = reqwest::get(fleet.second.admin_url("/readyz")).await.unwrap();
     assert_eq!(ready.status(), 503, "the balancer knows");
     assert!(ready.text().await.unwrap().contains("the database has not answered lately"));
+    let metrics = reqwest::get(fleet.second.admin_url("/metrics")).await.unwrap().text().await.unwrap();
+    for series in ["sealgate_store_timeline 1", "sealgate_store_reruns_total{cause=\"cancelled_wait\"} 0"] {
+        assert!(metrics.lines().any(|line| line == series), "{series}: {metrics}");
+    }
     // Nobody else notices.
     assert_eq!(gate(&fleet.first, token).await, 200);
     let revoked = fleet.ask(&fleet.first, "/oauth/revoke", &[("token", token)]).await;

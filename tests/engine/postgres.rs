@@ -1,11 +1,11 @@
 //! What only the engine over PostgreSQL has: answers that get lost, and servers that it refuses.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sealgate::facade::config::BeatDurability;
-use sealgate::facade::store::engine::{Changes, Engine, EngineError, Outcome};
+use sealgate::facade::store::engine::{Changes, CommitObserver, Engine, EngineError, Outcome, RerunCause};
 use sealgate::facade::store::postgres::{PostgresEngine, PostgresFault, PostgresSettings, initialise};
 use tokio_postgres::Client;
 
@@ -155,6 +155,27 @@ pub(super) async fn waiting(client: &Client) -> Vec<i32> {
     rows.iter().map(|row| row.get(0)).collect()
 }
 
+/// What an observer is told of connections and of batches that are run again.
+#[derive(Default)]
+struct Told {
+    reruns: Mutex<Vec<RerunCause>>,
+    timelines: Mutex<Vec<Option<u32>>>,
+}
+
+impl CommitObserver for Told {
+    fn committed(&self, _operations: usize, _seconds: f64) {}
+
+    fn queue(&self, _waiting: usize) {}
+
+    fn rerun(&self, cause: RerunCause) {
+        self.reruns.lock().unwrap().push(cause);
+    }
+
+    fn connected(&self, timeline: Option<u32>) {
+        self.timelines.lock().unwrap().push(timeline);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wait_for_the_standby_that_is_cancelled_is_no_commit() {
     let server = start(&[]).await;
@@ -163,7 +184,10 @@ async fn a_wait_for_the_standby_that_is_cancelled_is_no_commit() {
     let client = server.client("").await;
     await_nobody(&server, &client).await;
     // Connections that are there already learn of it one by one; those that come now have it. Beats go on without.
-    let engine = Arc::new(node(&PostgresSettings { beat: BeatDurability::Local, ..settings }).await);
+    let told = Arc::new(Told::default());
+    let settings = PostgresSettings { beat: BeatDurability::Local, ..settings };
+    let observer = Arc::clone(&told) as Arc<dyn CommitObserver>;
+    let engine = Arc::new(PostgresEngine::open(&settings, observer).await.unwrap());
     let committing = {
         let engine = Arc::clone(&engine);
         tokio::spawn(async move { engine.commit(first(b"k", b"v")).await })
@@ -174,8 +198,11 @@ async fn a_wait_for_the_standby_that_is_cancelled_is_no_commit() {
     // Now the server has answered success, and what it says is read by all. The node waits for a standby once more.
     until("it waits again", || async { waiting(&client).await.iter().any(|pid| *pid != first) }).await;
     assert!(!committing.is_finished());
+    assert_eq!(*told.reruns.lock().unwrap(), [RerunCause::CancelledWait]);
     administer(&client, &["ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"]).await;
     assert_eq!(committing.await.unwrap().unwrap(), Outcome::Committed);
+    assert!(told.timelines.lock().unwrap().iter().all(|timeline| *timeline == Some(1)));
+    assert!(!told.timelines.lock().unwrap().is_empty());
     assert_eq!(engine.get(b"k").await.unwrap(), Some(b"v".to_vec()));
 }
 

@@ -15,7 +15,7 @@ use super::batch::{self, APPLY, BATCH_COMMITS, BEGIN, CLEAN_UP, LOCK, LOOK_UP, O
 use super::beat::LastBeat;
 use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of, jittered};
 use crate::store::commit_turn::CommitTurn;
-use crate::store::engine::{CommitObserver, Counters, EngineError, Outcome};
+use crate::store::engine::{CommitObserver, Counters, EngineError, Outcome, RerunCause};
 
 /// After so long without an answer, the server is taken for gone: another may have taken its place.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -55,6 +55,11 @@ pub(super) struct WriteLink {
     number: i64,
 }
 
+/// A run whose answer was lost.
+fn unknown(said: String) -> Ran {
+    Ran::Unknown(RerunCause::Unknown, said)
+}
+
 /// What is known of a run.
 enum Ran {
     /// It is durable, and these operations were refused.
@@ -66,7 +71,7 @@ enum Ran {
     /// Nothing was written, and another run would not help.
     Failed(EngineError),
     /// It may have been applied.
-    Unknown(String),
+    Unknown(RerunCause, String),
 }
 
 /// A batch by the name under which it is run, each time.
@@ -79,6 +84,10 @@ struct Batch {
 impl WriteLink {
     pub(super) fn client(&self) -> &Client {
         &self.link.client
+    }
+
+    pub(super) fn timeline(&self) -> u32 {
+        self.link.timeline
     }
 
     pub(super) async fn connect(servers: &Servers) -> Result<Self, super::PostgresFault> {
@@ -160,9 +169,11 @@ impl BatchWriter {
             match WriteLink::connect(&self.servers).await {
                 Ok(link) => {
                     tracing::info!(server = link.link.server, timeline = link.link.timeline, "the store writes to");
+                    self.observer.connected(Some(link.link.timeline));
                     self.link = Some(link);
                 }
                 Err(fault) => {
+                    self.observer.connected(None);
                     self.waiting.retain(|commit| !commit.reply.is_closed());
                     backoff.pause_for(&fault).await;
                 }
@@ -202,14 +213,14 @@ impl BatchWriter {
 
     /// One run, for as long as its server may still answer.
     async fn attempt(&self, link: &WriteLink, run: impl Future<Output = Ran>, deadline: Instant) -> Ran {
-        let replaced = || Ran::Unknown("its server was replaced".to_owned());
+        let replaced = || unknown("its server was replaced".to_owned());
         let limit = deadline.min(Instant::now() + ATTEMPT_TIMEOUT);
         tokio::select! {
             biased;
             ran = tokio::time::timeout_at(limit.into(), run) => match ran {
                 Ok(ran) if self.servers.is_current(&link.link) => ran,
                 Ok(_) => replaced(),
-                Err(_) => Ran::Unknown("no answer in time".to_owned()),
+                Err(_) => unknown("no answer in time".to_owned()),
             },
             // A server that hangs does not even break the connection.
             () = self.servers.superseded(&link.link) => replaced(),
@@ -233,6 +244,7 @@ impl BatchWriter {
                 Ran::Earlier => was_applied = true,
                 Ran::Again if retries < RETRIES => {
                     retries += 1;
+                    self.observer.rerun(RerunCause::RolledBack);
                     tokio::time::sleep(jittered(RETRY_PAUSE * retries)).await;
                 }
                 Ran::Again => return Err(out_of_time(is_uncertain)),
@@ -241,8 +253,9 @@ impl BatchWriter {
                     self.link = None;
                     return Err(if is_uncertain { EngineError::Unknown } else { error });
                 }
-                Ran::Unknown(cause) => {
-                    tracing::warn!(server = link.link.server, cause, "a batch of commits is run again");
+                Ran::Unknown(cause, said) => {
+                    tracing::warn!(server = link.link.server, cause = said, "a batch of commits is run again");
+                    self.observer.rerun(cause);
                     is_uncertain = true;
                     self.link = None;
                     if Instant::now() >= deadline {
@@ -286,14 +299,14 @@ impl WriteLink {
             client.batch_execute("COMMIT"),
         );
         if let Err(error) = begun {
-            return Ran::Unknown(said(&error));
+            return unknown(said(&error));
         }
         let row = match locked.and(applied) {
             Ok(row) => row,
             Err(error) => return judge(&error),
         };
         if let Err(error) = ended {
-            return Ran::Unknown(said(&error));
+            return unknown(said(&error));
         }
         self.done(row.try_get(0))
     }
@@ -303,7 +316,7 @@ impl WriteLink {
         self.link.take_warning();
         match self.link.client.query_opt(&self.look_up, &[&batch.writer, &batch.number]).await {
             Ok(Some(row)) => self.done(row.try_get(0)),
-            Ok(None) => Ran::Unknown("its row is gone".to_owned()),
+            Ok(None) => unknown("its row is gone".to_owned()),
             Err(error) => judge(&error),
         }
     }
@@ -312,9 +325,9 @@ impl WriteLink {
         // With a standby that does not answer, whoever cancels a commit makes the server answer success for what only the
         // primary has.
         if self.link.take_warning() {
-            return Ran::Unknown("the wait for the standby was cancelled".to_owned());
+            return Ran::Unknown(RerunCause::CancelledWait, "the wait for the standby was cancelled".to_owned());
         }
-        refused.map_or_else(|error| Ran::Unknown(said(&error)), Ran::Done)
+        refused.map_or_else(|error| unknown(said(&error)), Ran::Done)
     }
 }
 
@@ -324,7 +337,7 @@ pub(super) fn said(error: &Error) -> String {
 
 /// What an error before the end of a transaction says of it.
 fn judge(error: &Error) -> Ran {
-    let Some(code) = error.code() else { return Ran::Unknown(said(error)) };
+    let Some(code) = error.code() else { return unknown(said(error)) };
     let again = [&SqlState::T_R_DEADLOCK_DETECTED, &SqlState::T_R_SERIALIZATION_FAILURE, &SqlState::LOCK_NOT_AVAILABLE];
     if again.contains(&code) {
         return Ran::Again;
@@ -338,7 +351,7 @@ fn judge(error: &Error) -> Ran {
     }
     // It stops, or the connection did: the next server may take it.
     if matches!(code.code().get(..2), Some("57" | "08")) {
-        return Ran::Unknown(said(error));
+        return unknown(said(error));
     }
     Ran::Failed(EngineError::Unavailable(said(error)))
 }
