@@ -85,16 +85,24 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
             return output
                 .result(&json!({ "name": name, "removed": false }), || format!("{name}: admitted; start it\n"));
         }
+        // Its keys were taken out with it: it would serve and could sign nothing.
+        NodeVerb::Admit { .. } if has_own_keys => {
+            return Err(CommandFailure::line(
+                "a node with a token of its own is admitted by the fingerprints that `sealgate node request` prints there: give --key \
+                 and --enrolment (docs/fleet.md, \"Taking a node in\")",
+            ));
+        }
         NodeVerb::Admit { name, .. } => (name, false),
     };
     let mut is_known = access.block_on(set_removed(&settings, name, removed)).map_err(CommandFailure::line)?;
-    // A node that was admitted and never started has keys and no row.
     if let NodeVerb::Remove { name, now } = verb
         && has_own_keys
     {
-        let answer = access.ask(&Command::Key(KeyCommand::RetireNode { node: name.clone(), now: *now }))?;
-        let Answer::Keys(answer) = answer else { return Err(CommandFailure::other_answer()) };
-        is_known |= answer.keys.iter().any(|key| key.life.holder.as_ref() == Some(name));
+        // A node that was admitted and never started has keys and no row. A slip in the name is no event for the trail.
+        is_known |= has_keys(name, access)?;
+        if is_known {
+            access.ask(&Command::Key(KeyCommand::RetireNode { node: name.clone(), now: *now }))?;
+        }
     }
     if !is_known {
         return Err(CommandFailure::line(format_args!("no node is called {name}; sealgate node list shows all")));
@@ -102,6 +110,14 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
     output.result(&json!({ "name": name, "removed": removed }), || {
         if removed { format!("{name}: removed\n") } else { format!("{name}: admitted; restart it\n") }
     })
+}
+
+/// Whether the ring has keys of this node.
+fn has_keys(name: &str, access: &mut StoreAccess) -> Result<bool, CommandFailure> {
+    let Answer::Keys(answer) = access.ask(&Command::Key(KeyCommand::List))? else {
+        return Err(CommandFailure::other_answer());
+    };
+    Ok(answer.keys.iter().any(|key| key.life.holder.as_deref() == Some(name)))
 }
 
 fn state(member: &FleetMember) -> &'static str {

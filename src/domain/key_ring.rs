@@ -26,6 +26,8 @@ pub use trust::{TokenHolder, Trust, statement};
 
 /// The most keys that a ring remembers, removed ones included: twenty years of monthly rotation.
 const MOST_KEYS: usize = 256;
+/// The same of each node with a token of its own: three years. The ring is one record, and has room for a dozen nodes.
+const MOST_KEYS_OF_NODE: usize = 36;
 
 /// The length of a kid: SHA-256 in base64url (RFC 7638).
 const KID_LENGTH: usize = 43;
@@ -76,6 +78,13 @@ impl KeyRing {
     /// Notes that the times were changed at this instant of the ring's own time.
     fn changed(&mut self, at: UnixTime) {
         self.as_of = Some(at);
+        self.strip_removed(at);
+    }
+
+    /// Whether no further key of this holder can be taken in.
+    fn is_full(&self, holder: Option<&str>) -> bool {
+        let most = if holder.is_some() { MOST_KEYS_OF_NODE } else { MOST_KEYS };
+        self.keys.iter().filter(|key| key.holder.as_deref() == holder).count() >= most
     }
 
     /// The own key that signs at `now`, of those that `usable` names: of several the one that became active last.
@@ -136,7 +145,7 @@ impl KeyRing {
         if self.find(kid).is_some() {
             return Err(KeyFault::Known(kid.to_owned()));
         }
-        if self.keys.len() >= MOST_KEYS {
+        if self.is_full(self.node.as_deref()) {
             return Err(KeyFault::TooMany);
         }
         let now = self.at(now);

@@ -2,7 +2,7 @@
 //! [`crate::domain::key_ring`]; here are the keys that it decides by.
 
 use super::public_key::{KeyId, PublicKey};
-use crate::domain::key_ring::{DueEndorsement, KeyLife, KeyRing, PublicJwk, TokenHolder, Trust};
+use crate::domain::key_ring::{DueEndorsement, KeyLife, KeyRing, KeyState, PublicJwk, TokenHolder, Trust};
 use crate::domain::time::UnixTime;
 
 /// What a node has to add to the ring.
@@ -36,6 +36,8 @@ pub(super) fn published(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey
 pub(super) fn vouching(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey], now: UnixTime) -> Vouching {
     let is_undescribed = |key: &PublicKey| {
         let life = ring.find(key.kid().as_str()).filter(|life| life.holder.as_ref() == Some(&holder.node));
+        // Of a removed one they are of no use.
+        let life = life.filter(|life| ring.state(life, now) != KeyState::Removed);
         life.is_some_and(|life| life.jwk.as_ref() != Some(&key.public_jwk()))
     };
     let undescribed = found.iter().filter(|key| is_undescribed(key));

@@ -222,6 +222,10 @@ async fn what_a_node_signed_that_was_removed_at_once_is_refused_a_second_later()
     .await;
     assert!(!kids(&jwks(&fleet.first).await.1).contains(&kid.as_str()));
     assert_eq!(gate(&fleet.first, own).await, 200);
+    // By its name alone it would come back with keys that were taken out.
+    let by_name = fleet.first.try_run(&["node", "admit", "b"], "");
+    let said = String::from_utf8(by_name.stderr).unwrap();
+    assert!(!by_name.status.success() && said.contains("admitted by the fingerprints"), "{said}");
     fleet.second.kill();
     fleet.second.launch();
     assert_eq!(fleet.second.wait_for_end(), Some(1));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{KeyState, MOST_KEYS};
+use super::KeyState;
 use crate::domain::time::UnixTime;
 
 /// Why a key's life was not changed. Each is one line for an operator.
@@ -59,7 +59,7 @@ pub enum KeyFault {
     #[error("no key {0} is announced; `sealgate key list` shows the keys")]
     Unknown(String),
     #[error(
-        "{MOST_KEYS} keys are remembered, and no more are taken; delete removed keys from the token, and rotate by the server, which forgets them then"
+        "so many keys are remembered that no more are taken; delete removed keys from the token, and rotate by the server, which forgets them then"
     )]
     TooMany,
     /// Another key is about to become active.

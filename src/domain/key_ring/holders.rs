@@ -7,7 +7,7 @@
 
 use super::endorsement::{Endorsement, PublicJwk};
 use super::trust::{self, Trust};
-use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes, MOST_KEYS};
+use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes};
 use crate::domain::secret::base64url;
 use crate::domain::time::UnixTime;
 
@@ -109,7 +109,7 @@ impl KeyRing {
         if self.find(&kid).is_some() {
             return Err(KeyFault::Known(kid));
         }
-        if self.keys.len() >= MOST_KEYS {
+        if self.is_full(Some(holder)) {
             return Err(KeyFault::TooMany);
         }
         let now = self.at(now);
@@ -133,17 +133,31 @@ impl KeyRing {
     /// needs nobody's word, and nobody needs its word.
     pub fn endorse(&mut self, kid: &str, by: &str, signature: &[u8], now: UnixTime) {
         let now = self.at(now);
-        let gone = |key: &&KeyLife| key.state(now) == KeyState::Removed;
-        let removed: Vec<String> = self.keys.iter().filter(gone).map(|key| key.kid.clone()).collect();
-        for key in &mut self.keys {
-            let is_removed = removed.contains(&key.kid);
-            key.endorsed.retain(|endorsement| !is_removed && !removed.contains(&endorsement.by));
+        self.strip_removed(now);
+        let is_live = |ring: &Self, kid: &str| ring.live(now).any(|key| key.kid == kid);
+        if !is_live(self, kid) || !is_live(self, by) {
+            return;
         }
-        let Some(key) = self.find_mut(kid).filter(|key| !removed.contains(&key.kid)) else { return };
+        let Some(key) = self.find_mut(kid) else { return };
         key.endorsed.retain(|endorsement| endorsement.by != by);
         if key.endorsed.len() < MOST_ENDORSEMENTS {
             let signature = base64url(signature);
             key.endorsed.push(Endorsement { by: by.to_owned(), signature });
+        }
+    }
+
+    /// Of a key that was removed there remains that it was, so that nobody takes it for new. What others went by would fill the ring: a
+    /// full one can be changed no more, not even by the removal of a key that was stolen.
+    pub(super) fn strip_removed(&mut self, now: UnixTime) {
+        let is_removed = |key: &KeyLife| key.holder.is_some() && key.state(now) == KeyState::Removed;
+        let removed: Vec<String> = self.keys.iter().filter(|key| is_removed(key)).map(|key| key.kid.clone()).collect();
+        for key in &mut self.keys {
+            if is_removed(key) {
+                (key.jwk, key.alg) = (None, None);
+                key.endorsed.clear();
+            } else {
+                key.endorsed.retain(|endorsement| !removed.contains(&endorsement.by));
+            }
         }
     }
 

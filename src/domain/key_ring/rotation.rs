@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes, MOST_KEYS};
+use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes};
 use crate::domain::time::UnixTime;
 
 /// The most ids of keys that were begun and not announced that are remembered.
@@ -84,7 +84,7 @@ impl KeyRing {
             ([], []) => return Ok(()),
             ([], [_]) => self.settle(others, now)?,
             ([], _) => return Err(KeyFault::Unannounced(others.to_vec())),
-            (keys, _) if keys.len() >= MOST_KEYS => return Err(KeyFault::TooMany),
+            _ if self.is_full(self.node.as_deref()) => return Err(KeyFault::TooMany),
             _ => {}
         }
         let rotating = self.rotating_mut();
@@ -189,13 +189,15 @@ impl KeyRing {
         self.rotating_at.retain(|_, rotating| !rotating.is_idle());
     }
 
-    /// Makes room in a full ring: forgets the oldest removed key that is not in the token either.
+    /// Makes room in a full ring: forgets the oldest removed key of its own that is not in the token either. What is in another node's
+    /// token cannot be told here: were its key forgotten, that node would find a key there that nobody announced, and not start.
     fn forget_removed(&mut self, in_token: &[String], now: UnixTime) {
-        if self.keys.len() < MOST_KEYS {
+        if !self.is_full(self.node.as_deref()) {
             return;
         }
         let now = self.at(now);
-        let gone = |key: &KeyLife| key.state(now) == KeyState::Removed && !in_token.contains(&key.kid);
+        let is_own = |key: &KeyLife| key.holder == self.node;
+        let gone = |key: &KeyLife| is_own(key) && key.state(now) == KeyState::Removed && !in_token.contains(&key.kid);
         if let Some(at) = self.keys.iter().position(gone) {
             self.keys.remove(at);
         }
@@ -204,6 +206,7 @@ impl KeyRing {
 
 #[cfg(test)]
 mod tests {
+    use super::super::MOST_KEYS;
     use super::*;
 
     const TIMES: KeyTimes = KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) };

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::domain::key_ring::MOST_KEYS_OF_NODE;
 use crate::domain::key_ring::{TokenHolder, statement};
 
 const TIMES: KeyTimes = KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) };
@@ -195,6 +196,60 @@ fn a_node_that_was_taken_out_comes_back_with_a_new_key_on_the_word_of_another() 
     sign(&mut ring, "b2", "c");
     assert_eq!(a.endorse(&mut ring, &["a"], 6), 1);
     assert_eq!(a.trusts(&ring, 6), [kid("a"), kid("b"), kid("c"), kid("b2")]);
+}
+
+/// Twelve nodes that replace their keys each month, until each remembers as many as it may.
+#[test]
+fn a_ring_of_many_nodes_stays_small_whatever_was_removed() {
+    const MONTH: u64 = 1000;
+    let name = |node: usize, month: u64| format!("{node}-{month}");
+    let all: Vec<TestNode> = (0..12).map(|node| TestNode::new(&node.to_string(), &[])).collect();
+    let mut ring = KeyRing::default().of_node(Some("0"));
+    ring.settle(&[kid(&name(0, 0))], at(0)).unwrap();
+    ring.describe(&kid(&name(0, 0)), &jwk(&name(0, 0)));
+    let mut longest = 0;
+    for month in 1..=u64::try_from(MOST_KEYS_OF_NODE).unwrap() + 3 {
+        for (node, holder) in all.iter().enumerate() {
+            let next = name(node, month);
+            ring = ring.of_node(Some(&holder.holder.node));
+            if month == 1 && node > 0 {
+                ring.admit(&holder.holder.node, jwk(&next), at(month * MONTH), TIMES).unwrap();
+            } else {
+                // The token keeps the two latest.
+                let in_token = [kid(&name(node, month - 1))];
+                ring.finish_rotation(&kid(&next), "01", &in_token, at(month * MONTH), TIMES).unwrap();
+                ring.describe(&kid(&next), &jwk(&next));
+                ring.activate(&kid(&next), None, false, at(month * MONTH), TIMES).unwrap();
+            }
+            // What the others sign about it, with the key that signs there and with the next one, is there in the last months.
+            for other in (0..all.len()).filter(|_| month + 2 > MOST_KEYS_OF_NODE as u64) {
+                ring.endorse(&kid(&next), &kid(&name(other, month)), &[1; 256], at(month * MONTH + 1));
+                ring.endorse(&kid(&next), &kid(&name(other, month - 1)), &[1; 256], at(month * MONTH + 1));
+                ring.endorse(&kid(&name(other, month)), &kid(&next), &[1; 256], at(month * MONTH + 1));
+            }
+        }
+        longest = longest.max(serde_json::to_vec(&ring).unwrap().len());
+        let now = at((month + 1) * MONTH - 1);
+        ring.strip_removed(ring.at(now));
+        let gone = ring.keys().iter().filter(|key| ring.state(key, now) == KeyState::Removed);
+        assert!(gone.clone().all(|key| key.jwk.is_none() && key.alg.is_none() && key.endorsed.is_empty()));
+        assert!(month < 3 || gone.count() >= 12, "it is remembered that they were there");
+    }
+    assert!(longest < 256 * 1024, "{longest}");
+}
+
+#[test]
+fn a_node_forgets_no_key_of_another_one() {
+    let (mut ring, _) = ring();
+    ring.retire_node("b", true, at(1), TIMES);
+    for number in 1..200 {
+        let now = number * 1000;
+        let (next, before) = (kid(&number.to_string()), kid(&(number - 1).to_string()));
+        ring.finish_rotation(&next, "01", &[kid("a"), before], at(now), TIMES).unwrap();
+        ring.activate(&next, None, true, at(now), TIMES).unwrap();
+    }
+    assert!(ring.find(&kid("b")).is_some() && ring.find(&kid("a")).is_some());
+    assert!(ring.find(&kid("100")).is_none(), "its own give way");
 }
 
 #[test]
