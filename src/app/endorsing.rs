@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::app::not_serving::NotServing;
 use crate::clock::Clock;
-use crate::domain::key_ring::{Introduction, KeyFault, KeyRing};
+use crate::domain::key_ring::{Introduction, KeyFault, KeyRing, KeyState};
+use crate::domain::time::UnixTime;
 use crate::signer::{SignError, Signer, Vouching};
 use crate::store::{Store, StoreError};
 
@@ -82,6 +83,42 @@ pub(crate) async fn endorse(
     Ok(signer.vouching(&ring, now).map(|vouching| vouching.untrusted))
 }
 
+/// Has this node decide nothing while another one that serves signs with a key that is not believed here: it would call that node's
+/// tokens forged, and answer that they are revoked. So it is with a node that was away while the only other one replaced its key and
+/// removed the one before, and with all nodes once the issuer has another name. Who writes the database can bring it about by a
+/// forged row of a node, and can do as much by deleting rows.
+///
+/// # Errors
+/// The store's; nothing has changed then.
+pub(crate) async fn hold_back(
+    store: &Store,
+    ring: &KeyRing,
+    untrusted: &[String],
+    now: UnixTime,
+) -> Result<(), StoreError> {
+    let mut signing = Vec::new();
+    for key in untrusted.iter().filter_map(|kid| ring.find(kid)) {
+        if let (KeyState::Active, Some(holder)) = (ring.state(key, now), &key.holder) {
+            signing.push((&key.kid, holder));
+        }
+    }
+    let live = if signing.is_empty() { Vec::new() } else { store.live_nodes().await? };
+    let cause = signing.into_iter().find(|(_, holder)| live.contains(holder)).map(|(kid, holder)| {
+        format!(
+            "the key {kid} of the node {holder} is not believed here, and that node signs with it. Stop this server, and run here: \
+             sealgate node request --trust={kid}; then, on {holder}: sealgate node admit (docs/fleet.md, \"A node that was away\")"
+        )
+    });
+    if store.hold_back(cause.clone()) {
+        if let Some(cause) = cause {
+            tracing::error!("this node lets nobody in: {cause}");
+        } else {
+            tracing::info!("the keys of all nodes that serve are believed here");
+        }
+    }
+    Ok(())
+}
+
 async fn change(store: &Store, change: impl Fn(&mut KeyRing) + Send + Sync) -> Result<KeyRing, NotEndorsed> {
     let changed = store.change_key_ring(|ring| {
         change(ring);
@@ -98,16 +135,14 @@ pub(crate) async fn join(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clo
     let started = Instant::now();
     loop {
         let ring = store.key_ring().await?;
-        if endorse(store, signer, clock.as_ref(), ring).await?.is_none() {
-            return Ok(());
-        }
+        let Some(untrusted) = endorse(store, signer, clock.as_ref(), ring).await? else { return Ok(()) };
         let ring = store.key_ring().await?;
         signer.follow(ring.clone(), Arc::clone(clock));
         let kid = signer.key_set().active().kid().to_string();
         let live = store.live_nodes().await?;
         let untaken = ring.untaken(&kid, &live, clock.now());
         if untaken.is_empty() {
-            return Ok(());
+            return Ok(hold_back(store, &ring, &untrusted, clock.now()).await?);
         }
         if started.elapsed() > TAKEN_TIMEOUT {
             let fault = format!(

@@ -95,9 +95,11 @@ async fn look_for_others(sealgate: &Sealgate, ring: &KeyRing, now: UnixTime, loo
 /// Endorses keys of other nodes, and has its own known to them.
 async fn endorse(sealgate: &Sealgate, ring: KeyRing) {
     let signer = sealgate.issuer.signer();
-    match endorsing::endorse(&sealgate.store, signer, sealgate.clock.as_ref(), ring).await {
+    match endorsing::endorse(&sealgate.store, signer, sealgate.clock.as_ref(), ring.clone()).await {
         Ok(None) => {}
         Ok(Some(untrusted)) => {
+            // Looked at again a second later.
+            let _ = endorsing::hold_back(&sealgate.store, &ring, &untrusted, sealgate.clock.now()).await;
             sealgate.metrics.keys_unendorsed.set(i64::try_from(untrusted.len()).unwrap_or(i64::MAX));
             if sealgate.rotation.set_untrusted(untrusted)
                 && let Some(warning) = sealgate.rotation.warning()

@@ -54,6 +54,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use arc_swap::ArcSwapOption;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
@@ -143,6 +144,8 @@ pub struct Store {
     trail: AuditCounts,
     /// The node whose keys are its own in the ring of keys, where each has a token of its own.
     node: Option<String>,
+    /// Why nothing is decided here though the store answers.
+    held_back: ArcSwapOption<String>,
 }
 
 impl Store {
@@ -188,6 +191,7 @@ impl Store {
             revocations: AtomicU64::new(RandomState::new().build_hasher().finish()),
             trail: AuditCounts::default(),
             node: None,
+            held_back: ArcSwapOption::empty(),
         }
     }
 
@@ -237,9 +241,18 @@ impl Store {
     /// # Errors
     /// [`EngineError::Stale`]: no decision can be made now.
     pub fn basis(&self) -> Result<Basis, StoreError> {
+        if let Some(cause) = &*self.held_back.load() {
+            return Err(EngineError::Stale(cause.to_string()).into());
+        }
         // In this order: what moves between the two is seen.
         let epoch = self.epoch();
         Ok(Basis { current: self.engine.current()?, epoch })
+    }
+
+    /// From now on nothing is decided here, for this cause; without one it is again. Yields whether that is new.
+    pub fn hold_back(&self, cause: Option<String>) -> bool {
+        let next = cause.map(Arc::new);
+        self.held_back.swap(next.clone()) != next
     }
 
     /// Whether a decision on this basis may be acted on. Asked last: between the look at the counters and now the process

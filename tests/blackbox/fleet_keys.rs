@@ -11,6 +11,7 @@ use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::store::Store;
 use sealgate::facade::store::postgres::{PostgresEngine, PostgresSettings};
 use serde_json::Value;
+use tokio::task::block_in_place;
 
 use crate::fleet::{Fleet, gate, until, with_own_token};
 use crate::postgres_server::PostgresServer;
@@ -153,6 +154,52 @@ fn admit_second(fleet: &mut Fleet) {
     let given = |name: &str, member: &str| format!("--{name}={}", shown[member].as_str().unwrap());
     fleet.first.run(&["node", "admit", "b", &given("key", "key"), &given("enrolment", "enrolment")]);
     fleet.second.start();
+}
+
+/// It would call the tokens of the other one forged.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_was_away_while_the_only_other_key_was_replaced_decides_nothing() {
+    let mut fleet = Fleet::start_apart("[keys]\npublish_seconds = 2").await;
+    admit_second(&mut fleet);
+    let before = fleet.first.json(&["key", "list"])["keys"][0]["kid"].as_str().unwrap().to_owned();
+    fleet.second.kill();
+    block_in_place(|| fleet.first.run(&["key", "rotate", "--emergency"]));
+    let tokens = fleet.tokens().await;
+    let token = tokens["access_token"].as_str().unwrap();
+    until("the key of before is gone", || async {
+        let _ = fleet.first.try_run(&["key", "remove", "--now", "--kid", &before], "");
+        !kids(&jwks(&fleet.first).await.1).contains(&before.as_str())
+    })
+    .await;
+    fleet.second.launch();
+    let ready = || async {
+        let answer = reqwest::get(fleet.second.admin_url("/readyz")).await.ok()?;
+        Some((answer.status().as_u16(), answer.text().await.ok()?))
+    };
+    until("it tells why it is not ready", || async {
+        ready().await.is_some_and(|(status, said)| {
+            assert_ne!(status, 200, "{said}");
+            said.contains("of the node a is not believed here")
+        })
+    })
+    .await;
+    assert_eq!(gate(&fleet.second, token).await, 503);
+    assert_eq!(fleet.ask(&fleet.second, "/oauth/revoke", &[("token", token)]).await.0, 503);
+    assert_eq!(gate(&fleet.first, token).await, 200);
+
+    // As it says.
+    let (_, said) = ready().await.unwrap();
+    let kid = said.split("--trust=").nth(1).unwrap().split(';').next().unwrap();
+    fleet.second.kill();
+    let shown = fleet.second.json(&["node", "request", &format!("--trust={kid}")]);
+    let given = |name: &str, member: &str| format!("--{name}={}", shown[member].as_str().unwrap());
+    fleet.first.run(&["node", "admit", "b", &given("key", "key"), &given("enrolment", "enrolment")]);
+    fleet.second.start();
+    let ready = reqwest::get(fleet.second.admin_url("/readyz")).await.unwrap();
+    assert_eq!(ready.status(), 200);
+    until("it decides", || async { gate(&fleet.second, token).await == 200 }).await;
+    assert_eq!(fleet.ask(&fleet.second, "/oauth/revoke", &[("token", token)]).await.0, 200);
+    assert_eq!(gate(&fleet.second, token).await, 401);
 }
 
 /// A new access token by the node, and the key that has signed it.
