@@ -366,7 +366,7 @@ async fn a_start_that_the_store_does_not_let_through_may_be_tried_again() {
     node.run(&["key", "generate"]);
     // As by a server that stands still: whatever is to be written waits for these.
     let client = database.client("").await;
-    let locks = "SELECT count(pg_advisory_lock(1399153516, stripe)) FROM generate_series(0, 4400) AS s(stripe)";
+    let locks = "SELECT count(pg_advisory_lock('record'::regclass::oid::integer, stripe)) FROM generate_series(0, 4400) AS s(stripe)";
     client.query_one(locks, &[]).await.unwrap();
     node.launch();
     assert_eq!(node.wait_for_end(), Some(75));

@@ -9,7 +9,7 @@ use sealgate::facade::store::sled;
 use tokio_postgres::Client;
 
 use super::postgres::{administer, await_nobody, start, until, waiting};
-use crate::postgres_server::{empty_store, schema, shared, within};
+use crate::postgres_server::{PATIENT, empty_store, schema, shared, within};
 use crate::relay::{Manner, Relay};
 use crate::{BARRIERS, Place, absent, commit, node, put, store, value};
 
@@ -171,7 +171,7 @@ async fn relayed() -> (String, PostgresSettings, Relay, PostgresSettings) {
     let schema = schema().await;
     let settings = |port: u16| {
         let url = format!("postgres://sealgate@127.0.0.1:{port}/postgres{}", within(&schema));
-        PostgresSettings::new(url.into())
+        PostgresSettings { staleness: PATIENT, ..PostgresSettings::new(url.into()) }
     };
     let straight = settings(shared().port);
     initialise(&straight).await.unwrap();
@@ -284,7 +284,10 @@ async fn a_connection_that_breaks_in_the_middle_leaves_an_empty_store() {
     let new = NewPostgresStore::begin(&through).await.unwrap();
     fill(&*new.engine(), 0..1000).await;
     relay.cut();
-    assert!(matches!(new.engine().commit(put(b"k", b"v")).await, Err(EngineError::Unavailable(_))));
+    until("it is cut", || async {
+        matches!(new.engine().commit(put(b"k", b"v")).await, Err(EngineError::Unavailable(_)))
+    })
+    .await;
     assert!(matches!(new.engine().get(&record(1).0).await, Err(EngineError::Unavailable(_))));
     assert!(matches!(new.finish().await, Err(NewStoreFault::NotKept(_))));
     until("the server knows", || async { NewPostgresStore::begin(&straight).await.is_ok() }).await;

@@ -9,7 +9,7 @@ use sealgate::facade::store::engine::{Changes, CommitObserver, Engine, EngineErr
 use sealgate::facade::store::postgres::{PostgresEngine, PostgresFault, PostgresSettings, initialise};
 use tokio_postgres::Client;
 
-use crate::postgres_server::{PostgresServer, empty_store, schema, shared, within};
+use crate::postgres_server::{PATIENT, PostgresServer, empty_store, schema, shared, within};
 use crate::relay::{Manner, Relay};
 use crate::{absent, commit, node, put, value};
 
@@ -39,7 +39,7 @@ impl Relayed {
         let schema = schema().await;
         let settings = |port: u16| {
             let url = format!("postgres://sealgate@127.0.0.1:{port}/postgres{}", within(&schema));
-            PostgresSettings { writers: 1, ..PostgresSettings::new(url.into()) }
+            PostgresSettings { writers: 1, staleness: PATIENT, ..PostgresSettings::new(url.into()) }
         };
         let straight = settings(shared().port);
         initialise(&straight).await.unwrap();

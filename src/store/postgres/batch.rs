@@ -26,10 +26,11 @@ pub(super) const STRIPES: u16 = 4096;
 const COUNTER_LOCKS: u16 = STRIPES;
 
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-/// The first number is this program's own, so that it meets no locks of others. Exclusive where something is written, shared
-/// where a record must only stay as it is: many commits look at the same client.
-pub(super) const LOCK: &str = "SELECT count(CASE WHEN exclusive THEN pg_advisory_xact_lock(1399153516, stripe)::text \
-     ELSE pg_advisory_xact_lock_shared(1399153516, stripe)::text END) \
+/// The first number is that of the store's own table: two stores in the schemas of one database do not wait for each other.
+/// Exclusive where something is written, shared where a record must only stay as it is: many commits look at the same client.
+pub(super) const LOCK: &str = "SELECT count(CASE \
+     WHEN exclusive THEN pg_advisory_xact_lock('record'::regclass::oid::integer, stripe)::text \
+     ELSE pg_advisory_xact_lock_shared('record'::regclass::oid::integer, stripe)::text END) \
      FROM unnest($1::integer[], $2::boolean[]) AS s(stripe, exclusive)";
 /// An operation is refused if one of its expectations does not hold; a null is an absent record. Everything in the statement
 /// sees the tables as they were before it. The batch's row is left where something is written, and at a second run always.

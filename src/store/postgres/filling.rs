@@ -19,7 +19,8 @@ use crate::store::engine::Engine;
 
 /// Keeps out who enters, writes and fills; who reads goes on, and sees an empty store. The locks are in the order in which a node
 /// takes them.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock(1399153516, -2); \
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
+     SELECT pg_advisory_xact_lock('record'::regclass::oid::integer, -2); \
      LOCK TABLE record IN SHARE ROW EXCLUSIVE MODE";
 /// A statement of its own: it sees what was written while the lock was waited for.
 const IS_OCCUPIED: &str = "SELECT EXISTS (SELECT FROM record)";

@@ -25,7 +25,8 @@ const AWAY_FOR_LONG: Duration = Duration::from_hours(24);
 const FORMAT: &str =
     "SELECT (SELECT value FROM record WHERE key = '\\x6d666f726d6174'::bytea), EXISTS (SELECT FROM record)";
 /// Whoever waits for the lock looks afterwards, in a statement of its own: that sees what the last holder has done.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock(1399153516, -2)";
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
+     SELECT pg_advisory_xact_lock('record'::regclass::oid::integer, -2)";
 const FIRST: &str = "INSERT INTO record (key, value) VALUES ('\\x6d666f726d6174'::bytea, $1)";
 const RAISE: &str = "UPDATE record SET value = $1 WHERE key = '\\x6d666f726d6174'::bytea";
 /// A node enters under its name. Whoever was there under the same name is told apart by the number.

@@ -31,8 +31,7 @@ const COARSE: u64 = 600;
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// As the locks of commits, under another number.
-const LOCK: &str =
-    "SELECT count(pg_advisory_xact_lock(1399153517, stripe)::text) FROM unnest($1::integer[]) AS s(stripe)";
+const LOCK: &str = "SELECT count(pg_advisory_xact_lock('guess'::regclass::oid::integer, stripe)::text) FROM unnest($1::integer[]) AS s(stripe)";
 const FIND: &str =
     "SELECT key, since, next, failures, free, forgets, at_a_time FROM guess WHERE key = ANY($1::bytea[])";
 const WRITE: &str = "WITH gone AS (DELETE FROM guess WHERE key = ANY($1::bytea[])) \
