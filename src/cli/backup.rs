@@ -1,4 +1,4 @@
-//! `sealgate backup` and `sealgate restore`.
+//! `sealgate backup`, `sealgate restore` and `sealgate restored`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,10 +10,12 @@ use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
 use super::restored_keys;
+use super::transfer::existing;
 use crate::admin::command::Command;
 use crate::clock::{Clock, SystemClock};
-use crate::config::SledConfig;
+use crate::config::{PostgresConfig, SledConfig, StoreConfig};
 use crate::store::engine::Engine;
+use crate::store::postgres::{PostgresSettings, members};
 use crate::store::sled::{self, NewStore, OpenError, Options, SledEngine};
 use crate::store::{Store, StoreError};
 
@@ -101,6 +103,45 @@ pub(super) fn restore(
     output.result(&result, || said(store, taken.sessions, taken.grants, proven) + &restored_keys::said(&keys))
 }
 
+/// Does to a store that was put back to an earlier moment by other means what a restore does to the one that it lays down. It can
+/// be done again where it has broken off.
+pub(super) fn restored(access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
+    access.refuse_beside_server()?;
+    match &access.config().store {
+        StoreConfig::Sled(settings) => drop(existing(&settings.path)?),
+        StoreConfig::Postgres(settings) => refuse_beside_nodes(settings, access)?,
+    }
+    let (taken, keys) = access.block_on(async {
+        let store = access.open_store().await?;
+        let failed = |error: StoreError| CommandFailure::line(format_args!("{error}; run this again before the start"));
+        let taken = store.take_back_after_restore(SystemClock.now()).await.map_err(failed)?;
+        let keys = restored_keys::settle(&store, &access.config().hsm, SystemClock.now()).await.map_err(failed)?;
+        Ok::<_, CommandFailure>((taken, keys))
+    })?;
+    let result = json!({
+        "codes_removed": taken.codes,
+        "sessions_ended": taken.sessions,
+        "grants_ended": taken.grants,
+        "keys": keys.keys,
+        "notices": keys.lines,
+    });
+    output.result(&result, || ended(taken.sessions, taken.grants) + &restored_keys::said(&keys))
+}
+
+/// A node has read what was there before, and goes on by it.
+fn refuse_beside_nodes(settings: &PostgresConfig, access: &StoreAccess) -> Result<(), CommandFailure> {
+    let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
+    let members = access.block_on(members(&settings)).map_err(CommandFailure::line)?;
+    let serving: Vec<_> = members.iter().filter(|node| node.is_heard_of()).map(|node| node.name.as_str()).collect();
+    if serving.is_empty() {
+        return Ok(());
+    }
+    Err(CommandFailure::line(format_args!(
+        "these nodes were heard of within the last five seconds: {}; stop all nodes first",
+        serving.join(", ")
+    )))
+}
+
 /// Looks through a copy: sled writes to whatever it opens.
 fn check(from: &Path, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let store = access.files()?;
@@ -141,5 +182,9 @@ fn open_copy(from: &Path, new: &NewStore, options: Options) -> Result<SledEngine
 fn said(store: &Path, sessions: usize, grants: usize, proven: bool) -> String {
     let doubt = if proven { "" } else { "; whether it is whole could not be shown" };
     let store = store.display();
-    format!("{store}: restored{doubt}; {sessions} sessions and {grants} grants ended, people sign in anew\n")
+    format!("{store}: restored{doubt}; {}", ended(sessions, grants))
+}
+
+fn ended(sessions: usize, grants: usize) -> String {
+    format!("{sessions} sessions and {grants} grants ended, people sign in anew\n")
 }

@@ -84,6 +84,9 @@ enum Noun {
     Backup(backup::BackupArguments),
     /// Lay down a backup in place of a store that was lost, or check one; sessions and grants end, people sign in anew
     Restore(backup::RestoreArguments),
+    /// After the database or the machine was put back to an earlier moment, or the database has lost what it had acknowledged:
+    /// end what may have ended since, as `restore` does, in the store as it lies, while no server runs
+    Restored,
     /// Write the store of a server that is stopped, or a backup, as lines of JSON: to move it to another machine or engine
     Export(transfer::ExportArguments),
     /// Lay down an export as the store of a server that has none yet
@@ -156,6 +159,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
         Noun::Mail(verb) => mail::run(verb, load_or_read(&file)?, &output),
         Noun::Audit(arguments) => audit::run(&arguments, &mut StoreAccess::open(read(&file)?)?, &output),
         Noun::Backup(arguments) => backup::backup(&arguments, &mut StoreAccess::open(read(&file)?)?, &output),
+        Noun::Restored => backup::restored(&StoreAccess::open(read(&file)?)?, &output),
         Noun::Restore(arguments) => backup::restore(&arguments, &StoreAccess::open(load_or_read(&file)?)?, &output),
         Noun::Export(arguments) => transfer::export(&arguments, &StoreAccess::open(read(&file)?)?, &output),
         Noun::Import(arguments) => transfer::import(&arguments, &StoreAccess::open(load_or_read(&file)?)?, &output),

@@ -13,9 +13,6 @@ use crate::admin::command::{Command, KeyCommand};
 use crate::config::StoreConfig;
 use crate::store::postgres::{FleetMember, PostgresSettings, members, set_removed};
 
-/// Who has not beaten for so long does not serve, seconds.
-const AWAY: f64 = 5.0;
-
 #[derive(Debug, Subcommand)]
 pub(super) enum NodeVerb {
     /// Show all nodes: whether each serves, its version, which formats of the store it serves, and how long ago it was heard of
@@ -123,9 +120,9 @@ fn has_keys(name: &str, access: &mut StoreAccess) -> Result<bool, CommandFailure
 fn state(member: &FleetMember) -> &'static str {
     if member.removed {
         "removed"
-    } else if member.silent > AWAY {
-        "away"
-    } else {
+    } else if member.is_heard_of() {
         "serving"
+    } else {
+        "away"
     }
 }

@@ -57,7 +57,7 @@ fn upgrade(raise: &FormatRaise, output: &Output) -> Result<(), CommandFailure> {
 fn holder(node: &FleetMember) -> String {
     let FleetMember { name, version, formats, .. } = node;
     let heard = match node.silent {
-        silent if silent <= 5.0 => "it serves".to_owned(),
+        _ if node.is_heard_of() => "it serves".to_owned(),
         silent if silent < 7200.0 => format!("heard of {:.0} minutes ago", (silent / 60.0).max(1.0)),
         silent => format!("heard of {:.0} hours ago", silent / 3600.0),
     };

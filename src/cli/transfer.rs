@@ -110,7 +110,7 @@ pub(super) fn export(arguments: &ExportArguments, access: &StoreAccess, output: 
 }
 
 /// A store that is there: to export one that is not would make an empty one.
-fn existing(store: &Path) -> Result<PathBuf, CommandFailure> {
+pub(super) fn existing(store: &Path) -> Result<PathBuf, CommandFailure> {
     if store.join("db").is_file() {
         return Ok(store.to_owned());
     }

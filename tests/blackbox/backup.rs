@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -112,6 +113,40 @@ async fn a_backup_under_load_restores_people_and_clients_and_no_code_session_or_
     assert_eq!(silent.returned("error").as_deref(), Some("login_required"), "{silent:?}");
     let new = granted(&instance, &secret, &browser).await;
     assert_eq!(refresh(&instance, &secret, &new).await.0, 200);
+}
+
+/// A machine that was put back to an earlier moment as a whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_files_of_an_earlier_day_would_bring_back_is_ended_in_place() {
+    let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
+    let refused = String::from_utf8(Instance::bare(&Settings::default()).try_run(&["restored"], "").stderr).unwrap();
+    assert!(refused.contains("holds no store"), "{refused}");
+    let secret = instance.add_confidential_client("web");
+    instance.start();
+    let browser = Browser::new(&instance);
+    let (unused, used) = (code(&instance, &browser).await, granted(&instance, &secret, &browser).await);
+    assert_eq!(instance.stop(), Some(0));
+    let earlier = instance.directory.path().join("earlier");
+    let copied = Command::new("cp").args(["-a".as_ref(), instance.store().as_os_str(), earlier.as_os_str()]).status();
+    assert!(copied.unwrap().success());
+    instance.start();
+    assert_eq!(refresh(&instance, &secret, &used).await.0, 200);
+    let refused = String::from_utf8(instance.try_run(&["restored"], "").stderr).unwrap();
+    assert!(refused.contains("stop it first"), "{refused}");
+    assert_eq!(instance.stop(), Some(0));
+    fs::remove_dir_all(instance.store()).unwrap();
+    fs::rename(earlier, instance.store()).unwrap();
+    let said = instance.run(&["restored"]);
+    assert!(
+        said.contains("1 grants ended, people sign in anew") && said.contains(": active, present in the token"),
+        "{said}"
+    );
+    instance.start();
+    for answer in [refresh(&instance, &secret, &used).await, redeem(&instance, &secret, &unused).await] {
+        assert_eq!((answer.0, &answer.1["error"]), (400, &"invalid_grant".into()));
+    }
+    let silent = browser.open(&format!("{}&prompt=none", authorize(&instance))).await;
+    assert_eq!(silent.returned("error").as_deref(), Some("login_required"), "{silent:?}");
 }
 
 #[test]

@@ -209,6 +209,46 @@ async fn who_waits_for_all_nodes_waits_for_one_that_stands_still() {
     assert!(said.contains("note: the node b has not been heard of for 5 seconds: it lets nobody in"), "{said}");
 }
 
+/// Put back to an earlier moment, the database has refresh tokens that were used since.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_restored_database_would_bring_back_is_ended_in_place() {
+    let mut fleet = Fleet::start().await;
+    let tokens = fleet.tokens().await;
+    let database = fleet.database.client("").await;
+    database.batch_execute("CREATE TABLE earlier AS TABLE record").await.unwrap();
+    let used = tokens["refresh_token"].as_str().unwrap();
+    let refresh = [("grant_type", "refresh_token"), ("refresh_token", used)];
+    assert_eq!(fleet.ask(&fleet.second, "/oauth/token", &refresh).await.0, 200);
+
+    let refusal = |fleet: &Fleet| {
+        let said = block_in_place(|| fleet.first.try_run(&["restored"], ""));
+        assert!(!said.status.success());
+        String::from_utf8(said.stderr).unwrap()
+    };
+    let said = refusal(&fleet);
+    assert!(said.contains("stop it first"), "{said}");
+    assert_eq!(block_in_place(|| fleet.first.stop()), Some(0));
+    let said = refusal(&fleet);
+    assert!(
+        said.contains("heard of within the last five seconds: ") && said.contains("stop all nodes first"),
+        "{said}"
+    );
+    assert_eq!(block_in_place(|| fleet.second.stop()), Some(0));
+    database.batch_execute("TRUNCATE record; INSERT INTO record TABLE earlier").await.unwrap();
+    let said = || block_in_place(|| fleet.first.try_run(&["restored", "--json"], ""));
+    until("no node is heard of", || async { said().status.success() }).await;
+    database.batch_execute("TRUNCATE record; INSERT INTO record TABLE earlier").await.unwrap();
+    let done: Value = serde_json::from_slice(&said().stdout).unwrap();
+    assert_eq!(done["grants_ended"], 1, "{done}");
+    assert_eq!((&done["keys"][0]["state"], &done["keys"][0]["token"]), (&"active".into(), &"present".into()), "{done}");
+
+    block_in_place(|| fleet.second.start());
+    let (status, answer) = fleet.ask(&fleet.second, "/oauth/token", &refresh).await;
+    assert_eq!((status, &answer["error"]), (400, &"invalid_grant".into()), "{answer}");
+    block_in_place(|| fleet.first.start());
+    assert!(fleet.tokens().await["refresh_token"].is_string(), "people and clients are there");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_without_the_database_lets_nobody_in_and_comes_back() {
     let fleet = Fleet::start().await;

@@ -10,6 +10,8 @@ use super::connect::{Link, LinkPurpose, Servers, fault_of, within};
 use super::settings::{PostgresSettings, servers};
 use crate::store::versions::FormatRange;
 
+/// Who has not beaten for so long does not serve.
+const AWAY: Duration = Duration::from_secs(5);
 /// For one statement. One that writes waits for the standby.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -37,6 +39,13 @@ pub struct FleetMember {
     pub silent: f64,
     /// Of a store that it serves.
     pub formats: FormatRange,
+}
+
+impl FleetMember {
+    /// Whether it was heard of within the last seconds.
+    pub(crate) fn is_heard_of(&self) -> bool {
+        self.silent <= AWAY.as_secs_f64()
+    }
 }
 
 /// A row of [`NODES`].
