@@ -38,16 +38,18 @@ struct Revocation {
     answered: Option<Instant>,
 }
 
-/// Asks the gate of one node again and again, also while earlier questions are not answered, until it has long been revoked.
+/// Asks the gate of one node again and again, also while earlier questions are not answered, until it has long been revoked. What a
+/// node that stands still has not answered then, it answers when it goes on. Nobody asks it more: questions that grow in number as
+/// answers come late would never end.
 async fn watch(client: Arc<Client>, node: usize, token: String, at: Arc<Mutex<Revocation>>, seen: Arc<Seen>) {
     let mut asked = JoinSet::new();
     loop {
         let answered = at.lock().unwrap().answered;
-        // A second counts from the answer; what is sent until here may let nobody in any more.
-        if answered.is_some_and(|answered| answered.elapsed() > Duration::from_millis(1600)) && asked.len() < 3 {
+        // A second counts from the answer; what is sent between that and this may let nobody in any more.
+        if answered.is_some_and(|answered| answered.elapsed() > Duration::from_millis(1600)) {
             break;
         }
-        // As many as a node that stands still leaves unanswered until well after the revocation.
+        // A node that stands still leaves them unanswered until well after the revocation.
         if asked.len() < 12 {
             asked.spawn(ask(Arc::clone(&client), node, token.clone(), Arc::clone(&at), Arc::clone(&seen)));
         }
