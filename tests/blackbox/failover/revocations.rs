@@ -78,7 +78,8 @@ async fn ask(client: Arc<Client>, node: usize, token: String, at: Arc<Mutex<Revo
     }
     let fault = |what: String| seen.faults.lock().unwrap().push(format!("node {node}: {what}"));
     match status {
-        200 => {
+        // A node that stood still after it had decided may not have waited for the application.
+        200 | 504 => {
             let mut latest = seen.latest.lock().unwrap();
             *latest = latest.max(after);
             if after > SECOND {
