@@ -26,11 +26,11 @@ export function processorTime(pid) {
 }
 
 /// One run of wrk, each request with one of the tokens of a file: requests a second, microseconds of processor time of the process
-/// `pid` a request, and milliseconds. Every answer must be a 2xx: a gate that refuses is quick.
-export function wrk({ url, host, tokens, pid, connections, duration }) {
+/// `pid` a request, and milliseconds. `headers`: further ones, `NAME: VALUE`. Every answer must be a 2xx: a gate that refuses is quick.
+export function wrk({ url, host, tokens, pid, connections, duration, headers = [] }) {
   const before = processorTime(pid);
   const script = new URL("random_token.lua", import.meta.url).pathname;
-  const out = execFileSync("wrk", ["-t1", `-c${connections}`, `-d${duration}s`, "--latency", "-H", `Host: ${host}`, "-s", script, url], {
+  const out = execFileSync("wrk", ["-t1", `-c${connections}`, `-d${duration}s`, "--latency", "-H", `Host: ${host}`, ...headers.flatMap((header) => ["-H", header]), "-s", script, url], {
     encoding: "utf8",
     env: { ...process.env, TOKENS: tokens },
   });

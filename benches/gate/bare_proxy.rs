@@ -1,9 +1,14 @@
 //! The least that Pingora can do: carries every request to one upstream. What the gate is measured against.
 //!
-//!     bare_proxy LISTEN UPSTREAM THREADS
+//!     bare_proxy LISTEN UPSTREAM THREADS [CERTIFICATE KEY]
+//!
+//! With a certificate it speaks TLS with HTTP/1.1 and HTTP/2.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on ends")]
 
 use async_trait::async_trait;
 use pingora::Result;
+use pingora::listeners::tls::TlsSettings;
 use pingora::modules::http::HttpModules;
 use pingora::proxy::{ProxyHttp, Session, http_proxy_service};
 use pingora::server::Server;
@@ -36,13 +41,20 @@ fn main() {
     let (listen, upstream) = (arguments.next(), arguments.next());
     let threads = arguments.next().and_then(|threads| threads.parse().ok());
     let (Some(listen), Some(upstream), Some(threads)) = (listen, upstream, threads) else {
-        panic!("usage: bare_proxy LISTEN UPSTREAM THREADS");
+        panic!("usage: bare_proxy LISTEN UPSTREAM THREADS [CERTIFICATE KEY]");
     };
     let config = ServerConf { threads, upstream_keepalive_pool_size: 1024, ..ServerConf::default() };
     let mut server = Server::new_with_opt_and_conf(None, config);
     server.bootstrap();
     let mut service = http_proxy_service(&server.configuration, Bare { upstream });
-    service.add_tcp(&listen);
+    match (arguments.next(), arguments.next()) {
+        (Some(certificate), Some(key)) => {
+            let mut settings = TlsSettings::intermediate(&certificate, &key).unwrap();
+            settings.enable_h2();
+            service.add_tls_with_settings(&listen, None, settings);
+        }
+        _ => service.add_tcp(&listen),
+    }
     server.add_service(service);
     server.run_forever();
 }

@@ -5,33 +5,21 @@
 // wrk, the upstream and the gate share the machine, so a figure alone says little; a ratio of neighbours says more.
 
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { createHash, createPublicKey, randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { setTimeout as sleep } from "node:timers/promises";
 import { freePorts } from "../../tests/support/free_ports.mjs";
-import { median, wrk } from "../measure.mjs";
+import { filled, listens, measured, printMedians, printRatios, root, run, softHsm, start, work } from "../bed.mjs";
+import { wrk } from "../measure.mjs";
 
 const here = new URL(".", import.meta.url).pathname;
-const root = new URL("../..", import.meta.url).pathname;
 const rounds = Number(process.env.ROUNDS ?? 7);
 const seconds = Number(process.env.SECONDS ?? 3);
 const TOKENS = 1000;
 const CONNECTIONS = 64;
 // Of the gate and of bare Pingora.
 const threads = Number(process.env.THREADS ?? availableParallelism());
-
-// Where .ci/install puts what it takes out of packages.
-process.env.PATH += `:/usr/sbin:${process.env.CARGO_TARGET_DIR ?? `${root}/target`}/tools/bin`;
-mkdirSync(`${root}/target`, { recursive: true });
-const work = mkdtempSync(`${root}/target/bench-gate.`);
-const children = [];
-process.on("exit", () => {
-  for (const child of children) child.kill("SIGTERM");
-  rmSync(work, { recursive: true, force: true });
-});
-for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
 
 const ports = await freePorts(5);
 const [issuerPort, adminPort, upstream, bare, haproxy] = ports;
@@ -41,7 +29,7 @@ const [EMAIL, PASSWORD] = ["anna@example.test", "correct horse battery staple"];
 Object.assign(process.env, { EMAIL, PASSWORD, REDIRECT_URI: redirectUri, SIGNED_OUT_URI: redirectUri });
 const { Browser } = await import("../../tests/clients/browser.mjs");
 
-start("nginx", ["-p", work, "-c", filled("nginx.conf", { BODY: "x".repeat(1024) })]);
+start("nginx", ["-p", work, "-c", filled(`${here}/nginx.conf`, { UPSTREAM: upstream, BODY: "x".repeat(1024) })]);
 const sealgate = await startSealgate();
 const tokens = await collectTokens();
 writeFileSync(`${work}/tokens`, tokens.join("\n"));
@@ -50,9 +38,9 @@ const { kid } = JSON.parse(Buffer.from(tokens[0].split(".")[0], "base64url"));
 const { keys } = await (await fetch(`${issuer}/oauth/jwks`)).json();
 const jwk = keys.find((key) => key.kid === kid);
 writeFileSync(`${work}/public.pem`, createPublicKey({ key: jwk, format: "jwk" }).export({ type: "spki", format: "pem" }));
-const haproxyChild = start("haproxy", ["-f", filled("haproxy.cfg", { KID: kid, ISSUER: issuer, THREADS: availableParallelism() })]);
+const haproxyChild = start("haproxy", ["-f", filled(`${here}/haproxy.cfg`, { UPSTREAM: upstream, HAPROXY: haproxy, KID: kid, ISSUER: issuer, THREADS: availableParallelism() })]);
 const bareChild = start(`${root}/target/release/examples/bare_proxy`, [`127.0.0.1:${bare}`, `127.0.0.1:${upstream}`, String(threads)]);
-await Promise.all([upstream, bare, haproxy].map(listens));
+for (const port of [upstream, bare, haproxy]) await listens(port);
 
 // The bare proxy and the open path get a token along as well: all carry the same bytes.
 const cases = {
@@ -64,18 +52,9 @@ const cases = {
 };
 await refusesForgeries();
 
-const results = Object.fromEntries(Object.keys(cases).map((name) => [name, []]));
-const load = ({ port, path, tokens: file, child }, duration) =>
+const load = ({ port, path, tokens: file, child }, duration = seconds) =>
   wrk({ url: `http://127.0.0.1:${port}${path}`, host: "app.localhost", tokens: `${work}/${file}`, pid: child.pid, connections: CONNECTIONS, duration });
-for (const name of Object.keys(cases)) load(cases[name], 1);
-for (let round = 0; round < rounds; round += 1) {
-  // Another order each round, so that no case always follows the same neighbour.
-  const names = Object.keys(cases);
-  for (let turn = 0; turn < names.length; turn += 1) {
-    const name = names[(turn + round) % names.length];
-    results[name].push(load(cases[name], seconds));
-  }
-}
+const results = measured(cases, rounds, load);
 report();
 process.exit(0);
 
@@ -85,23 +64,13 @@ function report() {
   console.log("logged: nothing a request, by any of them (the gate's filter is warn: no access log)");
   console.log("cached: no answers, by any of them; the gate remembers verified tokens, which HAProxy and bare Pingora cannot: HAProxy verifies each anew\n");
   console.log(`${rounds} rounds of ${seconds} s, ${CONNECTIONS} connections, ${threads} threads on ${availableParallelism()} cores shared with wrk and nginx\n`);
-  console.log("| | requests/s | processor time a request, µs | p50, ms | p99, ms |\n|-|-|-|-|-|");
-  for (const [name, runs] of Object.entries(results)) {
-    const column = (key, digits) => median(runs.map((run) => run[key])).toFixed(digits);
-    console.log(`| ${name} | ${column("rate", 0)} | ${column("cpu", 1)} | ${column("p50", 2)} | ${column("p99", 2)} |`);
-  }
-  console.log("\n| ratio within a round | median (least to most) | of processor time |\n|-|-|-|");
-  for (const [over, under] of [
+  printMedians(results, [["requests/s", "rate", 0], ["processor time a request, µs", "cpu", 1], ["p50, ms", "p50", 2], ["p99, ms", "p99", 2]]);
+  printRatios(results, [
     ["gated, one token", "ungated"],
     ["gated, 1,000 tokens", "ungated"],
     ["ungated", "bare"],
     ["gated, 1,000 tokens", "HAProxy jwt_verify, 1,000 tokens"],
-  ]) {
-    const ratios = (key) => results[over].map((run, round) => run[key] / results[under][round][key]);
-    const rates = ratios("rate");
-    const spread = `${Math.min(...rates).toFixed(2)} to ${Math.max(...rates).toFixed(2)}`;
-    console.log(`| ${over} / ${under} | ${median(rates).toFixed(2)} (${spread}) | ${median(ratios("cpu")).toFixed(2)} |`);
-  }
+  ]);
 }
 
 /// Both gates must do the work that they are timed for.
@@ -116,8 +85,6 @@ async function refusesForgeries() {
 }
 
 async function startSealgate() {
-  execFileSync(`${root}/hsm/init-token.sh`, [`${work}/hsm`, "sealgate"], { stdio: "ignore" });
-  process.env.SOFTHSM2_CONF = `${work}/hsm/softhsm2.conf`;
   writeFileSync(
     `${work}/sealgate.toml`,
     `issuer = "${issuer}"
@@ -127,11 +94,7 @@ threads = ${threads}
 [admin]
 listen = "127.0.0.1:${adminPort}"
 socket = "${work}/admin.sock"
-[hsm]
-module = "/usr/lib/softhsm/libsofthsm2.so"
-token_label = "sealgate"
-pin_file = "${work}/hsm/pin"
-[store]
+${softHsm()}[store]
 path = "${work}/store"
 [tokens]
 access_token_seconds = 3600
@@ -157,11 +120,6 @@ access = "bearer"
   const child = start(`${root}/target/release/sealgate`, ["serve", "--config", `${work}/sealgate.toml`]);
   await listens(issuerPort);
   return child;
-}
-
-function run(...words) {
-  const options = typeof words.at(-1) === "object" ? words.pop() : {};
-  execFileSync(`${root}/target/release/sealgate`, [...words, "--config", `${work}/sealgate.toml`], { stdio: ["pipe", "ignore", "inherit"], ...options });
 }
 
 /// Distinct access tokens, by refreshing.
@@ -192,36 +150,4 @@ async function collectTokens() {
     found.push(answer.access_token);
   }
   return found;
-}
-
-/// A configuration of this folder with its words in capitals replaced; the path of the copy.
-function filled(name, values) {
-  let text = readFileSync(`${here}/${name}`, "utf8");
-  for (const [word, value] of Object.entries({ WORK: work, UPSTREAM: upstream, HAPROXY: haproxy, ...values })) {
-    text = text.replaceAll(new RegExp(`\\b${word}\\b`, "g"), value);
-  }
-  writeFileSync(`${work}/${name}`, text);
-  return `${work}/${name}`;
-}
-
-function start(program, words) {
-  const log = openSync(`${work}/log`, "a");
-  const child = spawn(program, words, { stdio: ["ignore", log, log] });
-  child.on("exit", (code) => {
-    if (code) console.error(`${program} ended with ${code}:\n${readFileSync(`${work}/log`, "utf8").slice(-2000)}`);
-  });
-  children.push(child);
-  return child;
-}
-
-async function listens(port) {
-  for (let tries = 0; tries < 300; tries += 1) {
-    try {
-      await fetch(`http://127.0.0.1:${port}/`, { redirect: "manual", signal: AbortSignal.timeout(1000) });
-      return;
-    } catch {
-      await sleep(100);
-    }
-  }
-  throw new Error(`nothing listens on port ${port}\n${readFileSync(`${work}/log`, "utf8").slice(-2000)}`);
 }

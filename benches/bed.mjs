@@ -1,0 +1,105 @@
+// What the benchmarks of the edge have in common: a directory, the programs that run in it, and a provider with a SoftHSM token.
+
+import { execFileSync, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { median } from "./measure.mjs";
+
+export const root = new URL("..", import.meta.url).pathname;
+
+// Where .ci/install puts what it takes out of packages.
+process.env.PATH += `:/usr/sbin:${process.env.CARGO_TARGET_DIR ?? `${root}/target`}/tools/bin`;
+mkdirSync(`${root}/target`, { recursive: true });
+export const work = mkdtempSync(`${root}/target/bench.`);
+const children = [];
+process.on("exit", () => {
+  for (const child of children) child.kill("SIGTERM");
+  rmSync(work, { recursive: true, force: true });
+});
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
+
+/// A configuration with its words in capitals replaced; the path of the copy.
+export function filled(file, values) {
+  let text = readFileSync(file, "utf8");
+  for (const [word, value] of Object.entries({ WORK: work, ...values })) {
+    text = text.replaceAll(new RegExp(`\\b${word}\\b`, "g"), value);
+  }
+  const copy = `${work}/${file.split("/").at(-1)}`;
+  writeFileSync(copy, text);
+  return copy;
+}
+
+export function start(program, words) {
+  const log = openSync(`${work}/log`, "a");
+  const child = spawn(program, words, { stdio: ["ignore", log, log] });
+  child.on("exit", (code) => {
+    if (code) console.error(`${program} ended with ${code}:\n${readFileSync(`${work}/log`, "utf8").slice(-2000)}`);
+  });
+  children.push(child);
+  return child;
+}
+
+/// Returns once a server answers there, whatever it answers.
+export async function listens(port, scheme = "http") {
+  for (let tries = 0; tries < 300; tries += 1) {
+    try {
+      execFileSync("curl", ["-sk", "-o", "/dev/null", "-m", "1", `${scheme}://127.0.0.1:${port}/`]);
+      return;
+    } catch {
+      await sleep(100);
+    }
+  }
+  throw new Error(`nothing listens on port ${port}\n${readFileSync(`${work}/log`, "utf8").slice(-2000)}`);
+}
+
+/// A token of SoftHSM, and the part of a configuration that names it.
+export function softHsm() {
+  execFileSync(`${root}/hsm/init-token.sh`, [`${work}/hsm`, "sealgate"], { stdio: "ignore" });
+  process.env.SOFTHSM2_CONF = `${work}/hsm/softhsm2.conf`;
+  return `[hsm]
+module = "/usr/lib/softhsm/libsofthsm2.so"
+token_label = "sealgate"
+pin_file = "${work}/hsm/pin"
+`;
+}
+
+export function run(...words) {
+  const options = typeof words.at(-1) === "object" ? words.pop() : {};
+  execFileSync(`${root}/target/release/sealgate`, [...words, "--config", `${work}/sealgate.toml`], { stdio: ["pipe", "ignore", "inherit"], ...options });
+}
+
+/// Each case for `rounds` rounds, after a second of warming up. Another order each round, so that no case always follows the same
+/// neighbour.
+export function measured(cases, rounds, measure) {
+  const names = Object.keys(cases);
+  const results = Object.fromEntries(names.map((name) => [name, []]));
+  for (const name of names) measure(cases[name], 1);
+  for (let round = 0; round < rounds; round += 1) {
+    for (let turn = 0; turn < names.length; turn += 1) {
+      const name = names[(turn + round) % names.length];
+      results[name].push(measure(cases[name]));
+    }
+  }
+  return results;
+}
+
+/// The medians of each case, as a table. `columns`: name, key, digits.
+export function printMedians(results, columns) {
+  console.log(`| | ${columns.map(([name]) => name).join(" | ")} |\n|-|${columns.map(() => "-|").join("")}`);
+  for (const [name, runs] of Object.entries(results)) {
+    const values = columns.map(([, key, digits]) => median(runs.map((run) => run[key])).toFixed(digits));
+    console.log(`| ${name} | ${values.join(" | ")} |`);
+  }
+}
+
+/// Pairs of cases as ratios within a round.
+export function printRatios(results, pairs) {
+  console.log("\n| ratio within a round | median (least to most) | of processor time (least to most) |\n|-|-|-|");
+  for (const [over, under] of pairs) {
+    const ratio = (key) => {
+      const all = results[over].map((run, round) => run[key] / results[under][round][key]);
+      return `${median(all).toFixed(2)} (${Math.min(...all).toFixed(2)} to ${Math.max(...all).toFixed(2)})`;
+    };
+    console.log(`| ${over} / ${under} | ${ratio("rate")} | ${ratio("cpu")} |`);
+  }
+}

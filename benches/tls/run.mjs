@@ -1,0 +1,111 @@
+// TLS and HTTP/2 beside peers, in front of one upstream, in rounds that take turns: prints ratios within a round.
+//
+//   make bench-tls [ROUNDS=7] [SECONDS=3] [THREADS=2]
+//
+// The load, the upstream and what is measured share the machine, so a figure alone says little; a ratio of neighbours says more. A
+// public path, a P-256 certificate, and no log by any of them.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { freePorts } from "../../tests/support/free_ports.mjs";
+import { filled, listens, measured, printMedians, printRatios, root, run, softHsm, start, work } from "../bed.mjs";
+import { processorTime, wrk } from "../measure.mjs";
+
+const here = new URL(".", import.meta.url).pathname;
+const rounds = Number(process.env.ROUNDS ?? 7);
+const seconds = Number(process.env.SECONDS ?? 3);
+const threads = Number(process.env.THREADS ?? availableParallelism());
+const CONNECTIONS = 64;
+const STREAMS = 10;
+
+const [issuerPort, adminPort, upstream, bare, haproxy, nginx] = await freePorts(6);
+
+execFileSync(
+  "openssl",
+  ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=app.localhost",
+    "-addext", "subjectAltName=DNS:localhost,DNS:app.localhost", "-keyout", `${work}/key.pem`, "-out", `${work}/certificate.pem`],
+  { stdio: "ignore" },
+);
+const [certificate, key] = [`${work}/certificate.pem`, `${work}/key.pem`];
+writeFileSync(`${work}/pair.pem`, readFileSync(certificate, "utf8") + readFileSync(key, "utf8"));
+writeFileSync(`${work}/tokens`, "none");
+
+const values = { UPSTREAM: upstream, HAPROXY: haproxy, NGINX: nginx, THREADS: threads, BODY: "x".repeat(1024) };
+start("nginx", ["-p", work, "-c", filled(`${root}/benches/gate/nginx.conf`, values)]);
+const servers = {
+  Sealgate: { port: issuerPort, child: startSealgate() },
+  "bare Pingora": { port: bare, child: start(`${root}/target/release/examples/bare_proxy`, [`127.0.0.1:${bare}`, `127.0.0.1:${upstream}`, String(threads), certificate, key]) },
+  HAProxy: { port: haproxy, child: start("haproxy", ["-f", filled(`${here}/haproxy.cfg`, values)]) },
+  nginx: { port: nginx, child: start("nginx", ["-p", work, "-c", filled(`${here}/nginx-tls.conf`, values)]) },
+};
+for (const { port } of Object.values(servers)) await listens(port, "https");
+for (const { port } of Object.values(servers)) answers(port);
+
+const kinds = {
+  "HTTP/1.1": ({ port, child }, duration) => wrk({ url: `https://127.0.0.1:${port}/`, host: "app.localhost", tokens: `${work}/tokens`, pid: child.pid, connections: CONNECTIONS, duration }),
+  "HTTP/2": ({ port, child }, duration) => h2load({ port, pid: child.pid, duration }),
+  "a handshake a request": ({ port, child }, duration) =>
+    wrk({ url: `https://127.0.0.1:${port}/`, host: "app.localhost", tokens: `${work}/tokens`, pid: child.pid, connections: CONNECTIONS, duration, headers: ["Connection: close"] }),
+};
+console.log(`${new Date().toISOString().slice(0, 10)}, make bench-tls ROUNDS=${rounds} SECONDS=${seconds} THREADS=${threads}, profile bench (fat LTO)`);
+console.log(`${rounds} rounds of ${seconds} s, ${CONNECTIONS} connections (${STREAMS} streams each over HTTP/2), ${availableParallelism()} cores shared with the load and the upstream`);
+for (const [kind, load] of Object.entries(kinds)) {
+  const results = measured(servers, rounds, (server, duration = seconds) => load(server, duration));
+  console.log(`\n${kind}\n`);
+  printMedians(results, [["requests/s", "rate", 0], ["processor time a request, µs", "cpu", 1]]);
+  printRatios(results, Object.keys(servers).slice(1).map((peer) => ["Sealgate", peer]));
+}
+process.exit(0);
+
+/// One run of h2load. Every answer must be a 2xx.
+function h2load({ port, pid, duration }) {
+  const before = processorTime(pid);
+  const out = execFileSync(
+    "h2load",
+    ["-t1", `-c${CONNECTIONS}`, `-m${STREAMS}`, "-D", String(duration), "-H", ":authority: app.localhost", `https://127.0.0.1:${port}/`],
+    { encoding: "utf8" },
+  );
+  const cpu = processorTime(pid) - before;
+  const [, count, failed] = /status codes: (\d+) 2xx, (\d+ 3xx, \d+ 4xx, \d+ 5xx)/.exec(out);
+  assert.equal(failed, "0 3xx, 0 4xx, 0 5xx", out);
+  assert.match(out, /0 failed, 0 errored, 0 timeout/, out);
+  return { rate: Number(/finished in [^,]+, ([0-9.]+) req\/s/.exec(out)[1]), cpu: cpu / Number(count) / 1000 };
+}
+
+/// All must do the same work: the application's answer, over either protocol.
+function answers(port) {
+  for (const protocol of ["1.1", "2"]) {
+    const out = execFileSync("curl", ["-sk", `--http${protocol}`, "-w", " %{http_version} %{http_code}", "-H", "Host: app.localhost", `https://127.0.0.1:${port}/`], { encoding: "utf8" });
+    assert.equal(out, `${values.BODY} ${protocol} 200`, `port ${port}`);
+  }
+}
+
+function startSealgate() {
+  writeFileSync(
+    `${work}/sealgate.toml`,
+    `issuer = "https://localhost:${issuerPort}"
+[server]
+listen = ["127.0.0.1:${issuerPort}"]
+threads = ${threads}
+tls = { certificate = "${certificate}", key = "${key}" }
+[admin]
+listen = "127.0.0.1:${adminPort}"
+socket = "${work}/admin.sock"
+${softHsm()}[store]
+path = "${work}/store"
+[log]
+filter = "warn"
+[[app]]
+name = "application"
+host = "app.localhost"
+upstreams = ["http://127.0.0.1:${upstream}"]
+[[app.route]]
+path = "/"
+access = "public"
+`,
+  );
+  run("key", "generate");
+  return start(`${root}/target/release/sealgate`, ["serve", "--config", `${work}/sealgate.toml`]);
+}
