@@ -2,6 +2,7 @@
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use memchr::memmem;
 
 use crate::oauth::credentials;
 
@@ -39,11 +40,35 @@ pub(super) fn is_repeated(headers: &HeaderMap) -> bool {
 
 /// Whether any `Authorization` holds such a token, whatever stands around it.
 pub(super) fn holds(headers: &HeaderMap, is_such: impl Fn(&str) -> bool) -> bool {
-    let is_other = |byte: &u8| !(byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
-    let words = headers.get_all(AUTHORIZATION).iter().flat_map(|field| field.as_bytes().split(is_other));
-    // What base64url makes of `{"`: nothing else is a token in three parts.
-    let mut tokens = words.filter(|word| word.starts_with(b"eyJ")).filter_map(|word| str::from_utf8(word).ok());
-    tokens.any(is_such)
+    headers.get_all(AUTHORIZATION).iter().flat_map(|field| tokens(field.as_bytes())).any(is_such)
+}
+
+/// The words that may be tokens in three parts: those that begin with what base64url makes of `{"`. Beginnings are looked for, and
+/// not each byte looked at: what applications have of their own in there is a kilobyte at times, and comes with each request.
+fn tokens(field: &[u8]) -> impl Iterator<Item = &str> {
+    memmem::find_iter(field, b"eyJ").filter_map(|at| {
+        let (before, rest) = field.split_at_checked(at)?;
+        if before.last().is_some_and(|byte| is_of_token(*byte)) {
+            return None;
+        }
+        let end = rest.iter().position(|byte| !is_of_token(*byte)).unwrap_or(rest.len());
+        str::from_utf8(rest.get(..end)?).ok()
+    })
+}
+
+const fn is_of_token(byte: u8) -> bool {
+    const OF_TOKEN: [bool; 256] = {
+        let mut of_token = [false; 256];
+        let mut byte = 0_u8;
+        loop {
+            of_token[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+            if byte == u8::MAX {
+                break of_token;
+            }
+            byte += 1;
+        }
+    };
+    OF_TOKEN[byte as usize]
 }
 
 /// Whether the scheme is `Bearer`, in any case and with anything or nothing after it.
@@ -112,6 +137,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn tokens_are_the_words_that_begin_as_such(field in "([eyJ]{1,4}|eyJ|[ ,.\"=_-]|[a-zé]){0,24}") {
+            let other = |byte: &u8| !(byte.is_ascii_alphanumeric() || b"-_.".contains(byte));
+            let words = field.as_bytes().split(other).filter(|word| word.starts_with(b"eyJ"));
+            let words: Vec<_> = words.map(|word| str::from_utf8(word).unwrap()).collect();
+            prop_assert_eq!(tokens(field.as_bytes()).collect::<Vec<_>>(), words);
+        }
+
         #[test]
         fn whatever_reads_as_bearer_to_anybody_is_judged(spaces in "[ \t]{0,3}", token in "[!-~]{0,20}") {
             let field = format!("bEaReR{spaces}{token}");

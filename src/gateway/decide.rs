@@ -207,7 +207,9 @@ impl Gateway {
                 let issuer = &ctx.sealgate.issuer;
                 let headers = &ctx.head.headers;
                 // Programs send their application password ahead to every path of an application that takes some.
-                let holds_token = credential::holds(headers, |token| issuer.is_own_access_token(token))
+                // One that was verified a moment ago is not taken apart once more: that is done for each request.
+                let holds_token = matches!(credential, Credential::Bearer(_))
+                    || credential::holds(headers, |token| issuer.is_own_access_token(token))
                     || (gate.app.takes_app_passwords() && app_password::is_presented(headers));
                 permit.for_request(gate.routes.look_at_methods(), holds_token, asked.rule)
             }
