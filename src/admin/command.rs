@@ -188,9 +188,9 @@ pub enum UserCommand {
     },
 }
 
-/// Whose access ends.
+/// Whose access ends. Sent as the person alone: who asked does the waiting.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(transparent)]
 pub struct PersonToEnd {
     #[command(flatten)]
     pub(super) person: Person,
