@@ -6,12 +6,13 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { createHash, createPublicKey, randomBytes } from "node:crypto";
+import { createPublicKey } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { freePorts } from "../../tests/support/free_ports.mjs";
-import { filled, listens, measured, printMedians, printRatios, root, run, softHsm, start, work } from "../bed.mjs";
+import { filled, listens, measured, printMedians, printRatios, root, start, work } from "../bed.mjs";
 import { wrk } from "../measure.mjs";
+import { accessTokens, provider } from "../provider.mjs";
 
 const here = new URL(".", import.meta.url).pathname;
 const rounds = Number(process.env.ROUNDS ?? 7);
@@ -23,15 +24,12 @@ const threads = Number(process.env.THREADS ?? availableParallelism());
 
 const ports = await freePorts(5);
 const [issuerPort, adminPort, upstream, bare, haproxy] = ports;
-const issuer = `http://localhost:${issuerPort}`;
-const redirectUri = "http://127.0.0.1/callback";
-const [EMAIL, PASSWORD] = ["anna@example.test", "correct horse battery staple"];
-Object.assign(process.env, { EMAIL, PASSWORD, REDIRECT_URI: redirectUri, SIGNED_OUT_URI: redirectUri });
-const { Browser } = await import("../../tests/clients/browser.mjs");
 
 start("nginx", ["-p", work, "-c", filled(`${here}/nginx.conf`, { UPSTREAM: upstream, BODY: "x".repeat(1024) })]);
-const sealgate = await startSealgate();
-const tokens = await collectTokens();
+const gate = provider({ issuerPort, adminPort, upstream, threads });
+const { issuer } = gate;
+const sealgate = await gate.start();
+const tokens = await accessTokens(issuer, TOKENS);
 writeFileSync(`${work}/tokens`, tokens.join("\n"));
 writeFileSync(`${work}/one`, tokens[0]);
 const { kid } = JSON.parse(Buffer.from(tokens[0].split(".")[0], "base64url"));
@@ -82,72 +80,4 @@ async function refusesForgeries() {
       assert.equal(out, status, `port ${port}`);
     }
   }
-}
-
-async function startSealgate() {
-  writeFileSync(
-    `${work}/sealgate.toml`,
-    `issuer = "${issuer}"
-[server]
-listen = ["127.0.0.1:${issuerPort}"]
-threads = ${threads}
-[admin]
-listen = "127.0.0.1:${adminPort}"
-socket = "${work}/admin.sock"
-${softHsm()}[store]
-path = "${work}/store"
-[tokens]
-access_token_seconds = 3600
-[rate_limits]
-token = 4095
-[log]
-filter = "warn"
-[[app]]
-name = "application"
-host = "app.localhost"
-upstreams = ["http://127.0.0.1:${upstream}"]
-[[app.route]]
-path = "/open/"
-access = "public"
-[[app.route]]
-path = "/api/"
-access = "bearer"
-`,
-  );
-  run("key", "generate");
-  run("user", "add", "--email", EMAIL, "--name", "Anna", "--password-stdin", { input: PASSWORD });
-  run("client", "add", "--id", "bench", "--name", "Bench", "--type", "public", "--redirect-uri", redirectUri);
-  const child = start(`${root}/target/release/sealgate`, ["serve", "--config", `${work}/sealgate.toml`]);
-  await listens(issuerPort);
-  return child;
-}
-
-/// Distinct access tokens, by refreshing.
-async function collectTokens() {
-  const verifier = randomBytes(32).toString("base64url");
-  const request = new URL(`${issuer}/oauth/authorize`);
-  request.search = new URLSearchParams({
-    client_id: "bench",
-    response_type: "code",
-    redirect_uri: redirectUri,
-    scope: "openid offline_access",
-    prompt: "consent",
-    state: "bench",
-    code_challenge: createHash("sha256").update(verifier).digest("base64url"),
-    code_challenge_method: "S256",
-  });
-  const back = await new Browser().go(request);
-  const redeem = async (fields) => {
-    const response = await fetch(`${issuer}/oauth/token`, { method: "POST", body: new URLSearchParams({ client_id: "bench", ...fields }) });
-    const body = await response.json();
-    assert.equal(response.status, 200, JSON.stringify(body));
-    return body;
-  };
-  let answer = await redeem({ grant_type: "authorization_code", code: back.searchParams.get("code"), redirect_uri: redirectUri, code_verifier: verifier });
-  const found = [answer.access_token];
-  while (found.length < TOKENS) {
-    answer = await redeem({ grant_type: "refresh_token", refresh_token: answer.refresh_token });
-    found.push(answer.access_token);
-  }
-  return found;
 }

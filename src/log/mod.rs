@@ -1,12 +1,13 @@
 //! The program's log: lines on standard error, written by a thread of their own.
 //!
 //! A line is appended to a buffer of fixed size and the caller goes on; the thread empties the buffer with as few system
-//! calls as it can. So a reader that stalls (a full disk under journald, a pipe that nobody empties) costs log lines and
+//! calls as it can, and waits a few milliseconds for more where only the access log has lines. So a reader that stalls (a full disk under journald, a pipe that nobody empties) costs log lines and
 //! never a request. Lines that find no room are dropped and counted: [`take_dropped`], and one line once the log flows again.
 //!
 //! Under the journal each line carries its severity as a prefix (`<4>` for a warning; sd-daemon(3)), so that
 //! `journalctl -p warning` finds warnings.
 
+mod access;
 mod exit;
 mod queue;
 
@@ -21,10 +22,12 @@ use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::{FilterFn, filter_fn};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use self::queue::LogQueue;
+use self::access::{ACCESS, AccessLines};
+use self::queue::{Haste, LogQueue};
 use crate::config::{Log, LogFormat};
 
 /// Sets what is logged; the error says why not.
@@ -51,7 +54,7 @@ pub(crate) fn start(log: &Log) -> Result<SetFilter, String> {
     let lines = tracing_subscriber::fmt().with_writer(writer).with_ansi(colours).with_env_filter(filter);
     let (started, set_filter): (_, SetFilter) = match log.format {
         LogFormat::Text => {
-            let lines = lines.with_filter_reloading();
+            let lines = lines.event_format(AccessLines(format())).with_filter_reloading();
             let handle = lines.reload_handle();
             let started = lines.finish().with(discretion()).try_init();
             (started, Box::new(move |filter| set(filter, |filter| handle.reload(filter))))
@@ -139,11 +142,16 @@ impl<'a> MakeWriter<'a> for LineWriter {
     type Writer = Line<'a>;
 
     fn make_writer(&'a self) -> Line<'a> {
-        Line { queue: &self.queue, level: Level::INFO, prefixed: self.prefixed }
+        Line { queue: &self.queue, level: Level::INFO, haste: Haste::Soon, prefixed: self.prefixed }
     }
 
     fn make_writer_for(&'a self, event: &Metadata<'_>) -> Line<'a> {
-        Line { level: *event.level(), ..self.make_writer() }
+        let haste = match *event.level() {
+            Level::ERROR | Level::WARN => Haste::Urgent,
+            _ if event.target() == ACCESS => Haste::Patient,
+            _ => Haste::Soon,
+        };
+        Line { level: *event.level(), haste, ..self.make_writer() }
     }
 }
 
@@ -151,13 +159,14 @@ impl<'a> MakeWriter<'a> for LineWriter {
 struct Line<'a> {
     queue: &'a LogQueue,
     level: Level,
+    haste: Haste,
     prefixed: bool,
 }
 
 impl Write for Line<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let prefix: &[u8] = if self.prefixed { severity(self.level) } else { b"" };
-        self.queue.append(prefix, line, self.level <= Level::WARN);
+        self.queue.append(prefix, line, self.haste);
         Ok(line.len())
     }
 

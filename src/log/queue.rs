@@ -8,10 +8,24 @@ use std::time::{Duration, Instant};
 
 /// Of the buffer, the part that only warnings and errors may use: a flood of requests must not hide what is wrong.
 const RESERVED: usize = 8;
+/// How long the lines of the access log wait for one another: a system call and a thread woken for each would cost as much as
+/// the line.
+const GATHER: Duration = Duration::from_millis(5);
+
+/// How soon a line is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Haste {
+    /// At once, and in the part of the buffer that is kept for such.
+    Urgent,
+    /// At once.
+    Soon,
+    /// With those of the next [`GATHER`].
+    Patient,
+}
 
 pub(super) struct LogQueue {
     state: Mutex<State>,
-    /// Told when the writer has something to do.
+    /// Told when the writer has something to do, or is to do it now.
     filled: Condvar,
     drained: Condvar,
     capacity: usize,
@@ -22,6 +36,8 @@ struct State {
     waiting: Vec<u8>,
     /// The writer sleeps: the next line wakes it.
     idle: bool,
+    /// Something waits that is not to wait for more.
+    hasty: bool,
     /// Dropped and not yet told of in the log.
     untold: u64,
     /// Dropped and not yet asked for.
@@ -43,8 +59,9 @@ impl LogQueue {
     }
 
     /// Appends a line, or drops and counts it where there is no room. Never waits for the reader.
-    pub(super) fn append(&self, prefix: &[u8], line: &[u8], urgent: bool) {
-        let room = if urgent { self.capacity } else { self.capacity - self.capacity / RESERVED };
+    pub(super) fn append(&self, prefix: &[u8], line: &[u8], haste: Haste) {
+        let reserved = if haste == Haste::Urgent { 0 } else { self.capacity / RESERVED };
+        let room = self.capacity - reserved;
         let mut state = self.state();
         if state.waiting.len() + prefix.len() + line.len() > room {
             state.untold += 1;
@@ -53,7 +70,10 @@ impl LogQueue {
         }
         state.waiting.extend_from_slice(prefix);
         state.waiting.extend_from_slice(line);
-        if mem::take(&mut state.idle) {
+        let is_hasty = haste != Haste::Patient || state.waiting.len() > self.capacity / 2;
+        let hurries = is_hasty && !state.hasty;
+        state.hasty |= is_hasty;
+        if mem::take(&mut state.idle) || hurries {
             self.filled.notify_one();
         }
     }
@@ -66,6 +86,8 @@ impl LogQueue {
     pub(super) fn flush(&self, longest: Duration) {
         let end = Instant::now() + longest;
         let mut state = self.state();
+        state.hasty = true;
+        self.filled.notify_one();
         while !(state.idle && state.waiting.is_empty()) {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -84,6 +106,9 @@ impl LogQueue {
                 self.drained.notify_all();
                 state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
+            let gathered = self.filled.wait_timeout_while(state, GATHER, |state| !state.hasty);
+            state = gathered.unwrap_or_else(PoisonError::into_inner).0;
+            state.hasty = false;
             mem::swap(&mut taken, &mut state.waiting);
             drop(state);
             let written = sink.write_all(&taken);
@@ -137,7 +162,7 @@ mod tests {
 
     /// Waits until the writer holds the first line and stalls with it.
     fn hold_the_writer(queue: &LogQueue) {
-        queue.append(b"", b"first\n", false);
+        queue.append(b"", b"first\n", Haste::Soon);
         let end = Instant::now() + PATIENCE;
         while !queue.state().waiting.is_empty() {
             assert!(Instant::now() < end, "the writer does not take the line");
@@ -150,12 +175,12 @@ mod tests {
         let (queue, permit, writes) = stalled(64);
         hold_the_writer(&queue);
         for _ in 0..20 {
-            queue.append(b"<6>", b"line\n", false);
+            queue.append(b"<6>", b"line\n", Haste::Soon);
         }
         // 7 of 8 parts of 64 bytes hold 7 lines of 8 bytes.
         assert_eq!(queue.take_dropped(), 13);
-        queue.append(b"<3>", b"fault\n", true);
-        queue.append(b"<3>", b"fault\n", true);
+        queue.append(b"<3>", b"fault\n", Haste::Urgent);
+        queue.append(b"<3>", b"fault\n", Haste::Urgent);
         assert_eq!(queue.take_dropped(), 2, "55 of 64 bytes are in use");
         permit.send(()).unwrap();
         permit.send(()).unwrap();
@@ -170,14 +195,32 @@ mod tests {
         let (queue, permit, writes) = stalled(64);
         hold_the_writer(&queue);
         for _ in 0..20 {
-            queue.append(b"", b"1234567\n", false);
+            queue.append(b"", b"1234567\n", Haste::Soon);
         }
-        queue.append(b"", b"fault\n", true);
+        queue.append(b"", b"fault\n", Haste::Urgent);
         assert_eq!(queue.take_dropped(), 13);
         permit.send(()).unwrap();
         permit.send(()).unwrap();
         writes.recv_timeout(PATIENCE).unwrap();
         assert!(writes.recv_timeout(PATIENCE).unwrap().ends_with(b"fault\n"));
+    }
+
+    #[test]
+    fn lines_that_wait_for_more_are_written_when_none_comes_and_at_once_when_asked() {
+        let (queue, permit, writes) = stalled(1 << 20);
+        permit.send(()).unwrap();
+        queue.append(b"", b"lone\n", Haste::Patient);
+        assert_eq!(writes.recv_timeout(PATIENCE).unwrap(), b"lone\n");
+        for end in [Haste::Patient, Haste::Soon, Haste::Urgent] {
+            queue.append(b"", b"patient\n", Haste::Patient);
+            queue.append(b"", b"last\n", end);
+            // Two, should the writer have been quicker than the second line.
+            permit.send(()).unwrap();
+            permit.send(()).unwrap();
+            queue.flush(PATIENCE);
+            let written: Vec<u8> = writes.try_iter().flatten().collect();
+            assert_eq!(written, b"patient\nlast\n", "{end:?}");
+        }
     }
 
     #[test]
@@ -193,7 +236,7 @@ mod tests {
     fn a_sink_that_is_gone_costs_nobody_anything() {
         let (queue, permit, _writes) = stalled(64);
         drop(permit);
-        queue.append(b"", b"lost\n", false);
+        queue.append(b"", b"lost\n", Haste::Soon);
         queue.flush(PATIENCE);
         assert_eq!(queue.take_dropped(), 1);
     }

@@ -304,7 +304,11 @@ pub(crate) fn is_plain(name: &str) -> bool {
 /// Most fields begin otherwise than these, and are compared with one half of them only.
 fn is_among(name: &str, extensions: [&[&str]; 2], others: [&[&str]; 2]) -> bool {
     let [prefixes, names] = if name.starts_with("x-") { extensions } else { others };
-    let begins = |prefix: &&str| name.strip_prefix(prefix.trim_end_matches('-')).is_some_and(ends_word);
+    // Each ends in one dash.
+    let begins = |prefix: &&str| {
+        let word = prefix.len() - 1;
+        name.as_bytes().get(..word) == prefix.as_bytes().get(..word) && name.get(word..).is_some_and(ends_word)
+    };
     names.contains(&name) || prefixes.iter().any(begins)
 }
 

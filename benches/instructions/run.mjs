@@ -1,0 +1,75 @@
+// What a request costs, in instructions: of no neighbour on the machine does that depend, nor of its clock, so that a rise of a few
+// percent is seen and is the program's.
+//
+//   make bench-instructions [ACCEPT=1]
+//
+// Counted by callgrind over 2,000 requests of 8 connections, after 500, one thread; what the program does beside them is among it.
+// A rise of more than 5 % over most.json fails. ACCEPT=1 writes what was counted there; another compiler or other libraries may be a
+// reason. valgrind's processor has no instructions for SHA-256, so that what a gated request hashes counts ten times.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { freePorts } from "../../tests/support/free_ports.mjs";
+import { filled, listens, root, start, work } from "../bed.mjs";
+import { accessTokens, provider } from "../provider.mjs";
+
+const here = new URL(".", import.meta.url).pathname;
+const REQUESTS = 2000;
+/// Of what was counted before.
+const MOST = 1.05;
+
+const [issuerPort, adminPort, upstream, bare] = await freePorts(4);
+start("nginx", ["-p", work, "-c", filled(`${root}/benches/gate/nginx.conf`, { UPSTREAM: upstream, BODY: "x".repeat(1024) })]);
+const gate = provider({ issuerPort, adminPort, upstream, threads: 1 });
+const counting = (name) => ["valgrind", "--tool=callgrind", `--callgrind-out-file=${work}/${name}`];
+
+const counted = {};
+const dumps = {};
+const [callgrind, ...words] = counting("bare");
+const proxy = start(callgrind, [...words, `${root}/target/release/examples/bare_proxy`, `127.0.0.1:${bare}`, `127.0.0.1:${upstream}`, "1"]);
+await listens(bare);
+count("bare Pingora", proxy, bare, "/open/");
+await end(proxy);
+
+let sealgate = await gate.start({ before: counting("quiet") });
+const [token] = await accessTokens(gate.issuer, 1);
+count("public, no log", sealgate, issuerPort, "/open/");
+count("gated, no log", sealgate, issuerPort, "/api/", token);
+await end(sealgate);
+sealgate = await gate.start({ filter: "info", before: counting("logged") });
+count("public, the default log", sealgate, issuerPort, "/open/");
+await end(sealgate);
+
+const before = JSON.parse(readFileSync(`${here}/most.json`, "utf8"));
+console.log(`${new Date().toISOString().slice(0, 10)}, make bench-instructions, release\n`);
+console.log("| | instructions a request | before | |\n|-|-|-|-|");
+for (const [name, now] of Object.entries(counted)) console.log(`| ${name} | ${now} | ${before[name]} | ${(now / before[name]).toFixed(3)} |`);
+if (process.env.ACCEPT) writeFileSync(`${here}/most.json`, `${JSON.stringify(counted, null, 2)}\n`);
+const risen = Object.keys(counted).filter((name) => !process.env.ACCEPT && !(counted[name] <= before[name] * MOST));
+if (risen.length) console.error(`\nmore than ${MOST} times what it was: ${risen.join("; ")}`);
+process.exit(risen.length ? 1 : 0);
+
+function count(name, child, port, path, token) {
+  const load = (requests) => {
+    const fields = ["-H", ":authority: app.localhost", ...(token ? ["-H", `Authorization: Bearer ${token}`] : [])];
+    const out = execFileSync("h2load", ["--h1", "-t1", "-c8", "-n", String(requests), ...fields, `http://127.0.0.1:${port}${path}`], { encoding: "utf8" });
+    assert.match(out, new RegExp(`status codes: ${requests} 2xx`), out);
+  };
+  const control = (what) => execFileSync("callgrind_control", [what, String(child.pid)], { encoding: "utf8", stdio: ["ignore", "ignore", "inherit"] });
+  load(500);
+  control("-z");
+  load(REQUESTS);
+  const [, file] = /--callgrind-out-file=(\S+)/.exec(child.spawnargs.join(" "));
+  dumps[file] = (dumps[file] ?? 0) + 1;
+  control("-d");
+  const [, total] = /^(?:totals|summary): (\d+)/m.exec(readFileSync(`${file}.${dumps[file]}`, "utf8"));
+  counted[name] = Math.round(Number(total) / REQUESTS);
+}
+
+async function end(child) {
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  await ended;
+}

@@ -1,0 +1,92 @@
+// A provider and a gate for a benchmark: one person, one client, one application with a public path and one behind a token.
+
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { listens, root, run, softHsm, start, work } from "./bed.mjs";
+
+const redirectUri = "http://127.0.0.1/callback";
+const [EMAIL, PASSWORD] = ["anna@example.test", "correct horse battery staple"];
+Object.assign(process.env, { EMAIL, PASSWORD, REDIRECT_URI: redirectUri, SIGNED_OUT_URI: redirectUri });
+const { Browser } = await import("../tests/clients/browser.mjs");
+
+/// Sets a provider up, with a SoftHSM token: on `/open/` of app.localhost everybody is let in, on `/api/` with a token. Its `start` takes
+/// what is logged, and words before the command line, of a profiler say.
+export function provider({ issuerPort, adminPort, upstream, threads }) {
+  const issuer = `http://localhost:${issuerPort}`;
+  const hsm = softHsm();
+  const configure = (filter) =>
+    writeFileSync(
+      `${work}/sealgate.toml`,
+      `issuer = "${issuer}"
+[server]
+listen = ["127.0.0.1:${issuerPort}"]
+threads = ${threads}
+[admin]
+listen = "127.0.0.1:${adminPort}"
+socket = "${work}/admin.sock"
+${hsm}[store]
+path = "${work}/store"
+[tokens]
+access_token_seconds = 3600
+[rate_limits]
+token = 4095
+[log]
+filter = "${filter}"
+[[app]]
+name = "application"
+host = "app.localhost"
+upstreams = ["http://127.0.0.1:${upstream}"]
+[[app.route]]
+path = "/open/"
+access = "public"
+[[app.route]]
+path = "/api/"
+access = "bearer"
+`,
+    );
+  configure("warn");
+  run("key", "generate");
+  run("user", "add", "--email", EMAIL, "--name", "Anna", "--password-stdin", { input: PASSWORD });
+  run("client", "add", "--id", "bench", "--name", "Bench", "--type", "public", "--redirect-uri", redirectUri);
+  return {
+    issuer,
+    async start({ filter = "warn", before = [] } = {}) {
+      configure(filter);
+      const [program, ...words] = [...before, `${root}/target/release/sealgate`, "serve", "--config", `${work}/sealgate.toml`];
+      const child = start(program, words);
+      await listens(issuerPort);
+      return child;
+    },
+  };
+}
+
+/// As many distinct access tokens, by refreshing.
+export async function accessTokens(issuer, count) {
+  const verifier = randomBytes(32).toString("base64url");
+  const request = new URL(`${issuer}/oauth/authorize`);
+  request.search = new URLSearchParams({
+    client_id: "bench",
+    response_type: "code",
+    redirect_uri: redirectUri,
+    scope: "openid offline_access",
+    prompt: "consent",
+    state: "bench",
+    code_challenge: createHash("sha256").update(verifier).digest("base64url"),
+    code_challenge_method: "S256",
+  });
+  const back = await new Browser().go(request);
+  const redeem = async (fields) => {
+    const response = await fetch(`${issuer}/oauth/token`, { method: "POST", body: new URLSearchParams({ client_id: "bench", ...fields }) });
+    const body = await response.json();
+    assert.equal(response.status, 200, JSON.stringify(body));
+    return body;
+  };
+  let answer = await redeem({ grant_type: "authorization_code", code: back.searchParams.get("code"), redirect_uri: redirectUri, code_verifier: verifier });
+  const found = [answer.access_token];
+  while (found.length < count) {
+    answer = await redeem({ grant_type: "refresh_token", refresh_token: answer.refresh_token });
+    found.push(answer.access_token);
+  }
+  return found;
+}
