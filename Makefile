@@ -29,7 +29,7 @@ help:
 	@echo "make fuzz          what strangers send: each parser for FUZZ_SECONDS (10)"
 	@echo "make bench-gate    the gate beside bare Pingora and HAProxy, as ratios"
 	@echo "make bench-fleet   three nodes beside one server: token responses and gated requests, as ratios (a release build, then minutes)"
-	@echo "make bench-instructions what a request costs in instructions; a rise of 5 percent fails (a release build, then six minutes)"
+	@echo "make bench-instructions what a request costs in instructions; a rise of 5 percent fails (a release build, then half a minute)"
 	@echo "make bench-mail    sign-ins beside mail servers that take no mail, as ratios (a release build, then five minutes)"
 	@echo "make bench-signer  the signer beside bare threads on the same token, as ratios"
 	@echo "make bench-tls     TLS, HTTP/2 and handshakes beside bare Pingora, HAProxy and nginx, as ratios"
