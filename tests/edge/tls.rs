@@ -1,14 +1,21 @@
-//! TLS and HTTP/2, asked by curl.
+//! TLS and HTTP/2, asked by curl, and sessions that are resumed.
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore};
 use sealgate::facade::config::TlsConfig;
 use sealgate::facade::edge::ConnectionEvent;
 use tempfile::TempDir;
 
-use crate::harness::{BODY_LIMIT, Edge, GRACE, HEADER_TIMEOUT, curl, legacy, soon};
+use crate::authority::Authority;
+use crate::harness::{BODY_LIMIT, Edge, GRACE, HEADER_TIMEOUT, curl, legacy, parts, soon};
 
 /// An edge that speaks TLS; the directory holds its certificate.
 fn edge() -> (Edge, TempDir) {
@@ -152,7 +159,7 @@ fn an_idle_http_2_connection_is_closed() {
         .expect("openssl");
     let start = Instant::now();
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
-    std::io::Write::write_all(client.stdin.as_mut().unwrap(), preface).unwrap();
+    Write::write_all(client.stdin.as_mut().unwrap(), preface).unwrap();
     soon(|| client.try_wait().unwrap());
     assert!(start.elapsed() > HEADER_TIMEOUT, "{:?}", start.elapsed());
     assert!(start.elapsed() < HEADER_TIMEOUT + GRACE, "{:?}", start.elapsed());
@@ -162,7 +169,7 @@ fn an_idle_http_2_connection_is_closed() {
 fn a_key_that_does_not_fit_is_one_clear_line() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let files = TlsConfig { key: certificate(second.path()).key, ..certificate(first.path()) };
-    let mut parts = crate::harness::parts(std::sync::Arc::default(), &[]);
+    let mut parts = parts(Arc::default(), &[]);
     parts.server.tls = vec![files];
     let faults = sealgate::facade::app::server::Server::prepare(parts).err().unwrap();
     assert!(faults.len() == 1 && faults[0].starts_with("cannot use certificate "), "{faults:?}");
@@ -211,4 +218,42 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
     assert!(
         curl(&["--cacert", dir.path().join("chain.pem").to_str().unwrap(), &url(&edge, "/local/a")]).contains("secure")
     );
+}
+
+/// A client that keeps the session of its last connection to resume it. Its handshake with `address`.
+fn handshake(config: &Arc<ClientConfig>, address: SocketAddr) -> HandshakeKind {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut connection = ClientConnection::new(Arc::clone(config), name).unwrap();
+    let mut stream = rustls::Stream::new(&mut connection, &mut stream);
+    stream.write_all(b"GET /local/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    // The tickets of TLS 1.3 come before the answer.
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 200 "));
+    connection.handshake_kind().unwrap()
+}
+
+#[test]
+fn who_comes_back_after_many_others_resumes_the_session() {
+    let authority = Authority::new();
+    let files = authority.issue("server", "DNS:localhost");
+    let edge = Edge::with(&[legacy()], |parts| parts.server.tls = vec![files]);
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(authority.file()).unwrap()).unwrap();
+    let client = |version| {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version]).unwrap();
+        Arc::new(builder.with_root_certificates(roots.clone()).with_no_client_auth())
+    };
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let first = client(version);
+        assert_eq!(handshake(&first, edge.address), HandshakeKind::Full);
+        // More than a store of sessions in the server would have room for.
+        for _ in 0..300 {
+            assert_eq!(handshake(&client(version), edge.address), HandshakeKind::Full);
+        }
+        assert_eq!(handshake(&first, edge.address), HandshakeKind::Resumed, "{version:?}");
+    }
 }

@@ -11,12 +11,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::{Buf, BytesMut};
 use pingora::protocols::raw_connect::ProxyDigest;
-use pingora::protocols::tls::{SslDigest, TlsRef};
 use pingora::protocols::{
-    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream, TimingDigest,
-    UniqueID,
+    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, TimingDigest, UniqueID,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufWriter, ReadBuf};
 use tokio::net::TcpStream;
@@ -25,7 +22,7 @@ use tokio::time::{Instant, Sleep, sleep, timeout_at};
 use super::quota::Ticket;
 
 /// A head and a small body leave in one packet.
-const WRITE_BUFFER: usize = 4096;
+pub(in crate::edge) const WRITE_BUFFER: usize = 4096;
 /// How long, and for how many bytes, a closed connection is still read.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1024 * 1024;
@@ -42,12 +39,19 @@ pub(in crate::edge) struct Connection {
 }
 
 impl Connection {
-    /// `patience` is the longest that the peer may keep us from writing anything at all.
-    pub(in crate::edge) fn new(io: TcpStream, peer: SocketAddr, ticket: Ticket, patience: Duration) -> Self {
+    /// `patience` is the longest that the peer may keep us from writing anything at all. `buffer`: so many bytes wait for a
+    /// flush; none where TLS is above, which has a buffer of its own.
+    pub(in crate::edge) fn new(
+        io: TcpStream,
+        peer: SocketAddr,
+        ticket: Ticket,
+        patience: Duration,
+        buffer: usize,
+    ) -> Self {
         let id = io.as_raw_fd();
         let socket = SocketDigest::from_raw_fd(id);
         let _ = socket.peer_addr.set(Some(peer.into()));
-        let io = Some(BufWriter::with_capacity(WRITE_BUFFER, io));
+        let io = Some(BufWriter::with_capacity(buffer, io));
         Self { io, socket: Arc::new(socket), id, patience, stall: None, ended: false, ticket: Some(ticket) }
     }
 
@@ -171,118 +175,20 @@ impl GetSocketDigest for Connection {
     }
 }
 
-/// A stream of which some bytes were read already and are to be read again.
-#[derive(Debug)]
-pub(in crate::edge) struct ReplayedBytes {
-    first: BytesMut,
-    then: Stream,
-}
-
-impl ReplayedBytes {
-    pub(in crate::edge) const fn new(first: BytesMut, then: Stream) -> Self {
-        Self { first, then }
-    }
-}
-
-impl AsyncRead for ReplayedBytes {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.first.is_empty() {
-            return Pin::new(&mut self.then).poll_read(cx, buf);
-        }
-        let length = self.first.len().min(buf.remaining());
-        buf.put_slice(self.first.get(..length).unwrap_or_default());
-        self.first.advance(length);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for ReplayedBytes {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.then).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.then).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.then).poll_shutdown(cx)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.then).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.then.is_write_vectored()
-    }
-}
-
-#[async_trait]
-impl Shutdown for ReplayedBytes {
-    async fn shutdown(&mut self) {
-        Shutdown::shutdown(&mut *self.then).await;
-    }
-}
-
-impl UniqueID for ReplayedBytes {
-    fn id(&self) -> i32 {
-        self.then.id()
-    }
-}
-
-impl Ssl for ReplayedBytes {
-    fn get_ssl(&self) -> Option<&TlsRef> {
-        self.then.get_ssl()
-    }
-
-    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
-        self.then.get_ssl_digest()
-    }
-
-    fn selected_alpn_proto(&self) -> Option<ALPN> {
-        self.then.selected_alpn_proto()
-    }
-}
-
-impl Peek for ReplayedBytes {}
-
-impl GetTimingDigest for ReplayedBytes {
-    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
-        self.then.get_timing_digest()
-    }
-}
-
-impl GetProxyDigest for ReplayedBytes {
-    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
-        self.then.get_proxy_digest()
-    }
-}
-
-impl GetSocketDigest for ReplayedBytes {
-    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
-        self.then.get_socket_digest()
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(in crate::edge::listen) mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
     use crate::edge::Quota;
 
-    async fn pair(patience: Duration) -> (Connection, TcpStream) {
+    pub(in crate::edge::listen) async fn pair(patience: Duration) -> (Connection, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (socket, peer) = listener.accept().await.unwrap();
         let quota = Quota::new(1, 1, 1, Vec::new());
         let ticket = quota.admit(quota.room().await, peer.ip()).unwrap();
-        (Connection::new(socket, peer, ticket, patience), client)
+        (Connection::new(socket, peer, ticket, patience, WRITE_BUFFER), client)
     }
 
     #[tokio::test]
@@ -320,16 +226,5 @@ mod tests {
         let mut read = Vec::new();
         client.read_to_end(&mut read).await.unwrap();
         assert_eq!(read, b"last words");
-    }
-
-    #[tokio::test]
-    async fn what_was_read_ahead_is_read_again() {
-        let (connection, mut client) = pair(Duration::from_secs(5)).await;
-        client.write_all(b"then").await.unwrap();
-        client.shutdown().await.unwrap();
-        let mut replay = ReplayedBytes::new(BytesMut::from("first "), Box::new(connection));
-        let mut read = String::new();
-        replay.read_to_string(&mut read).await.unwrap();
-        assert_eq!(read, "first then");
     }
 }

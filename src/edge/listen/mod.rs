@@ -3,6 +3,7 @@
 pub(in crate::edge) mod certificate;
 pub(in crate::edge) mod client_certificate;
 pub(in crate::edge) mod connection;
+mod gathering;
 pub(in crate::edge) mod head;
 pub(in crate::edge) mod inherited;
 pub(in crate::edge) mod listeners;

@@ -24,7 +24,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::connection::{Connection, ReplayedBytes};
+use super::connection::{Connection, WRITE_BUFFER};
+use super::gathering::GatheringStream;
 use super::head::{self, Head};
 use super::listeners::Listener;
 use super::quota::{Quota, Ticket};
@@ -217,7 +218,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
     ) {
         let deadline = Instant::now() + self.limits.header_timeout;
         let _ = socket.set_nodelay(true);
-        let connection = Connection::new(socket, peer, ticket, self.limits.write_timeout);
+        let buffer = if tls.is_some() { 0 } else { WRITE_BUFFER };
+        let connection = Connection::new(socket, peer, ticket, self.limits.write_timeout, buffer);
         let Some(tls) = tls else { return self.serve_http1(Box::new(connection), deadline, &stop).await };
         let terms = tls.terms();
         let Ok(Ok(stream)) = timeout_at(deadline, terms.acceptor().tls_handshake(connection)).await else {
@@ -228,6 +230,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
                 self.serve_http2(Box::new(stream), deadline, &stop).await;
             } else {
+                let stream = GatheringStream::http1(Box::new(stream));
                 self.serve_http1(Box::new(stream), deadline, &stop).await;
             }
         };
@@ -262,7 +265,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             Ok(Err(_)) => return,
             Err(_) => return (self.watch)(ConnectionEvent::HeadTooSlow),
         }
-        self.app.process_new(Box::new(ReplayedBytes::new(preface, stream)), stop).await;
+        self.app.process_new(Box::new(GatheringStream::http2(preface, stream)), stop).await;
     }
 
     async fn serve_http1(&self, mut stream: Stream, deadline: Instant, stop: &ShutdownWatch) {

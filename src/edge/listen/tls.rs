@@ -15,6 +15,7 @@ use pingora::listeners::tls::{Acceptor, TlsSettings};
 use pingora::protocols::tls::SslDigest;
 use pingora::tls::install_default_crypto_provider;
 use rustls::ServerConfig;
+use rustls::crypto::ring::Ticketer;
 use rustls::pki_types::UnixTime;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
@@ -200,12 +201,16 @@ fn terms(certificates: &Arc<Certificates>, clients: Option<&ClientCertificates>)
     settings.enable_h2();
     // It panics where there is neither a resolver nor a file; there is a resolver.
     let mut acceptor = settings.build();
+    let mut config = ServerConfig::clone(acceptor.acceptor.config());
+    config.session_storage = Arc::new(NoServerSessionStorage {});
     if clients.is_some() {
-        let mut config = ServerConfig::clone(acceptor.acceptor.config());
-        config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        acceptor.acceptor = Arc::new(config).into();
+    } else {
+        // A session travels with its client, sealed: a store of ours would have room for so many, and those who come back after
+        // others would not be known. The keys last for hours, are nowhere but in memory, and go with these terms.
+        config.ticketer = Ticketer::new().map_err(|error| format!("TLS cannot be set up: no ticket keys: {error}"))?;
     }
+    acceptor.acceptor = Arc::new(config).into();
     Ok(TlsTerms { acceptor, clients })
 }
 

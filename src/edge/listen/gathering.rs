@@ -1,0 +1,218 @@
+//! What is written to a client over TLS, gathered before it is encrypted: a head and a small body become one record, and over
+//! HTTP/2 the answers of several streams leave in one record and one system call.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use async_trait::async_trait;
+use bytes::{Buf, BytesMut};
+use pingora::protocols::raw_connect::ProxyDigest;
+use pingora::protocols::tls::{SslDigest, TlsRef};
+use pingora::protocols::{
+    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream, TimingDigest,
+    UniqueID,
+};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter, ReadBuf};
+
+/// A head and a small body.
+const HTTP1_BUFFER: usize = 4096;
+/// The longest plaintext of a record (RFC 8446 §5.1).
+const HTTP2_BUFFER: usize = 16 * 1024;
+
+/// A stream over TLS, with a buffer above it.
+#[derive(Debug)]
+pub(in crate::edge) struct GatheringStream {
+    /// Read before, and to be read again.
+    first: BytesMut,
+    io: BufWriter<Stream>,
+    /// Whether others may have something to write as well.
+    shared: bool,
+    /// Whether anything was written since a flush was last asked for.
+    fresh: bool,
+}
+
+impl GatheringStream {
+    /// For one exchange after the other.
+    pub(in crate::edge) fn http1(stream: Stream) -> Self {
+        let io = BufWriter::with_capacity(HTTP1_BUFFER, stream);
+        Self { first: BytesMut::new(), io, shared: false, fresh: false }
+    }
+
+    /// For many at once. `first` was read from the stream and is read again.
+    pub(in crate::edge) fn http2(first: BytesMut, stream: Stream) -> Self {
+        Self { first, io: BufWriter::with_capacity(HTTP2_BUFFER, stream), shared: true, fresh: false }
+    }
+}
+
+impl AsyncRead for GatheringStream {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.first.is_empty() {
+            return Pin::new(&mut self.io).poll_read(cx, buf);
+        }
+        let length = self.first.len().min(buf.remaining());
+        buf.put_slice(self.first.get(..length).unwrap_or_default());
+        self.first.advance(length);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for GatheringStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.fresh = true;
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    /// Over HTTP/2 each answer asks for a flush. While answers go on coming, the others that are ready get their turn first: the
+    /// task goes to the end of its queue. What has gathered leaves when none has come meanwhile, or when the buffer is full.
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.shared && std::mem::take(&mut self.fresh) && !self.io.buffer().is_empty() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.fresh = true;
+        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        // The buffer takes pieces one after the other, whatever lies below it.
+        true
+    }
+}
+
+#[async_trait]
+impl Shutdown for GatheringStream {
+    async fn shutdown(&mut self) {
+        let _ = self.io.flush().await;
+        Shutdown::shutdown(&mut **self.io.get_mut()).await;
+    }
+}
+
+impl UniqueID for GatheringStream {
+    fn id(&self) -> i32 {
+        self.io.get_ref().id()
+    }
+}
+
+impl Ssl for GatheringStream {
+    fn get_ssl(&self) -> Option<&TlsRef> {
+        self.io.get_ref().get_ssl()
+    }
+
+    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
+        self.io.get_ref().get_ssl_digest()
+    }
+
+    fn selected_alpn_proto(&self) -> Option<ALPN> {
+        self.io.get_ref().selected_alpn_proto()
+    }
+}
+
+impl Peek for GatheringStream {}
+
+impl GetTimingDigest for GatheringStream {
+    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
+        self.io.get_ref().get_timing_digest()
+    }
+}
+
+impl GetProxyDigest for GatheringStream {
+    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
+        self.io.get_ref().get_proxy_digest()
+    }
+}
+
+impl GetSocketDigest for GatheringStream {
+    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
+        self.io.get_ref().get_socket_digest()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::time::Duration;
+
+    use tokio::io::AsyncReadExt;
+
+    use super::super::connection::tests::pair;
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(5);
+
+    async fn flush_once(stream: &mut GatheringStream) -> bool {
+        poll_fn(|cx| Poll::Ready(Pin::new(&mut *stream).poll_flush(cx).is_ready())).await
+    }
+
+    #[tokio::test]
+    async fn answers_that_go_on_coming_leave_together() {
+        let (connection, mut client) = pair(PATIENCE).await;
+        let mut stream = GatheringStream::http2(BytesMut::new(), Box::new(connection));
+        for answer in [b"first ", b"second", b" third"] {
+            stream.write_all(answer).await.unwrap();
+            assert!(!flush_once(&mut stream).await, "others get their turn");
+        }
+        assert!(flush_once(&mut stream).await, "nothing has come since");
+        let mut read = [0; 64];
+        assert_eq!(client.read(&mut read).await.unwrap(), 18);
+        assert!(flush_once(&mut stream).await, "there is nothing to flush");
+    }
+
+    #[tokio::test]
+    async fn a_full_buffer_does_not_wait() {
+        let (connection, mut client) = pair(PATIENCE).await;
+        let mut stream = GatheringStream::http2(BytesMut::new(), Box::new(connection));
+        let answer = [b'x'; HTTP2_BUFFER / 2 + 1];
+        for _ in 0..2 {
+            stream.write_all(&answer).await.unwrap();
+            assert!(!flush_once(&mut stream).await);
+        }
+        client.read_exact(&mut vec![0; answer.len()]).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn one_exchange_after_the_other_waits_for_nobody() {
+        let (connection, mut client) = pair(PATIENCE).await;
+        let mut stream = GatheringStream::http1(Box::new(connection));
+        stream.write_all(b"head").await.unwrap();
+        stream.write_all(b"body").await.unwrap();
+        assert!(flush_once(&mut stream).await);
+        let mut read = [0; 64];
+        assert_eq!(client.read(&mut read).await.unwrap(), 8);
+    }
+
+    #[tokio::test]
+    async fn what_gathered_leaves_before_the_end() {
+        let (connection, mut client) = pair(PATIENCE).await;
+        let mut stream = GatheringStream::http2(BytesMut::new(), Box::new(connection));
+        stream.write_all(b"last words").await.unwrap();
+        Shutdown::shutdown(&mut stream).await;
+        let mut read = Vec::new();
+        client.read_to_end(&mut read).await.unwrap();
+        assert_eq!(read, b"last words");
+    }
+
+    #[tokio::test]
+    async fn what_was_read_ahead_is_read_again() {
+        let (connection, mut client) = pair(PATIENCE).await;
+        client.write_all(b"then").await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut stream = GatheringStream::http2(BytesMut::from("first "), Box::new(connection));
+        let mut read = String::new();
+        stream.read_to_string(&mut read).await.unwrap();
+        assert_eq!(read, "first then");
+    }
+}
