@@ -76,10 +76,10 @@ export function totp(secret, steps = 0) {
 }
 
 /// The same of the step before this one, which leaves two more for signing in: a code is good once. Not at the end of a step,
-/// when that one might be over before it is sent.
+/// when that one might be over before it is sent. A timer may end a millisecond before its time, hence the loop.
 export async function earlyTotp(secret) {
-  const left = 30_000 - Date.now() % 30_000;
-  if (left < 12_000) await new Promise((done) => setTimeout(done, left));
+  const left = () => 30_000 - Date.now() % 30_000;
+  while (left() < 12_000) await new Promise((done) => setTimeout(done, left()));
   return totp(secret, -1);
 }
 
