@@ -8,7 +8,7 @@ CARGO ?= cargo
 QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli edge faults interop read_only signer
 
-.PHONY: help run run-fleet deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults test-fleet soak mutants lint systemd fuzz bench-fleet bench-gate bench-instructions bench-mail bench-signer bench-tls audit advisories clean
+.PHONY: help run run-fleet deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults test-fleet soak mutants lint systemd fuzz bench bench-fleet bench-gate bench-instructions bench-mail bench-signer bench-tls audit advisories clean
 
 help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080 (PORT=9080 for another port)"
@@ -27,6 +27,7 @@ help:
 	@echo "make test-fleet    PostgreSQL servers that are killed, hang and are replaced, nodes that stand still: nothing acknowledged is lost"
 	@echo "make mutants       takes each guard out in turn: its tests must notice (MUTANTS=word for some; two hours for all)"
 	@echo "make fuzz          what strangers send: each parser for FUZZ_SECONDS (10)"
+	@echo "make bench         all that is compared with HAProxy, nginx, Envoy and bare Pingora, with plots (a release build, then ten minutes)"
 	@echo "make bench-gate    the gate beside bare Pingora and HAProxy, as ratios"
 	@echo "make bench-fleet   three nodes beside one server: token responses and gated requests, as ratios (a release build, then minutes)"
 	@echo "make bench-instructions what a request costs in instructions; a rise of 5 percent fails (a release build, then half a minute)"
@@ -147,6 +148,14 @@ mutants:
 fuzz:
 	@.ci/install fuzz
 	fuzz/run.sh
+
+# Of the build that is packaged. WRITE=1 puts what it prints into docs/performance.md, and the plots into docs/images.
+bench:
+	@.ci/install bench
+	benches/all/tools.sh
+	$(CARGO) build --locked --release --bin sealgate --example bare_proxy
+	$(CARGO) bench --locked --profile release --bench signer --no-run
+	node benches/all/run.mjs
 
 # Fat LTO: the build takes minutes.
 bench-gate:

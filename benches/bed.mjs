@@ -24,16 +24,17 @@ export function filled(file, values) {
   for (const [word, value] of Object.entries({ WORK: work, ...values })) {
     text = text.replaceAll(new RegExp(`\\b${word}\\b`, "g"), value);
   }
-  const copy = `${work}/${file.split("/").at(-1)}`;
+  const copy = `${work}/${file.split("/").slice(-2).join("-")}`;
   writeFileSync(copy, text);
   return copy;
 }
 
-export function start(program, words) {
-  const log = openSync(`${work}/log`, "a");
-  const child = spawn(program, words, { stdio: ["ignore", log, log] });
+export function start(program, words, env = {}) {
+  const file = `${work}/${children.length}.log`;
+  const log = openSync(file, "a");
+  const child = spawn(program, words, { stdio: ["ignore", log, log], env: { ...process.env, ...env } });
   child.on("exit", (code) => {
-    if (code) console.error(`${program} ended with ${code}:\n${readFileSync(`${work}/log`, "utf8").slice(-2000)}`);
+    if (code) console.error(`${program} ended with ${code}:\n${readFileSync(file, "utf8").slice(-2000)}`);
   });
   children.push(child);
   return child;
@@ -49,23 +50,42 @@ export async function listens(port, scheme = "http") {
       await sleep(100);
     }
   }
-  throw new Error(`nothing listens on port ${port}\n${readFileSync(`${work}/log`, "utf8").slice(-2000)}`);
+  const said = children.map((child, number) => `${child.spawnfile}: ${readFileSync(`${work}/${number}.log`, "utf8").slice(-500)}`);
+  throw new Error(`nothing listens on port ${port}\n${said.join("\n")}`);
 }
 
 /// A token of SoftHSM, and the part of a configuration that names it.
-export function softHsm() {
-  execFileSync(`${root}/hsm/init-token.sh`, [`${work}/hsm`, "sealgate"], { stdio: "ignore" });
-  process.env.SOFTHSM2_CONF = `${work}/hsm/softhsm2.conf`;
+export function softHsm(directory = work) {
+  execFileSync(`${root}/hsm/init-token.sh`, [`${directory}/hsm`, "sealgate"], { stdio: "ignore" });
+  process.env.SOFTHSM2_CONF = `${directory}/hsm/softhsm2.conf`;
   return `[hsm]
 module = "/usr/lib/softhsm/libsofthsm2.so"
 token_label = "sealgate"
-pin_file = "${work}/hsm/pin"
+pin_file = "${directory}/hsm/pin"
 `;
 }
 
 export function run(...words) {
+  runAt(work, ...words);
+}
+
+/// The same for the configuration of another directory.
+export function runAt(directory, ...words) {
   const options = typeof words.at(-1) === "object" ? words.pop() : {};
-  execFileSync(`${root}/target/release/sealgate`, [...words, "--config", `${work}/sealgate.toml`], { stdio: ["pipe", "ignore", "inherit"], ...options });
+  execFileSync(`${root}/target/release/sealgate`, [...words, "--config", `${directory}/sealgate.toml`], { stdio: ["pipe", "ignore", "inherit"], ...options });
+}
+
+/// A certificate for app.localhost with a key of P-256; `pair` holds both.
+export function certificate() {
+  const [certificate, key, pair] = [`${work}/certificate.pem`, `${work}/key.pem`, `${work}/pair.pem`];
+  execFileSync(
+    "openssl",
+    ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=app.localhost",
+      "-addext", "subjectAltName=DNS:localhost,DNS:app.localhost", "-keyout", key, "-out", certificate],
+    { stdio: "ignore" },
+  );
+  writeFileSync(pair, readFileSync(certificate, "utf8") + readFileSync(key, "utf8"));
+  return { certificate, key, pair };
 }
 
 /// Each case for `rounds` rounds, after a second of warming up. Another order each round, so that no case always follows the same
@@ -85,11 +105,16 @@ export function measured(cases, rounds, measure) {
 
 /// The medians of each case, as a table. `columns`: name, key, digits.
 export function printMedians(results, columns) {
-  console.log(`| | ${columns.map(([name]) => name).join(" | ")} |\n|-|${columns.map(() => "-|").join("")}`);
+  console.log(medians(results, columns));
+}
+
+export function medians(results, columns) {
+  const lines = [`| | ${columns.map(([name]) => name).join(" | ")} |\n|-|${columns.map(() => "-|").join("")}`];
   for (const [name, runs] of Object.entries(results)) {
     const values = columns.map(([, key, digits]) => median(runs.map((run) => run[key])).toFixed(digits));
-    console.log(`| ${name} | ${values.join(" | ")} |`);
+    lines.push(`| ${name} | ${values.join(" | ")} |`);
   }
+  return lines.join("\n");
 }
 
 /// Pairs of cases as ratios within a round.

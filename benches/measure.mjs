@@ -43,3 +43,14 @@ export function wrk({ url, host, tokens, pid, connections, duration, headers = [
   };
   return { rate: Number(/Requests\/sec:\s+([0-9.]+)/.exec(out)[1]), cpu: cpu / count / 1000, p50: milliseconds(50), p99: milliseconds(99) };
 }
+
+/// One run of h2load over TLS, with 10 streams a connection. Every answer must be a 2xx.
+export function h2load({ url, host, pid, connections, duration }) {
+  const before = processorTime(pid);
+  const out = execFileSync("h2load", ["-t1", `-c${connections}`, "-m10", "-D", String(duration), "-H", `:authority: ${host}`, url], { encoding: "utf8" });
+  const cpu = processorTime(pid) - before;
+  const [, count, failed] = /status codes: (\d+) 2xx, (\d+ 3xx, \d+ 4xx, \d+ 5xx)/.exec(out);
+  assert.equal(failed, "0 3xx, 0 4xx, 0 5xx", out);
+  assert.match(out, /0 failed, 0 errored, 0 timeout/, out);
+  return { rate: Number(/finished in [^,]+, ([0-9.]+) req\/s/.exec(out)[1]), cpu: cpu / Number(count) / 1000 };
+}

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
-import { listens, root, run, softHsm, start, work } from "./bed.mjs";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { listens, root, runAt, softHsm, start, work } from "./bed.mjs";
 
 const redirectUri = "http://127.0.0.1/callback";
 const [EMAIL, PASSWORD] = ["anna@example.test", "correct horse battery staple"];
@@ -11,26 +11,31 @@ Object.assign(process.env, { EMAIL, PASSWORD, REDIRECT_URI: redirectUri, SIGNED_
 const { Browser } = await import("../tests/clients/browser.mjs");
 
 /// Sets a provider up, with a SoftHSM token: on `/open/` of app.localhost everybody is let in, on `/api/` with a token. Its `start` takes
-/// what is logged, and words before the command line, of a profiler say.
-export function provider({ issuerPort, adminPort, upstream, threads }) {
-  const issuer = `http://localhost:${issuerPort}`;
-  const hsm = softHsm();
+/// what is logged, and words before the command line, of a profiler say. `tls`: the certificate and the key to speak TLS with.
+export function provider({ issuerPort, adminPort, upstream, threads, tls, directory = work }) {
+  const scheme = tls ? "https" : "http";
+  const issuer = `${scheme}://localhost:${issuerPort}`;
+  mkdirSync(directory, { recursive: true });
+  const hsm = softHsm(directory);
+  const env = { SOFTHSM2_CONF: process.env.SOFTHSM2_CONF };
   const configure = (filter) =>
     writeFileSync(
-      `${work}/sealgate.toml`,
+      `${directory}/sealgate.toml`,
       `issuer = "${issuer}"
 [server]
 listen = ["127.0.0.1:${issuerPort}"]
 threads = ${threads}
-[admin]
+${tls ? `tls = { certificate = "${tls.certificate}", key = "${tls.key}" }\n` : ""}[admin]
 listen = "127.0.0.1:${adminPort}"
-socket = "${work}/admin.sock"
+socket = "${directory}/admin.sock"
 ${hsm}[store]
-path = "${work}/store"
+path = "${directory}/store"
 [tokens]
 access_token_seconds = 3600
 [rate_limits]
-token = 4095
+token = "none"
+authorize = "none"
+pages = "none"
 [log]
 filter = "${filter}"
 [[app]]
@@ -46,6 +51,7 @@ access = "bearer"
 `,
     );
   configure("warn");
+  const run = (...words) => runAt(directory, ...words);
   run("key", "generate");
   run("user", "add", "--email", EMAIL, "--name", "Anna", "--password-stdin", { input: PASSWORD });
   run("client", "add", "--id", "bench", "--name", "Bench", "--type", "public", "--redirect-uri", redirectUri);
@@ -53,9 +59,9 @@ access = "bearer"
     issuer,
     async start({ filter = "warn", before = [] } = {}) {
       configure(filter);
-      const [program, ...words] = [...before, `${root}/target/release/sealgate`, "serve", "--config", `${work}/sealgate.toml`];
-      const child = start(program, words);
-      await listens(issuerPort);
+      const [program, ...words] = [...before, `${root}/target/release/sealgate`, "serve", "--config", `${directory}/sealgate.toml`];
+      const child = start(program, words, env);
+      await listens(issuerPort, scheme);
       return child;
     },
   };
@@ -63,6 +69,17 @@ access = "bearer"
 
 /// As many distinct access tokens, by refreshing.
 export async function accessTokens(issuer, count) {
+  let answer = await signIn(issuer);
+  const found = [answer.access_token];
+  while (found.length < count) {
+    answer = await redeem(issuer, { grant_type: "refresh_token", refresh_token: answer.refresh_token });
+    found.push(answer.access_token);
+  }
+  return found;
+}
+
+/// Signs in with a new browser; the token response.
+export async function signIn(issuer) {
   const verifier = randomBytes(32).toString("base64url");
   const request = new URL(`${issuer}/oauth/authorize`);
   request.search = new URLSearchParams({
@@ -76,17 +93,12 @@ export async function accessTokens(issuer, count) {
     code_challenge_method: "S256",
   });
   const back = await new Browser().go(request);
-  const redeem = async (fields) => {
-    const response = await fetch(`${issuer}/oauth/token`, { method: "POST", body: new URLSearchParams({ client_id: "bench", ...fields }) });
-    const body = await response.json();
-    assert.equal(response.status, 200, JSON.stringify(body));
-    return body;
-  };
-  let answer = await redeem({ grant_type: "authorization_code", code: back.searchParams.get("code"), redirect_uri: redirectUri, code_verifier: verifier });
-  const found = [answer.access_token];
-  while (found.length < count) {
-    answer = await redeem({ grant_type: "refresh_token", refresh_token: answer.refresh_token });
-    found.push(answer.access_token);
-  }
-  return found;
+  return redeem(issuer, { grant_type: "authorization_code", code: back.searchParams.get("code"), redirect_uri: redirectUri, code_verifier: verifier });
+}
+
+async function redeem(issuer, fields) {
+  const response = await fetch(`${issuer}/oauth/token`, { method: "POST", body: new URLSearchParams({ client_id: "bench", ...fields }) });
+  const body = await response.json();
+  assert.equal(response.status, 200, JSON.stringify(body));
+  return body;
 }

@@ -11,11 +11,12 @@ import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, realpathSync, writeFileSync, writeSync } from "node:fs";
-import { Agent, request as httpRequest } from "node:http";
+import { Agent } from "node:http";
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePorts } from "../../tests/support/free_ports.mjs";
 import { median, wrk } from "../measure.mjs";
+import { refreshing, signatures, token } from "../refresh.mjs";
 
 const root = new URL("../..", import.meta.url).pathname;
 const rounds = Number(process.env.ROUNDS ?? 5);
@@ -126,41 +127,9 @@ function gate({ issuer, ports, tokens, pid }, duration) {
 }
 
 /// Responses a second, and how long one takes.
-async function refresh({ issuer, ports }, duration) {
-  const until = performance.now() + duration * 1000;
-  const times = [];
-  const agent = new Agent({ keepAlive: true });
-  const began = performance.now();
-  const server = issuer === sled.issuer ? sled : fleet;
-  await Promise.all(
-    families[issuer].slice(0, CLIENTS * ports.length).map(async (family, number) => {
-      while (performance.now() < until) {
-        const sent = performance.now();
-        const answer = await token(agent, issuer, ports[number % ports.length], { grant_type: "refresh_token", refresh_token: family.token });
-        times.push(performance.now() - sent);
-        family.token = answer.refresh_token;
-        server.tokens.push(answer.access_token);
-      }
-    }),
-  );
-  agent.destroy();
-  const milliseconds = [...times].sort((a, b) => a - b);
-  return { rate: (times.length * 1000) / (performance.now() - began), p50: milliseconds[times.length >> 1], p99: milliseconds[Math.floor(times.length * 0.99)] };
-}
-
-function token(agent, issuer, at, fields) {
-  const body = new URLSearchParams({ client_id: "bench", ...fields }).toString();
-  const headers = { host: new URL(issuer).host, "content-type": "application/x-www-form-urlencoded", "content-length": Buffer.byteLength(body) };
-  return new Promise((resolve, reject) => {
-    const request = httpRequest({ host: "127.0.0.1", port: at, path: "/oauth/token", method: "POST", headers, agent }, (response) => {
-      let text = "";
-      response.setEncoding("utf8");
-      response.on("data", (chunk) => (text += chunk));
-      response.on("end", () => (response.statusCode === 200 ? resolve(JSON.parse(text)) : reject(new Error(`${response.statusCode}: ${text}`))));
-    });
-    request.on("error", reject);
-    request.end(body);
-  });
+function refresh({ issuer, ports }, duration) {
+  const { tokens } = issuer === sled.issuer ? sled : fleet;
+  return refreshing({ families: families[issuer].slice(0, CLIENTS * ports.length), host: new URL(issuer).host, ports, tokens }, duration);
 }
 
 /// Families of refresh tokens of one person who has signed in.
@@ -185,7 +154,7 @@ async function signIn({ issuer, email, password, ports }, count) {
     });
     const back = await browser.go(request);
     const fields = { grant_type: "authorization_code", code: back.searchParams.get("code"), redirect_uri: redirectUri, code_verifier: verifier };
-    found.push({ token: (await token(agent, issuer, ports[0], fields)).refresh_token });
+    found.push({ token: (await token(agent, new URL(issuer).host, ports[0], fields)).refresh_token });
   }
   agent.destroy();
   return found;
@@ -263,12 +232,10 @@ function delay(milliseconds) {
   closeSync(control);
 }
 
-/// Signatures a second of threads that do nothing else, one for each session of a server.
+/// Of threads that do nothing else, one for each session of a server.
 function bareSignatures(milliseconds) {
   delay(milliseconds);
-  const env = { ...process.env, SIGNER_MODULE: module, SIGNER_ROUNDS: "3", SIGNER_SECONDS: "2" };
-  const out = execFileSync("cargo", ["bench", "--locked", "--profile", "release", "--bench", "signer"], { cwd: root, env, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
-  return Number(/^median +(\d+)/m.exec(out)[1]);
+  return signatures(root, module);
 }
 
 function start(file, words, env) {

@@ -7,29 +7,21 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { freePorts } from "../../tests/support/free_ports.mjs";
-import { filled, listens, measured, printMedians, printRatios, root, run, softHsm, start, work } from "../bed.mjs";
-import { processorTime, wrk } from "../measure.mjs";
+import { certificate as makeCertificate, filled, listens, measured, printMedians, printRatios, root, run, softHsm, start, work } from "../bed.mjs";
+import { h2load, wrk } from "../measure.mjs";
 
 const here = new URL(".", import.meta.url).pathname;
 const rounds = Number(process.env.ROUNDS ?? 7);
 const seconds = Number(process.env.SECONDS ?? 3);
 const threads = Number(process.env.THREADS ?? availableParallelism());
 const CONNECTIONS = 64;
-const STREAMS = 10;
 
 const [issuerPort, adminPort, upstream, bare, haproxy, nginx] = await freePorts(6);
 
-execFileSync(
-  "openssl",
-  ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=app.localhost",
-    "-addext", "subjectAltName=DNS:localhost,DNS:app.localhost", "-keyout", `${work}/key.pem`, "-out", `${work}/certificate.pem`],
-  { stdio: "ignore" },
-);
-const [certificate, key] = [`${work}/certificate.pem`, `${work}/key.pem`];
-writeFileSync(`${work}/pair.pem`, readFileSync(certificate, "utf8") + readFileSync(key, "utf8"));
+const { certificate, key } = makeCertificate();
 writeFileSync(`${work}/tokens`, "none");
 
 const values = { UPSTREAM: upstream, HAPROXY: haproxy, NGINX: nginx, THREADS: threads, BODY: "x".repeat(1024) };
@@ -45,12 +37,12 @@ for (const { port } of Object.values(servers)) answers(port);
 
 const kinds = {
   "HTTP/1.1": ({ port, child }, duration) => wrk({ url: `https://127.0.0.1:${port}/`, host: "app.localhost", tokens: `${work}/tokens`, pid: child.pid, connections: CONNECTIONS, duration }),
-  "HTTP/2": ({ port, child }, duration) => h2load({ port, pid: child.pid, duration }),
+  "HTTP/2": ({ port, child }, duration) => h2load({ url: `https://127.0.0.1:${port}/`, host: "app.localhost", pid: child.pid, connections: CONNECTIONS, duration }),
   "a handshake a request": ({ port, child }, duration) =>
     wrk({ url: `https://127.0.0.1:${port}/`, host: "app.localhost", tokens: `${work}/tokens`, pid: child.pid, connections: CONNECTIONS, duration, headers: ["Connection: close"] }),
 };
 console.log(`${new Date().toISOString().slice(0, 10)}, make bench-tls ROUNDS=${rounds} SECONDS=${seconds} THREADS=${threads}, profile bench (fat LTO)`);
-console.log(`${rounds} rounds of ${seconds} s, ${CONNECTIONS} connections (${STREAMS} streams each over HTTP/2), ${availableParallelism()} cores shared with the load and the upstream`);
+console.log(`${rounds} rounds of ${seconds} s, ${CONNECTIONS} connections (10 streams each over HTTP/2), ${availableParallelism()} cores shared with the load and the upstream`);
 for (const [kind, load] of Object.entries(kinds)) {
   const results = measured(servers, rounds, (server, duration = seconds) => load(server, duration));
   console.log(`\n${kind}\n`);
@@ -58,21 +50,6 @@ for (const [kind, load] of Object.entries(kinds)) {
   printRatios(results, Object.keys(servers).slice(1).map((peer) => ["Sealgate", peer]));
 }
 process.exit(0);
-
-/// One run of h2load. Every answer must be a 2xx.
-function h2load({ port, pid, duration }) {
-  const before = processorTime(pid);
-  const out = execFileSync(
-    "h2load",
-    ["-t1", `-c${CONNECTIONS}`, `-m${STREAMS}`, "-D", String(duration), "-H", ":authority: app.localhost", `https://127.0.0.1:${port}/`],
-    { encoding: "utf8" },
-  );
-  const cpu = processorTime(pid) - before;
-  const [, count, failed] = /status codes: (\d+) 2xx, (\d+ 3xx, \d+ 4xx, \d+ 5xx)/.exec(out);
-  assert.equal(failed, "0 3xx, 0 4xx, 0 5xx", out);
-  assert.match(out, /0 failed, 0 errored, 0 timeout/, out);
-  return { rate: Number(/finished in [^,]+, ([0-9.]+) req\/s/.exec(out)[1]), cpu: cpu / Number(count) / 1000 };
-}
 
 /// All must do the same work: the application's answer, over either protocol.
 function answers(port) {

@@ -1,0 +1,284 @@
+// All that is compared with peers, in one command of about ten minutes: gated requests, TLS, handshakes, sign-ins, refreshes, latency at
+// a constant rate.
+//
+//   make bench [ROUNDS=5] [SECONDS=2] [WRITE=1]
+//
+// The load, the upstream and what is measured share the machine, so a figure alone says little: cases take turns, and what counts are
+// ratios within a round, of processor time first. With WRITE=1 what it prints becomes the section of docs/performance.md, and the plots
+// become those in docs/images. A target that is missed is told of and fails nothing.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { createPublicKey } from "node:crypto";
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { freePorts } from "../../tests/support/free_ports.mjs";
+import { certificate, filled, listens, measured, medians, root, start, work } from "../bed.mjs";
+import { h2load, median, processorTime, wrk } from "../measure.mjs";
+import { bars } from "../plot.mjs";
+import { accessTokens, provider, signIn } from "../provider.mjs";
+import { refreshing, signatures } from "../refresh.mjs";
+import { envoy } from "./envoy.mjs";
+
+const here = new URL(".", import.meta.url).pathname;
+const rounds = Number(process.env.ROUNDS ?? 5);
+const seconds = Number(process.env.SECONDS ?? 2);
+const [TOKENS, CONNECTIONS, CLIENTS, SIGN_INS] = [1000, 64, 64, 20];
+const threads = availableParallelism();
+const host = "app.localhost";
+const begun = new Date();
+const out = [];
+const verdicts = [];
+const images = `${work}/images`;
+mkdirSync(images);
+
+const [upstream, bare, bareTls, haproxy, haproxyTls, nginxTls, envoyGate, envoyTls] = await freePorts(8);
+const files = certificate();
+start("nginx", ["-p", work, "-c", filled(`${root}/benches/gate/nginx.conf`, { UPSTREAM: upstream, BODY: "x".repeat(1024) })]);
+const logged = await sealgate("logged", { filter: "info" });
+const quiet = await sealgate("quiet", {});
+const single = await sealgate("single", { threads: 1 });
+const secure = await sealgate("tls", { tls: files });
+for (const server of [logged, quiet, single]) await giveTokens(server);
+const { kid } = JSON.parse(Buffer.from(logged.tokens[0].split(".")[0], "base64url"));
+const jwks = await (await fetch(`${logged.issuer}/oauth/jwks`)).json();
+const jwk = jwks.keys.find((key) => key.kid === kid);
+writeFileSync(`${work}/public.pem`, createPublicKey({ key: jwk, format: "jwk" }).export({ type: "spki", format: "pem" }));
+writeFileSync(`${work}/none`, "none");
+
+const words = { UPSTREAM: upstream, HAPROXY: haproxy, NGINX: nginxTls, KID: kid, ISSUER: logged.issuer, THREADS: threads };
+const bareProxy = (port, ...more) => start(`${root}/target/release/examples/bare_proxy`, [`127.0.0.1:${port}`, `127.0.0.1:${upstream}`, String(threads), ...more]);
+writeFileSync(`${work}/envoy.json`, JSON.stringify(envoy({ gatePort: envoyGate, tlsPort: envoyTls, upstream, issuer: logged.issuer, jwks, tokens: TOKENS, ...files })));
+const peers = {
+  bare: bareProxy(bare),
+  bareTls: bareProxy(bareTls, files.certificate, files.key),
+  haproxy: start("haproxy", ["-f", filled(`${root}/benches/gate/haproxy.cfg`, words)]),
+  haproxyTls: start("haproxy", ["-f", filled(`${root}/benches/tls/haproxy.cfg`, { ...words, HAPROXY: haproxyTls })]),
+  nginxTls: start("nginx", ["-p", work, "-c", filled(`${root}/benches/tls/nginx-tls.conf`, words)]),
+  envoy: start("envoy", ["-c", `${work}/envoy.json`, "--concurrency", String(threads), "--disable-hot-restart", "-l", "error"]),
+};
+for (const port of [upstream, bare, haproxy, envoyGate]) await listens(port);
+for (const port of [bareTls, haproxyTls, nginxTls, envoyTls]) await listens(port, "https");
+
+say(`Measured on ${begun.toISOString().slice(0, 10)}, release: \`make bench ROUNDS=${rounds} SECONDS=${seconds}\`: ${rounds} rounds of ${seconds} s in turning order, ${CONNECTIONS} connections`);
+say(`(over HTTP/2 with 10 streams each), ${threads} threads each on ${threads} cores that are shared with the load and the upstream. ${versions()}.`);
+say("Of the peers none writes a log. Envoy remembers tokens that it has verified, as the gate does; HAProxy does not.\n");
+
+await gatedRequests();
+await overTls();
+await resumed();
+await signing();
+latency(await constantRates());
+report();
+process.exit(0);
+
+/// Requests with a token of a kilobyte, over plain HTTP/1.1.
+async function gatedRequests() {
+  const gate = (server) => ({ port: server.port, child: server.child, tokens: server.file, path: "/api/" });
+  const cases = {
+    Sealgate: gate(logged),
+    "Sealgate, no log": gate(quiet),
+    "Sealgate, no log, one thread": gate(single),
+    Envoy: { port: envoyGate, child: peers.envoy, tokens: logged.file, path: "/api/" },
+    "HAProxy (each verified anew)": { port: haproxy, child: peers.haproxy, tokens: logged.file, path: "/api/" },
+    "bare Pingora (no gate)": { port: bare, child: peers.bare, tokens: logged.file, path: "/open/" },
+  };
+  for (const port of [logged.port, haproxy, envoyGate]) refusesForgeries(port);
+  const results = measured(cases, rounds, ({ port, child, tokens, path }, duration = seconds) =>
+    wrk({ url: `http://127.0.0.1:${port}${path}`, host, tokens, pid: child.pid, connections: CONNECTIONS, duration }));
+  table("gated", `Gated requests, ${TOKENS} tokens, HTTP/1.1`, results);
+  least("gated, the default log", results, "Sealgate", "HAProxy (each verified anew)", 1.5);
+  least("gated, the default log", results, "Sealgate", "Envoy", 1.5);
+  least("gated, the default log", results, "Sealgate", "bare Pingora (no gate)", 0.85);
+  most("gated, no log: two threads", results, "Sealgate, no log", "Sealgate, no log, one thread", 1.05);
+  gatedRequests.rate = Math.min(...["Sealgate", "HAProxy (each verified anew)"].map((name) => median(results[name].map((run) => run.rate))));
+}
+
+async function overTls() {
+  const servers = tlsServers();
+  for (const { port } of Object.values(servers)) answers(port);
+  const ask = ({ port, child }, duration, headers) =>
+    wrk({ url: `https://127.0.0.1:${port}/open/`, host, tokens: `${work}/none`, pid: child.pid, connections: CONNECTIONS, duration, headers });
+  const kinds = {
+    "tls-http1": ["TLS, HTTP/1.1, public", (server, duration) => ask(server, duration)],
+    "tls-http2": ["TLS, HTTP/2, public", ({ port, child }, duration) => h2load({ url: `https://127.0.0.1:${port}/open/`, host, pid: child.pid, connections: CONNECTIONS, duration })],
+    handshake: ["TLS, a full handshake a request (TLS 1.3, P-256)", (server, duration) => ask(server, duration, ["Connection: close"])],
+  };
+  for (const [name, [title, load]] of Object.entries(kinds)) {
+    const results = measured(servers, rounds, (server, duration = seconds) => load(server, duration));
+    table(name, title, results);
+    if (name === "tls-http1") least(title, results, "Sealgate", "bare Pingora", 0.9);
+    if (name === "tls-http2") {
+      least(title, results, "Sealgate", "bare Pingora", 0.88);
+      least(title, results, "Sealgate", "Envoy", 1.25);
+    }
+    if (name === "handshake") below(title, median(results.Sealgate.map((run) => run.cpu)), 110, "µs");
+  }
+}
+
+/// The client is slow, so only the servers' processor time counts.
+async function resumed() {
+  const load = ({ port, child }, duration = seconds) => {
+    const before = processorTime(child.pid);
+    const { requests, resumed } = JSON.parse(execFileSync("node", [`${here}/resume.mjs`, String(port), String(duration)], { encoding: "utf8" }));
+    assert.ok(resumed > requests * 0.98, `port ${port} resumed ${resumed} of ${requests}`);
+    return { rate: requests / duration, cpu: (processorTime(child.pid) - before) / requests / 1000 };
+  };
+  const title = "TLS, a resumed handshake a request (TLS 1.3)";
+  const results = measured(tlsServers(), Math.min(rounds, 3), load);
+  table("resumed", title, results);
+  below(title, median(results.Sealgate.map((run) => run.cpu)), 60, "µs");
+}
+
+async function signing() {
+  const limit = signatures(root) / 2;
+  const families = [];
+  const password = () => threadTime(quiet.child.pid, /^password-/);
+  await signIn(quiet.issuer);
+  const before = [password(), processorTime(quiet.child.pid)];
+  for (let signed = 0; signed < SIGN_INS; signed += 1) families.push({ token: (await signIn(quiet.issuer)).refresh_token });
+  const share = (password() - before[0]) / (processorTime(quiet.child.pid) - before[1]);
+  verdict(`sign-ins: the share of argon2id in their processor time (${SIGN_INS} sign-ins)`, share.toFixed(2), "0.9", share >= 0.9);
+  while (families.length < CLIENTS) families.push({ token: (await signIn(quiet.issuer)).refresh_token });
+  const at = { families, host: new URL(quiet.issuer).host, ports: [quiet.port] };
+  await refreshing(at, 1);
+  const runs = [];
+  for (let round = 0; round < rounds; round += 1) runs.push((await refreshing(at, seconds)).rate / limit);
+  const named = `refreshes of ${CLIENTS} clients / half of the bare signatures (${limit.toFixed(0)} a second)`;
+  verdict(named, `${median(runs).toFixed(2)} (${Math.min(...runs).toFixed(2)} to ${Math.max(...runs).toFixed(2)})`, "0.85", median(runs) >= 0.85);
+}
+
+/// Gated requests at half of what the slower one can do, whose times count from when they should have been sent.
+async function constantRates() {
+  const rate = Math.floor(gatedRequests.rate / 2);
+  const [token] = logged.tokens;
+  const runs = { Sealgate: [], HAProxy: [] };
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [name, port] of [["Sealgate", logged.port], ["HAProxy", haproxy]]) {
+      const words = ["--no-tui", "--output-format", "json", "-z", `${seconds}s`, "-c", String(CONNECTIONS), "-q", String(rate), "--latency-correction", "-H", `Host: ${host}`, "-H", `Authorization: Bearer ${token}`];
+      const said = JSON.parse(execFileSync("oha", [...words, `http://127.0.0.1:${port}/api/`], { encoding: "utf8" }));
+      assert.deepEqual(Object.keys(said.statusCodeDistribution), ["200"], `port ${port}`);
+      runs[name].push({ p50: said.latencyPercentiles.p50 * 1000, p99: said.latencyPercentiles.p99 * 1000 });
+    }
+  }
+  return { rate, runs };
+}
+
+function latency({ rate, runs }) {
+  say(`\n### Gated requests at a constant ${rate} a second\n`);
+  say(medians(runs, [["p50, ms", "p50", 2], ["p99, ms", "p99", 2]]));
+  const [own, other] = [runs.Sealgate, runs.HAProxy].map((all) => median(all.map((run) => run.p99)));
+  verdict("p99 of gated requests at half of the highest rate, ms", own.toFixed(2), `below HAProxy's ${other.toFixed(2)}`, own < other);
+}
+
+function report() {
+  const bytes = statSync(`${root}/target/release/sealgate`).size;
+  below("the program", bytes / 1e6, 16, "MB");
+  say("\n### Targets\n\n| | measured | wanted | |\n|-|-|-|-|");
+  for (const [name, value, wanted, met] of verdicts) say(`| ${name} | ${value} | ${wanted} | ${met ? "met" : "**missed**"} |`);
+  if (!process.env.WRITE) return;
+  const page = `${root}/docs/performance.md`;
+  const [first, last] = ["<!-- make bench: from here -->\n", "<!-- make bench: to here -->\n"];
+  const text = readFileSync(page, "utf8");
+  const [start, end] = [text.indexOf(first) + first.length, text.indexOf(last)];
+  assert.ok(start >= first.length && end > start, `${page} has no place for it`);
+  writeFileSync(page, `${text.slice(0, start)}\n${out.join("\n")}\n\n${text.slice(end)}`);
+  for (const image of readdirSync(images)) copyFileSync(`${images}/${image}`, `${root}/docs/images/${image}`);
+}
+
+function say(line) {
+  out.push(line);
+  console.log(line);
+}
+
+function table(name, title, results) {
+  say(`\n### ${title}\n`);
+  say(medians(results, [["requests/s", "rate", 0], ["processor time a request, µs", "cpu", 1], ...(results.Sealgate[0].p99 ? [["p99, ms", "p99", 2]] : [])]));
+  say(`\n![Processor time a request](images/bench-${name}.svg)`);
+  bars(`${images}/bench-${name}.svg`, `${title}: processor time a request, µs`, Object.fromEntries(Object.entries(results).map(([name, runs]) => [name, runs.map((run) => run.cpu)])));
+}
+
+/// Ratios of processor time within a round: median, least, most.
+function ratios(results, over, under) {
+  const all = results[over].map((run, round) => run.cpu / results[under][round].cpu);
+  return [median(all), Math.min(...all), Math.max(...all)];
+}
+
+function spread([middle, least, most]) {
+  return `${middle.toFixed(2)} (${least.toFixed(2)} to ${most.toFixed(2)})`;
+}
+
+function verdict(...all) {
+  verdicts.push(all);
+}
+
+/// A peer's processor time over ours, at least.
+function least(title, results, own, peer, wanted) {
+  const values = ratios(results, peer, own);
+  verdict(`${title}: processor time of ${peer} / ${own}`, spread(values), String(wanted), values[0] >= wanted);
+}
+
+function most(title, results, own, other, wanted) {
+  const values = ratios(results, own, other);
+  verdict(`${title}: processor time of ${own} / ${other}`, spread(values), `${wanted} at most`, values[0] <= wanted);
+}
+
+function below(title, value, wanted, unit) {
+  verdict(`${title}, ${unit}`, value.toFixed(1), `${wanted} at most`, value <= wanted);
+}
+
+async function sealgate(name, { filter = "warn", threads: own = threads, tls }) {
+  const [port, adminPort] = await freePorts(2);
+  const server = provider({ issuerPort: port, adminPort, upstream, threads: own, tls, directory: `${work}/${name}` });
+  return { port, issuer: server.issuer, child: await server.start({ filter }) };
+}
+
+async function giveTokens(server) {
+  server.tokens = await accessTokens(server.issuer, TOKENS);
+  server.file = `${work}/${server.port}.tokens`;
+  writeFileSync(server.file, server.tokens.join("\n"));
+}
+
+function tlsServers() {
+  return {
+    Sealgate: { port: secure.port, child: secure.child },
+    Envoy: { port: envoyTls, child: peers.envoy },
+    HAProxy: { port: haproxyTls, child: peers.haproxyTls },
+    nginx: { port: nginxTls, child: peers.nginxTls },
+    "bare Pingora": { port: bareTls, child: peers.bareTls },
+  };
+}
+
+/// Each gate must do the work that it is timed for.
+function refusesForgeries(port) {
+  const [token] = logged.tokens;
+  for (const [sent, status] of [[token, "200"], [`${token.slice(0, -8)}AAAAAAAA`, "401"]]) {
+    const said = execFileSync("curl", ["-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", `Host: ${host}`, "-H", `Authorization: Bearer ${sent}`, `http://127.0.0.1:${port}/api/`], { encoding: "utf8" });
+    assert.equal(said, status, `port ${port}`);
+  }
+}
+
+/// All must give the application's answer, over either protocol.
+function answers(port) {
+  for (const protocol of ["1.1", "2"]) {
+    const said = execFileSync("curl", ["-sk", `--http${protocol}`, "-w", " %{http_version} %{http_code}", "-H", `Host: ${host}`, `https://127.0.0.1:${port}/open/`], { encoding: "utf8" });
+    assert.equal(said, `${"x".repeat(1024)} ${protocol} 200`, `port ${port}`);
+  }
+}
+
+/// Nanoseconds on a processor of the threads of these names.
+function threadTime(pid, name) {
+  const tasks = readdirSync(`/proc/${pid}/task`).map((thread) => `/proc/${pid}/task/${thread}`);
+  const own = tasks.filter((task) => name.test(readFileSync(`${task}/comm`, "utf8")));
+  assert.ok(own.length, `no thread is named ${name}`);
+  return own.reduce((sum, task) => sum + Number(readFileSync(`${task}/schedstat`, "utf8").split(" ")[0]), 0);
+}
+
+function versions() {
+  const said = (program, ...words) => execFileSync("sh", ["-c", `${[program, ...words].join(" ")} 2>&1`], { encoding: "utf8" });
+  const [haproxy] = /\d+\.\d+\.\d+/.exec(said("haproxy", "-v"));
+  const [nginx] = /\d+\.\d+\.\d+/.exec(said("nginx", "-v"));
+  const [, envoy] = /\/(\d+\.\d+\.\d+)\//.exec(said("envoy", "--version"));
+  const [, pingora] = /name = "pingora"\nversion = "([^"]+)"/.exec(readFileSync(`${root}/Cargo.lock`, "utf8"));
+  return `HAProxy ${haproxy}, nginx ${nginx}, Envoy ${envoy}, Pingora ${pingora}`;
+}
