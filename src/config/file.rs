@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
+use std::iter;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ use super::fault::ConfigFault;
 /// A file that is being read: its text, the faults found so far and the keys asked for.
 pub(super) struct ConfigReader<'t> {
     text: &'t str,
+    /// Where each line begins: every value's line is asked for, and a file may have many thousands.
+    lines: Vec<usize>,
     faults: RefCell<Vec<ConfigFault>>,
     warnings: RefCell<Vec<ConfigFault>>,
     keys: RefCell<BTreeSet<String>>,
@@ -24,7 +27,8 @@ pub(super) struct ConfigReader<'t> {
 impl<'t> ConfigReader<'t> {
     /// Starts with a file's text.
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text, faults: RefCell::default(), warnings: RefCell::default(), keys: RefCell::default() }
+        let lines = iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { text, lines, faults: RefCell::default(), warnings: RefCell::default(), keys: RefCell::default() }
     }
 
     /// The whole file as a section, or none when the text is no TOML: what could be guessed of such a file would only
@@ -74,10 +78,10 @@ impl<'t> ConfigReader<'t> {
 
     /// Line and column, in characters, both from 1.
     fn position(&self, offset: usize) -> (usize, usize) {
-        let before = self.text.get(..offset).unwrap_or(self.text);
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let column = before.get(line_start..).unwrap_or_default().chars().count();
-        (before.matches('\n').count() + 1, column + 1)
+        let line = self.lines.partition_point(|start| *start <= offset);
+        let start = self.lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
+        let column = self.text.get(start..offset).unwrap_or_default().chars().count();
+        (line, column + 1)
     }
 }
 

@@ -250,7 +250,8 @@ mod tests {
             raw in tricky(), decodes: bool, backslash: bool, cut in 0..3_usize,
         ) {
             let Ok(path) = CanonicalPath::parse_with(&raw, Characters::ALL) else { return Ok(()) };
-            prop_assume!(path.characters().is_any());
+            // One in five has none: more than proptest lets a test pass over.
+            if !path.characters().is_any() { return Ok(()) }
             let Ok(readings) = path.readings() else { return Ok(()) };
             let theirs = as_some_server_reads(&raw, decodes, backslash, cut);
             let plain = |text: &[u8]| -> Vec<u8> {

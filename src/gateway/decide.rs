@@ -2,6 +2,7 @@
 //! policy.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -46,6 +47,7 @@ use crate::web::response::Response;
 pub(crate) struct Gateway {
     /// In the configuration's order.
     pub(super) gates: Vec<AppGate>,
+    hosts: Hosts,
     uses: Arc<Uses>,
     password_uses: Arc<app_password::AppPasswordUses>,
     /// By the places that the applications have in this configuration.
@@ -66,6 +68,7 @@ impl Gateway {
         let remembered = Remembered::default();
         Self {
             gates: gates(config),
+            hosts: Hosts::of(&config.apps),
             uses: Arc::default(),
             password_uses: Arc::default(),
             remembered,
@@ -78,12 +81,13 @@ impl Gateway {
     pub(crate) fn with(&self, config: &Config) -> Self {
         let (uses, assertions) = (Arc::clone(&self.uses), Arc::clone(&self.assertions));
         let password_uses = Arc::clone(&self.password_uses);
-        Self { gates: gates(config), uses, password_uses, remembered: Remembered::default(), assertions }
+        let hosts = Hosts::of(&config.apps);
+        Self { gates: gates(config), hosts, uses, password_uses, remembered: Remembered::default(), assertions }
     }
 
     /// The application that a `Host` header names, an index into the configured ones.
     pub(crate) fn app_of(&self, host: &str) -> Option<usize> {
-        host_app(self.gates.iter().map(|gate| &gate.app), host).map(|(index, _)| index)
+        self.hosts.app(host)
     }
 
     /// Decides on a request to an application's host, the issuer's included where an application shares it. `head` has
@@ -286,12 +290,22 @@ pub(super) fn host(head: &Parts) -> &str {
     head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
 }
 
-/// The application that a `Host` header names, and where among these it stands.
-pub(super) fn host_app<'a>(apps: impl IntoIterator<Item = &'a App>, host: &str) -> Option<(usize, &'a App)> {
-    // Host names have no case (RFC 9110 §4.2.3). ASCII only: `İ` never becomes an `i`.
-    let upper = host.bytes().any(|byte| byte.is_ascii_uppercase());
-    let host = if upper { Cow::Owned(host.to_ascii_lowercase()) } else { Cow::Borrowed(host) };
-    apps.into_iter().enumerate().find(|(_, app)| app.answers_to(&host))
+/// Which application a `Host` header names.
+pub(super) struct Hosts(HashMap<String, usize>);
+
+impl Hosts {
+    pub(super) fn of(apps: &[App]) -> Self {
+        Self(apps.iter().enumerate().map(|(index, app)| (app.host.clone(), index)).collect())
+    }
+
+    /// Where the application stands among those. One that is configured without a port answers on every one (see
+    /// [`App::answers_to`]); no two answer to the same host.
+    pub(super) fn app(&self, host: &str) -> Option<usize> {
+        // Host names have no case (RFC 9110 §4.2.3). ASCII only: `İ` never becomes an `i`.
+        let upper = host.bytes().any(|byte| byte.is_ascii_uppercase());
+        let host = if upper { Cow::Owned(host.to_ascii_lowercase()) } else { Cow::Borrowed(host) };
+        self.0.get(&*host).or_else(|| self.0.get(host_name(&host))).copied()
+    }
 }
 
 /// The target that will be forwarded, and the one reading of its path.

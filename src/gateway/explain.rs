@@ -15,7 +15,7 @@ use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
 use crate::domain::user::User;
 use crate::gateway::cors::Cors;
-use crate::gateway::decide::host_app;
+use crate::gateway::decide::Hosts;
 use crate::gateway::destination::Destination;
 use crate::gateway::headers::{self, ASSERTION, Told};
 use crate::gateway::path::CanonicalPath;
@@ -94,7 +94,8 @@ pub(crate) fn explain(
         claim: None,
         headers: Vec::new(),
     };
-    let Some((index, app)) = host_app(&config.apps, host) else { return Ok(told) };
+    let served = Hosts::of(&config.apps).app(host).and_then(|index| Some((index, config.apps.get(index)?)));
+    let Some((index, app)) = served else { return Ok(told) };
     told.app = Some(app.name.clone());
     let target =
         PathAndQuery::try_from(target).map_err(|_| "the URL's path cannot be sent: escape what is not ASCII")?;

@@ -1,6 +1,8 @@
 //! An application's rules, and which of them a path falls under. Pure.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 
 use http::Method;
 
@@ -139,6 +141,48 @@ impl RoutePlace {
 pub(super) struct Routes {
     /// The longest path first.
     places: Vec<RoutePlace>,
+    index: PlaceIndex,
+    characters: Characters,
+    look_at_methods: bool,
+}
+
+/// Finds the places that a path may come to, by what the path and those above it are called: so a request costs no more with
+/// ten thousand rules than with ten.
+#[derive(Debug)]
+struct PlaceIndex(BTreeMap<Vec<u8>, Vec<usize>>);
+
+impl PlaceIndex {
+    fn of(places: &[RoutePlace]) -> Self {
+        let mut index: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
+        for (number, place) in places.iter().enumerate() {
+            let path = place.path.as_bytes();
+            for read in [path, &reading::as_windows_reads(path), &reading::as_windows_reads(name(path))] {
+                let numbers = index.entry(name(read).to_ascii_lowercase()).or_default();
+                // The numbers only grow, and the readings are the same most often.
+                if numbers.last() != Some(&number) {
+                    numbers.push(number);
+                }
+            }
+        }
+        Self(index)
+    }
+
+    /// Every place whose name, whatever the case of its letters, is that of the path or of one above it: in ascending order.
+    fn near(&self, path: &[u8]) -> Vec<usize> {
+        let upper = path.iter().any(u8::is_ascii_uppercase);
+        let path = if upper { Cow::Owned(path.to_ascii_lowercase()) } else { Cow::Borrowed(path) };
+        let above = memchr::memchr_iter(b'/', &path).filter_map(|end| path.get(..end));
+        let whole = (!path.ends_with(b"/")).then_some(&*path);
+        let mut near: Vec<usize> = above.chain(whole).filter_map(|name| self.0.get(name)).flatten().copied().collect();
+        near.sort_unstable();
+        near.dedup();
+        near
+    }
+}
+
+/// A path without the slash at its end.
+fn name(path: &[u8]) -> &[u8] {
+    path.strip_suffix(b"/").unwrap_or(path)
 }
 
 impl Routes {
@@ -153,15 +197,17 @@ impl Routes {
                 path = rule.path,
                 "a route's path can never match; the application is closed"
             );
-            return Self { places: Vec::new() };
+            return Self::new(&[]);
         }
         Self::new(&app.routes)
     }
 
     fn new(rules: &[Rule]) -> Self {
         let mut places: Vec<RoutePlace> = Vec::new();
+        let mut known: HashMap<&str, usize> = HashMap::new();
         for rule in rules {
-            match places.iter_mut().find(|place| place.path == rule.path) {
+            let number = *known.entry(&rule.path).or_insert(places.len());
+            match places.get_mut(number) {
                 Some(place) => place.rules.push(rule.clone()),
                 None => places.push(RoutePlace { path: rule.path.clone(), rules: vec![rule.clone()] }),
             }
@@ -172,17 +218,19 @@ impl Routes {
             });
         }
         places.sort_by_key(|place| Reverse(place.path.len()));
-        Self { places }
+        let characters = places.iter().map(RoutePlace::characters).fold(Characters::default(), Characters::with);
+        let look_at_methods = rules.iter().any(|rule| !rule.methods.is_empty());
+        Self { index: PlaceIndex::of(&places), places, characters, look_at_methods }
     }
 
     /// The characters that the application reads as data somewhere.
-    pub(super) fn characters(&self) -> Characters {
-        self.places.iter().map(RoutePlace::characters).fold(Characters::default(), Characters::with)
+    pub(super) const fn characters(&self) -> Characters {
+        self.characters
     }
 
     /// Whether any rule looks at methods.
-    pub(super) fn look_at_methods(&self) -> bool {
-        self.places.iter().flat_map(|place| &place.rules).any(|rule| !rule.methods.is_empty())
+    pub(super) const fn look_at_methods(&self) -> bool {
+        self.look_at_methods
     }
 
     /// Whether a method differs from one that we or the rules know in letter case only.
@@ -203,31 +251,38 @@ impl Routes {
     /// [`Ambiguous::Spelling`] when a server that reads the path in another way, blind to case for one, would serve what
     /// another rule asks more or less for; [`Ambiguous::Hidden`] when a character is data that this place does not name.
     pub(super) fn find(&self, path: &CanonicalPath<'_>) -> Result<Option<&RoutePlace>, Ambiguous> {
-        let Some(found) = self.longest(path.as_bytes(), |one, other| one == other) else { return Ok(None) };
-        self.check(path.as_bytes(), found)?;
+        let near = self.near(path.as_bytes());
+        let Some(found) = longest(&near, path.as_bytes(), |one, other| one == other) else { return Ok(None) };
+        self.check(path.as_bytes(), &near, found)?;
         if path.characters().is_any() {
             if !found.characters().cover(path.characters()) {
                 return Err(Ambiguous::Hidden);
             }
             for read in path.readings()? {
-                let place = self.longest(&read, |one, other| one == other);
+                let near = self.near(&read);
+                let place = longest(&near, &read, |one, other| one == other);
                 if !place.is_some_and(|place| place.asks_the_same_as(found)) {
                     return Err(Ambiguous::Spelling);
                 }
-                self.check(&read, found)?;
+                self.check(&read, &near, found)?;
             }
         }
         Ok(Some(found))
     }
 
+    /// Those that a path may come to however it is read, the longest path first.
+    fn near(&self, path: &[u8]) -> Vec<&RoutePlace> {
+        self.index.near(path).into_iter().filter_map(|number| self.places.get(number)).collect()
+    }
+
     /// Whether a path that these rules are for comes to them in every other reading too.
-    fn check(&self, path: &[u8], found: &RoutePlace) -> Result<(), Ambiguous> {
+    fn check(&self, path: &[u8], near: &[&RoutePlace], found: &RoutePlace) -> Result<(), Ambiguous> {
         let spelled = |blind: &RoutePlace| blind.path.eq_ignore_ascii_case(&found.path);
-        match self.longest(path, <[u8]>::eq_ignore_ascii_case) {
+        match longest(near, path, <[u8]>::eq_ignore_ascii_case) {
             Some(blind) if !blind.asks_the_same_as(found) && !spelled(blind) => return Err(Ambiguous::Spelling),
             _ => {}
         }
-        if self.is_below_a_name(path, found) || (reading::is_odd(path) && self.is_read_otherwise(path, found)?) {
+        if is_below_a_name(near, path, found) || (reading::is_odd(path) && self.is_read_otherwise(path, found)?) {
             return Err(Ambiguous::Spelling);
         }
         Ok(())
@@ -235,41 +290,48 @@ impl Routes {
 
     /// Whether any other reading of the path comes to other rules.
     fn is_read_otherwise(&self, path: &[u8], found: &RoutePlace) -> Result<bool, Ambiguous> {
-        let written_out = self.places.iter().filter_map(|place| reading::written_out(path, place.path.as_bytes()));
+        // A short name may be that of any rule; no other reading needs a look at all.
+        let shortened = if path.contains(&b'~') { self.places.as_slice() } else { &[] };
+        let written_out = shortened.iter().filter_map(|place| reading::written_out(path, place.path.as_bytes()));
         let cut = path.iter().position(|byte| matches!(byte, b'?' | b'#'));
         for read in reading::readings(path)?.into_iter().chain(written_out) {
             // As a rule's own path is read.
             let same = |read: &[u8], rule: &[u8]| read.eq_ignore_ascii_case(&reading::as_windows_reads(rule));
-            let agrees = match self.longest(&read, same) {
+            let near = self.near(&read);
+            let agrees = match longest(&near, &read, same) {
                 // What is open to everybody may be cut out of a path that is not.
                 Some(place) if cut.is_some_and(|cut| read.len() <= cut) && place.is_open() => true,
                 Some(place) => place.asks_the_same_as(found) || place.path.eq_ignore_ascii_case(&found.path),
                 None => false,
             };
-            if !agrees || self.is_below_a_name(&read, found) {
+            if !agrees || is_below_a_name(&near, &read, found) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
+}
 
-    /// Whether the path lies below an exact one whose rules ask for something else: many servers run the script of that name,
-    /// and hand it the rest (`/admin.php/x`). Not where a rule was written for what lies below, nor where the name is open to
-    /// everybody anyway.
-    fn is_below_a_name(&self, path: &[u8], found: &RoutePlace) -> bool {
-        self.places.iter().take_while(|place| place.path.len() > found.path.len()).any(|place| {
-            let name = place.path.as_bytes();
-            let below = path
-                .split_at_checked(name.len())
-                .is_some_and(|(start, rest)| rest.first() == Some(&b'/') && start.eq_ignore_ascii_case(name));
-            below && !name.ends_with(b"/") && !place.is_open() && !place.asks_the_same_as(found)
-        })
-    }
+/// Whether the path lies below an exact one whose rules ask for something else: many servers run the script of that name,
+/// and hand it the rest (`/admin.php/x`). Not where a rule was written for what lies below, nor where the name is open to
+/// everybody anyway.
+fn is_below_a_name(near: &[&RoutePlace], path: &[u8], found: &RoutePlace) -> bool {
+    near.iter().take_while(|place| place.path.len() > found.path.len()).any(|place| {
+        let name = place.path.as_bytes();
+        let below = path
+            .split_at_checked(name.len())
+            .is_some_and(|(start, rest)| rest.first() == Some(&b'/') && start.eq_ignore_ascii_case(name));
+        below && !name.ends_with(b"/") && !place.is_open() && !place.asks_the_same_as(found)
+    })
+}
 
-    fn longest(&self, path: &[u8], same: impl Fn(&[u8], &[u8]) -> bool + Copy) -> Option<&RoutePlace> {
-        let named = self.places.iter().find(|place| place.names(path, same));
-        named.or_else(|| self.places.iter().find(|place| place.covers(path, same)))
-    }
+fn longest<'p>(
+    near: &[&'p RoutePlace],
+    path: &[u8],
+    same: impl Fn(&[u8], &[u8]) -> bool + Copy,
+) -> Option<&'p RoutePlace> {
+    let named = near.iter().find(|place| place.names(path, same));
+    named.or_else(|| near.iter().find(|place| place.covers(path, same))).copied()
 }
 
 #[cfg(test)]
@@ -514,6 +576,33 @@ mod tests {
             let raw = format!("/admin/{tail}");
             if let Ok(path) = CanonicalPath::parse(&raw) {
                 prop_assert_eq!(routes.find(&path).map(|found| found.map(|place| place.path.as_str())), Ok(Some("/admin/")));
+            }
+        }
+
+        /// What the index leaves out is no rule for the path in any reading.
+        #[test]
+        fn the_index_finds_all_that_a_look_at_every_rule_finds(
+            paths in prop::collection::btree_set("(/[aAb.:]{1,3}){0,3}/?", 1..8),
+            raw in "(/[aAbB.ış: ]{0,3}){1,3}/?",
+        ) {
+            let sound = |path: &&String| CanonicalPath::parse(path).is_ok_and(|read| read.as_bytes() == path.as_bytes());
+            let rules: Vec<Rule> =
+                paths.iter().filter(sound).map(|path| Rule::plain(path, Access::SignedIn)).collect();
+            let routes = Routes::new(&rules);
+            let all: Vec<&RoutePlace> = routes.places.iter().collect();
+            let found = |place: Option<&RoutePlace>| place.map(|place| place.path.clone());
+            for read in reading::readings(raw.as_bytes()).unwrap_or_default().into_iter().chain([raw.clone().into_bytes()]) {
+                let near = routes.near(&read);
+                let exact = |one: &[u8], other: &[u8]| one == other;
+                let windows = |read: &[u8], rule: &[u8]| read.eq_ignore_ascii_case(&reading::as_windows_reads(rule));
+                prop_assert_eq!(found(longest(&near, &read, exact)), found(longest(&all, &read, exact)));
+                let blind = <[u8]>::eq_ignore_ascii_case;
+                prop_assert_eq!(found(longest(&near, &read, blind)), found(longest(&all, &read, blind)));
+                prop_assert_eq!(found(longest(&near, &read, windows)), found(longest(&all, &read, windows)));
+                let other = RoutePlace { path: "/".into(), rules: vec![Rule::plain("/", Access::Public)] };
+                for place in all.iter().copied().chain([&other]) {
+                    prop_assert_eq!(is_below_a_name(&near, &read, place), is_below_a_name(&all, &read, place));
+                }
             }
         }
 

@@ -6,11 +6,12 @@
 //! for one of these, not for one that steers the exchange (`Transfer_Encoding`), not for another field of the same request.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use http::HeaderMap;
 use http::header::HeaderName;
 
-/// What the names begin with that tell of the way that a request came, of those that begin with `x-`.
+/// What the names begin with that tell of the way that a request came. Each ends in one dash.
 const WAY_PREFIXES: &[&str] = &[
     // Ours.
     "x-sealgate-",
@@ -25,10 +26,9 @@ const WAY_PREFIXES: &[&str] = &[
     "x-ssl-",
     "x-arr-",
     "x-tls-client-",
+    "ssl-client-",
+    "wl-proxy-",
 ];
-
-/// The like of those that do not.
-const OTHER_WAY_PREFIXES: &[&str] = &["ssl-client-", "wl-proxy-"];
 
 const WAY: &[&str] = &[
     "x-request-id",
@@ -60,10 +60,6 @@ const WAY: &[&str] = &[
     "x-client-s-dn",
     "x-client-subject",
     "x-client-verify",
-];
-
-/// Those that do not.
-const OTHER_WAY: &[&str] = &[
     "forwarded",
     "forwarded-for",
     "client-ip",
@@ -88,8 +84,8 @@ const OTHER_WAY: &[&str] = &[
     "client-cert-chain",
 ];
 
-/// What the names begin with by which an application may be told who somebody is, of those that begin with `x-`: by other
-/// gates and servers, in whose place we are.
+/// What the names begin with by which an application may be told who somebody is: by other gates and servers, in whose
+/// place we are.
 const WHO_PREFIXES: &[&str] = &[
     "x-remote-",
     // oauth2-proxy.
@@ -115,10 +111,6 @@ const WHO_PREFIXES: &[&str] = &[
     "x-ms-client-principal-",
     "x-ms-token-",
     "x-amzn-oidc-",
-];
-
-/// The like of those that do not.
-const OTHER_WHO_PREFIXES: &[&str] = &[
     // Authelia, Caddy, Apache's variables.
     "remote-",
     "http-remote-",
@@ -168,10 +160,6 @@ const WHO: &[&str] = &[
     "x-proxy-user",
     "x-proxyuser",
     "x-iis-windowsauthtoken",
-];
-
-/// Those that do not.
-const OTHER_WHO: &[&str] = &[
     "user",
     "user-id",
     "user-name",
@@ -283,12 +271,14 @@ pub(crate) fn goes(name: &HeaderName, headers: &HeaderMap, terms: &Terms<'_, imp
 
 /// Whether a name, in lower case, tells of the way that a request came: nobody but us knows that.
 pub(crate) fn tells_of_the_way(name: &str) -> bool {
-    is_among(name, [WAY_PREFIXES, WAY], [OTHER_WAY_PREFIXES, OTHER_WAY])
+    static NAMES: LazyLock<Names> = LazyLock::new(|| Names::of(WAY, WAY_PREFIXES));
+    NAMES.contains(name)
 }
 
 /// Whether a name, in lower case, is one by which some application is told who somebody is.
 pub(crate) fn tells_who(name: &str) -> bool {
-    name != NOBODY && is_among(name, [WHO_PREFIXES, WHO], [OTHER_WHO_PREFIXES, OTHER_WHO])
+    static NAMES: LazyLock<Names> = LazyLock::new(|| Names::of(WHO, WHO_PREFIXES));
+    name != NOBODY && NAMES.contains(name)
 }
 
 /// Whether a name, in lower case, steers an exchange, or is the credential or the browser's own word.
@@ -301,19 +291,37 @@ pub(crate) fn is_plain(name: &str) -> bool {
     !name.is_empty() && matches!(folded(name), Cow::Borrowed(_))
 }
 
-/// Most fields begin otherwise than these, and are compared with one half of them only.
-fn is_among(name: &str, extensions: [&[&str]; 2], others: [&[&str]; 2]) -> bool {
-    let [prefixes, names] = if name.starts_with("x-") { extensions } else { others };
-    // Each ends in one dash.
-    let begins = |prefix: &&str| {
-        let word = prefix.len() - 1;
-        name.as_bytes().get(..word) == prefix.as_bytes().get(..word) && name.get(word..).is_some_and(ends_word)
-    };
-    names.contains(&name) || prefixes.iter().any(begins)
+/// Names, and all that begin with certain words: looked up in the time that a few comparisons take, since every field of every
+/// request is.
+struct Names {
+    /// Sorted.
+    whole: Vec<&'static str>,
+    /// Sorted, without the dash. None stands for another word that is behind it in the list, so that the last word before a name
+    /// is the only one that the name may begin with.
+    words: Vec<&'static str>,
 }
 
-fn ends_word(rest: &str) -> bool {
-    rest.is_empty() || rest.starts_with('-')
+impl Names {
+    fn of(whole: &[&'static str], prefixes: &[&'static str]) -> Self {
+        let mut whole = whole.to_vec();
+        whole.sort_unstable();
+        let mut words: Vec<_> = prefixes.iter().map(|prefix| prefix.trim_end_matches('-')).collect();
+        words.sort_unstable();
+        // A word behind one that it begins with.
+        words.dedup_by(|later, earlier| begins(later, earlier));
+        Self { whole, words }
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        let before = self.words.partition_point(|word| *word <= name).checked_sub(1);
+        before.and_then(|at| self.words.get(at)).is_some_and(|word| begins(name, word))
+            || self.whole.binary_search(&name).is_ok()
+    }
+}
+
+/// Whether a name is this word, or begins with it and a dash.
+fn begins(name: &str, word: &str) -> bool {
+    name.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 /// A name as servers read it that fold all but letters and digits: each into a dash, and none at either end.
@@ -413,12 +421,25 @@ mod tests {
     }
 
     fn listed() -> Vec<&'static str> {
-        let lists =
-            [WAY_PREFIXES, OTHER_WAY_PREFIXES, WAY, OTHER_WAY, WHO_PREFIXES, OTHER_WHO_PREFIXES, WHO, OTHER_WHO];
-        lists.concat()
+        [WAY_PREFIXES, WAY, WHO_PREFIXES, WHO].concat()
     }
 
     proptest! {
+        /// Names near those of the lists: cut, longer, and with something behind a dash.
+        #[test]
+        fn a_name_is_found_as_by_a_look_at_every_one(
+            index in 0..listed().len(), cut in 0..4_usize, tail in "(-|-?[a-z]{0,3}|s-x)",
+        ) {
+            let listed = listed()[index];
+            let name = format!("{}{tail}", &listed[..listed.len().saturating_sub(cut)]);
+            let among = |whole: &[&str], prefixes: &[&str]| {
+                let starts = |prefix: &&str| name == prefix[..prefix.len() - 1] || name.starts_with(prefix);
+                whole.contains(&name.as_str()) || prefixes.iter().any(starts)
+            };
+            prop_assert_eq!(tells_of_the_way(&name), among(WAY, WAY_PREFIXES));
+            prop_assert_eq!(tells_who(&name), name != NOBODY && among(WHO, WHO_PREFIXES));
+        }
+
         #[test]
         fn no_client_can_name_a_field_of_ours(
             index in 0..listed().len(), marks in proptest::collection::vec(0..5_usize, 40),
