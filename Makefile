@@ -8,7 +8,7 @@ CARGO ?= cargo
 QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli edge faults interop read_only signer
 
-.PHONY: help run run-fleet deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults test-fleet soak mutants lint systemd fuzz bench bench-fleet bench-gate bench-instructions bench-mail bench-signer bench-tls audit advisories clean
+.PHONY: help run run-fleet deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults test-fleet soak mutants lint systemd fuzz bench bench-fleet bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
 
 help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080 (PORT=9080 for another port)"
@@ -30,8 +30,10 @@ help:
 	@echo "make bench         all that is compared with HAProxy, nginx, Envoy and bare Pingora, with plots (a release build, then ten minutes)"
 	@echo "make bench-gate    the gate beside bare Pingora and HAProxy, as ratios"
 	@echo "make bench-fleet   three nodes beside one server: token responses and gated requests, as ratios (a release build, then minutes)"
+	@echo "make bench-growth  costs and memory as people, rules and connections grow, plotted (a release build, then ten minutes)"
 	@echo "make bench-instructions what a request costs in instructions; a rise of 5 percent fails (a release build, then half a minute)"
 	@echo "make bench-mail    sign-ins beside mail servers that take no mail, as ratios (a release build, then five minutes)"
+	@echo "make bench-requests the parts of a request in instructions; a rise of 5 percent fails (a release build; PROFILE=dev: seconds)"
 	@echo "make bench-signer  the signer beside bare threads on the same token, as ratios"
 	@echo "make bench-tls     TLS, HTTP/2 and handshakes beside bare Pingora, HAProxy and nginx, as ratios"
 	@echo "make audit         licences, bans, sources and advisories of the dependencies"
@@ -173,6 +175,16 @@ bench-instructions:
 	@.ci/install bench
 	$(CARGO) build --locked --release --bin sealgate --example bare_proxy
 	node benches/instructions/run.mjs
+
+# CI counts those of the dev build, which the tests have built.
+bench-requests:
+	@.ci/install counts
+	node benches/requests/run.mjs
+
+bench-growth:
+	@.ci/install bench
+	$(CARGO) build --locked --release --bin sealgate
+	node benches/growth/run.mjs
 
 # A fleet as of make run-fleet, and one server beside it.
 bench-fleet:

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync, readdirSync } from "node:fs";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 
 export function quantile(values, share) {
   const sorted = [...values].sort((a, b) => a - b);
@@ -27,10 +27,11 @@ export function processorTime(pid) {
 
 /// One run of wrk, each request with one of the tokens of a file: requests a second, microseconds of processor time of the process
 /// `pid` a request, and milliseconds. `headers`: further ones, `NAME: VALUE`. Every answer must be a 2xx: a gate that refuses is quick.
-export function wrk({ url, host, tokens, pid, connections, duration, headers = [] }) {
+/// `script`: what makes the requests of the tokens.
+export function wrk({ url, host, tokens, pid, connections, duration, headers = [], script = "random_token.lua" }) {
   const before = processorTime(pid);
-  const script = new URL("random_token.lua", import.meta.url).pathname;
-  const out = execFileSync("wrk", ["-t1", `-c${connections}`, `-d${duration}s`, "--latency", "-H", `Host: ${host}`, ...headers.flatMap((header) => ["-H", header]), "-s", script, url], {
+  const file = new URL(script, import.meta.url).pathname;
+  const out = execFileSync("wrk", ["-t1", `-c${connections}`, `-d${duration}s`, "--latency", "-H", `Host: ${host}`, ...headers.flatMap((header) => ["-H", header]), "-s", file, url], {
     encoding: "utf8",
     env: { ...process.env, TOKENS: tokens },
   });
@@ -53,4 +54,20 @@ export function h2load({ url, host, pid, connections, duration }) {
   assert.equal(failed, "0 3xx, 0 4xx, 0 5xx", out);
   assert.match(out, /0 failed, 0 errored, 0 timeout/, out);
   return { rate: Number(/finished in [^,]+, ([0-9.]+) req\/s/.exec(out)[1]), cpu: cpu / Number(count) / 1000 };
+}
+
+/// Prints instruction counts beside those of a file. Whether none has risen by more than 5 %. With ACCEPT=1 in the environment the counts
+/// become the file's; another compiler or other libraries may be a reason.
+export function within(file, counted) {
+  const MOST = 1.05;
+  const before = JSON.parse(readFileSync(file, "utf8"));
+  console.log("| | instructions | before | |\n|-|-|-|-|");
+  for (const [name, now] of Object.entries(counted)) console.log(`| ${name} | ${now} | ${before[name]} | ${(now / before[name]).toFixed(3)} |`);
+  if (process.env.ACCEPT) {
+    writeFileSync(file, `${JSON.stringify(counted, null, 2)}\n`);
+    return true;
+  }
+  const risen = Object.keys({ ...before, ...counted }).filter((name) => !(counted[name] <= before[name] * MOST));
+  if (risen.length) console.error(`\nmore than ${MOST} times what it was, or not counted: ${risen.join("; ")}`);
+  return !risen.length;
 }

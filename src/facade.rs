@@ -148,7 +148,7 @@ pub mod domain {
 pub mod edge {
     pub use crate::edge::{
         Again, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health,
-        Occasion, Origin, Policy, Resolver, Rewrite, Verdict,
+        Occasion, Origin, Policy, Resolver, Rewrite, Verdict, check_head,
     };
 }
 pub mod mail {

@@ -21,6 +21,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, Version, request};
 
+pub use self::listen::head::check as check_head;
 pub(crate) use self::listen::inherited::inherited_sockets;
 pub(crate) use self::listen::listeners::Listener;
 pub(crate) use self::listen::quota::Quota;

@@ -36,7 +36,7 @@ pub(in crate::edge) fn find_end(bytes: &[u8], seen: usize) -> Head {
 
 /// Why a head is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::edge) enum HeadFault {
+pub enum HeadFault {
     /// The request line is not `METHOD SP target SP HTTP/1.x`, or the target holds what may not stand there raw.
     RequestLine,
     /// A line does not end in CR LF, or holds a CR, LF or NUL elsewhere.
@@ -56,7 +56,7 @@ pub(in crate::edge) enum HeadFault {
 ///
 /// # Errors
 /// The first fault.
-pub(in crate::edge) fn check(head: &[u8]) -> Result<(), HeadFault> {
+pub fn check(head: &[u8]) -> Result<(), HeadFault> {
     let lines = head.strip_suffix(b"\r\n").ok_or(HeadFault::LineEnd)?;
     let clean = is_clean(lines);
     let mut rest = 0;
