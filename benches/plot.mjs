@@ -21,9 +21,33 @@ export function bars(file, title, series) {
       text(LEFT + WIDTH + 10, y + 13, shown(middle)),
     ].join("\n");
   });
+  writeFileSync(file, svg(LEFT + WIDTH + RIGHT, height, [text(10, 22, title, `font-weight="bold"`), ...drawn]));
+}
+
+/// A line for each series of `[x, y]`, over a logarithmic axis of x and one of y that begins at nought, under a title that names the unit.
+export function lines(file, title, across, series) {
+  const [left, width, top, height] = [70, 520, 44, 200];
+  const points = Object.values(series).flat();
+  const [least, most] = [Math.min(...points.map(([x]) => x)), Math.max(...points.map(([x]) => x))].map(Math.log10);
+  const highest = Math.max(...points.map(([, y]) => y)) * 1.1;
+  const place = ([x, y]) => [left + ((Math.log10(x) - least) / (most - least || 1)) * width, top + height - (y / highest) * height].map((at) => at.toFixed(1));
+  const colours = ["#2a7de1", "#d9480f", "#2b8a3e", "#862e9c"];
+  const drawn = Object.entries(series).map(([name, values], number) => {
+    const colour = colours[number % colours.length];
+    const path = `<path d="M${values.map((value) => place(value).join(" ")).join("L")}" stroke="${colour}" stroke-width="2" fill="none"/>`;
+    const dots = values.map((value) => `<circle cx="${place(value)[0]}" cy="${place(value)[1]}" r="3" fill="${colour}"/>`);
+    return [path, ...dots, text(left + width + 12, top + 14 + number * 20, name, `style="fill:${colour}"`)].join("\n");
+  });
+  const marks = [...new Set(points.map(([x]) => x))].map((x) => text(place([x, 0])[0], top + height + 18, x.toLocaleString("en"), `text-anchor="middle"`));
+  const scale = [0, 0.5, 1].map((share) => text(left - 8, Number(place([10 ** least, highest * share])[1]) + 4, shown(highest * share), `text-anchor="end"`));
+  const axes = `<path d="M${left} ${top}v${height}h${width}" stroke="#9aa5b1" fill="none"/>`;
+  const name = text(left + width / 2, top + height + 38, across, `text-anchor="middle"`);
+  writeFileSync(file, svg(left + width + 190, top + height + 50, [text(10, 22, title, `font-weight="bold"`), axes, ...marks, ...scale, ...drawn, name]));
+}
+
+function svg(width, height, parts) {
   const style = "<style>text{font:13px sans-serif;fill:#1b1f24}@media(prefers-color-scheme:dark){text{fill:#e6edf3}}</style>";
-  const head = `<svg xmlns="http://www.w3.org/2000/svg" width="${LEFT + WIDTH + RIGHT}" height="${height}" role="img">`;
-  writeFileSync(file, [head, style, text(10, 22, title, `font-weight="bold"`), ...drawn, "</svg>"].join("\n") + "\n");
+  return [`<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" role="img">`, style, ...parts, "</svg>"].join("\n") + "\n";
 }
 
 function shown(value) {

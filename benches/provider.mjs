@@ -12,7 +12,8 @@ const { Browser } = await import("../tests/clients/browser.mjs");
 
 /// Sets a provider up, with a SoftHSM token: on `/open/` of app.localhost everybody is let in, on `/api/` with a token. Its `start` takes
 /// what is logged, and words before the command line, of a profiler say. `tls`: the certificate and the key to speak TLS with.
-export function provider({ issuerPort, adminPort, upstream, threads, tls, directory = work }) {
+/// `server`: further lines of that table; `application`: of the application's; `more`: tables behind it.
+export function provider({ issuerPort, adminPort, upstream, threads, tls, directory = work, server = "", application = "", more = "" }) {
   const scheme = tls ? "https" : "http";
   const issuer = `${scheme}://localhost:${issuerPort}`;
   mkdirSync(directory, { recursive: true });
@@ -25,7 +26,7 @@ export function provider({ issuerPort, adminPort, upstream, threads, tls, direct
 [server]
 listen = ["127.0.0.1:${issuerPort}"]
 threads = ${threads}
-${tls ? `tls = { certificate = "${tls.certificate}", key = "${tls.key}" }\n` : ""}[admin]
+${server}${tls ? `tls = { certificate = "${tls.certificate}", key = "${tls.key}" }\n` : ""}[admin]
 listen = "127.0.0.1:${adminPort}"
 socket = "${directory}/admin.sock"
 ${hsm}[store]
@@ -36,19 +37,20 @@ access_token_seconds = 3600
 token = "none"
 authorize = "none"
 pages = "none"
+userinfo = "none"
 [log]
 filter = "${filter}"
 [[app]]
 name = "application"
 host = "app.localhost"
 upstreams = ["http://127.0.0.1:${upstream}"]
-[[app.route]]
+${application}[[app.route]]
 path = "/open/"
 access = "public"
 [[app.route]]
 path = "/api/"
 access = "bearer"
-`,
+${more}`,
     );
   configure("warn");
   const run = (...words) => runAt(directory, ...words);
@@ -57,6 +59,8 @@ access = "bearer"
   run("client", "add", "--id", "bench", "--name", "Bench", "--type", "public", "--redirect-uri", redirectUri);
   return {
     issuer,
+    directory,
+    run,
     async start({ filter = "warn", before = [] } = {}) {
       configure(filter);
       const [program, ...words] = [...before, `${root}/target/release/sealgate`, "serve", "--config", `${directory}/sealgate.toml`];
@@ -96,7 +100,7 @@ export async function signIn(issuer) {
   return redeem(issuer, { grant_type: "authorization_code", code: back.searchParams.get("code"), redirect_uri: redirectUri, code_verifier: verifier });
 }
 
-async function redeem(issuer, fields) {
+export async function redeem(issuer, fields) {
   const response = await fetch(`${issuer}/oauth/token`, { method: "POST", body: new URLSearchParams({ client_id: "bench", ...fields }) });
   const body = await response.json();
   assert.equal(response.status, 200, JSON.stringify(body));

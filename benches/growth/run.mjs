@@ -1,0 +1,175 @@
+// What a request costs, and how much memory is taken, as the work grows: people with their sessions, grants and events; applications and
+// rules; open connections and WebSockets.
+//
+//   make bench-growth [PEOPLE=1000,10000,100000] [CONNECTIONS=100,1000,10000] [ROUNDS=3] [SECONDS=2] [WRITE=1]
+//
+// PEOPLE=1000000 takes half an hour and 10 GB. With WRITE=1 what it prints becomes the section of docs/performance.md.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { freePorts } from "../../tests/support/free_ports.mjs";
+import { certificate, filled, root, start, work } from "../bed.mjs";
+import { median, processorTime, wrk } from "../measure.mjs";
+import { lines } from "../plot.mjs";
+import { provider, redeem, signIn } from "../provider.mjs";
+import { written } from "../written.mjs";
+
+const here = new URL(".", import.meta.url).pathname;
+const rounds = Number(process.env.ROUNDS ?? 3);
+const seconds = Number(process.env.SECONDS ?? 2);
+const numbers = (text) => text.split(",").map(Number);
+const [TOKENS, CLIENTS, SIGN_INS] = [500, 64, 10];
+const page = written("growth");
+
+const [upstream, sockets] = await freePorts(2);
+start("nginx", ["-p", work, "-c", filled(`${root}/benches/gate/nginx.conf`, { UPSTREAM: upstream, BODY: "x".repeat(1024) })]);
+
+page.say(`Measured on ${new Date().toISOString().slice(0, 10)}, release: \`make bench-growth\`, medians of ${rounds} rounds of ${seconds} s on two cores that are shared with the load.\n`);
+const { people } = await import("./people.mjs");
+await ofPeople(numbers(process.env.PEOPLE ?? "1000,10000,100000"));
+await ofRules();
+await ofConnections(numbers(process.env.CONNECTIONS ?? "100,1000,10000"));
+page.end();
+process.exit(0);
+
+async function ofPeople(counts) {
+  const rows = [];
+  for (const count of counts) {
+    const [issuerPort, adminPort] = await freePorts(2);
+    const server = provider({ issuerPort, adminPort, upstream, threads: 2, directory: `${work}/people` });
+    const [exported, file] = [`${work}/exported`, `${work}/people.export`];
+    server.run("export", "--to", exported);
+    const families = people({ exported, file, count, tokens: TOKENS + (CLIENTS + 1) * rounds });
+    rmSync(`${server.directory}/store`, { recursive: true });
+    const importing = performance.now();
+    server.run("import", "--from", file);
+    const imported = (performance.now() - importing) / 1000;
+    for (const gone of [exported, file]) rmSync(gone);
+    const disk = Number(execFileSync("du", ["-sm", `${server.directory}/store`], { encoding: "utf8" }).split("\t")[0]);
+    const starting = performance.now();
+    const child = await server.start();
+    const row = { count, imported, disk, started: (performance.now() - starting) / 1000, memory: resident(child) };
+
+    const tokens = [];
+    for (const refresh_token of families.splice(0, TOKENS)) tokens.push((await redeem(server.issuer, { grant_type: "refresh_token", refresh_token })).access_token);
+    assert.equal(new Set(tokens).size, tokens.length);
+    const load = (url, host, all, more = {}) => {
+      writeFileSync(`${work}/tokens`, all.join("\n"));
+      return wrk({ url, host, tokens: `${work}/tokens`, pid: child.pid, connections: CLIENTS, duration: seconds, ...more }).cpu;
+    };
+    const times = (measure) => median(Array.from({ length: rounds }, measure));
+    const own = new URL(server.issuer).host;
+    row.gated = times(() => load(`http://127.0.0.1:${issuerPort}/api/`, "app.localhost", tokens));
+    row.userinfo = times(() => load(`${server.issuer}/oauth/userinfo`, own, tokens));
+    row.refresh = times(() => load(`${server.issuer}/oauth/token`, own, families.splice(0, CLIENTS + 1), { script: "refresh.lua" }) / 1000);
+    await signIn(server.issuer);
+    const before = processorTime(child.pid);
+    for (let signed = 0; signed < SIGN_INS; signed += 1) await signIn(server.issuer);
+    row.signIn = (processorTime(child.pid) - before) / SIGN_INS / 1e6;
+    row.after = resident(child);
+    rows.push(row);
+    await end(child);
+    rmSync(server.directory, { recursive: true });
+  }
+  page.say("### People, each with a session, a grant, a consent and an event\n");
+  page.table(rows, [
+    ["people", "count", 0], ["import, s", "imported", 1], ["store, MB", "disk", 0], ["start, s", "started", 1], ["memory after the start, MiB", "memory", 0],
+    ["memory after the load, MiB", "after", 0], [`gated, ${TOKENS} people, µs`, "gated", 1], ["UserInfo, the same, µs", "userinfo", 1], ["refresh, ms", "refresh", 2],
+    ["sign-in, ms", "signIn", 1],
+  ]);
+  page.say("\nTimes are the server's processor time.\n");
+  const over = (key) => rows.map((row) => [row.count, row[key]]);
+  lines(page.image("growth-people"), "Processor time a request, µs", "people", { gated: over("gated"), UserInfo: over("userinfo") });
+  lines(page.image("growth-memory"), "Memory, MiB", "people", { "after the start": over("memory"), "after the load": over("after") });
+}
+
+async function ofRules() {
+  const rows = [];
+  for (const [apps, rules] of [[1, 10], [10, 10], [100, 10], [1000, 10], [1, 100], [1, 1000], [1, 10_000]]) {
+    const [issuerPort, adminPort] = await freePorts(2);
+    const route = (number) => `[[app.route]]\npath = "/section-${number}/"\naccess = "public"\n`;
+    const app = (number) => `[[app]]\nname = "application-${number}"\nhost = "app-${number}.localhost"\nupstreams = ["http://127.0.0.1:${upstream}"]\n`;
+    const all = (_, number) => app(number) + Array.from({ length: rules }, (_, rule) => route(rule)).join("");
+    const server = provider({ issuerPort, adminPort, upstream, threads: 2, directory: `${work}/rules`, more: Array.from({ length: apps }, all).join("") });
+    const starting = performance.now();
+    const child = await server.start();
+    const row = { apps, rules, started: (performance.now() - starting) / 1000, memory: resident(child) };
+    writeFileSync(`${work}/tokens`, "none");
+    const last = { url: `http://127.0.0.1:${issuerPort}/section-${rules - 1}/`, host: `app-${apps - 1}.localhost` };
+    row.public = median(Array.from({ length: rounds }, () => wrk({ ...last, tokens: `${work}/tokens`, pid: child.pid, connections: CLIENTS, duration: seconds }).cpu));
+    rows.push(row);
+    await end(child);
+    rmSync(server.directory, { recursive: true });
+  }
+  page.say("### Applications and rules, a public path by the last rule of the last application\n");
+  page.table(rows, [["applications", "apps", 0], ["rules each", "rules", 0], ["start, s", "started", 1], ["memory, MiB", "memory", 0], ["a request, µs", "public", 1]]);
+  page.say("");
+  lines(page.image("growth-rules"), "Processor time a request, µs", "applications of 10 rules, or rules of one application", {
+    applications: rows.filter((row) => row.rules === 10).map((row) => [row.apps, row.public]),
+    rules: rows.filter((row) => row.apps === 1).map((row) => [row.rules, row.public]),
+  });
+}
+
+async function ofConnections(counts) {
+  const tls = certificate();
+  echo(sockets);
+  const rows = counts.map((count) => ({ count }));
+  for (const kind of ["http", "https", "websocket"]) {
+    for (const row of rows) {
+      // Each holds a file more, to the application.
+      const count = kind === "websocket" ? Math.min(row.count, 5000) : row.count;
+      const [issuerPort, adminPort] = await freePorts(2);
+      const server = provider({
+        issuerPort, adminPort, upstream: kind === "websocket" ? sockets : upstream, threads: 2, directory: `${work}/connections`, ...(kind === "https" && { tls }),
+        server: "max_connections = 15000\nmax_connections_per_peer = 15000\nidle_timeout_seconds = 3600\n",
+        application: "max_requests = 20000\nmax_requests_per_client = 20000\n",
+      });
+      const child = await server.start();
+      await hold(kind, issuerPort, 50, () => {});
+      const before = resident(child);
+      await hold(kind, issuerPort, count, () => (row[kind] = ((resident(child) - before) * 1024) / count));
+      await end(child);
+      rmSync(server.directory, { recursive: true });
+    }
+  }
+  page.say("### Open connections\n");
+  page.table(rows, [["connections", "count", 0], ["HTTP/1.1, idle, KiB each", "http", 1], ["over TLS, KiB each", "https", 1], ["WebSockets (5,000 at most), KiB each", "websocket", 1]]);
+  const over = (key) => rows.map((row) => [row.count, row[key]]);
+  lines(page.image("growth-connections"), "Memory a connection, KiB", "connections", { "HTTP/1.1": over("http"), TLS: over("https"), WebSockets: over("websocket") });
+}
+
+/// Calls `then` while that many connections are open.
+async function hold(kind, port, count, then) {
+  const holder = spawn("node", [`${here}/hold.mjs`, kind, String(port), String(count)], { stdio: ["pipe", "pipe", "inherit"] });
+  const [said] = await Promise.race([once(holder.stdout, "data"), once(holder, "exit").then(() => ["ended"])]);
+  assert.match(String(said), /^ready/);
+  then();
+  holder.stdin.end();
+  await once(holder, "exit");
+}
+
+/// An application that takes WebSockets and says nothing.
+function echo(port) {
+  const server = createServer((request, response) => response.end("x"));
+  server.on("upgrade", (request, socket) => {
+    const accept = createHash("sha1").update(`${request.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
+    socket.on("error", () => {}).resume();
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`);
+  });
+  server.listen(port, "127.0.0.1");
+}
+
+/// MiB of memory that the process has.
+function resident(child) {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))[1]) / 1024;
+}
+
+async function end(child) {
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  await ended;
+}

@@ -1,0 +1,41 @@
+// A section of docs/performance.md that a benchmark writes: between two comments that name it. Everything is printed too.
+
+import assert from "node:assert/strict";
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { root, work } from "./bed.mjs";
+
+/// The section of that name. Only with WRITE=1 in the environment does its end write it, and the images, which are shown behind the text
+/// that was said before they were made.
+export function written(name) {
+  const out = [];
+  const images = `${work}/images`;
+  mkdirSync(images, { recursive: true });
+  const say = (line) => {
+    out.push(line);
+    console.log(line);
+  };
+  return {
+    say,
+    /// Rows as a table. `columns`: name, key, digits.
+    table(rows, columns) {
+      say(`| ${columns.map(([title]) => title).join(" | ")} |`);
+      say(`|${columns.map(() => "-|").join("")}`);
+      for (const row of rows) say(`| ${columns.map(([, key, digits]) => (digits ? row[key].toFixed(digits) : Math.round(row[key]).toLocaleString("en"))).join(" | ")} |`);
+    },
+    /// The file of an image, which stands here in the text.
+    image(file, alt = file) {
+      say(`\n![${alt}](images/bench-${file}.svg)\n`);
+      return `${images}/bench-${file}.svg`;
+    },
+    end() {
+      if (!process.env.WRITE) return;
+      const page = `${root}/docs/performance.md`;
+      const [first, last] = ["from", "to"].map((word) => `<!-- ${name}: ${word} here -->\n`);
+      const text = readFileSync(page, "utf8");
+      const [start, end] = [text.indexOf(first) + first.length, text.indexOf(last)];
+      assert.ok(start >= first.length && end >= start, `${page} has no place for ${name}`);
+      writeFileSync(page, `${text.slice(0, start)}\n${out.join("\n")}\n\n${text.slice(end)}`);
+      for (const image of readdirSync(images)) copyFileSync(`${images}/${image}`, `${root}/docs/images/${image}`);
+    },
+  };
+}
