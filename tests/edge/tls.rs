@@ -1,6 +1,6 @@
 //! TLS and HTTP/2, asked by curl, and sessions that are resumed.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, SupportedProtocolVersion};
 use sealgate::facade::config::TlsConfig;
 use sealgate::facade::edge::ConnectionEvent;
 use tempfile::TempDir;
 
 use crate::authority::Authority;
-use crate::harness::{BODY_LIMIT, Edge, GRACE, HEADER_TIMEOUT, curl, legacy, parts, soon};
+use crate::harness::{BODY_LIMIT, Edge, GRACE, HEADER_TIMEOUT, curl, legacy, nobody, parts, soon, upstream};
 
 /// An edge that speaks TLS; the directory holds its certificate.
 fn edge() -> (Edge, TempDir) {
@@ -220,33 +220,84 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
     );
 }
 
-/// A client that keeps the session of its last connection to resume it. Its handshake with `address`.
-fn handshake(config: &Arc<ClientConfig>, address: SocketAddr) -> HandshakeKind {
+/// A client's connection to `address`, which sends this and reads to the end: all that came, and the handshake. An end without
+/// a `close_notify` is a failure.
+fn exchange(
+    config: &Arc<ClientConfig>,
+    address: SocketAddr,
+    request: &str,
+) -> (io::Result<usize>, Vec<u8>, HandshakeKind) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let name = ServerName::try_from("localhost").unwrap();
     let mut connection = ClientConnection::new(Arc::clone(config), name).unwrap();
     let mut stream = rustls::Stream::new(&mut connection, &mut stream);
-    stream.write_all(b"GET /local/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
     // The tickets of TLS 1.3 come before the answer.
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    assert!(answer.starts_with(b"HTTP/1.1 200 "));
-    connection.handshake_kind().unwrap()
+    let ended = stream.read_to_end(&mut answer);
+    (ended, answer, connection.handshake_kind().unwrap())
 }
 
-#[test]
-fn who_comes_back_after_many_others_resumes_the_session() {
+/// The handshake of a client that may resume the session of its last connection.
+fn handshake(config: &Arc<ClientConfig>, address: SocketAddr) -> HandshakeKind {
+    let request = "GET /local/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let (ended, answer, handshake) = exchange(config, address, request);
+    ended.unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 200 "));
+    handshake
+}
+
+/// An edge, and configurations of clients that trust it.
+fn trusted(
+    upstreams: &[SocketAddr],
+) -> (Edge, impl Fn(&'static SupportedProtocolVersion) -> Arc<ClientConfig> + use<>) {
     let authority = Authority::new();
     let files = authority.issue("server", "DNS:localhost");
-    let edge = Edge::with(&[legacy()], |parts| parts.server.tls = vec![files]);
+    let edge = Edge::with(upstreams, |parts| parts.server.tls = vec![files]);
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(authority.file()).unwrap()).unwrap();
-    let client = |version| {
+    let client = move |version| {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version]).unwrap();
         Arc::new(builder.with_root_certificates(roots.clone()).with_no_client_auth())
     };
+    (edge, client)
+}
+
+#[test]
+fn the_connection_of_a_whole_answer_ends_with_a_close_notify() {
+    let (edge, client) = trusted(&[nobody()]);
+    let version = &rustls::version::TLS13;
+    for (request, status) in [
+        ("GET /local/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "200"),
+        ("GET /local/a HTTP/1.0\r\n\r\n", "400"),
+        ("GET /a b HTTP/1.1\r\nHost: localhost\r\n\r\n", "400"),
+        ("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", "405"),
+        ("GET /0 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\na", "400"),
+        ("GET /0 HTTP/1.1\r\nHost: localhost\r\n\r\n", "502"),
+        ("GET /0/page HTTP/1.1\r\nHost: localhost\r\n\r\n", "502"),
+    ] {
+        let (ended, answer, _) = exchange(&client(version), edge.address, request);
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
+        assert!(ended.is_ok(), "{request}: {ended:?}");
+    }
+}
+
+#[test]
+fn the_connection_of_an_answer_that_broke_off_does_not() {
+    let halved = upstream(|_, stream| stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf").unwrap());
+    let (edge, client) = trusted(&[halved]);
+    let request = "GET /0 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let (ended, answer, _) = exchange(&client(&rustls::version::TLS13), edge.address, request);
+    assert!(answer.ends_with(b"\r\n\r\nhalf") || answer.is_empty(), "{answer:?}");
+    assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+}
+
+#[test]
+fn who_comes_back_after_many_others_resumes_the_session() {
+    let (edge, client) = trusted(&[legacy()]);
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let first = client(version);
         assert_eq!(handshake(&first, edge.address), HandshakeKind::Full);

@@ -107,6 +107,16 @@ pub(in crate::edge) async fn linger(session: &mut ServerSession) {
     let _ = timeout(LINGER, rest).await;
 }
 
+/// Over HTTP/1: ends the connection of an answer that was given whole in the place of what failed. Pingora drops it as it is, and over
+/// TLS an end without a `close_notify` is that of an answer that was cut off (RFC 8446 §6.1): clients say so, and forget the session.
+pub(in crate::edge) async fn end(session: &mut ServerSession) {
+    if let ServerSession::H1(session) = session
+        && session.finish_body().await.is_ok()
+    {
+        session.shutdown().await;
+    }
+}
+
 /// Sees to it that a request has no body whose method gives a body no meaning (RFC 9110 §9.3.1): applications leave it
 /// unread, and read it as the next request. A body that turns out empty is none: over HTTP/2, and in chunks, that is known
 /// only once its end was read.

@@ -20,7 +20,7 @@ use pingora::proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
-use super::body::{BodyFault, discard_short_body, linger, read_body, refuse_body, respond};
+use super::body::{BodyFault, discard_short_body, end, linger, read_body, refuse_body, respond};
 use super::client_address::{client_address, peer};
 use super::exchange::{Exchange, Lengths, answer_length, may_last};
 use super::fields::{check_head, join_cookies, refused, settle_host};
@@ -471,6 +471,9 @@ impl ProxyHttp for Proxy {
         let whole = error.is_none() || exchange.answered_by != AnsweredBy::Upstream;
         if whole && status.is_some() {
             linger(session).await;
+            if error.is_some() {
+                end(session).await;
+            }
         }
     }
 
