@@ -83,6 +83,8 @@ pub(super) fn readings(path: &[u8]) -> Result<Vec<Vec<u8>>, Ambiguous> {
             found.push(text.into_owned());
         }
     }
+    // Most names are the same to Windows.
+    found.dedup();
     found.into_iter().map(|reading| tidied(&reading)).collect()
 }
 

@@ -291,13 +291,15 @@ pub(crate) fn is_plain(name: &str) -> bool {
     !name.is_empty() && matches!(folded(name), Cow::Borrowed(_))
 }
 
-/// Names, and all that begin with certain words: looked up in the time that a few comparisons take, since every field of every
-/// request is.
+/// Names, and all that begin with certain words. Every field of every request is looked up here, and hardly any is found.
 struct Names {
+    /// Of each first letter, the second ones that any of them has, as bits. A letter stands for its last five bits, so that
+    /// what is no letter may pass for one; none is left out.
+    beginnings: [u32; 32],
     /// Sorted.
     whole: Vec<&'static str>,
-    /// Sorted, without the dash. None stands for another word that is behind it in the list, so that the last word before a name
-    /// is the only one that the name may begin with.
+    /// Sorted, without the dash. None begins with another word and a dash, so that the last word before a name is the only one
+    /// that the name may begin with.
     words: Vec<&'static str>,
 }
 
@@ -307,16 +309,32 @@ impl Names {
         whole.sort_unstable();
         let mut words: Vec<_> = prefixes.iter().map(|prefix| prefix.trim_end_matches('-')).collect();
         words.sort_unstable();
-        // A word behind one that it begins with.
         words.dedup_by(|later, earlier| begins(later, earlier));
-        Self { whole, words }
+        let mut beginnings = [0; 32];
+        for (first, second) in whole.iter().chain(&words).filter_map(|name| beginning(name)) {
+            if let Some(seconds) = beginnings.get_mut(first) {
+                *seconds |= second;
+            }
+        }
+        Self { beginnings, whole, words }
     }
 
     fn contains(&self, name: &str) -> bool {
+        // No listed name has fewer than two letters.
+        let Some((first, second)) = beginning(name) else { return false };
+        if self.beginnings.get(first).is_none_or(|seconds| seconds & second == 0) {
+            return false;
+        }
         let before = self.words.partition_point(|word| *word <= name).checked_sub(1);
         before.and_then(|at| self.words.get(at)).is_some_and(|word| begins(name, word))
             || self.whole.binary_search(&name).is_ok()
     }
+}
+
+/// The first letter of a name as a number below 32, and the second as one bit.
+fn beginning(name: &str) -> Option<(usize, u32)> {
+    let [first, second, ..] = name.as_bytes() else { return None };
+    Some((usize::from(first & 31), 1 << (second & 31)))
 }
 
 /// Whether a name is this word, or begins with it and a dash.
