@@ -214,7 +214,7 @@ impl Gateway {
                 // One that was verified a moment ago is not taken apart once more: that is done for each request.
                 let holds_token = matches!(credential, Credential::Bearer(_))
                     || credential::holds(headers, |token| issuer.is_own_access_token(token))
-                    || (gate.app.takes_app_passwords() && app_password::is_presented(headers));
+                    || (app_password::is_presented(headers) && gate.app.takes_app_passwords());
                 permit.for_request(gate.routes.look_at_methods(), holds_token, asked.rule)
             }
             Err(refused) if is_form_to_keep(ctx, asked, &credential, refused) => match &ctx.body {
