@@ -40,9 +40,9 @@ export function start(program, words, env = {}) {
   return child;
 }
 
-/// Returns once a server answers there, whatever it answers.
+/// Returns once a server answers there, whatever it answers. A large store takes a while to open.
 export async function listens(port, scheme = "http") {
-  for (let tries = 0; tries < 300; tries += 1) {
+  for (let tries = 0; tries < 3000; tries += 1) {
     try {
       execFileSync("curl", ["-sk", "-o", "/dev/null", "-m", "1", `${scheme}://127.0.0.1:${port}/`]);
       return;

@@ -3,7 +3,7 @@
 //
 //   make bench-growth [PEOPLE=1000,10000,100000] [CONNECTIONS=100,1000,10000] [ROUNDS=3] [SECONDS=2] [WRITE=1]
 //
-// PEOPLE=1000000 takes half an hour and 10 GB. With WRITE=1 what it prints becomes the section of docs/performance.md.
+// A million people take a quarter of an hour and 10 GB more. With WRITE=1 what it prints becomes the section of docs/performance.md.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
