@@ -120,8 +120,7 @@ async function ofConnections(counts) {
   const rows = counts.map((count) => ({ count }));
   for (const kind of ["http", "https", "websocket"]) {
     for (const row of rows) {
-      // Each holds a file more, to the application.
-      const count = kind === "websocket" ? Math.min(row.count, 5000) : row.count;
+      const count = kind === "websocket" ? webSockets(row.count) : row.count;
       const [issuerPort, adminPort] = await freePorts(2);
       const server = provider({
         issuerPort, adminPort, upstream: kind === "websocket" ? sockets : upstream, threads: 2, directory: `${work}/connections`, ...(kind === "https" && { tls }),
@@ -138,8 +137,14 @@ async function ofConnections(counts) {
   }
   page.say("### Open connections\n");
   page.table(rows, [["connections", "count", 0], ["HTTP/1.1, idle, KiB each", "http", 1], ["over TLS, KiB each", "https", 1], ["WebSockets (5,000 at most), KiB each", "websocket", 1]]);
-  const over = (key) => rows.map((row) => [row.count, row[key]]);
-  lines(page.image("growth-connections"), "Memory a connection, KiB", "connections", { "HTTP/1.1": over("http"), TLS: over("https"), WebSockets: over("websocket") });
+  const over = (key, count = (all) => all) => rows.map((row) => [count(row.count), row[key]]);
+  const series = { "HTTP/1.1": over("http"), TLS: over("https"), WebSockets: over("websocket", webSockets) };
+  lines(page.image("growth-connections"), "Memory a connection, KiB", "connections", series);
+}
+
+/// Each holds a file more, to the application.
+function webSockets(connections) {
+  return Math.min(connections, 5000);
 }
 
 /// Calls `then` while that many connections are open.
