@@ -16,8 +16,8 @@ use pingora::protocols::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter, ReadBuf};
 
-/// A head and a small body.
-const HTTP1_BUFFER: usize = 4096;
+use super::connection::WRITE_BUFFER;
+
 /// The longest plaintext of a record (RFC 8446 §5.1).
 const HTTP2_BUFFER: usize = 16 * 1024;
 
@@ -36,7 +36,7 @@ pub(in crate::edge) struct GatheringStream {
 impl GatheringStream {
     /// For one exchange after the other.
     pub(in crate::edge) fn http1(stream: Stream) -> Self {
-        let io = BufWriter::with_capacity(HTTP1_BUFFER, stream);
+        let io = BufWriter::with_capacity(WRITE_BUFFER, stream);
         Self { first: BytesMut::new(), io, shared: false, fresh: false }
     }
 
