@@ -104,12 +104,16 @@ async fn a_peer_takes_no_more_memory_over_http_2_than_its_share() {
         }
         connections.push(requests);
     }
-    // Those that are turned away are told so; the others wait for the application.
+    // Those that are turned away are told so; the others wait for the application: some for their turn, which on a slow machine
+    // ends before the last are turned away.
     let mut refused = 0;
     let end = tokio::time::Instant::now() + Duration::from_mins(1);
     while refused + 400 < CONNECTIONS * 100 {
-        let outcome = tokio::time::timeout_at(end, responses.join_next()).await.expect("refusals");
-        assert_eq!(outcome.unwrap().unwrap().unwrap_err().reason(), Some(h2::Reason::REFUSED_STREAM));
+        let outcome = tokio::time::timeout_at(end, responses.join_next()).await.expect("refusals").unwrap().unwrap();
+        match outcome {
+            Ok(response) => assert_eq!(response.status(), http::StatusCode::SERVICE_UNAVAILABLE),
+            Err(error) => assert_eq!(error.reason(), Some(h2::Reason::REFUSED_STREAM)),
+        }
         refused += 1;
     }
     assert!(metrics().contains("reason=\"too_many_streams\""));
