@@ -60,4 +60,5 @@ mod web;
 #[expect(unreachable_pub, reason = "the fuzz targets take these files as a crate of their own")]
 mod webauthn;
 
+pub use app::memory::Allocator;
 pub use cli::main;

@@ -1,7 +1,7 @@
 //! The `sealgate` program.
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: sealgate::Allocator = sealgate::Allocator;
 
 fn main() {
     sealgate::main();

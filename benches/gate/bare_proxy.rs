@@ -15,7 +15,7 @@ use pingora::server::Server;
 use pingora::server::configuration::ServerConf;
 use pingora::upstreams::peer::HttpPeer;
 
-// As in the program: the allocator alone is worth a tenth.
+// The program's allocator, as its crate has it: an allocator alone is worth a tenth.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
