@@ -22,6 +22,7 @@ use crate::edge::{
 };
 use crate::gateway::{self, GateOutcome, Gateway};
 use crate::provider;
+use crate::web::origin::address_text;
 
 /// How often the store is asked whether it takes writes.
 const PULSE: Duration = Duration::from_secs(2);
@@ -74,8 +75,8 @@ impl Site {
         bare.eq_ignore_ascii_case(&self.authority)
     }
 
-    async fn gate(&self, head: &request::Parts) -> Verdict {
-        match self.gateway.admit(&self.sealgate, head).await {
+    async fn gate(&self, app: usize, head: &request::Parts) -> Verdict {
+        match self.gateway.admit(&self.sealgate, app, head).await {
             GateOutcome::Respond(reply) => Verdict::Answer(reply.response.finish()),
             GateOutcome::ReadForm => Verdict::Local { body_limit: gateway::MAX_FORM_BYTES, route: &Form },
             GateOutcome::Forward(permit) => Verdict::Forward(Forward {
@@ -155,13 +156,13 @@ impl Front for Site {
         if Gateway::is_asked_by_proxy(config, head) {
             return Verdict::Answer(self.gateway.answer_proxy(&self.sealgate, head).await.finish());
         }
-        let is_app = self.gateway.app_of(host).is_some();
-        if self.is_issuer(host) && (!is_app || provider::owns(config, head.uri.path())) {
+        let app = self.gateway.app_of(host);
+        if self.is_issuer(host) && (app.is_none() || provider::owns(config, head.uri.path())) {
             let route = provider::route(config, head.uri.path());
             return Verdict::Local { body_limit: route.body_limit(), route };
         }
-        if is_app {
-            return self.gate(head).await;
+        if let Some(app) = app {
+            return self.gate(app, head).await;
         }
         // A name that is nobody's: what is public and the same for everybody may be read under it, nothing else happens.
         let route = provider::route(config, head.uri.path());
@@ -227,7 +228,7 @@ impl EdgeObserver for Site {
         tracing::info!(
             target: "sealgate::access",
             request_id = %exchange.origin.request_id,
-            address = %exchange.origin.address,
+            address = %address_text(exchange.origin.address),
             method = %exchange.method,
             host = exchange.host,
             path = exchange.path,

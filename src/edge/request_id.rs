@@ -74,10 +74,11 @@ impl RequestIds {
 /// Sixteen digits, without the formatter: it takes more time than the gate's decision.
 fn push_hex(text: &mut String, number: u64) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for byte in number.to_be_bytes() {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    let mut digits = [0; 16];
+    for (pair, byte) in digits.as_chunks_mut::<2>().0.iter_mut().zip(number.to_be_bytes()) {
+        *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
     }
+    text.push_str(str::from_utf8(&digits).unwrap_or_default());
 }
 
 /// Whether a `traceparent` is one (W3C Trace Context §3.2.2): of a known version, with a trace and a parent.

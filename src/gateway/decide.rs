@@ -90,10 +90,10 @@ impl Gateway {
         self.hosts.app(host)
     }
 
-    /// Decides on a request to an application's host, the issuer's included where an application shares it. `head` has
-    /// exactly one `Host`, and the [`crate::web::origin::Origin`] among its extensions.
-    pub(crate) async fn admit(&self, sealgate: &Sealgate, head: &Parts) -> GateOutcome {
-        self.admit_with(sealgate, head, Body::Unread).await
+    /// Decides on a request to the host of this application, as [`Gateway::app_of`] names it; the issuer's included where an
+    /// application shares it. `head` has exactly one `Host`, and the [`crate::web::origin::Origin`] among its extensions.
+    pub(crate) async fn admit(&self, sealgate: &Sealgate, app: usize, head: &Parts) -> GateOutcome {
+        self.admit_to(sealgate, Some(app), head, Body::Unread).await
     }
 
     /// Answers a request on which [`Gateway::admit`] decided [`GateOutcome::ReadForm`].
@@ -101,9 +101,13 @@ impl Gateway {
         self.admit_with(sealgate, head, Body::Read(body)).await.into_response()
     }
 
+    /// The same, of whichever application the request's `Host` names.
     pub(super) async fn admit_with(&self, sealgate: &Sealgate, head: &Parts, body: Body) -> GateOutcome {
-        let host = host(head);
-        let Some((index, gate)) = self.app_of(host).and_then(|index| Some((index, self.gates.get(index)?))) else {
+        self.admit_to(sealgate, self.app_of(host(head)), head, body).await
+    }
+
+    async fn admit_to(&self, sealgate: &Sealgate, app: Option<usize>, head: &Parts, body: Body) -> GateOutcome {
+        let Some((index, gate)) = app.and_then(|index| Some((index, self.gates.get(index)?))) else {
             let refusal = Refusal::invalid_request("This host is not served here.");
             return GateOutcome::Respond(GateReply::new(
                 "misdirected",
@@ -111,7 +115,7 @@ impl Gateway {
             ));
         };
         let ctx = AppRequest::new(sealgate, head, body, &gate.app, gate.sessions);
-        let outcome = self.decide(index, gate, &ctx, host).await.unwrap_or_else(GateOutcome::Respond);
+        let outcome = self.decide(index, gate, &ctx).await.unwrap_or_else(GateOutcome::Respond);
         if let Some(label) = outcome.label().filter(|_| !ctx.is_again()) {
             sealgate.metrics.decided(&gate.app.name, label);
         }
@@ -137,17 +141,11 @@ impl Gateway {
         self.password_uses.write(sealgate).await;
     }
 
-    async fn decide(
-        &self,
-        index: usize,
-        gate: &AppGate,
-        ctx: &AppRequest<'_>,
-        host: &str,
-    ) -> Result<GateOutcome, GateReply> {
+    async fn decide(&self, index: usize, gate: &AppGate, ctx: &AppRequest<'_>) -> Result<GateOutcome, GateReply> {
         if let Some(field) = request_fields::repeated(&ctx.head.headers) {
             return Err(refuse_repeated(ctx, field));
         }
-        let read = read_target(ctx.head, host, gate.routes.characters());
+        let read = read_target(ctx.head, gate.routes.characters());
         let (target, path) = read.map_err(|ambiguous| refuse_path(ctx, ambiguous))?;
         if sign_in::return_path::is_own(&path) {
             let answer = own::answer(ctx, &path).await.unwrap_or_else(|error| ctx.failed(&error).response);
@@ -214,7 +212,7 @@ impl Gateway {
                 // One that was verified a moment ago is not taken apart once more: that is done for each request.
                 let holds_token = matches!(credential, Credential::Bearer(_))
                     || credential::holds(headers, |token| issuer.is_own_access_token(token))
-                    || (app_password::is_presented(headers) && gate.app.takes_app_passwords());
+                    || (gate.app.takes_app_passwords() && app_password::is_presented(headers));
                 permit.for_request(gate.routes.look_at_methods(), holds_token, asked.rule)
             }
             Err(refused) if is_form_to_keep(ctx, asked, &credential, refused) => match &ctx.body {
@@ -309,14 +307,10 @@ impl Hosts {
 }
 
 /// The target that will be forwarded, and the one reading of its path.
-fn read_target<'h>(
-    head: &'h Parts,
-    host: &str,
-    characters: Characters,
-) -> Result<(&'h PathAndQuery, CanonicalPath<'h>), Ambiguous> {
+fn read_target(head: &Parts, characters: Characters) -> Result<(&PathAndQuery, CanonicalPath<'_>), Ambiguous> {
     // A target that names another host than `Host` does (RFC 9112 §3.2.2) would be one application to us and another to
     // the next server.
-    let other_host = head.uri.authority().is_some_and(|authority| !authority.as_str().eq_ignore_ascii_case(host));
+    let other_host = head.uri.authority().is_some_and(|named| !named.as_str().eq_ignore_ascii_case(host(head)));
     let target = head.uri.path_and_query().filter(|_| !other_host).ok_or(Ambiguous::NotAbsolute)?;
     Ok((target, CanonicalPath::of(target, characters)?))
 }

@@ -13,7 +13,7 @@ use crate::gateway::cors::Cors;
 use crate::gateway::encoding::{written, written_group};
 use crate::gateway::principal::Principal;
 use crate::web::cookie;
-use crate::web::origin::Origin;
+use crate::web::origin::{Origin, address_text};
 use crate::web::request_fields;
 use crate::web::rewrite::{AnswerRewrite, Rewrite};
 
@@ -175,7 +175,7 @@ pub(super) fn rewrite(
         Cookies::Mixed(theirs) => set.push((COOKIE, theirs)),
         Cookies::Ours => remove.push(COOKIE),
     }
-    if let Ok(address) = HeaderValue::try_from(origin.address.to_string()) {
+    if let Ok(address) = HeaderValue::try_from(address_text(origin.address)) {
         set.push((FOR, address));
     }
     if let Some(host) = headers.get(HOST) {

@@ -260,6 +260,9 @@ pub(crate) fn goes(name: &HeaderName, headers: &HeaderMap, terms: &Terms<'_, imp
             || (terms.ours)(name)
             || (terms.methods_ruled && METHOD_OVERRIDES.contains(&name))
     };
+    if is_everyday(name.as_str()) {
+        return (terms.ours)(name.as_str()) && !terms.passed.contains(name);
+    }
     match folded(name.as_str()) {
         Cow::Borrowed(plain) => listed(plain) && !terms.passed.contains(name),
         // Either is taken for the other, and this is the one with the strange name.
@@ -267,6 +270,39 @@ pub(crate) fn goes(name: &HeaderName, headers: &HeaderMap, terms: &Terms<'_, imp
             folded.is_empty() || listed(&folded) || is_standard(&folded) || headers.contains_key(folded.as_str())
         }
     }
+}
+
+/// Whether a name is one of those that every browser sends. None of them is on a list of those that go: so much need not be found
+/// out for each field of each request.
+fn is_everyday(name: &str) -> bool {
+    matches!(
+        name,
+        "accept"
+            | "accept-encoding"
+            | "accept-language"
+            | "authorization"
+            | "cache-control"
+            | "connection"
+            | "content-length"
+            | "content-type"
+            | "cookie"
+            | "host"
+            | "if-modified-since"
+            | "if-none-match"
+            | "origin"
+            | "pragma"
+            | "priority"
+            | "referer"
+            | "sec-ch-ua"
+            | "sec-ch-ua-mobile"
+            | "sec-ch-ua-platform"
+            | "sec-fetch-dest"
+            | "sec-fetch-mode"
+            | "sec-fetch-site"
+            | "sec-fetch-user"
+            | "upgrade-insecure-requests"
+            | "user-agent"
+    )
 }
 
 /// Whether a name, in lower case, tells of the way that a request came: nobody but us knows that.
@@ -397,6 +433,20 @@ mod tests {
         let both = HeaderMap::from_iter([(HeaderName::from_static("x-custom"), HeaderValue::from_static("1"))]);
         assert!(goes(&HeaderName::from_static("x_custom"), &both, &terms(&[])));
         assert!(!goes(&HeaderName::from_static("x-custom"), &both, &terms(&[])));
+    }
+
+    proptest! {
+        #[test]
+        fn everyday_names_are_on_no_list(
+            name in "[a-z]{2,10}(-[a-z]{2,10}){0,2}|sec-ch-ua-(mobile|platform)|sec-fetch-(dest|mode|site|user)|upgrade-insecure-requests\
+                |accept(-encoding|-language)?|authorization|cache-control|connection|content-(length|type)|cookie|host|if-modified-since\
+                |if-none-match|origin|pragma|priority|referer|sec-ch-ua|user-agent",
+        ) {
+            if is_everyday(&name) {
+                prop_assert!(is_plain(&name) && !tells_of_the_way(&name) && !tells_who(&name));
+                prop_assert!(!METHOD_OVERRIDES.contains(&name.as_str()));
+            }
+        }
     }
 
     #[test]

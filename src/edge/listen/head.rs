@@ -4,7 +4,10 @@
 //! The parser behind is lenient: it escapes spaces in the target, takes bare line feeds for line ends and drops a
 //! `Content-Length` beside a `Transfer-Encoding`. Each of these hides from us what a second server may see.
 
+use std::sync::LazyLock;
+
 use http::uri::Authority;
+use memchr::memmem::Finder;
 
 /// What the bytes read so far are.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,11 +27,12 @@ const LONGEST_NAME: usize = u16::MAX as usize - 1;
 /// Looks for the head's end. `seen` is how many bytes of `bytes` an earlier call has looked at.
 pub(in crate::edge) fn find_end(bytes: &[u8], seen: usize) -> Head {
     const END: &[u8] = b"\r\n\r\n";
+    static FINDER: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(END));
     let from = seen.saturating_sub(END.len() - 1);
     let tail = bytes.get(from..).unwrap_or_default();
     // A bare line feed before an empty line ends no head here, but `check` refuses every bare line feed, and the bytes
     // up to the next real end are bounded by the caller's limit and deadline.
-    match memchr::memmem::find(tail, END) {
+    match FINDER.find(tail) {
         Some(at) => Head::Complete(from + at + END.len()),
         None => Head::Partial,
     }

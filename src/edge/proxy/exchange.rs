@@ -246,8 +246,7 @@ pub(in crate::edge) fn answer_length(session: &Session, response: &ResponseHeade
     response.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
 }
 
-/// Whether an answer with this head may last.
-pub(in crate::edge) fn may_last(session: &Session, response: &ResponseHeader) -> bool {
-    response.status == StatusCode::SWITCHING_PROTOCOLS
-        || answer_length(session, response).is_none_or(|length| length > LONG_BODY)
+/// Whether an answer with this head, and a body of this length as [`answer_length`] knows it, may last.
+pub(in crate::edge) fn may_last(response: &ResponseHeader, length: Option<u64>) -> bool {
+    response.status == StatusCode::SWITCHING_PROTOCOLS || length.is_none_or(|length| length > LONG_BODY)
 }

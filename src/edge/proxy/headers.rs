@@ -7,9 +7,7 @@
 
 use std::mem;
 
-use http::header::{
-    CONNECTION, CONTENT_LENGTH, PROXY_AUTHENTICATE, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{CONNECTION, CONTENT_LENGTH, SET_COOKIE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, request};
 use pingora::Result;
 use pingora::http::{RequestHeader, ResponseHeader};
@@ -52,24 +50,28 @@ pub(in crate::edge) fn sift_cookies(fields: &mut HeaderMap, may_pass: impl Fn(&H
 /// RFC 9110 §7.6.1: what concerns one connection only goes no further. Framing fields stay, whatever `Connection`
 /// names: how the body ends is between us and the client, and Pingora sees to that.
 pub(in crate::edge) fn strip_hop_by_hop(fields: &mut HeaderMap) {
-    const HOP_BY_HOP: [HeaderName; 8] = [
-        CONNECTION,
-        UPGRADE,
-        TE,
-        TRAILER,
-        PROXY_AUTHENTICATE,
-        HeaderName::from_static("keep-alive"),
-        HeaderName::from_static("proxy-connection"),
-        HeaderName::from_static("proxy-authentication-info"),
-    ];
     let nominated = nominated(fields);
     let framing = |name: &HeaderName| [CONTENT_LENGTH, TRANSFER_ENCODING].contains(name);
-    let goes = |name: &&HeaderName| HOP_BY_HOP.contains(name) || (nominated.contains(name) && !framing(name));
+    let goes = |name: &&HeaderName| is_hop_by_hop(name) || (nominated.contains(name) && !framing(name));
     // Most answers have none of these, and to look is cheaper than to take out what is not there.
     let going: Vec<HeaderName> = fields.keys().filter(goes).cloned().collect();
     for name in &going {
         fields.remove(name);
     }
+}
+
+fn is_hop_by_hop(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "connection"
+            | "upgrade"
+            | "te"
+            | "trailer"
+            | "proxy-authenticate"
+            | "proxy-authentication-info"
+            | "keep-alive"
+            | "proxy-connection"
+    )
 }
 
 fn nominated(fields: &HeaderMap) -> Vec<HeaderName> {

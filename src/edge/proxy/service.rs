@@ -371,7 +371,8 @@ impl ProxyHttp for Proxy {
         if exchange.validity(session, &self.snapshots, LONG).await == Validity::Ended {
             return Err(refused(401, ACCESS_ENDED));
         }
-        if may_last(session, response) {
+        let length = answer_length(session, response);
+        if may_last(response, length) {
             exchange.begin_to_last(&self.long_lived, session, Some(response));
         }
         let is_last = switches || !response.status.is_informational();
@@ -392,7 +393,7 @@ impl ProxyHttp for Proxy {
             session.set_read_timeout(Some(UPGRADED_SILENCE));
         }
         exchange.answered_early = exchange.has_body && !exchange.body_sent;
-        if answer_length(session, response) == Some(0) {
+        if length == Some(0) {
             exchange.end_of_answer();
         }
         if session.is_process_shutting_down() {
