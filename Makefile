@@ -159,15 +159,14 @@ bench:
 	$(CARGO) bench --locked --profile release --bench signer --no-run
 	node benches/all/run.mjs
 
-# Fat LTO: the build takes minutes.
 bench-gate:
 	@.ci/install bench
-	$(CARGO) build --locked --profile bench --bin sealgate --example bare_proxy
+	$(CARGO) build --locked --release --bin sealgate --example bare_proxy
 	node benches/gate/run.mjs
 
 bench-tls:
 	@.ci/install bench
-	$(CARGO) build --locked --profile bench --bin sealgate --example bare_proxy
+	$(CARGO) build --locked --release --bin sealgate --example bare_proxy
 	node benches/tls/run.mjs
 
 # Of the build that is packaged, since what was counted before is of it too. ACCEPT=1 takes what is counted now.

@@ -58,7 +58,7 @@ process.exit(0);
 
 function report() {
   // What is compared, so that nobody takes the ratios for more than they are.
-  console.log(`${new Date().toISOString().slice(0, 10)}, make bench-gate ROUNDS=${rounds} SECONDS=${seconds} THREADS=${threads}, profile bench (fat LTO)`);
+  console.log(`${new Date().toISOString().slice(0, 10)}, make bench-gate ROUNDS=${rounds} SECONDS=${seconds} THREADS=${threads}, release`);
   console.log("logged: nothing a request, by any of them (the gate's filter is warn: no access log)");
   console.log("cached: no answers, by any of them; the gate remembers verified tokens, which HAProxy and bare Pingora cannot: HAProxy verifies each anew\n");
   console.log(`${rounds} rounds of ${seconds} s, ${CONNECTIONS} connections, ${threads} threads on ${availableParallelism()} cores shared with wrk and nginx\n`);
