@@ -22,7 +22,6 @@ use crate::edge::{
 };
 use crate::gateway::{self, GateOutcome, Gateway};
 use crate::provider;
-use crate::web::origin::address_text;
 
 /// How often the store is asked whether it takes writes.
 const PULSE: Duration = Duration::from_secs(2);
@@ -81,8 +80,8 @@ impl Site {
             GateOutcome::ReadForm => Verdict::Local { body_limit: gateway::MAX_FORM_BYTES, route: &Form },
             GateOutcome::Forward(permit) => Verdict::Forward(Forward {
                 app: permit.app(),
-                rewrite: permit.rewrite(head),
                 allow_get_body: permit.allows_get_body(),
+                rewrite: permit.rewrite(head),
             }),
         }
     }
@@ -154,7 +153,7 @@ impl Front for Site {
         let host = host(&head.headers);
         let config = &self.sealgate.config;
         if Gateway::is_asked_by_proxy(config, head) {
-            return Verdict::Answer(self.gateway.answer_proxy(&self.sealgate, head).await.finish());
+            return Verdict::Answer(Box::pin(self.gateway.answer_proxy(&self.sealgate, head)).await.finish());
         }
         let app = self.gateway.app_of(host);
         if self.is_issuer(host) && (app.is_none() || provider::owns(config, head.uri.path())) {
@@ -228,7 +227,7 @@ impl EdgeObserver for Site {
         tracing::info!(
             target: "sealgate::access",
             request_id = %exchange.origin.request_id,
-            address = %address_text(exchange.origin.address),
+            address = %exchange.origin.address_text(),
             method = %exchange.method,
             host = exchange.host,
             path = exchange.path,

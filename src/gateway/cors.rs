@@ -64,20 +64,19 @@ impl Cors {
     /// The changes to the application's answer. Where a rule names origins, it alone says who may read: an application that
     /// answers `*` or echoes any origin does not widen it.
     pub(super) fn of_application(&self) -> AnswerRewrite {
-        let remove = vec![ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_ALLOW_CREDENTIALS];
-        let append = vec![(VARY, HeaderValue::from_static("Origin"))];
-        match self {
-            Self::Silent => AnswerRewrite::default(),
-            Self::Stranger => AnswerRewrite { remove, append, ..AnswerRewrite::default() },
-            Self::Listed(origin) => AnswerRewrite {
-                remove,
-                set: vec![
-                    (ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone()),
-                    (ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true")),
-                ],
-                append,
-                private: false,
-            },
+        let set = match self {
+            Self::Silent => return AnswerRewrite::default(),
+            Self::Stranger => Vec::new(),
+            Self::Listed(origin) => vec![
+                (ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone()),
+                (ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true")),
+            ],
+        };
+        AnswerRewrite {
+            remove: vec![ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_ALLOW_CREDENTIALS],
+            set,
+            append: vec![(VARY, HeaderValue::from_static("Origin"))],
+            private: false,
         }
     }
 }

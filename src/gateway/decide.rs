@@ -148,7 +148,7 @@ impl Gateway {
         let read = read_target(ctx.head, gate.routes.characters());
         let (target, path) = read.map_err(|ambiguous| refuse_path(ctx, ambiguous))?;
         if sign_in::return_path::is_own(&path) {
-            let answer = own::answer(ctx, &path).await.unwrap_or_else(|error| ctx.failed(&error).response);
+            let answer = Box::pin(own::answer(ctx, &path)).await.unwrap_or_else(|error| ctx.failed(&error).response);
             return Err(GateReply::new("own", answer));
         }
         if resource::is_metadata(&path) {
@@ -216,19 +216,20 @@ impl Gateway {
                 permit.for_request(gate.routes.look_at_methods(), holds_token, asked.rule)
             }
             Err(refused) if is_form_to_keep(ctx, asked, &credential, refused) => match &ctx.body {
-                Body::Read(body) => return Err(keep_form(ctx, asked, &credential, refused, body).await),
+                Body::Read(body) => return Err(Box::pin(keep_form(ctx, asked, &credential, refused, body)).await),
                 _ => return Ok(GateOutcome::ReadForm),
             },
-            Err(refused) => return Err(refuse(ctx, asked, &credential, refused).await),
+            Err(refused) => return Err(Box::pin(refuse(ctx, asked, &credential, refused)).await),
         };
         if let Body::Read(body) = &ctx.body {
-            let shown = sign_in::form::keep_and_show(ctx, asked.path_and_query, body, &credential).await;
+            let shown = Box::pin(sign_in::form::keep_and_show(ctx, asked.path_and_query, body, &credential)).await;
             return Err(GateReply::new("keeping_form", shown.map_err(|error| ctx.failed(&error))?));
         }
         // An exchange that is open already has its assertion: a token device that fails now must not cut it off.
         let asserted = gate.app.identity.assertion && !ctx.is_again();
         let Some(who) = credential.who().filter(|_| asserted) else { return Ok(GateOutcome::Forward(permit)) };
-        let made = self.assertions.about(ctx.sealgate, &gate.app, who, credential.session(), ctx.now).await;
+        let about = self.assertions.about(ctx.sealgate, &gate.app, who, credential.session(), ctx.now);
+        let made = Box::pin(about).await;
         let unsigned = || GateReply::new("unsigned", Failure::Unavailable.into_response(ctx));
         Ok(GateOutcome::Forward(permit.with_assertion(&made.ok_or_else(unsigned)?)))
     }
@@ -240,7 +241,7 @@ impl Gateway {
             return if repeated { Err(refuse_repeated(ctx, &AUTHORIZATION)) } else { Ok(Credential::Nobody) };
         }
         if asked.rule.basic && app_password::is_presented(&ctx.head.headers) {
-            return app_password::credential(ctx, &self.password_uses).await;
+            return Box::pin(app_password::credential(ctx, &self.password_uses)).await;
         }
         let token = match Presented::read(&ctx.head.headers) {
             Presented::Nothing if access == Access::Bearer => return Ok(Credential::Nobody),
@@ -249,7 +250,7 @@ impl Gateway {
             Presented::Bearer(token) => token,
         };
         if let Some(source) = ctx.sealgate.trust.claimed(token, &ctx.app.trusted_issuers) {
-            return foreign_token::credential(ctx, source, token).await;
+            return Box::pin(foreign_token::credential(ctx, source, token)).await;
         }
         match ctx.sealgate.bearer(token, ctx.now).await {
             Ok(bearer) => Ok(Credential::Bearer(bearer)),

@@ -13,7 +13,7 @@ use crate::gateway::cors::Cors;
 use crate::gateway::encoding::{written, written_group};
 use crate::gateway::principal::Principal;
 use crate::web::cookie;
-use crate::web::origin::{Origin, address_text};
+use crate::web::origin::Origin;
 use crate::web::request_fields;
 use crate::web::rewrite::{AnswerRewrite, Rewrite};
 
@@ -23,6 +23,9 @@ const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// What has the signed assertion.
 pub(super) const ASSERTION: HeaderName = HeaderName::from_static("x-sealgate-assertion");
+
+/// What is set beside the headers of the identity: cookies, address, host, scheme.
+const MOST_BESIDE_IDENTITY: usize = 4;
 
 /// The longest list of groups that is sent, bytes: most servers take 8 KiB for all headers together.
 const LONGEST_GROUPS: usize = 4096;
@@ -62,7 +65,7 @@ impl Identity {
     pub(super) fn of(who: Principal<'_>, format: &Arc<config::IdentityHeaders>) -> Result<Self, Unwritable> {
         let headers = told(who, format)?.into_iter().filter_map(|told| Some((told.name, told.value?)));
         // Room for what an assertion adds.
-        let mut all = Vec::with_capacity(format.headers.len() + 2);
+        let mut all = Vec::with_capacity(format.headers.len() + MOST_BESIDE_IDENTITY + 2);
         all.extend(headers);
         Ok(Self { headers: all, ..Self::nobody(format) })
     }
@@ -155,8 +158,8 @@ fn groups_of(who: Principal<'_>, format: &config::IdentityHeaders) -> Result<Vec
 pub(super) fn rewrite(
     head: &Parts,
     origin: &Origin,
-    path_and_query: &PathAndQuery,
-    identity: &Identity,
+    path_and_query: PathAndQuery,
+    identity: Identity,
     cors: &Cors,
 ) -> Rewrite {
     let headers = &head.headers;
@@ -166,7 +169,8 @@ pub(super) fn rewrite(
     let terms = request_fields::Terms { methods_ruled: identity.methods_ruled, ours, passed: &format.pass };
     let goes = |name: &&HeaderName| request_fields::goes(name, headers, &terms);
     let mut remove: Vec<HeaderName> = headers.keys().filter(goes).cloned().collect();
-    let mut set = identity.headers.clone();
+    let mut set = identity.headers;
+    set.reserve(MOST_BESIDE_IDENTITY);
     if identity.spent || format.authorization != AuthorizationHeader::Pass {
         remove.push(AUTHORIZATION);
     }
@@ -175,7 +179,7 @@ pub(super) fn rewrite(
         Cookies::Mixed(theirs) => set.push((COOKIE, theirs)),
         Cookies::Ours => remove.push(COOKIE),
     }
-    if let Ok(address) = HeaderValue::try_from(address_text(origin.address)) {
+    if let Ok(address) = HeaderValue::try_from(origin.address_text()) {
         set.push((FOR, address));
     }
     if let Some(host) = headers.get(HOST) {
@@ -183,7 +187,7 @@ pub(super) fn rewrite(
     }
     set.push((PROTO, HeaderValue::from_static(if origin.secure { "https" } else { "http" })));
     let answer = AnswerRewrite { private: identity.private, ..cors.of_application() };
-    Rewrite { remove, set, path_and_query: path_and_query.clone(), answer }
+    Rewrite { remove, set, path_and_query, answer }
 }
 
 enum Cookies {
@@ -255,7 +259,7 @@ mod tests {
         }
         let head = request.body(()).unwrap().into_parts().0;
         let target = head.uri.path_and_query().unwrap().clone();
-        let rewrite = rewrite(&head, &origin(), &target, identity, &Cors::default());
+        let rewrite = rewrite(&head, &origin(), target, identity.clone(), &Cors::default());
         assert_eq!(rewrite.path_and_query.as_str(), "/a?b=c");
         let mut headers = head.headers;
         for name in &rewrite.remove {

@@ -54,7 +54,7 @@ impl Remembered {
         // Before any look-up: a revocation that comes after this line moves the number past what the entry will carry. Of
         // everybody, since only the look-ups tell whose session it is.
         let before = store.access_counters();
-        let Some(found) = session::find(ctx).await? else {
+        let Some(found) = Box::pin(session::find(ctx)).await? else {
             self.0.remove(&key);
             return Ok(None);
         };

@@ -102,7 +102,7 @@ impl Bearers {
         let subject = Subject::parse(&claims.sub).ok_or(BearerFault::Invalid)?;
         // Before any look-up: a revocation that comes after this line moves the number past what the entry will carry.
         let access_counter = store.access_counter(subject);
-        let Some(bearer) = look_up(store, config, subject, claims).await? else {
+        let Some(bearer) = Box::pin(look_up(store, config, subject, claims)).await? else {
             self.0.remove(&key);
             return Err(BearerFault::Invalid);
         };

@@ -50,6 +50,33 @@ fn fields_of_one_connection_go_no_further() {
     }
 }
 
+/// Each alone, for what a request has none of is not looked for.
+#[test]
+fn a_field_of_one_connection_goes_no_further_without_the_others() {
+    let edge = Edge::before(&[legacy()]);
+    for field in [
+        "Connection: keep-alive",
+        "HTTP2-Settings: AAMAAABkAAQAAP__",
+        "Keep-Alive: timeout=5",
+        "Proxy-Authenticate: Basic",
+        "Proxy-Authorization: Basic YTpi",
+        "Proxy-Connection: keep-alive",
+        "TE: trailers",
+        "Trailer: X-T",
+        "Upgrade: h2c",
+    ] {
+        let fields = received(&edge, &format!("GET /json HTTP/1.1\r\nHost: a\r\nX-End: 2\r\n{field}\r\n\r\n"));
+        let (name, _) = field.split_once(':').unwrap();
+        assert!(
+            names(&fields).contains(&"x-end") && !names(&fields).contains(&name.to_ascii_lowercase().as_str()),
+            "{field}"
+        );
+    }
+    let chunked =
+        edge.ask("POST /json HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n");
+    assert_eq!((chunked.status, &chunked.json()["body_bytes"]), (200, &5.into()));
+}
+
 #[test]
 fn what_the_gate_says_cannot_be_named_away() {
     let edge = Edge::before(&[legacy()]);

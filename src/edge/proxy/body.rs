@@ -93,7 +93,7 @@ pub(in crate::edge) async fn discard_short_body(session: &mut ServerSession) {
 /// Over HTTP/2: ends an answer that was given whole, and reads a little of what the client still sends. Without that the
 /// stream is reset, and clients are known to drop the answer for it (curl 7.88). Most stop sending once they have it.
 pub(in crate::edge) async fn linger(session: &mut ServerSession) {
-    if !session.is_http2() || session.is_body_done() || session.finish_body().await.is_err() {
+    if session.is_body_done() || session.finish_body().await.is_err() {
         return;
     }
     let rest = async {
@@ -117,17 +117,14 @@ pub(in crate::edge) async fn end(session: &mut ServerSession) {
     }
 }
 
-/// Sees to it that a request has no body whose method gives a body no meaning (RFC 9110 §9.3.1): applications leave it
-/// unread, and read it as the next request. A body that turns out empty is none: over HTTP/2, and in chunks, that is known
+/// Sees to it that a request that may have a body has none where its method gives one no meaning (RFC 9110 §9.3.1): applications
+/// leave it unread, and read it as the next request. A body that turns out empty is none: over HTTP/2, and in chunks, that is known
 /// only once its end was read.
 ///
 /// # Errors
 /// There is one, or it does not come to its end.
 pub(in crate::edge) async fn refuse_body(session: &mut ServerSession, within: Duration) -> Result<()> {
     const UNWANTED: &str = "A request with this method may not have a body.";
-    if session.is_body_empty() {
-        return Ok(());
-    }
     if announced_length(session).is_some() || expects_continue(session) {
         return Err(refused(400, UNWANTED));
     }

@@ -16,6 +16,8 @@ const DROPPED: [&str; 4] = ["public", "private", "s-maxage", "proxy-revalidate"]
 
 /// What an answer depends on that no address shows.
 const DEPENDS: [&str; 2] = ["Cookie", "Authorization"];
+/// The same as a field.
+const DEPENDENT: HeaderValue = HeaderValue::from_static("Cookie, Authorization");
 
 /// Has browsers alone keep an answer, for as long as the application says. A 304 says the same: what it says takes the
 /// place of what a cache has (RFC 9111 §3.2).
@@ -25,6 +27,12 @@ pub(in crate::edge) fn keep_private(fields: &mut HeaderMap) {
     let going: Vec<HeaderName> = fields.keys().filter(shared).cloned().collect();
     for name in &going {
         fields.remove(name);
+    }
+    // Nor does an application of yesterday speak of caches at all.
+    if ![CACHE_CONTROL, EXPIRES, VARY].iter().any(|name| fields.contains_key(name)) {
+        fields.insert(CACHE_CONTROL, HeaderValue::from_static("private"));
+        fields.insert(VARY, DEPENDENT);
+        return;
     }
     let expires = expires(fields);
     fields.remove(EXPIRES);

@@ -132,6 +132,10 @@ impl Exchange {
         if same && self.judged.epoch == epoch && self.judged.at.elapsed() <= long {
             return Validity::Valid;
         }
+        Box::pin(self.judge_again(session, snapshot, epoch)).await
+    }
+
+    async fn judge_again(&mut self, session: &Session, snapshot: Arc<Snapshot>, epoch: u64) -> Validity {
         let head = self.head_again(session);
         let asked = snapshot.validity(&head, self.app().unwrap_or_default());
         let validity = timeout(PATIENCE, asked).await.unwrap_or(Validity::Unknown);

@@ -2,7 +2,7 @@
 
 use http::header::{COOKIE, HOST};
 use http::uri::Authority;
-use http::{HeaderValue, Method};
+use http::{HeaderName, HeaderValue, Method};
 use pingora::http::RequestHeader;
 use pingora::{Error, ErrorType, Result};
 
@@ -26,6 +26,24 @@ pub(in crate::edge) fn check_head(request: &RequestHeader, limit: Option<usize>)
     }
     let Some(limit) = limit else { return Ok(()) };
     if head_length(request) > limit { Err(refused(431, "The request's head is too long.")) } else { Ok(()) }
+}
+
+/// Whether a field of a request concerns one connection only, or names others that do (RFC 9110 §7.6.1): all that Pingora's policy for
+/// requests to upstreams looks at.
+pub(in crate::edge) fn is_of_one_connection(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "connection"
+            | "http2-settings"
+            | "keep-alive"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+            | "proxy-connection"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
+    )
 }
 
 /// Exactly one `Host`, and a valid one; HTTP/2's `:authority` becomes one.
@@ -71,6 +89,8 @@ pub(in crate::edge) fn join_cookies(request: &mut RequestHeader) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn request(fields: &[(&'static str, &'static str)]) -> RequestHeader {
@@ -85,6 +105,15 @@ mod tests {
     fn one_valid_host_passes() {
         for host in ["app.example", "app.example:8080", "127.0.0.1:1", "[::1]:8080", "[::1]", "a:65535"] {
             settle_host(&mut request(&[("host", host)])).unwrap();
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_plain_host_is_one_for_the_parser_too(host in "[a-zA-Z0-9.-]{1,40}") {
+            prop_assert!(is_host(host.as_bytes()));
+            let authority = Authority::try_from(host.as_bytes()).unwrap();
+            prop_assert_eq!(authority.host(), host);
         }
     }
 

@@ -17,13 +17,13 @@ use pingora::modules::http::HttpModules;
 use pingora::protocols::Digest;
 use pingora::protocols::http::ServerSession;
 use pingora::proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
-use pingora::upstreams::peer::HttpPeer;
+use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
 use super::body::{BodyFault, discard_short_body, end, linger, read_body, refuse_body, respond};
 use super::client_address::{client_address, peer};
 use super::exchange::{Exchange, Lengths, answer_length, may_last};
-use super::fields::{check_head, join_cookies, refused, settle_host};
+use super::fields::{check_head, is_of_one_connection, join_cookies, refused, settle_host};
 use super::headers::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
 use super::long_lived::{LONG, LongLived, Switch};
 use super::shown_path::shown_path;
@@ -216,6 +216,8 @@ impl ProxyHttp for Proxy {
         Ok(())
     }
 
+    // What is rarely needed is boxed where it is awaited, here and in what is called: else each request's future, which is made on
+    // the heap, would have room for all of it.
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
         session.req_header_mut().extensions_mut().insert(exchange.origin.clone());
         let verdict = exchange.snapshot.front.decide(session.req_header()).await;
@@ -224,15 +226,17 @@ impl ProxyHttp for Proxy {
         exchange.answered_by = AnsweredBy::Front;
         match verdict {
             Verdict::Answer(response) => {
-                discard_short_body(session).await;
-                self.answer(session, response, exchange).await?;
+                Box::pin(discard_short_body(session)).await;
+                Box::pin(self.answer(session, response, exchange)).await?;
             }
-            Verdict::Local { body_limit, route } => self.local(session, body_limit, route, exchange).await?,
+            Verdict::Local { body_limit, route } => {
+                Box::pin(self.local(session, body_limit, route, exchange)).await?;
+            }
             Verdict::Forward(forward) => {
                 let method = &session.req_header().method;
                 let needs_none = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-                if needs_none && !forward.allow_get_body {
-                    refuse_body(session, self.body_timeout).await?;
+                if needs_none && !forward.allow_get_body && !session.is_body_empty() {
+                    Box::pin(refuse_body(session, self.body_timeout)).await?;
                 }
                 exchange.forward = Some(forward);
                 exchange.has_body = !session.is_body_empty();
@@ -268,7 +272,12 @@ impl ProxyHttp for Proxy {
         let unknown = || Error::explain(ErrorType::HTTPStatus(502), "no address of the upstream is known").into_up();
         let server = exchange.server.insert(server.ok_or_else(unknown)?);
         let peer = if session.is_upgrade_req() { &server.upgrade_peer } else { &server.peer };
-        Ok(Box::new(peer.clone()))
+        let mut peer = Box::new(peer.clone());
+        // Hardly any request has such a field, and Pingora would look for each of them, one by one.
+        if !session.req_header().headers.keys().any(is_of_one_connection) {
+            peer.options.http_upstream_request_policy = HttpUpstreamRequestPolicy::preserve();
+        }
+        Ok(peer)
     }
 
     async fn connected_to_upstream(
@@ -471,9 +480,11 @@ impl ProxyHttp for Proxy {
         // An upstream's answer that broke off is not to look whole.
         let whole = error.is_none() || exchange.answered_by != AnsweredBy::Upstream;
         if whole && status.is_some() {
-            linger(session).await;
+            if session.is_http2() {
+                Box::pin(linger(session)).await;
+            }
             if error.is_some() {
-                end(session).await;
+                Box::pin(end(session)).await;
             }
         }
     }

@@ -43,7 +43,7 @@ impl Permit {
 
     /// How the request is changed on its way, and the answer on its way back. `head` is the one that the permit was given
     /// for.
-    pub(crate) fn rewrite(&self, head: &Parts) -> Rewrite {
-        headers::rewrite(head, &Origin::of(head), &self.path_and_query, &self.identity, &self.cors)
+    pub(crate) fn rewrite(self, head: &Parts) -> Rewrite {
+        headers::rewrite(head, &Origin::of(head), self.path_and_query, self.identity, &self.cors)
     }
 }
