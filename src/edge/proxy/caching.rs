@@ -141,10 +141,13 @@ mod tests {
             (&["Origin, cookie", "Accept"], "Origin, cookie, Accept, Authorization"),
             (&["*"], "*"),
         ] {
-            let lines: Vec<_> = given.iter().map(|line| ("vary", *line)).collect();
-            let fields = kept(&lines);
-            let all: Vec<_> = fields.get_all(VARY).iter().collect();
-            assert_eq!(all, [left], "{given:?}");
+            // With and without another field that is read: where there is none of them, nothing is put together.
+            for further in [&[][..], &[("cache-control", "no-store")]] {
+                let lines: Vec<_> = given.iter().map(|line| ("vary", *line)).chain(further.iter().copied()).collect();
+                let fields = kept(&lines);
+                let all: Vec<_> = fields.get_all(VARY).iter().collect();
+                assert_eq!(all, [left], "{lines:?}");
+            }
         }
     }
 
