@@ -73,9 +73,17 @@ pub(crate) fn start(log: &Log) -> Result<SetFilter, String> {
 }
 
 /// Whatever the filter says: below INFO only our own lines are written. What the libraries say there of heads and bodies holds
-/// cookies, tokens and codes.
+/// cookies, tokens and codes. Nor is what they warn of in TLS: a client that names an address for a host, or leaves early, would write a
+/// line for each of its connections. What fails in our own connections is told by whoever made them.
 fn discretion() -> FilterFn {
-    filter_fn(|line| *line.level() <= Level::INFO || is_ours(line.target()))
+    filter_fn(|line| {
+        let is_news_of_tls = is_of_tls(line.target()) && *line.level() > Level::ERROR;
+        (*line.level() <= Level::INFO || is_ours(line.target())) && !is_news_of_tls
+    })
+}
+
+fn is_of_tls(target: &str) -> bool {
+    ["rustls", "pingora_core::protocols::tls"].iter().any(|name| target.starts_with(name))
 }
 
 fn is_ours(target: &str) -> bool {

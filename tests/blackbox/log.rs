@@ -1,8 +1,9 @@
 //! The log beside the requests: a reader that stalls holds up nobody, and the journal learns how severe a line is.
 
 use std::fs;
-use std::io::{BufRead, BufReader, pipe};
+use std::io::{BufRead, BufReader, Write, pipe};
 use std::os::unix::fs::MetadataExt;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -114,4 +115,28 @@ async fn a_log_of_everything_holds_no_secret() {
         assert!(held.len() > 5, "{held}");
         assert!(!log.contains(held), "{held} in {:?}", log.lines().find(|line| line.contains(held)));
     }
+}
+
+/// A client chooses what it says in a handshake, and opens as many connections as it likes: each is worth the line of its request.
+#[test]
+fn what_a_client_says_in_tls_is_no_line_of_the_log() {
+    let mut instance = Instance::prepare(&Settings::default());
+    instance.speak_tls();
+    instance.start();
+    // An address where a name belongs (RFC 6066 §3): the library warns of it.
+    let mut client = Command::new("openssl")
+        .args(["s_client", "-quiet", "-servername", "127.0.0.1", "-connect", &format!("127.0.0.1:{}", instance.port)])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("openssl");
+    let mut request = client.stdin.take().unwrap();
+    write!(request, "GET /no-such HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    instance.tells("/no-such");
+    drop(request);
+    client.wait().unwrap();
+    assert_eq!(instance.stop(), Some(0));
+    let log = instance.log();
+    assert!(!log.contains("rustls") && !log.contains("SNI"), "{log}");
 }

@@ -1,6 +1,5 @@
 //! The memory that the program takes at rest, and what one peer can make it take over HTTP/2.
 
-use std::fs;
 use std::net::TcpListener;
 use std::process::Command;
 use std::sync::Arc;
@@ -48,17 +47,7 @@ fn instance() -> Instance {
         drop(open);
     });
     let mut instance = Instance::prepare(&Settings { upstream, ..Settings::default() });
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "20"])
-        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,DNS:app.localhost"])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-out", "server.pem", "-keyout", "server.key"])
-        .current_dir(instance.directory.path())
-        .output()
-        .expect("openssl");
-    assert!(made.status.success());
-    let text = fs::read_to_string(instance.config()).unwrap().replace("issuer = \"http://", "issuer = \"https://");
-    let tls = "[server]\ntls = { certificate = \"server.pem\", key = \"server.key\" }";
-    fs::write(instance.config(), text.replace("[server]", tls)).unwrap();
+    instance.speak_tls();
     instance.start();
     instance
 }

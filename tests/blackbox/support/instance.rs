@@ -188,6 +188,31 @@ impl Instance {
         fs::write(self.config(), text).unwrap();
     }
 
+    /// Has it speak TLS, with a certificate in its directory, `server.pem`, for localhost and app.localhost. To be called before the start.
+    pub(crate) fn speak_tls(&self) {
+        let made = Command::new("openssl")
+            .args([
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:prime256v1",
+                "-nodes",
+                "-days",
+                "20",
+            ])
+            .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,DNS:app.localhost"])
+            .args(["-addext", "basicConstraints=critical,CA:FALSE", "-out", "server.pem", "-keyout", "server.key"])
+            .current_dir(self.directory.path())
+            .output()
+            .expect("openssl");
+        assert!(made.status.success());
+        let text = fs::read_to_string(self.config()).unwrap().replace("issuer = \"http://", "issuer = \"https://");
+        let tls = "[server]\ntls = { certificate = \"server.pem\", key = \"server.key\" }";
+        fs::write(self.config(), text.replace("[server]", tls)).unwrap();
+    }
+
     /// The configuration file.
     pub(crate) fn config(&self) -> PathBuf {
         self.directory.path().join("sealgate.toml")
