@@ -19,7 +19,7 @@ help:
 	@echo "make test-apps     DokuWiki, JupyterLab, Radicale and WsgiDAV behind the gate, and attacks on them"
 	@echo "make test-browser  every page in Chromium: both languages, keyboard, accessibility"
 	@echo "make test-traefik  attacks on the documented configuration of Traefik, which is built first (minutes)"
-	@echo "make test-release  a release build, started as by make run (5 to 8 minutes)"
+	@echo "make test-release  a release build, started as by make run (6 to 10 minutes)"
 	@echo "make deb           a Debian package in target/debian (a release build: 5 to 15 minutes)"
 	@echo "make test-install  the package and docs/operations.md on a Debian 12 that boots systemd (root; the build, then minutes)"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each, and three minutes of a soak (six minutes)"
@@ -73,7 +73,7 @@ test-run:
 	$(CARGO) build --locked --bin sealgate
 	tests/demo/run.sh
 
-# The same of a release build. Not a part of `make test`: beside the debug build, of which it can use nothing, it takes 5 to 8 minutes
+# The same of a release build. Not a part of `make test`: beside the debug build, of which it can use nothing, it takes 6 to 10 minutes
 # on two cores, and the source has nothing that depends on the profile. `make deb`, `make test-install` and `make soak` build it too.
 test-release:
 	@.ci/install demo
