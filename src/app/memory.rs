@@ -19,9 +19,9 @@ fn is_natural(size: usize, align: usize) -> bool {
     align <= NATURAL && align <= size
 }
 
-// SAFETY: mimalloc's blocks have the size that is asked for, and are its own until they are freed. Each begins at a multiple of its size,
-// which is 8 bytes or a multiple of 16, rounded up: so it is aligned to 8, and to 16 where it has more than 8 bytes, and `is_natural`
-// asks for no more. Otherwise it is told of the alignment. It frees a block by the pointer alone, whichever function it came from.
+// SAFETY: mimalloc's blocks have the size that is asked for, and are its own until they are freed. They lie one behind another from a
+// multiple of 16 on, and have 8 bytes each or a multiple of 16, rounded up: so each is aligned to 8, and to 16 where it has more than 8
+// bytes, and `is_natural` asks for no more. Otherwise it is told of the alignment. It frees a block by the pointer alone, whichever function it came from.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

@@ -64,7 +64,7 @@ impl Identity {
     /// person may do.
     pub(super) fn of(who: Principal<'_>, format: &Arc<config::IdentityHeaders>) -> Result<Self, Unwritable> {
         let headers = told(who, format)?.into_iter().filter_map(|told| Some((told.name, told.value?)));
-        // Room for what an assertion adds.
+        // Room for what an assertion adds, and for what `rewrite` does.
         let mut all = Vec::with_capacity(format.headers.len() + MOST_BESIDE_IDENTITY + 2);
         all.extend(headers);
         Ok(Self { headers: all, ..Self::nobody(format) })
