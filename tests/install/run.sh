@@ -154,19 +154,19 @@ has "$(inside 'systemctl show -p Result sealgate')" success
 
 step "docs/hsm.md: rotate, restart, emergency"
 first=$(active)
-plan=$(run hsm.md Rotating 1)
+plan=$(run hsm.md "Rotate the signing key" 1)
 has "$plan" pre_published
 same "$(kids | wc -l)" 2
 has "$(inside 'sealgate_do check')" ": ok"
 lacks "$(inside 'sealgate_do check')" warning
 fails 'sealgate_do key rotate' >/dev/null
 has "$(fails 'sealgate_do key wrap-init')" "it is there already"
-echo "hsm.md|The key that wraps|1" >>"$told" # for a token from before: the first signing key comes with it
+echo "hsm.md|The wrapping key|1" >>"$told" # for a token from before: the first signing key comes with it
 inside 'systemctl restart sealgate'
 is_up
 same "$(kids | wc -l)" 2
 second=$(in_state pre_published)
-run hsm.md "When a key may be in other hands" 1 2>/dev/null >/dev/null
+run hsm.md "Respond to a compromised key" 1 2>/dev/null >/dev/null
 same "$(active)" "$second"
 same "$(kids)" "$second"
 inside 'systemctl restart sealgate'
