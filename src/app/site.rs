@@ -237,6 +237,7 @@ impl EdgeObserver for Site {
             milliseconds = (exchange.duration.as_secs_f64() * 1e6).round() / 1000.0,
             request_bytes = exchange.request_bytes,
             response_bytes = exchange.response_bytes,
+            reason = exchange.reason,
         );
     }
 

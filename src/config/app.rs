@@ -64,6 +64,8 @@ pub struct App {
     pub connect_timeout: Duration,
     /// Longest silence of an upstream.
     pub read_timeout: Duration,
+    /// Longest silence on a WebSocket or an event stream.
+    pub stream_timeout: Duration,
     /// Longest wait for an upstream to take bytes.
     pub write_timeout: Duration,
 }

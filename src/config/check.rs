@@ -208,7 +208,7 @@ fn server(
         header_timeout: section.seconds("header_timeout_seconds", 10, 1..=5 * MINUTE),
         header_bytes: section.number("header_bytes", 32 * 1024, 4 * 1024..=256 * 1024),
         body_timeout: section.seconds("body_timeout_seconds", 30, 1..=10 * MINUTE),
-        idle_timeout: section.seconds("idle_timeout_seconds", 60, 1..=HOUR),
+        idle_timeout: section.seconds("idle_timeout_seconds", 65, 1..=HOUR),
         max_connections,
         max_connections_per_peer: section.number("max_connections_per_peer", max_connections.min(1024), 1..=1_000_000),
         shutdown_timeout: section.seconds("shutdown_timeout_seconds", 30, 0..=HOUR),

@@ -75,6 +75,7 @@ const APP: &[&str] = &[
     "reads_bodies_whole",
     "connect_timeout_seconds",
     "read_timeout_seconds",
+    "stream_timeout_seconds",
     "write_timeout_seconds",
     "identity_headers",
     "pass_headers",

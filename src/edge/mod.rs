@@ -150,6 +150,8 @@ pub struct Finished<'a> {
     pub request_bytes: u64,
     /// Bytes of the answer's body.
     pub response_bytes: u64,
+    /// Why the edge refused the request, or the application did not answer it: a sentence.
+    pub reason: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

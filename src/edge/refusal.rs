@@ -1,6 +1,7 @@
 //! What the edge itself answers when it cannot do what was asked: JSON for programs, a short page in Turkish and English for
 //! people, the request's id and nothing of what lies behind.
 
+use std::io;
 use std::sync::LazyLock;
 
 use base64::Engine as _;
@@ -11,9 +12,15 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use pingora::{Error, ErrorSource, ErrorType, ImmutStr};
 use sha2::{Digest, Sha256};
 
+use super::listen::chunks::MalformedChunk;
+use super::listen::head::HeadFault;
+
+const MALFORMED_CHUNK: &str = HeadFault::Chunk.reason().1;
+
 /// The answer of the service with this status, on the wire: there is no request yet to speak of.
-pub(in crate::edge) fn raw_refusal(status: StatusCode, request_id: &str) -> String {
+pub(in crate::edge) fn raw_refusal(status: StatusCode, why: Option<&'static str>, request_id: &str) -> String {
     let (error, sentence) = wording(status);
+    let sentence = why.unwrap_or(sentence);
     let body = format!(r#"{{"error":"{error}","error_description":"{sentence}","request_id":"{request_id}"}}"#);
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nCache-Control: no-store\r\nContent-Length: {}\r\n\
@@ -88,8 +95,23 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
 pub(in crate::edge) fn why(error: &Error) -> Option<&'static str> {
     match (error.esource(), error.etype(), &error.context) {
         (ErrorSource::Downstream, ErrorType::HTTPStatus(_), Some(ImmutStr::Static(why))) => Some(why),
-        _ => None,
+        _ => is_malformed_chunk(error).then_some(MALFORMED_CHUNK),
     }
+}
+
+/// Why a request was refused or could not be answered, for the access log.
+pub(in crate::edge) fn reason(error: &Error, status: StatusCode) -> &'static str {
+    match (&error.context, error.etype()) {
+        (Some(ImmutStr::Static(why)), ErrorType::HTTPStatus(_)) => why,
+        _ if is_malformed_chunk(error) => MALFORMED_CHUNK,
+        _ => wording(status).1,
+    }
+}
+
+/// Whether reading the request's body failed at a malformed chunk.
+fn is_malformed_chunk(error: &Error) -> bool {
+    let cause = error.root_cause().downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    cause.and_then(|cause| cause.downcast_ref::<MalformedChunk>()).is_some()
 }
 
 /// What to answer to a failure; nothing when the client is the one that is gone.
@@ -104,6 +126,7 @@ pub(in crate::edge) fn status_of(error: &Error) -> Option<StatusCode> {
             Some(StatusCode::GATEWAY_TIMEOUT)
         }
         (ErrorSource::Upstream, _) => Some(StatusCode::BAD_GATEWAY),
+        (ErrorSource::Downstream, ReadError) if is_malformed_chunk(error) => Some(StatusCode::BAD_REQUEST),
         (ErrorSource::Downstream, ReadError | WriteError | WriteTimedout | ConnectionClosed) => None,
         (ErrorSource::Downstream, ReadTimedout) => Some(StatusCode::REQUEST_TIMEOUT),
         (ErrorSource::Downstream, _) => Some(StatusCode::BAD_REQUEST),

@@ -3,6 +3,7 @@
 
 mod lanes;
 mod lookup;
+mod pinned;
 mod server;
 mod source;
 mod spent;
@@ -22,7 +23,8 @@ use lanes::Lanes;
 pub(super) use lanes::Turn;
 use lookup::LookupAnswer;
 pub use lookup::Resolver;
-pub(super) use server::{UPGRADED_SILENCE, UpstreamServer};
+pub(super) use pinned::{PinnedConnection, authenticates_connection};
+pub(super) use server::UpstreamServer;
 use source::{Address, UpstreamPlace, UpstreamSource};
 pub(super) use spent::Handle;
 use trust::{UpstreamTrust, stamps};
@@ -185,6 +187,17 @@ impl Upstreams {
         among(&|server| server.is_alive() && !avoided(server))
             .or_else(|| among(&|server| !avoided(server)))
             .or_else(|| among(&|_| true))
+    }
+
+    /// The server of a client's own upstream connection, while it is alive and not `avoid`: its application knows the client by
+    /// the connection.
+    pub(super) fn pinned(
+        &self,
+        pinned: &PinnedConnection,
+        avoid: Option<&Arc<UpstreamServer>>,
+    ) -> Option<Arc<UpstreamServer>> {
+        let address = pinned.server().filter(|address| avoid.is_none_or(|avoid| avoid.address != *address))?;
+        self.current().iter().find(|server| server.address == address && server.is_alive()).map(Arc::clone)
     }
 
     /// Whether each server takes connections, as far as is known: application, server, whether it does.

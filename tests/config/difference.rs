@@ -24,7 +24,7 @@ fn with_key(table: &str, line: &str) -> String {
 
 #[test]
 fn a_default_that_is_written_out_is_no_difference() {
-    let defaults = format!("{REQUIRED}server.idle_timeout_seconds = 60\n[rate_limits]\ntoken = 50\n{APP}");
+    let defaults = format!("{REQUIRED}server.idle_timeout_seconds = 65\n[rate_limits]\ntoken = 50\n{APP}");
     assert!(difference(&format!("{REQUIRED}{APP}"), &defaults).is_empty());
 }
 
@@ -260,7 +260,7 @@ fn everything_that_differs_is_told_in_the_order_of_the_sections() {
         app,
         "app wiki: title, description, host, url, upstreams, upstream_tls, route, audience, clients, \
          trusted_issuers, acr, preserve_host, max_requests, max_requests_per_client, reads_bodies_whole, \
-         connect_timeout_seconds, read_timeout_seconds, write_timeout_seconds, identity_headers, \
+         connect_timeout_seconds, read_timeout_seconds, stream_timeout_seconds, write_timeout_seconds, identity_headers, \
          pass_headers, assertion, authorization, names, groups_delimiter"
     );
     assert_eq!(live, LIVE);

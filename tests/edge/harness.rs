@@ -340,6 +340,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         reads_bodies_whole: false,
         connect_timeout: Duration::from_secs(1),
         read_timeout: Duration::from_secs(1),
+        stream_timeout: Duration::from_hours(1),
         write_timeout: Duration::from_secs(1),
     }
 }

@@ -9,6 +9,7 @@ mod client_certificates;
 mod front_tls;
 mod greedy;
 mod harness;
+mod hostile;
 mod http2;
 mod lasting;
 #[path = "../../examples/legacy.rs"]

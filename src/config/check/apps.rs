@@ -113,6 +113,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let reads_bodies_whole = section.flag("reads_bodies_whole", false);
     let connect_timeout = section.seconds("connect_timeout_seconds", 3, 1..=60);
     let read_timeout = section.seconds("read_timeout_seconds", 60, 1..=86_400);
+    let stream_timeout = section.seconds("stream_timeout_seconds", 3600, 1..=86_400);
     let write_timeout = section.seconds("write_timeout_seconds", 30, 1..=86_400);
     let acr = acr(&mut section, &trusted_issuers).unwrap_or_default();
     let routes = routes(&mut section, &trusted_issuers, &acr);
@@ -137,6 +138,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         reads_bodies_whole,
         connect_timeout,
         read_timeout,
+        stream_timeout,
         write_timeout,
     })
 }

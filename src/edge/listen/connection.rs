@@ -75,7 +75,16 @@ impl Connection {
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        let outcome = ready!(self.io()?.poll_read(cx, buf));
+        let outcome = self.io()?.poll_read(cx, buf);
+        // An exchange that waits has no more to write for now: what it has written leaves. Pingora flushes a head that announces a
+        // length only with the body's end, which may be seconds away.
+        if outcome.is_pending()
+            && self.io.as_ref().is_some_and(|io| !io.buffer().is_empty())
+            && let Poll::Ready(Err(error)) = self.as_mut().poll_flush(cx)
+        {
+            return Poll::Ready(Err(error));
+        }
+        let outcome = ready!(outcome);
         self.ended |= outcome.is_err() || buf.filled().len() == before;
         Poll::Ready(outcome)
     }

@@ -49,7 +49,16 @@ impl GatheringStream {
 impl AsyncRead for GatheringStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.first.is_empty() {
-            return Pin::new(&mut self.io).poll_read(cx, buf);
+            let outcome = Pin::new(&mut self.io).poll_read(cx, buf);
+            // As for a connection without TLS: an exchange that waits has no more to write for now.
+            if outcome.is_pending()
+                && !self.shared
+                && !self.io.buffer().is_empty()
+                && let Poll::Ready(Err(error)) = Pin::new(&mut self.io).poll_flush(cx)
+            {
+                return Poll::Ready(Err(error));
+            }
+            return outcome;
         }
         let length = self.first.len().min(buf.remaining());
         buf.put_slice(self.first.get(..length).unwrap_or_default());

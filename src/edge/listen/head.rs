@@ -38,6 +38,14 @@ pub(in crate::edge) fn find_end(bytes: &[u8], seen: usize) -> Head {
     }
 }
 
+/// How the body after a head is framed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::edge) enum BodyFraming {
+    /// By a length, or there is none.
+    Length,
+    Chunked,
+}
+
 /// Why a head is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadFault {
@@ -54,6 +62,33 @@ pub enum HeadFault {
     Host,
     /// CONNECT or TRACE: nobody gets a tunnel here, or shown what an application was sent.
     Method,
+    /// What follows the head is no chunk, though it says so.
+    Chunk,
+}
+
+impl HeadFault {
+    /// What is wrong, in a sentence for the client and in a word for the log.
+    pub(in crate::edge) const fn reason(self) -> (&'static str, &'static str) {
+        match self {
+            Self::RequestLine => (
+                "request_line",
+                "The request line is not METHOD, target and HTTP/1.1, or the target has bytes that must be percent-encoded.",
+            ),
+            Self::LineEnd => {
+                ("line_end", "A line of the request's head does not end in CR LF, or has CR, LF or NUL inside.")
+            }
+            Self::Field => {
+                ("field", "A header field has no valid name, a control character, or there are too many of them.")
+            }
+            Self::Framing => (
+                "framing",
+                "Content-Length and Transfer-Encoding do not say exactly one length, or exactly `chunked` over HTTP/1.1.",
+            ),
+            Self::Host => ("host", "There must be one Host, the one that the request's target names."),
+            Self::Method => ("method", "This method is not served here."),
+            Self::Chunk => ("chunk", "A chunk of the request's body is malformed."),
+        }
+    }
 }
 
 /// Checks a complete head, as [`find_end`] cut it.
@@ -61,6 +96,11 @@ pub enum HeadFault {
 /// # Errors
 /// The first fault.
 pub fn check(head: &[u8]) -> Result<(), HeadFault> {
+    inspect(head).map(drop)
+}
+
+/// The same, and how the body is framed.
+pub(in crate::edge) fn inspect(head: &[u8]) -> Result<BodyFraming, HeadFault> {
     let lines = head.strip_suffix(b"\r\n").ok_or(HeadFault::LineEnd)?;
     let clean = is_clean(lines);
     let mut rest = 0;
@@ -75,6 +115,7 @@ pub fn check(head: &[u8]) -> Result<(), HeadFault> {
         return Err(HeadFault::Method);
     }
     let (mut framings, mut host, mut count) = (0, None, 0);
+    let mut framing = BodyFraming::Length;
     for line in lines {
         let line = line?;
         count += 1;
@@ -95,6 +136,7 @@ pub fn check(head: &[u8]) -> Result<(), HeadFault> {
             // HTTP/1.0 has none (RFC 9112 §6.1).
             let chunked = value.eq_ignore_ascii_case(b"chunked") && request.ends_with(b"HTTP/1.1");
             framings += if chunked { 1 } else { 2 };
+            framing = BodyFraming::Chunked;
         } else if name.eq_ignore_ascii_case(b"host") && host.replace(value).is_some() {
             return Err(HeadFault::Host);
         }
@@ -107,8 +149,30 @@ pub fn check(head: &[u8]) -> Result<(), HeadFault> {
     }
     match (authority(request), host) {
         (Some(named), host) if host.is_some_and(|host| host != named) || !is_authority(named) => Err(HeadFault::Host),
-        _ => Ok(()),
+        _ => Ok(framing),
     }
+}
+
+/// Percent-encodes the bytes beyond ASCII in the query of a head whose target is not UTF-8, as clients of the nineties send it (RFC 3986
+/// §2.1): it decodes to the same bytes. A path is left as it is, for its reading decides what is permitted.
+pub(in crate::edge) fn encode_query(head: &[u8]) -> Option<Vec<u8>> {
+    let line = head.get(..memchr::memchr(b'\r', head)?)?;
+    let start = memchr::memchr(b'?', line)?;
+    let end = start + memchr::memchr(b' ', line.get(start..)?)?;
+    let query = line.get(start..end)?;
+    if str::from_utf8(query).is_ok() {
+        return None;
+    }
+    let mut encoded = head.get(..start)?.to_vec();
+    for byte in query {
+        if byte.is_ascii() {
+            encoded.push(*byte);
+        } else {
+            encoded.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        }
+    }
+    encoded.extend_from_slice(head.get(end..)?);
+    Some(encoded)
 }
 
 /// The authority that the request line names, if it does.
@@ -312,6 +376,7 @@ mod tests {
             assert_eq!(checked(&format!("{line}\r\nHost: a\r\n\r\n")), Err(HeadFault::RequestLine), "{line:?}");
         }
         let mut latin = b"GET /\xe7 HTTP/1.1\r\n\r\n".to_vec();
+        assert_eq!(encode_query(&latin), None);
         assert_eq!(check(&latin), Err(HeadFault::RequestLine));
         latin.truncate(4);
         assert_eq!(find_end(&latin, 0), Head::Partial);
@@ -323,6 +388,16 @@ mod tests {
             ["Transfer-Encoding : chunked", " folded: 1", "\tfolded", "nocolon", ": noname", "a b: c", "a: b\x01"]
         {
             assert_eq!(checked(&format!("GET / HTTP/1.1\r\n{field}\r\n\r\n")), Err(HeadFault::Field), "{field:?}");
+        }
+    }
+
+    #[test]
+    fn a_query_in_another_encoding_is_percent_encoded() {
+        let encoded = |head: &[u8]| encode_query(head).map(|head| String::from_utf8(head).unwrap());
+        let expected = "GET /a?b=%DE%FD&c=d HTTP/1.1\r\nX: y\r\n\r\n";
+        assert_eq!(encoded(b"GET /a?b=\xde\xfd&c=d HTTP/1.1\r\nX: y\r\n\r\n").as_deref(), Some(expected));
+        for head in ["GET /a?b=\u{15f} HTTP/1.1\r\n\r\n", "GET /a?b HTTP/1.1\r\nX: ?\r\n\r\n", "GET /a?b", "\r\n"] {
+            assert_eq!(encoded(head.as_bytes()), None, "{head:?}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! From the socket to a request: listeners, TLS, quotas, the raw head.
 
 pub(in crate::edge) mod certificate;
+pub(in crate::edge) mod chunks;
 pub(in crate::edge) mod client_certificate;
 pub(in crate::edge) mod connection;
 mod gathering;

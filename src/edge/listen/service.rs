@@ -24,9 +24,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::chunks::{CheckedChunks, ChunkChecker};
 use super::connection::{Connection, WRITE_BUFFER};
 use super::gathering::GatheringStream;
-use super::head::{self, Head};
+use super::head::{self, BodyFraming, Head, HeadFault};
 use super::listeners::Listener;
 use super::quota::{Quota, Ticket};
 use super::tls::Tls;
@@ -190,6 +191,13 @@ impl Drop for Closed {
     }
 }
 
+/// A whole head, and what was read after it.
+struct RequestHead {
+    bytes: BytesMut,
+    length: usize,
+    framing: BodyFraming,
+}
+
 /// Why no head came.
 #[derive(Debug)]
 enum NoHead {
@@ -197,7 +205,7 @@ enum NoHead {
     Gone,
     TooSlow,
     TooLarge,
-    Malformed(head::HeadFault),
+    Malformed(HeadFault),
 }
 
 struct Guard<A> {
@@ -278,15 +286,27 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
                 Err(why) => return self.refuse(stream, &why).await,
             };
             is_first = false;
+            let has_chunks = head.framing == BodyFraming::Chunked;
+            if has_chunks {
+                let mut checker = ChunkChecker::new();
+                if checker.check(head.bytes.get(head.length..).unwrap_or_default()).is_err() {
+                    return self.refuse(stream, &NoHead::Malformed(HeadFault::Chunk)).await;
+                }
+                stream = Box::new(CheckedChunks::new(stream, checker));
+            }
             let mut session = ServerSession::new_http1(stream);
             // Should the parser want more after all, each of its reads has this deadline.
             session.set_keepalive(Some(self.limits.header_timeout.as_secs().max(1)));
             if let Some(settings) = kept {
                 settings.apply_to_session(&mut session);
             }
-            session.set_pipelined_prefix(head);
+            session.set_pipelined_prefix(head.bytes);
             let Some(reused) = self.app.process_new_http(session, stop).await else { return };
             (stream, kept) = reused.consume();
+            if has_chunks {
+                let Ok(checked) = stream.into_any().downcast::<CheckedChunks>() else { return };
+                stream = checked.into_inner();
+            }
         }
     }
 
@@ -297,7 +317,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         is_first: bool,
         deadline: &mut Deadline,
         stopping: &mut Stopping,
-    ) -> Result<BytesMut, NoHead> {
+    ) -> Result<RequestHead, NoHead> {
         let mut buffer = BytesMut::with_capacity(HEAD_BUFFER);
         if !is_first {
             deadline.set(Instant::now() + self.limits.idle_timeout);
@@ -328,9 +348,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             match head::find_end(&buffer, seen) {
                 Head::Complete(length) if length <= self.limits.header_bytes => {
                     let head = buffer.get(..length).unwrap_or_default();
-                    return match head::check(head) {
-                        Ok(()) => Ok(buffer),
-                        Err(fault) => Err(NoHead::Malformed(fault)),
+                    return match head::inspect(head) {
+                        Ok(framing) => Ok(RequestHead { bytes: buffer, length, framing }),
+                        Err(fault) => self.encoded(&buffer, length).ok_or(NoHead::Malformed(fault)),
                     };
                 }
                 Head::Partial if buffer.len() <= self.limits.header_bytes => {}
@@ -351,23 +371,36 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         }
     }
 
+    /// A head that is refused for the bytes of its query only, with these percent-encoded.
+    fn encoded(&self, bytes: &BytesMut, length: usize) -> Option<RequestHead> {
+        let (head, rest) = bytes.split_at_checked(length)?;
+        let head = head::encode_query(head).filter(|head| head.len() <= self.limits.header_bytes)?;
+        let framing = head::inspect(&head).ok()?;
+        let length = head.len();
+        let bytes = [&head[..], rest].concat().as_slice().into();
+        Some(RequestHead { bytes, length, framing })
+    }
+
     async fn refuse(&self, mut stream: Stream, why: &NoHead) {
         let (event, status) = match why {
             NoHead::Gone => return Shutdown::shutdown(&mut *stream).await,
             NoHead::TooSlow => (ConnectionEvent::HeadTooSlow, StatusCode::REQUEST_TIMEOUT),
             NoHead::TooLarge => (ConnectionEvent::HeadTooLarge, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
-            NoHead::Malformed(head::HeadFault::Method) => {
-                (ConnectionEvent::HeadMalformed, StatusCode::METHOD_NOT_ALLOWED)
-            }
+            NoHead::Malformed(HeadFault::Method) => (ConnectionEvent::HeadMalformed, StatusCode::METHOD_NOT_ALLOWED),
             NoHead::Malformed(_) => (ConnectionEvent::HeadMalformed, StatusCode::BAD_REQUEST),
+        };
+        let (reason, sentence) = match why {
+            NoHead::Malformed(fault) => (fault.reason().0, Some(fault.reason().1)),
+            NoHead::TooSlow => ("head_too_slow", None),
+            NoHead::TooLarge | NoHead::Gone => ("head_too_large", None),
         };
         (self.watch)(event);
         // The line that every other answer gets from the front; here there is no request to ask it about.
         let address = stream.get_socket_digest().and_then(|socket| socket.peer_addr().map(ToString::to_string));
         let request_id = self.request_ids.next();
         let status_code = status.as_u16();
-        tracing::info!(target: "sealgate::access", request_id, address, status = status_code, by = "edge", reason = ?why);
-        if stream.write_all(raw_refusal(status, &request_id).as_bytes()).await.is_ok() {
+        tracing::info!(target: "sealgate::access", request_id, address, status = status_code, by = "edge", reason);
+        if stream.write_all(raw_refusal(status, sentence, &request_id).as_bytes()).await.is_ok() {
             let _ = stream.flush().await;
         }
         Shutdown::shutdown(&mut *stream).await;

@@ -21,7 +21,8 @@ pub(in crate::edge) fn peer(session: &ServerSession) -> IpAddr {
 /// right and ends at the first address that is not trusted: what stands further left is that stranger's claim. When all
 /// are trusted, the left-most is the client. A list that cannot be read as far as it is needed is not believed at all.
 ///
-/// `X-Forwarded-Proto` of a trusted peer counts when it is exactly one `http` or `https`.
+/// `X-Forwarded-Proto` of a trusted peer counts the same way: of a list, the element that the proxy has written which saw the client,
+/// or the first where there are fewer. `ws` and `wss` are what `http` and `https` are.
 pub(crate) fn client_address(peer: IpAddr, own_tls: bool, headers: &HeaderMap, trusted: &[IpNet]) -> (IpAddr, bool) {
     let peer = peer.to_canonical();
     let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(address));
@@ -30,19 +31,21 @@ pub(crate) fn client_address(peer: IpAddr, own_tls: bool, headers: &HeaderMap, t
     }
     let mut address = peer;
     let lines = headers.get_all(FORWARDED_FOR).iter();
+    let mut hops = 0;
     'walk: for line in lines.rev() {
         // As bytes: a client that wrote one beyond ASCII would otherwise hide behind its proxy's address.
         for hop in line.as_bytes().rsplit(|byte| *byte == b',') {
             if !is_trusted(&address) {
                 break 'walk;
             }
+            hops += 1;
             match str::from_utf8(hop).ok().and_then(|hop| hop_address(hop.trim_matches([' ', '\t']))) {
                 Some(hop) => address = hop,
-                None => return (peer, secure(own_tls, headers)),
+                None => return (peer, secure(own_tls, headers, 1)),
             }
         }
     }
-    (address, secure(own_tls, headers))
+    (address, secure(own_tls, headers, hops))
 }
 
 /// An element of `X-Forwarded-For`: an address, which some proxies write with a port.
@@ -52,12 +55,18 @@ fn hop_address(text: &str) -> Option<IpAddr> {
     address.or_else(bracketed).map(|address| address.to_canonical())
 }
 
-fn secure(own_tls: bool, headers: &HeaderMap) -> bool {
-    let mut lines = headers.get_all(FORWARDED_PROTO).iter();
-    match (lines.next(), lines.next()) {
-        (Some(only), None) if only.as_bytes().eq_ignore_ascii_case(b"https") => true,
-        (Some(only), None) if only.as_bytes().eq_ignore_ascii_case(b"http") => false,
-        _ => own_tls,
+/// Whether the client spoke TLS to the proxy that is so many hops away, the trusted peer being the first.
+fn secure(own_tls: bool, headers: &HeaderMap, hops: usize) -> bool {
+    let lines = headers.get_all(FORWARDED_PROTO).iter().rev();
+    let elements = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
+    let Some(scheme) = elements.take(hops.max(1)).last().map(<[u8]>::trim_ascii) else { return own_tls };
+    let is_any_of = |schemes: [&[u8]; 2]| schemes.iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    if is_any_of([b"https", b"wss"]) {
+        true
+    } else if is_any_of([b"http", b"ws"]) {
+        false
+    } else {
+        own_tls
     }
 }
 
@@ -140,9 +149,25 @@ mod tests {
         let secure = |peer: &str, own, value| client_address(peer.parse().unwrap(), own, &proto(value), &nets()).1;
         assert!(secure("10.0.0.1", false, "https"));
         assert!(!secure("10.0.0.1", true, "http"));
-        assert!(!secure("10.0.0.1", false, "https, http"));
+        assert!(!secure("10.0.0.1", false, "https, http"), "a list is read from the right");
+        assert!(secure("10.0.0.1", false, "http, https"));
+        assert!(secure("10.0.0.1", false, "WSS") && !secure("10.0.0.1", true, "ws"));
+        assert!(secure("10.0.0.1", true, "gopher") && !secure("10.0.0.1", false, ""));
         assert!(!secure("192.0.2.1", false, "https"));
         assert!(secure("192.0.2.1", true, "http"));
+    }
+
+    #[test]
+    fn the_scheme_is_that_of_the_proxy_that_saw_the_client() {
+        let secure = |hops: &'static str, schemes: &'static str| {
+            let fields = [(FORWARDED_FOR, hops), (FORWARDED_PROTO, schemes)];
+            let fields = fields.map(|(name, value)| (name, HeaderValue::from_static(value)));
+            client_address("10.0.0.1".parse().unwrap(), false, &HeaderMap::from_iter(fields), &nets()).1
+        };
+        assert!(secure("198.51.100.7, 10.2.2.2", "https, http"));
+        assert!(!secure("198.51.100.7, 10.2.2.2", "http, https"));
+        assert!(secure("198.51.100.7, 10.2.2.2", "https"), "the nearest proxy passes it on as it came");
+        assert!(!secure("203.0.113.9, 198.51.100.7", "https, http"), "what the client has claimed does not count");
     }
 
     fn any_address() -> impl Strategy<Value = IpAddr> {

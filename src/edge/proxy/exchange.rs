@@ -1,5 +1,6 @@
 //! What is known of a request on its way, from its head to the line in the log.
 
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,12 +8,13 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, StatusCode, request};
 use pingora::http::ResponseHeader;
 use pingora::proxy::Session;
+use pingora::{Error, ErrorType, Result};
 use tokio::time::timeout;
 
 use super::long_lived::{Admitted, LONG_BODY, LongLived, LongLivedTicket, PATIENCE, Switch};
 use super::shown_path::shown_path;
 use super::snapshot::{Snapshot, Snapshots, Validity};
-use crate::edge::upstream::{Handle, Turn, UpstreamServer};
+use crate::edge::upstream::{Handle, PinnedConnection, Turn, UpstreamServer};
 use crate::edge::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin};
 
 #[expect(
@@ -38,6 +40,14 @@ pub(crate) struct Exchange {
     pub(in crate::edge) body_sent: bool,
     /// The connection to the upstream, where a body goes on one that may be kept.
     pub(in crate::edge) connection: Option<Handle>,
+    /// Its descriptor, as long as the upstream answers on it.
+    pub(in crate::edge) descriptor: Option<RawFd>,
+    /// The client's own upstream connection, where an application may authenticate it.
+    pub(in crate::edge) pinned: Option<Arc<PinnedConnection>>,
+    /// Whether the connection to the upstream ends with the answer, whatever follows.
+    ends_connection: bool,
+    /// Why the edge refused the request.
+    pub(in crate::edge) reason: Option<&'static str>,
     /// Whether the upstream has answered before all of the body was sent.
     pub(in crate::edge) answered_early: bool,
     pub(in crate::edge) uploaded: u64,
@@ -79,6 +89,10 @@ impl Exchange {
             has_body: false,
             body_sent: false,
             connection: None,
+            descriptor: None,
+            pinned: None,
+            ends_connection: false,
+            reason: None,
             answered_early: false,
             uploaded: 0,
             downloaded: 0,
@@ -102,11 +116,24 @@ impl Exchange {
     /// The upstream's answer is here whole. If it came before the body had gone, nobody knows how much of that was read,
     /// and the connection ends; not before, since an application may well answer while it reads.
     pub(in crate::edge) fn end_of_answer(&mut self) {
-        if self.answered_early
+        if (self.answered_early || self.ends_connection)
             && let Some(connection) = self.connection.take()
         {
             connection.end();
         }
+    }
+
+    /// Has the connection to the upstream end with the answer. To be called while the upstream answers.
+    ///
+    /// # Errors
+    /// There are no more descriptors.
+    pub(in crate::edge) fn end_connection_after_answer(&mut self) -> Result<()> {
+        if self.connection.is_none() {
+            let handle = self.descriptor.and_then(Handle::of);
+            self.connection = Some(handle.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(503)))?);
+        }
+        self.ends_connection = true;
+        Ok(())
     }
 
     /// The request as the front decided on it, for asking again.
@@ -211,6 +238,7 @@ impl Exchange {
             duration: self.started.elapsed(),
             request_bytes: lengths.request,
             response_bytes: lengths.response,
+            reason: self.reason,
         });
     }
 }

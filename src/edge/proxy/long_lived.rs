@@ -30,6 +30,7 @@ use super::fields::head_length;
 use super::snapshot::{Snapshot, Snapshots, Validity};
 use crate::config::Upstream;
 use crate::edge::listen::quota::Quota;
+use crate::edge::upstream::PinnedConnection;
 use crate::edge::{ConnectionEvent, Watch};
 
 /// From this age on an exchange lasts, whatever its head promised.
@@ -49,6 +50,13 @@ pub(in crate::edge) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// For so long an exchange stays of which the front cannot tell whether it may: a failover of the store's database, not more.
 const LONGEST_DOUBT: Duration = Duration::from_mins(1);
+
+/// What an exchange over HTTP/1 is given by its connection.
+pub(in crate::edge) struct ConnectionContext {
+    pub(in crate::edge) switch: Arc<Switch>,
+    /// The client's own upstream connection, from an earlier exchange.
+    pub(in crate::edge) pinned: Option<Arc<PinnedConnection>>,
+}
 
 /// Cuts one exchange off, from outside.
 #[derive(Debug, Default)]
@@ -110,7 +118,10 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Severable<A> {
             }
             session.req_header_mut().extensions_mut().insert(Arc::clone(&switch));
         } else {
-            session.set_connection_user_context(Some(Box::new(Arc::clone(&switch))));
+            let kept = session.take_connection_user_context();
+            let pinned = kept.and_then(|kept| kept.downcast::<Arc<PinnedConnection>>().ok()).map(|pinned| *pinned);
+            let context = ConnectionContext { switch: Arc::clone(&switch), pinned };
+            session.set_connection_user_context(Some(Box::new(context)));
         }
         let mut exchange = self.app.process_new_http(session, shutdown);
         Box::pin(poll_fn(move |cx| {

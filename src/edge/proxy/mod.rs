@@ -1,5 +1,6 @@
 //! One request on its way through Pingora: checked, decided on, answered or carried to an upstream.
 
+pub(in crate::edge) mod answer_framing;
 pub(in crate::edge) mod body;
 pub(in crate::edge) mod caching;
 pub(in crate::edge) mod client_address;
@@ -13,4 +14,5 @@ pub(in crate::edge) mod shown_path;
 pub(in crate::edge) mod snapshot;
 pub(in crate::edge) mod transport_security;
 pub(in crate::edge) mod upgrade;
+pub(in crate::edge) mod upstream_name;
 pub(in crate::edge) mod websocket;

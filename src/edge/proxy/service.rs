@@ -4,14 +4,18 @@
 use std::any::Any;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{CONNECTION, HOST, STRICT_TRANSPORT_SECURITY, UPGRADE};
-use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, STRICT_TRANSPORT_SECURITY, TRANSFER_ENCODING, UPGRADE,
+    WWW_AUTHENTICATE,
+};
+use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 use ipnet::IpNet;
+use memchr::memmem::Finder;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::modules::http::HttpModules;
 use pingora::protocols::Digest;
@@ -20,26 +24,32 @@ use pingora::proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
+use super::answer_framing::{is_bodiless, is_chunked, settle_framing};
 use super::body::{BodyFault, discard_short_body, end, linger, read_body, refuse_body, respond};
 use super::client_address::{client_address, peer};
 use super::exchange::{Exchange, Lengths, answer_length, may_last};
 use super::fields::{check_head, is_of_one_connection, join_cookies, refused, settle_host};
 use super::headers::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
-use super::long_lived::{LONG, LongLived, Switch};
+use super::long_lived::{ConnectionContext, LONG, LongLived, Switch};
 use super::shown_path::shown_path;
 use super::snapshot::{Snapshots, Validity};
 use super::transport_security::TransportSecurity;
+use super::upstream_name::NameTranslation;
 use super::websocket::is_handshake;
 use crate::edge::listen::{client_certificate, head};
-use crate::edge::refusal::{refusal, status_of, why};
+use crate::edge::refusal::{reason, refusal, status_of, why};
 use crate::edge::request_id::{REQUEST_ID, RequestIds, is_request_id};
-use crate::edge::upstream::{Handle, UPGRADED_SILENCE};
+use crate::edge::upstream::{Handle, PinnedConnection, authenticates_connection};
 use crate::edge::{AnsweredBy, Occasion, Origin, RouteHandle, Verdict};
 
 /// How long the rest of an unwanted body is read before its connection is given up.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// A body on its way to an upstream may last for hours, but not come slower than this, bytes a second.
 const SLOWEST_BODY: u64 = 500;
+
+/// A decision older than this is made again before anything goes to an application: a request may have waited for its turn or for
+/// a connection, or the process may have been stopped.
+const MAX_DECISION_AGE: Duration = Duration::from_millis(100);
 
 const ACCESS_ENDED: &str = "Access has ended while the request was under way.";
 
@@ -102,14 +112,14 @@ impl Proxy {
         self.answer(session, response, exchange).await
     }
 
-    /// Lets a piece of a request's body go on only while the request would be let through. Who could not be asked is not
-    /// let through either: an application acts on what it has whole. An open WebSocket is a matter of the list of those that
-    /// last: its messages are many, and it ends within a second.
+    /// Lets a request's head, or a piece of its body, go on only while the request would be let through. If the front cannot tell,
+    /// it does not go on either: an application acts on what it has whole. An open WebSocket is a matter of the list of those
+    /// that last: its messages are many, and it ends within a second.
     async fn goes_on(&self, session: &Session, exchange: &mut Exchange) -> Result<()> {
         if session.was_upgraded() {
             return Ok(());
         }
-        match exchange.validity(session, &self.snapshots, LONG).await {
+        match exchange.validity(session, &self.snapshots, MAX_DECISION_AGE).await {
             Validity::Valid => Ok(()),
             Validity::Ended => Err(refused(401, ACCESS_ENDED)),
             Validity::Unknown => Err(Error::new_in(ErrorType::HTTPStatus(503))),
@@ -127,6 +137,14 @@ impl Proxy {
         if let Ok(id) = HeaderValue::from_str(&exchange.origin.request_id) {
             fields.insert(REQUEST_ID, id);
         }
+    }
+
+    /// The upstream's own name, where the application is asked by it, and where clients reach the application.
+    fn own_name(session: &Session, exchange: &Exchange) -> Option<(String, String)> {
+        let own = exchange.server.as_ref()?.host.as_ref()?.to_str().ok()?;
+        let host = session.req_header().headers.get(HOST)?.to_str().ok()?;
+        let public = exchange.snapshot.front.public_origin(&host.to_ascii_lowercase())?;
+        Some((own.to_owned(), public))
     }
 
     /// Writes an answer of ours.
@@ -153,6 +171,12 @@ impl Proxy {
         let response = response.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(status.as_u16())))?;
         self.answer(session, response, exchange).await
     }
+}
+
+/// Whether the client asks for an event stream, as `EventSource` does in every browser (HTML §9.2.2).
+fn accepts_event_stream(fields: &HeaderMap) -> bool {
+    static FINDER: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(b"text/event-stream"));
+    fields.get_all(ACCEPT).iter().any(|line| FINDER.find(line.as_bytes()).is_some())
 }
 
 /// The front's answer to the request.
@@ -185,7 +209,21 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
         context: Box<dyn Any + Send + Sync>,
     ) {
-        exchange.switch = context.downcast::<Arc<Switch>>().ok().map(|switch| *switch);
+        if let Ok(context) = context.downcast::<ConnectionContext>() {
+            exchange.switch = Some(context.switch);
+            exchange.pinned = context.pinned;
+        }
+    }
+
+    /// The client's own upstream connection outlives the exchange with the client's connection. That of a trusted proxy carries the
+    /// requests of many clients, so there it ends with the exchange, as over HTTP/2.
+    fn persist_connection_context(
+        &self,
+        _session: &Session,
+        exchange: &Exchange,
+    ) -> Option<Box<dyn Any + Send + Sync>> {
+        let pinned = exchange.pinned.as_ref().filter(|_| !self.is_trusted(exchange.origin.peer))?;
+        Some(Box::new(Arc::clone(pinned)))
     }
 
     /// None: Pingora would add its compressor, and compressing pages that hold secrets leaks them.
@@ -205,7 +243,12 @@ impl ProxyHttp for Proxy {
         }
         // Over HTTP/1.1 the service has counted, and counts otherwise.
         check_head(session.req_header(), session.is_http2().then_some(self.header_bytes))?;
+        let is_http2 = session.is_http2();
         let request = session.req_header_mut();
+        // Over HTTP/1.1 the head was looked at before.
+        if is_http2 && request.headers.get_all(CONTENT_LENGTH).iter().nth(1).is_some() {
+            return Err(refused(400, "The request has more than one Content-Length."));
+        }
         if !request.raw_path_is_utf8() || !head::is_target(request.raw_path()) {
             return Err(refused(400, "The request's target is not valid."));
         }
@@ -267,12 +310,23 @@ impl ProxyHttp for Proxy {
             let busy = || refused(503, "too many requests are under way at the application");
             exchange.turn = Some(upstreams.turn(client).await.ok_or_else(busy)?);
         }
+        if exchange.pinned.is_none() && authenticates_connection(&session.req_header().headers, &AUTHORIZATION) {
+            exchange.pinned = Some(Arc::new(PinnedConnection::new()));
+        }
         // Asked again, it is because this one could not be reached, or broke off.
-        let server = upstreams.pick(exchange.server.as_ref());
+        let avoid = exchange.server.as_ref();
+        let pinned = exchange.pinned.as_ref().and_then(|pinned| upstreams.pinned(pinned, avoid));
+        let server = pinned.or_else(|| upstreams.pick(avoid));
         let unknown = || Error::explain(ErrorType::HTTPStatus(502), "no address of the upstream is known").into_up();
         let server = exchange.server.insert(server.ok_or_else(unknown)?);
         let peer = if session.is_upgrade_req() { &server.upgrade_peer } else { &server.peer };
         let mut peer = Box::new(peer.clone());
+        if accepts_event_stream(&session.req_header().headers) {
+            peer.options.read_timeout = Some(server.stream_timeout);
+        }
+        if let Some(pinned) = &exchange.pinned {
+            pinned.restrict(&mut peer);
+        }
         // Hardly any request has such a field, and Pingora would look for each of them, one by one.
         if !session.req_header().headers.keys().any(is_of_one_connection) {
             peer.options.http_upstream_request_policy = HttpUpstreamRequestPolicy::preserve();
@@ -283,13 +337,18 @@ impl ProxyHttp for Proxy {
     async fn connected_to_upstream(
         &self,
         _session: &mut Session,
-        _reused: bool,
+        reused: bool,
         _peer: &HttpPeer,
         descriptor: RawFd,
         _digest: Option<&Digest>,
         exchange: &mut Exchange,
     ) -> Result<()> {
         exchange.connection = None;
+        exchange.descriptor = Some(descriptor);
+        if let (Some(pinned), Some(server), false) = (&exchange.pinned, &exchange.server, reused) {
+            let handle = Handle::of(descriptor);
+            pinned.hold(server, handle.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(503)))?);
+        }
         if exchange.has_body && exchange.keeps_connection() {
             let handle = Handle::of(descriptor);
             exchange.connection = Some(handle.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(503)))?);
@@ -334,6 +393,7 @@ impl ProxyHttp for Proxy {
         request: &mut RequestHeader,
         exchange: &mut Exchange,
     ) -> Result<()> {
+        self.goes_on(session, exchange).await?;
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         let rewrite = &forward.rewrite;
         // What a load balancer shows is its own, and says nothing of who is behind it.
@@ -343,6 +403,9 @@ impl ProxyHttp for Proxy {
         // What the application leaves unread of a body stands before the next request on the same connection. It cannot be
         // seen from here whether it does, so there is no next one; Pingora heeds what is sent here (RFC 9112 §9.6).
         let closes = exchange.has_body && !exchange.keeps_connection();
+        // HTTP/2 says with the head that there is no body; some servers answer 411 to HTTP/1 that says nothing (RFC 9110 §8.6).
+        let expects_length = matches!(request.method, Method::POST | Method::PUT | Method::PATCH);
+        let is_empty = expects_length && !exchange.has_body;
         change_request(request, |request| {
             let fields = &mut request.headers;
             fields.reserve(rewrite.set.len() + FURTHER_FIELDS);
@@ -357,6 +420,9 @@ impl ProxyHttp for Proxy {
             }
             self.request_ids.tell(fields, &exchange.origin.request_id);
             client_certificate::tell(fields, tls);
+            if is_empty {
+                fields.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+            }
             if closes {
                 fields.insert(CONNECTION, HeaderValue::from_static("close"));
             }
@@ -380,12 +446,26 @@ impl ProxyHttp for Proxy {
         if exchange.validity(session, &self.snapshots, LONG).await == Validity::Ended {
             return Err(refused(401, ACCESS_ENDED));
         }
+        let status = response.status;
+        // What follows the head of an answer without a body would be the next answer.
+        if is_chunked(response)? && is_bodiless(status) {
+            exchange.end_connection_after_answer()?;
+        }
+        // The application may take the connection for the user's from here on.
+        if exchange.pinned.is_none() && authenticates_connection(&response.headers, &WWW_AUTHENTICATE) {
+            exchange.end_connection_after_answer()?;
+        }
         let length = answer_length(session, response);
         if may_last(response, length) {
             exchange.begin_to_last(&self.long_lived, session, Some(response));
         }
         let is_last = switches || !response.status.is_informational();
+        let translated = if is_last { Self::own_name(session, exchange) } else { None };
         change_fields(response, |fields| {
+            settle_framing(fields, status);
+            if let Some((upstream, public_origin)) = &translated {
+                NameTranslation { upstream, public_origin }.apply(fields);
+            }
             // Also on a 101: browsers take cookies from a WebSocket's handshake.
             sift_cookies(fields, |line| exchange.snapshot.front.may_set_cookie(line));
             if !switches {
@@ -399,7 +479,7 @@ impl ProxyHttp for Proxy {
             return Ok(());
         }
         if switches {
-            session.set_read_timeout(Some(UPGRADED_SILENCE));
+            session.set_read_timeout(exchange.server.as_ref().map(|server| server.stream_timeout));
         }
         exchange.answered_early = exchange.has_body && !exchange.body_sent;
         if length == Some(0) {
@@ -409,6 +489,20 @@ impl ProxyHttp for Proxy {
             session.set_keepalive(None);
         }
         exchange.answered_by = AnsweredBy::Upstream;
+        Ok(())
+    }
+
+    /// A client of HTTP/1.0 knows no chunks, which Pingora has set where no length is known: the body ends with the connection.
+    async fn response_filter(
+        &self,
+        session: &mut Session,
+        response: &mut ResponseHeader,
+        _exchange: &mut Exchange,
+    ) -> Result<()> {
+        if session.req_header().version == Version::HTTP_10 && response.headers.contains_key(TRANSFER_ENCODING) {
+            response.remove_header(&TRANSFER_ENCODING);
+            session.set_keepalive(None);
+        }
         Ok(())
     }
 
@@ -444,6 +538,7 @@ impl ProxyHttp for Proxy {
 
     async fn fail_to_proxy(&self, session: &mut Session, error: &Error, exchange: &mut Exchange) -> FailToProxy {
         let status = status_of(error);
+        exchange.reason = status.map(|status| reason(error, status));
         if let Some(status) = status
             && session.response_written().is_none_or(|head| head.status.is_informational() && head.status != 101)
         {

@@ -14,8 +14,6 @@ use super::source::{Address, UpstreamSource};
 use super::trust::UpstreamTrust;
 use crate::config::{App, Upstream};
 
-/// The longest silence on a WebSocket: people leave tabs open, and many applications never ping.
-pub(in crate::edge) const UPGRADED_SILENCE: Duration = Duration::from_hours(1);
 /// How long an idle connection to an upstream is kept.
 const IDLE: Duration = Duration::from_secs(30);
 /// What Pingora does to a request's head before we change it, written out: its defaults may change, and what hangs on them is
@@ -42,6 +40,8 @@ pub(in crate::edge) struct UpstreamServer {
     pub(in crate::edge) upgrade_peer: HttpPeer,
     /// Its own `Host`, where the client's is not to reach it.
     pub(in crate::edge) host: Option<HeaderValue>,
+    /// Longest silence on a WebSocket or an event stream.
+    pub(in crate::edge) stream_timeout: Duration,
     /// Checks that failed one after the other, up to now.
     failures: AtomicU32,
 }
@@ -82,13 +82,14 @@ impl UpstreamServer {
         peer.options.http_upstream_request_policy = request_policy(H1UpgradePolicy::Deny);
         let mut upgrade_peer = peer.clone();
         upgrade_peer.options.http_upstream_request_policy = request_policy(H1UpgradePolicy::WebSocketOnly);
-        upgrade_peer.options.read_timeout = Some(UPGRADED_SILENCE);
+        upgrade_peer.options.read_timeout = Some(app.stream_timeout);
         upgrade_peer.options.custom_l4 = Some(Arc::new(UpgradeConnector { connect_timeout: app.connect_timeout }));
         // Its connections are never those of ordinary requests, whose keys are even.
         upgrade_peer.group_key = peer.group_key | 1;
         let host = (!app.preserve_host).then(|| source.host.clone());
         let configured = Arc::clone(&source.configured);
-        Ok(Self { address, configured, peer, upgrade_peer, host, failures: AtomicU32::new(0) })
+        let stream_timeout = app.stream_timeout;
+        Ok(Self { address, configured, peer, upgrade_peer, host, stream_timeout, failures: AtomicU32::new(0) })
     }
 
     /// Whether it has answered when last looked at, as far as anybody knows.

@@ -1,0 +1,276 @@
+//! The chunk lines of a request's body, checked before a parser sees them (RFC 9112 §7.1).
+//!
+//! The parser behind accepts a size without digits as the last chunk, white space after a size, and any byte in an extension, line
+//! feeds included. A proxy in front that ends the line at that line feed sees another body than we do, and what it takes for
+//! data is a request here.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use async_trait::async_trait;
+use pingora::protocols::raw_connect::ProxyDigest;
+use pingora::protocols::tls::{SslDigest, TlsRef};
+use pingora::protocols::{
+    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream, TimingDigest,
+    UniqueID,
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// More hexadecimal digits make no size that fits into 64 bits.
+const MAX_SIZE_DIGITS: u8 = 16;
+
+/// The error of a body whose chunks are malformed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::edge) struct MalformedChunk;
+
+impl fmt::Display for MalformedChunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a chunk of the request's body is malformed")
+    }
+}
+
+impl std::error::Error for MalformedChunk {}
+
+/// What the next byte belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// A digit of a size, of which there were so many, or what follows the size.
+    Size(u8),
+    Extension,
+    /// The line feed of a chunk line.
+    SizeEnd,
+    Data,
+    DataCr,
+    DataLf,
+    /// The first byte of a trailer field, or of the empty line at the body's end.
+    TrailerStart,
+    Trailer,
+    TrailerLf,
+    /// The line feed of the empty line.
+    LastLf,
+    /// Whatever follows the body.
+    Nothing,
+}
+
+/// Follows a body in chunks, byte by byte where its lines are.
+#[derive(Debug)]
+pub(in crate::edge) struct ChunkChecker {
+    next: Next,
+    /// Of the current chunk: its size, then what of it is to come.
+    remaining: u64,
+}
+
+impl ChunkChecker {
+    pub(in crate::edge) const fn new() -> Self {
+        Self { next: Next::Size(0), remaining: 0 }
+    }
+
+    /// Checks the next bytes of the body.
+    ///
+    /// # Errors
+    /// They do not continue a body in chunks.
+    pub(in crate::edge) fn check(&mut self, mut bytes: &[u8]) -> Result<(), MalformedChunk> {
+        while let Some((byte, rest)) = bytes.split_first() {
+            match self.next {
+                Next::Nothing => return Ok(()),
+                Next::Data => {
+                    let length = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(bytes.len());
+                    self.remaining -= length as u64;
+                    if self.remaining == 0 {
+                        self.next = Next::DataCr;
+                    }
+                    bytes = bytes.get(length..).unwrap_or_default();
+                    continue;
+                }
+                next => self.next = self.after(next, *byte)?,
+            }
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    fn after(&mut self, next: Next, byte: u8) -> Result<Next, MalformedChunk> {
+        let is_text = byte == b'\t' || (byte >= b' ' && byte != 0x7f);
+        Ok(match (next, byte) {
+            (Next::Size(digits), _) if byte.is_ascii_hexdigit() && digits < MAX_SIZE_DIGITS => {
+                let digit = char::from(byte).to_digit(16).unwrap_or_default();
+                self.remaining = if digits == 0 { 0 } else { self.remaining << 4 } | u64::from(digit);
+                Next::Size(digits + 1)
+            }
+            (Next::Size(1..), b';') => Next::Extension,
+            (Next::Size(1..) | Next::Extension, b'\r') => Next::SizeEnd,
+            (Next::Extension, _) if is_text => Next::Extension,
+            (Next::SizeEnd, b'\n') if self.remaining == 0 => Next::TrailerStart,
+            (Next::SizeEnd, b'\n') => Next::Data,
+            (Next::DataCr, b'\r') => Next::DataLf,
+            (Next::DataLf, b'\n') => Next::Size(0),
+            (Next::TrailerStart, b'\r') => Next::LastLf,
+            (Next::Trailer, b'\r') => Next::TrailerLf,
+            (Next::TrailerStart | Next::Trailer, _) if is_text => Next::Trailer,
+            (Next::TrailerLf, b'\n') => Next::TrailerStart,
+            (Next::LastLf, b'\n') => Next::Nothing,
+            _ => return Err(MalformedChunk),
+        })
+    }
+}
+
+/// A connection during a request whose body comes in chunks: reading fails at the first malformed one.
+#[derive(Debug)]
+pub(in crate::edge) struct CheckedChunks {
+    stream: Stream,
+    checker: ChunkChecker,
+}
+
+impl CheckedChunks {
+    pub(in crate::edge) fn new(stream: Stream, checker: ChunkChecker) -> Self {
+        Self { stream, checker }
+    }
+
+    pub(in crate::edge) fn into_inner(self) -> Stream {
+        self.stream
+    }
+}
+
+impl AsyncRead for CheckedChunks {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        let read = buf.filled().get(before..).unwrap_or_default();
+        Poll::Ready(self.checker.check(read).map_err(|malformed| io::Error::new(io::ErrorKind::InvalidData, malformed)))
+    }
+}
+
+impl AsyncWrite for CheckedChunks {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[async_trait]
+impl Shutdown for CheckedChunks {
+    async fn shutdown(&mut self) {
+        Shutdown::shutdown(&mut *self.stream).await;
+    }
+}
+
+impl UniqueID for CheckedChunks {
+    fn id(&self) -> i32 {
+        self.stream.id()
+    }
+}
+
+impl Ssl for CheckedChunks {
+    fn get_ssl(&self) -> Option<&TlsRef> {
+        self.stream.get_ssl()
+    }
+
+    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
+        self.stream.get_ssl_digest()
+    }
+
+    fn selected_alpn_proto(&self) -> Option<ALPN> {
+        self.stream.selected_alpn_proto()
+    }
+}
+
+impl Peek for CheckedChunks {}
+
+impl GetTimingDigest for CheckedChunks {
+    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
+        self.stream.get_timing_digest()
+    }
+}
+
+impl GetProxyDigest for CheckedChunks {
+    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
+        self.stream.get_proxy_digest()
+    }
+}
+
+impl GetSocketDigest for CheckedChunks {
+    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
+        self.stream.get_socket_digest()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of a body that comes in pieces of this many bytes.
+    fn checked(body: &[u8], piece: usize) -> Result<Next, MalformedChunk> {
+        let mut checker = ChunkChecker::new();
+        for bytes in body.chunks(piece) {
+            checker.check(bytes)?;
+        }
+        Ok(checker.next)
+    }
+
+    #[test]
+    fn bodies_of_the_rfc_pass_however_they_are_cut() {
+        for body in [
+            &b"0\r\n\r\n"[..],
+            b"5\r\nhello\r\n0\r\n\r\n",
+            b"00000a;name=\"value; \xc3\xa7\"\r\n0123456789\r\n0;last\r\n\r\n",
+            b"3\r\n\r\n0\r\n0\r\nExpires: never\r\nX-Sum: 1\r\n\r\n",
+            b"FFFFFFFFFFFFFFFF;x\r\n",
+        ] {
+            for piece in [1, 2, 3, 64] {
+                let expected = if body.starts_with(b"F") { Next::Data } else { Next::Nothing };
+                assert_eq!(checked(body, piece), Ok(expected), "{body:?}");
+            }
+        }
+        assert_eq!(checked(b"0\r\n\r\n\0\n\r", 64), Ok(Next::Nothing), "what follows is another's");
+    }
+
+    #[test]
+    fn lines_that_parsers_read_in_two_ways_are_refused() {
+        for body in [
+            &b"\r\n\r\n"[..],
+            b"5\nhello\r\n0\r\n\r\n",
+            b"5;a\nhello\r\n0\r\n\r\n",
+            b"5;a\rb\r\nhello\r\n0\r\n\r\n",
+            b"5;\0\r\nhello\r\n0\r\n\r\n",
+            b"5 \r\nhello\r\n0\r\n\r\n",
+            b" 5\r\nhello\r\n0\r\n\r\n",
+            b"0x5\r\nhello\r\n0\r\n\r\n",
+            b"+5\r\nhello\r\n0\r\n\r\n",
+            b"-1\r\n",
+            b";a\r\n\r\n",
+            b"00000000000000005\r\nhello\r\n0\r\n\r\n",
+            b"5\r\nhello0\r\n\r\n",
+            b"5\r\nhello\n0\r\n\r\n",
+            b"5\r\nhello\r0\r\n\r\n",
+            b"0\r\n\n",
+            b"0\r\nX: a\n\r\n",
+            b"0\r\nX: a\rY: b\r\n\r\n",
+        ] {
+            for piece in [1, 64] {
+                assert_eq!(checked(body, piece), Err(MalformedChunk), "{:?}", body.escape_ascii().to_string());
+            }
+        }
+    }
+}

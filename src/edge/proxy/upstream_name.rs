@@ -1,0 +1,194 @@
+//! The upstream's own name in its answers. An application that is asked by its own name (`preserve_host = false`) names itself so in
+//! redirects and cookies, and clients cannot reach it there. What nginx does with `proxy_redirect` and `proxy_cookie_domain`.
+
+use http::header::{CONTENT_LOCATION, LOCATION, REFRESH, SET_COOKIE};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// An upstream's name, and what takes its place.
+pub(in crate::edge) struct NameTranslation<'a> {
+    /// As its `Host` names it, perhaps with a port.
+    pub(in crate::edge) upstream: &'a str,
+    /// Where clients reach the application: scheme, host and port.
+    pub(in crate::edge) public_origin: &'a str,
+}
+
+impl NameTranslation<'_> {
+    /// Translates the fields that name the upstream.
+    pub(in crate::edge) fn apply(&self, fields: &mut HeaderMap) {
+        for name in [LOCATION, CONTENT_LOCATION] {
+            Self::replace(fields, &name, |value| self.url(value));
+        }
+        Self::replace(fields, &REFRESH, |value| self.refresh(value));
+        if fields.get_all(SET_COOKIE).iter().any(|line| self.cookie(line).is_some()) {
+            let lines: Vec<_> =
+                fields.get_all(SET_COOKIE).iter().map(|line| self.cookie(line).unwrap_or(line.clone())).collect();
+            fields.remove(SET_COOKIE);
+            fields.extend(lines.into_iter().map(|line| (SET_COOKIE, line)));
+        }
+    }
+
+    fn replace(fields: &mut HeaderMap, name: &HeaderName, new: impl Fn(&str) -> Option<String>) {
+        let value = fields.get(name).and_then(|value| new(str::from_utf8(value.as_bytes()).ok()?));
+        if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+            fields.insert(name, value);
+        }
+    }
+
+    /// The public URL in place of one of the upstream. The scheme does not count: behind a proxy that ends TLS, applications
+    /// name theirs or ours.
+    fn url(&self, url: &str) -> Option<String> {
+        let (default_port, rest) =
+            [(":80", "http://"), (":443", "https://"), ("", "//")].into_iter().find_map(|(port, scheme)| {
+                let (start, rest) = url.split_at_checked(scheme.len())?;
+                start.eq_ignore_ascii_case(scheme).then_some((port, rest))
+            })?;
+        let (authority, tail) = rest.split_at(rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len()));
+        let bare = |name: &str| name.strip_suffix(default_port).unwrap_or(name).to_ascii_lowercase();
+        if authority.is_empty() || bare(authority) != bare(self.upstream) {
+            return None;
+        }
+        let slash = if tail.starts_with('/') { "" } else { "/" };
+        Some(format!("{}{slash}{tail}", self.public_origin))
+    }
+
+    /// `Refresh: 5; url=…`.
+    fn refresh(&self, value: &str) -> Option<String> {
+        let start = value.to_ascii_lowercase().find("url=")? + "url=".len();
+        let (before, url) = value.split_at_checked(start)?;
+        let quote = url.chars().next().filter(|first| matches!(first, '"' | '\'')).map_or(0, char::len_utf8);
+        let (quote, url) = url.split_at_checked(quote)?;
+        Some(format!("{before}{quote}{}", self.url(url)?))
+    }
+
+    /// A cookie without a `Domain` that is the upstream's: browsers refuse it, and keep one without for the host that they asked.
+    fn cookie(&self, line: &HeaderValue) -> Option<HeaderValue> {
+        let is_upstreams = |attribute: &&[u8]| {
+            let Some((name, value)) = str::from_utf8(attribute).ok().and_then(|text| text.split_once('=')) else {
+                return false;
+            };
+            name.trim().eq_ignore_ascii_case("domain") && self.is_domain_of_upstream(value.trim())
+        };
+        let mut parts = line.as_bytes().split(|byte| *byte == b';');
+        let pair = parts.next()?;
+        let attributes: Vec<_> = parts.collect();
+        if !attributes.iter().any(&is_upstreams) {
+            return None;
+        }
+        let kept = attributes.into_iter().filter(|attribute| !is_upstreams(attribute));
+        let kept = std::iter::once(pair).chain(kept).collect::<Vec<_>>().join(&b';');
+        HeaderValue::from_bytes(&kept).ok()
+    }
+
+    /// Whether this domain covers the upstream's host and not ours.
+    fn is_domain_of_upstream(&self, domain: &str) -> bool {
+        let domain = domain.strip_prefix('.').unwrap_or(domain).to_ascii_lowercase();
+        let covers = |host: &str| {
+            let host = host.to_ascii_lowercase();
+            host == domain || host.strip_suffix(&domain).is_some_and(|rest| rest.ends_with('.'))
+        };
+        let public = self.public_origin.split_once("://").map_or(self.public_origin, |(_, authority)| authority);
+        !domain.is_empty() && covers(without_port(self.upstream)) && !covers(without_port(public))
+    }
+}
+
+/// A host without its port; an address in brackets keeps them.
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => host,
+        _ => authority,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: NameTranslation<'_> =
+        NameTranslation { upstream: "wiki.internal:8080", public_origin: "https://wiki.example" };
+    const PLAIN: NameTranslation<'_> =
+        NameTranslation { upstream: "wiki.internal", public_origin: "https://wiki.example:8443" };
+
+    #[test]
+    fn urls_of_the_upstream_become_public() {
+        for (url, expected) in [
+            (
+                "http://wiki.internal:8080/a?b=http://wiki.internal:8080/",
+                "https://wiki.example/a?b=http://wiki.internal:8080/",
+            ),
+            ("HTTPS://Wiki.Internal:8080/a#c", "https://wiki.example/a#c"),
+            ("//wiki.internal:8080/a", "https://wiki.example/a"),
+            ("http://wiki.internal:8080", "https://wiki.example/"),
+            ("http://wiki.internal:8080?a", "https://wiki.example/?a"),
+        ] {
+            assert_eq!(OWN.url(url).as_deref(), Some(expected), "{url}");
+        }
+        for (url, expected) in [
+            ("http://wiki.internal/a", "https://wiki.example:8443/a"),
+            ("http://wiki.internal:80/a", "https://wiki.example:8443/a"),
+            ("https://wiki.internal:443/a", "https://wiki.example:8443/a"),
+        ] {
+            assert_eq!(PLAIN.url(url).as_deref(), Some(expected), "{url}");
+        }
+    }
+
+    #[test]
+    fn urls_of_others_stay() {
+        for url in [
+            "/a",
+            "a",
+            "",
+            "http://wiki.internal/a",
+            "http://wiki.internal:8081/a",
+            "http://user@wiki.internal:8080/a",
+            "http://wiki.internal:8080.evil.test/a",
+            "http://evil.test/?http://wiki.internal:8080/",
+            "ftp://wiki.internal:8080/a",
+            "///wiki.internal:8080",
+        ] {
+            assert_eq!(OWN.url(url), None, "{url}");
+        }
+        assert_eq!(PLAIN.url("http://wiki.internal:443/a"), None);
+    }
+
+    #[test]
+    fn a_refresh_names_the_public_url() {
+        for (value, expected) in [
+            ("5; url=http://wiki.internal:8080/a", Some("5; url=https://wiki.example/a")),
+            ("0;URL='http://wiki.internal:8080/a'", Some("0;URL='https://wiki.example/a'")),
+            ("5", None),
+            ("5; url=/a", None),
+        ] {
+            assert_eq!(OWN.refresh(value).as_deref(), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_cookies_domain_goes_where_it_is_the_upstreams() {
+        let cookie = |line: &'static str| {
+            let new = OWN.cookie(&HeaderValue::from_static(line));
+            new.map(|line| line.to_str().unwrap().to_owned())
+        };
+        assert_eq!(cookie("a=b; Domain=wiki.internal; Path=/").as_deref(), Some("a=b; Path=/"));
+        assert_eq!(cookie("a=b;domain=.INTERNAL").as_deref(), Some("a=b"));
+        for line in
+            ["a=b", "a=b; Domain=wiki.example", "a=b; Domain=example", "domain=wiki.internal", "a=b; Domain=ternal"]
+        {
+            assert_eq!(cookie(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn other_fields_and_cookies_stay_as_they_are() {
+        let mut fields = HeaderMap::new();
+        fields.append(SET_COOKIE, HeaderValue::from_static("a=1"));
+        fields.append(SET_COOKIE, HeaderValue::from_static("b=2; Domain=wiki.internal"));
+        fields.insert(LOCATION, HeaderValue::from_static("http://wiki.internal:8080/a"));
+        fields.insert(CONTENT_LOCATION, HeaderValue::from_static("http://wiki.internal:8080/b"));
+        OWN.apply(&mut fields);
+        assert_eq!(fields.get_all(SET_COOKIE).iter().collect::<Vec<_>>(), ["a=1", "b=2"]);
+        assert_eq!(
+            (&fields[LOCATION], &fields[CONTENT_LOCATION]),
+            (&HeaderValue::from_static("https://wiki.example/a"), &HeaderValue::from_static("https://wiki.example/b"),)
+        );
+    }
+}

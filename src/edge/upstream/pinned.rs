@@ -1,0 +1,124 @@
+//! Upstream connections that belong to one client connection.
+//!
+//! NTLM, and Negotiate as IIS implements it, authenticate a connection instead of a request: the application serves each further
+//! request on it as the user who signed in. In the shared pool the next one may be another user's. So from the first such
+//! `Authorization` on, a client connection has an upstream connection of its own, which ends with it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use http::{HeaderMap, HeaderName};
+use pingora::upstreams::peer::HttpPeer;
+
+use super::server::UpstreamServer;
+use super::source::Address;
+use super::spent::Handle;
+
+/// Schemes of `Authorization` and `WWW-Authenticate` that may authenticate the connection.
+const CONNECTION_SCHEMES: [&[u8]; 4] = [b"ntlm", b"negotiate", b"kerberos", b"credssp"];
+
+/// Whether this field names a scheme that may authenticate the connection.
+pub(in crate::edge) fn authenticates_connection(fields: &HeaderMap, name: &HeaderName) -> bool {
+    let mut elements = fields.get_all(name).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    elements.any(|element| {
+        let element = element.trim_ascii_start();
+        let end = element.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(element.len());
+        let scheme = element.get(..end).unwrap_or_default();
+        CONNECTION_SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known))
+    })
+}
+
+/// The upstream connection of one client connection. Dropping it closes the upstream connection.
+pub(in crate::edge) struct PinnedConnection {
+    number: u64,
+    open: Mutex<Option<OpenConnection>>,
+}
+
+struct OpenConnection {
+    server: Address,
+    handle: Handle,
+}
+
+impl PinnedConnection {
+    pub(in crate::edge) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self { number: NEXT.fetch_add(1, Ordering::Relaxed), open: Mutex::default() }
+    }
+
+    /// Makes the peer use connections of this pin only: Pingora's pool is keyed by the group among other things. The lowest bit
+    /// separates upgrades, and the other bits separate trusted authorities.
+    pub(in crate::edge) fn restrict(&self, peer: &mut HttpPeer) {
+        peer.group_key ^= self.number << 1;
+        // The connection ends with the client's, which has an idle timeout.
+        peer.options.idle_timeout = None;
+    }
+
+    /// Remembers the connection that was opened, and closes the one before.
+    pub(in crate::edge) fn hold(&self, server: &UpstreamServer, handle: Handle) {
+        let open = OpenConnection { server: server.address.clone(), handle };
+        if let Some(before) = self.open.lock().unwrap_or_else(PoisonError::into_inner).replace(open) {
+            before.handle.end();
+        }
+    }
+
+    /// The server that the connection goes to, if one is open.
+    pub(super) fn server(&self) -> Option<Address> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.as_ref().map(|open| open.server.clone())
+    }
+}
+
+impl Drop for PinnedConnection {
+    fn drop(&mut self) {
+        if let Some(open) = self.open.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            open.handle.end();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+
+    use super::*;
+
+    #[test]
+    fn schemes_that_authenticate_the_connection_are_recognised() {
+        for (value, expected) in [
+            ("NTLM", true),
+            ("ntlm TlRMTVNTUAAB", true),
+            ("Negotiate", true),
+            ("Basic realm=\"x\", NEGOTIATE", true),
+            ("Kerberos YII=", true),
+            ("CredSSP TlRM", true),
+            ("Basic bnRsbQ==", false),
+            ("Digest realm=\"ntlm\"", false),
+            ("NTLMv2 x", false),
+            ("Bearer negotiate", false),
+            ("", false),
+        ] {
+            for name in [AUTHORIZATION, WWW_AUTHENTICATE] {
+                let fields = HeaderMap::from_iter([(name.clone(), HeaderValue::from_static(value))]);
+                assert_eq!(authenticates_connection(&fields, &name), expected, "{value:?}");
+            }
+        }
+        let mut two = HeaderMap::from_iter([(WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=x"))]);
+        two.append(WWW_AUTHENTICATE, HeaderValue::from_static("NTLM"));
+        assert!(authenticates_connection(&two, &WWW_AUTHENTICATE));
+    }
+
+    #[test]
+    fn each_pin_has_a_group_of_its_own() {
+        let group = |pin: &PinnedConnection, key| {
+            let mut peer = HttpPeer::new("127.0.0.1:1", false, String::new());
+            peer.group_key = key;
+            pin.restrict(&mut peer);
+            peer.group_key
+        };
+        let (one, other) = (PinnedConnection::new(), PinnedConnection::new());
+        assert_ne!(group(&one, 0), 0);
+        assert_ne!(group(&one, 0), group(&other, 0));
+        assert_eq!((group(&one, 0) & 1, group(&one, 1) & 1), (0, 1), "upgrades stay apart");
+    }
+}
