@@ -37,9 +37,10 @@ pub(super) struct ExplainArguments {
     /// The person who has just signed in with the browser that asks
     #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     user: Option<Person>,
-    /// The level that they have reached: 1 with a password, 2 with a second step, 3 with a passkey or a security key
-    #[arg(long, value_name = "LEVEL", value_parser = arguments::level, default_value = "1", requires = "user")]
-    level: AssuranceLevel,
+    /// The level that they have reached: 1 with a password, 2 with a second step, 3 with a passkey or a security key. By
+    /// default the level that [factors] demands of them
+    #[arg(long, value_name = "LEVEL", value_parser = arguments::level, requires = "user")]
+    level: Option<AssuranceLevel>,
 }
 
 pub(super) fn run(

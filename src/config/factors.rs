@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::domain::assurance::AssuranceLevel;
+use crate::domain::assurance::{AssuranceLevel, LevelPolicy};
 use crate::domain::time::UnixTime;
 use crate::domain::user::User;
 
@@ -32,7 +32,12 @@ pub enum EnrolmentChoice {
 }
 
 impl FactorsConfig {
-    /// The level that this person's sign-in must reach: the highest of those for everybody and for their groups.
+    /// The level that this user's sign-ins must reach, wherever they lead to.
+    pub fn policy_for(&self, user: &User, now: UnixTime) -> LevelPolicy {
+        LevelPolicy { level: self.level_for(user), may_postpone: !self.enrolment_is_due(now) }
+    }
+
+    /// The highest of the levels for everybody and for this user's groups.
     pub fn level_for(&self, user: &User) -> AssuranceLevel {
         let groups = user.groups.iter().filter_map(|group| self.groups.get(group));
         groups.copied().fold(self.level, AssuranceLevel::max)

@@ -5,6 +5,7 @@
 //! not AAL3 of NIST SP 800-63B, which wants keys that cannot be copied; nor `phrh`, which wants hardware that was proven.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
@@ -166,25 +167,37 @@ impl AuthenticationSteps {
 
     /// The level that was reached; `None` where nothing was done.
     pub fn level(&self) -> Option<AssuranceLevel> {
-        [AssuranceLevel::PhishingResistant, AssuranceLevel::Two, AssuranceLevel::One]
-            .into_iter()
-            .find(|level| self.since(*level).is_some())
+        self.level_with(RecoveryCodeWorth::SecondFactor)
+    }
+
+    /// The level that was reached where recovery codes are worth this.
+    pub fn level_with(&self, worth: RecoveryCodeWorth) -> Option<AssuranceLevel> {
+        let higher = [AssuranceLevel::PhishingResistant, AssuranceLevel::Two];
+        let reached = higher.into_iter().find(|level| self.since_with(*level, worth).is_some());
+        reached.or((!self.0.is_empty()).then_some(AssuranceLevel::One))
     }
 
     /// The claim `auth_time` of a level: when the oldest of the steps was done that it rests on. Of several ways to have reached
     /// it, the freshest counts. `None` where it was not reached. `max_age` is counted from here.
     pub fn since(&self, level: AssuranceLevel) -> Option<UnixTime> {
+        self.since_with(level, RecoveryCodeWorth::SecondFactor)
+    }
+
+    /// The same where recovery codes are worth this. Only the password and a passkey make a sign-in recent: each level rests on
+    /// one of them, so a code that is typed today makes a password of yesterday no younger.
+    fn since_with(&self, level: AssuranceLevel, worth: RecoveryCodeWorth) -> Option<UnixTime> {
         use crate::domain::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
 
         let last = |method| self.0.iter().filter(|step| step.method == method).map(|step| step.at).max();
         // Something known and something held. Two things that are held are one kind of factor.
         let with_password = |method| Some(last(Password)?.min(last(method)?));
+        let recovered = with_password(RecoveryCode);
         let resistant = last(Passkey).max(with_password(SecurityKey));
-        let two = resistant.max(with_password(Totp)).max(with_password(RecoveryCode));
         match level {
+            AssuranceLevel::PhishingResistant if worth == RecoveryCodeWorth::LostFactor => resistant.max(recovered),
             AssuranceLevel::PhishingResistant => resistant,
-            AssuranceLevel::Two => two,
-            AssuranceLevel::One => self.0.iter().map(|step| step.at).max(),
+            AssuranceLevel::Two => resistant.max(with_password(Totp)).max(recovered),
+            AssuranceLevel::One => last(Password).max(last(Passkey)),
         }
     }
 
@@ -199,6 +212,87 @@ impl AuthenticationSteps {
             }
         }
         names.into_iter().map(str::to_owned).collect()
+    }
+}
+
+/// What a recovery code adds to a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecoveryCodeWorth {
+    /// A second factor, as the code of an app does: level 2.
+    SecondFactor,
+    /// The factor that was lost, of whatever level. For the account's own pages only: a user who has lost their security key
+    /// needs it there to add another one.
+    LostFactor,
+}
+
+/// What a sign-in must be to be enough. This is the only judge of level and age: the gate asks it for a rule, the provider for a
+/// client, the account pages and the console for themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AssuranceRequirement {
+    pub level: AssuranceLevel,
+    /// Maximum age of the steps that the level rests on.
+    pub max_age: Option<Duration>,
+    pub recovery_codes: RecoveryCodeWorth,
+}
+
+/// What a sign-in lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AssuranceShortfall {
+    Level(AssuranceLevel),
+    /// It is older than this.
+    Age(Duration),
+}
+
+impl AssuranceRequirement {
+    /// A requirement of this level, whatever its age, in which a recovery code is a second factor.
+    pub const fn level(level: AssuranceLevel) -> Self {
+        Self { level, max_age: None, recovery_codes: RecoveryCodeWorth::SecondFactor }
+    }
+
+    /// Whether these steps are enough.
+    ///
+    /// # Errors
+    /// What is missing: the level before the age.
+    pub fn judge(&self, steps: &AuthenticationSteps, now: UnixTime) -> Result<(), AssuranceShortfall> {
+        let since = || steps.since_with(self.level, self.recovery_codes);
+        self.judge_reached(steps.level_with(self.recovery_codes), since, now)
+    }
+
+    /// The same of a credential that names the level that was reached, and since when, instead of the steps. A time that is
+    /// unknown is long ago.
+    ///
+    /// # Errors
+    /// What is missing: the level before the age.
+    pub fn judge_reached(
+        &self,
+        reached: Option<AssuranceLevel>,
+        since: impl FnOnce() -> Option<UnixTime>,
+        now: UnixTime,
+    ) -> Result<(), AssuranceShortfall> {
+        if !reached.is_some_and(|reached| reached.meets(self.level)) {
+            return Err(AssuranceShortfall::Level(self.level));
+        }
+        match self.max_age {
+            Some(max_age) if !since().is_some_and(|since| now.since(since) <= max_age) => {
+                Err(AssuranceShortfall::Age(max_age))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The level that `[factors]` demands of a user's sign-ins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LevelPolicy {
+    pub level: AssuranceLevel,
+    /// Whether a user without any factor may still sign in below the level.
+    pub may_postpone: bool,
+}
+
+impl LevelPolicy {
+    /// The level that holds for a user who has a factor, or has none.
+    pub fn in_force(self, has_factor: bool) -> AssuranceLevel {
+        if self.may_postpone && !has_factor { AssuranceLevel::One } else { self.level }
     }
 }
 
@@ -266,7 +360,7 @@ mod tests {
     fn a_level_is_as_old_as_the_oldest_step_that_it_rests_on() {
         let (one, two, three) = (AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
         let stepped_up = steps(&[(Password, 100), (Totp, 500)]);
-        assert_eq!([one, two, three].map(|level| since(&stepped_up, level)), [Some(500), Some(100), None]);
+        assert_eq!([one, two, three].map(|level| since(&stepped_up, level)), [Some(100), Some(100), None]);
         // The password anew: the code is the oldest now.
         let again = steps(&[(Password, 100), (Totp, 500), (Password, 900)]);
         assert_eq!(since(&again, two), Some(500));
@@ -276,6 +370,51 @@ mod tests {
         // A passkey stands alone, whatever is older.
         let passkey = steps(&[(Password, 100), (SecurityKey, 200), (Passkey, 700)]);
         assert_eq!([one, two, three].map(|level| since(&passkey, level)), [Some(700); 3]);
+    }
+
+    #[test]
+    fn only_a_password_or_a_passkey_makes_a_sign_in_recent() {
+        let now = UnixTime::from_seconds(1000);
+        let max_age = Some(Duration::from_secs(300));
+        for (done, level, recovery_codes, lacks) in [
+            // A code of whatever kind makes an old password no younger, at no level and on no page.
+            (&[(Password, 100), (RecoveryCode, 999)][..], "1", RecoveryCodeWorth::LostFactor, Some("age")),
+            (&[(Password, 100), (RecoveryCode, 999)], "2", RecoveryCodeWorth::LostFactor, Some("age")),
+            (&[(Password, 100), (RecoveryCode, 999)], "3", RecoveryCodeWorth::LostFactor, Some("age")),
+            (&[(Password, 100), (RecoveryCode, 999)], "1", RecoveryCodeWorth::SecondFactor, Some("age")),
+            (&[(Password, 100), (Totp, 999)], "1", RecoveryCodeWorth::SecondFactor, Some("age")),
+            (&[(Password, 100), (SecurityKey, 999)], "3", RecoveryCodeWorth::SecondFactor, Some("age")),
+            // Both recent: the code is the factor that was lost, on the account's own pages.
+            (&[(Password, 700), (RecoveryCode, 999)], "3", RecoveryCodeWorth::LostFactor, None),
+            (&[(Password, 700), (RecoveryCode, 999)], "3", RecoveryCodeWorth::SecondFactor, Some("level")),
+            (&[(Password, 700), (RecoveryCode, 999)], "2", RecoveryCodeWorth::SecondFactor, None),
+            (&[(Password, 700), (RecoveryCode, 600)], "2", RecoveryCodeWorth::LostFactor, Some("age")),
+            // Without a password it is nothing that was known.
+            (&[(RecoveryCode, 999)], "1", RecoveryCodeWorth::LostFactor, Some("age")),
+            (&[(RecoveryCode, 999)], "3", RecoveryCodeWorth::LostFactor, Some("level")),
+            (&[(Password, 100), (Passkey, 700)], "1", RecoveryCodeWorth::SecondFactor, None),
+            (&[(Password, 699)], "1", RecoveryCodeWorth::SecondFactor, Some("age")),
+            (&[(Password, 700)], "1", RecoveryCodeWorth::SecondFactor, None),
+            (&[], "1", RecoveryCodeWorth::SecondFactor, Some("level")),
+        ] {
+            let level = AssuranceLevel::parse(level).unwrap();
+            let lacks = lacks.map(|lacks| match lacks {
+                "age" => AssuranceShortfall::Age(max_age.unwrap()),
+                _ => AssuranceShortfall::Level(level),
+            });
+            let required = AssuranceRequirement { level, max_age, recovery_codes };
+            assert_eq!(required.judge(&steps(done), now).err(), lacks, "{done:?} {required:?}");
+        }
+    }
+
+    #[test]
+    fn a_level_may_be_put_off_without_a_factor_only() {
+        let (one, two) = (AssuranceLevel::One, AssuranceLevel::Two);
+        for (may_postpone, has_factor, in_force) in
+            [(false, false, two), (false, true, two), (true, false, one), (true, true, two)]
+        {
+            assert_eq!(LevelPolicy { level: two, may_postpone }.in_force(has_factor), in_force);
+        }
     }
 
     #[test]

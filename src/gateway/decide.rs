@@ -338,7 +338,8 @@ async fn keep_form(
     refused: Refused<'_>,
     body: &Bytes,
 ) -> GateReply {
-    let demand = SignInRequest { first: First::Needed, acr: &asked.rule.acr, max_age: asked.rule.max_age };
+    let acr = &refused.demanded(asked.rule);
+    let demand = SignInRequest { first: First::Needed, acr, max_age: asked.rule.max_age };
     match sign_in::form::keep_and_sign_in(ctx, asked.path_and_query, body, credential, demand).await {
         Ok(Some(answer)) => GateReply::new("keeping_form", answer),
         Ok(None) => refuse(ctx, asked, credential, refused).await,

@@ -41,8 +41,8 @@ pub(crate) enum Asker {
     },
     /// Who holds a token of another issuer that stands and says this.
     Foreign(Box<Foreign>),
-    /// Who has just signed in with a browser, and reached this level.
-    Person(Box<User>, AssuranceLevel),
+    /// A user who has just signed in with a browser and reached this level: the one that `[factors]` demands of them if `None`.
+    Person(Box<User>, Option<AssuranceLevel>),
 }
 
 /// What would become of a request.
@@ -131,7 +131,7 @@ pub(crate) fn explain(
         cors: Cors::of(rule, &HeaderMap::new()),
         now,
     };
-    let credential = credential(asker, now).ok_or("the token's client_id or scope cannot be read")?;
+    let credential = credential(config, asker, now).ok_or("the token's client_id or scope cannot be read")?;
     match policy::decide(&access_request, &credential) {
         Ok(_) => {
             let who = credential.who().filter(|_| rule.access != Access::Public);
@@ -155,7 +155,7 @@ fn split(url: &str) -> Option<(&str, &str)> {
     (!host.is_empty()).then_some((host, if target.is_empty() { "/" } else { target }))
 }
 
-fn credential(asker: &Asker, now: UnixTime) -> Option<Credential> {
+fn credential(config: &Config, asker: &Asker, now: UnixTime) -> Option<Credential> {
     Some(match asker {
         Asker::Nobody => Credential::Nobody,
         Asker::Token { claims, user, vouched_for } => Credential::Bearer(Arc::new(Bearer {
@@ -166,11 +166,16 @@ fn credential(asker: &Asker, now: UnixTime) -> Option<Credential> {
             vouched_for: *vouched_for,
         })),
         Asker::Foreign(foreign) => Credential::Foreign(Arc::new(foreign.as_ref().clone())),
-        Asker::Person(user, level) => Credential::Browser(Arc::new(SignedIn {
-            user: user.as_ref().clone(),
-            session: SessionId::from_bytes([0; 16]),
-            steps: steps_of(*level, now),
-        })),
+        Asker::Person(user, level) => {
+            let policy = config.factors.policy_for(user, now);
+            Credential::Browser(Arc::new(SignedIn {
+                user: user.as_ref().clone(),
+                session: SessionId::from_bytes([0; 16]),
+                steps: steps_of(level.unwrap_or(policy.level), now),
+                // Somebody who has a factor is asked for it at each sign-in, so one with the password alone is of a user without.
+                required: policy.in_force(*level != Some(AssuranceLevel::One)),
+            }))
+        }
     })
 }
 

@@ -7,6 +7,7 @@
 
 mod permit;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,9 @@ use http::uri::PathAndQuery;
 pub(super) use permit::Permit;
 
 use crate::config::{Access, App};
-use crate::domain::assurance::{AssuranceLevel, AuthenticationSteps};
+use crate::domain::assurance::{
+    AssuranceLevel, AssuranceRequirement, AssuranceShortfall, AuthenticationSteps, RecoveryCodeWorth,
+};
 use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
 use crate::domain::user::User;
@@ -48,11 +51,13 @@ pub(super) struct SignedIn {
     pub session: SessionId,
     /// What they did to sign in, as far as their cookie proves it.
     pub steps: AuthenticationSteps,
+    /// The level that `[factors]` demands of each of their sign-ins. The account's own pages let lower ones in.
+    pub required: AssuranceLevel,
 }
 
 /// What was done to sign in, as far as a credential proves it.
 enum Proof<'a> {
-    Steps(&'a AuthenticationSteps),
+    Browser(&'a SignedIn),
     /// What a token of ours says: its level, and since when that was reached.
     Claims(Option<AssuranceLevel>, UnixTime),
     /// What another issuer's says. Nobody here knows the order of its classes.
@@ -62,26 +67,40 @@ enum Proof<'a> {
 }
 
 impl Proof<'_> {
-    /// Whether one of these context classes was reached, or a higher level of ours.
-    fn reaches_one_of(&self, classes: &[String]) -> bool {
-        match self {
-            Self::Steps(steps) => steps.level().is_some_and(|level| level.reaches_one_of(classes)),
-            Self::Claims(level, _) => level.is_some_and(|level| level.reaches_one_of(classes)),
-            Self::Foreign(acr, _) => acr.is_some_and(|acr| classes.iter().any(|class| class == acr)),
-            Self::None => false,
-        }
-    }
-
-    /// Since when: as old as the oldest step that the lowest of these classes rests on, or the latest step where there are none.
-    /// Of what is not known, it was long ago.
-    fn since(&self, classes: &[String]) -> UnixTime {
-        let since = match self {
-            Self::Steps(steps) => steps.since(AssuranceLevel::lowest_of(classes).unwrap_or(AssuranceLevel::One)),
-            Self::Claims(_, at) => Some(*at),
-            Self::Foreign(_, at) => *at,
-            Self::None => None,
+    /// Whether this is enough for the rule. A rule without context classes takes every level; one that names only classes of
+    /// other issuers takes none of ours.
+    fn judge<'r>(&self, rule: &'r Rule, now: UnixTime) -> Result<(), Refused<'r>> {
+        let lowest = AssuranceLevel::lowest_of(&rule.acr);
+        let any = rule.acr.is_empty().then_some(AssuranceLevel::One);
+        let named = |acr: &str| rule.acr.iter().any(|class| class == acr);
+        let mut required = AssuranceRequirement {
+            level: lowest.unwrap_or(AssuranceLevel::One),
+            max_age: rule.max_age,
+            recovery_codes: RecoveryCodeWorth::SecondFactor,
         };
-        since.unwrap_or(UnixTime::from_seconds(0))
+        let judged = match self {
+            Self::Browser(_) | Self::Claims(..) if lowest.is_none() && any.is_none() => {
+                return Err(Refused::Acr(required.level));
+            }
+            Self::Browser(signed_in) => {
+                required.level = required.level.max(signed_in.required);
+                // The usual case, in which there is nothing to add up.
+                if required.level == AssuranceLevel::One && required.max_age.is_none() {
+                    return Ok(());
+                }
+                required.judge(&signed_in.steps, now)
+            }
+            Self::Claims(level, at) => required.judge_reached(level.or(any), || Some(*at), now),
+            Self::Foreign(acr, at) => {
+                let is_named = any.is_some() || acr.is_some_and(named);
+                required.judge_reached(is_named.then_some(required.level), || *at, now)
+            }
+            Self::None => required.judge_reached(any, || None, now),
+        };
+        judged.map_err(|shortfall| match shortfall {
+            AssuranceShortfall::Level(level) => Refused::Acr(level),
+            AssuranceShortfall::Age(max_age) => Refused::TooOld(max_age),
+        })
     }
 }
 
@@ -134,8 +153,8 @@ pub(super) enum Refused<'r> {
     User,
     /// The person is in none of the rule's groups.
     Group,
-    /// The sign-in reached none of these context classes.
-    Acr(&'r [String]),
+    /// The sign-in has not reached this level.
+    Acr(AssuranceLevel),
     TooOld(Duration),
     /// The person's groups cannot be written into a header.
     Groups(Unwritable),
@@ -158,6 +177,16 @@ impl Refused<'_> {
             Self::Groups(Unwritable::TooLong) => "too_many_groups",
             Self::Groups(Unwritable::Letters) => "unwritable_group",
             Self::Destination => "destination",
+        }
+    }
+
+    /// The context classes of which a sign-in must reach one: those of the rule, or the level that `[factors]` demands where
+    /// that is higher.
+    pub(super) fn demanded(self, rule: &Rule) -> Cow<'_, [String]> {
+        let of_rule = AssuranceLevel::lowest_of(&rule.acr).unwrap_or(AssuranceLevel::One);
+        match self {
+            Self::Acr(level) if level > of_rule => Cow::Owned(vec![level.as_str().to_owned()]),
+            _ => Cow::Borrowed(&rule.acr),
         }
     }
 
@@ -221,7 +250,7 @@ fn decide_on_path<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> Res
             (Principal::Foreign(foreign), Proof::Foreign(foreign.acr.as_deref(), foreign.auth_time))
         }
         (Access::SignedIn, Credential::Browser(signed_in)) => {
-            (Principal::Ours(&signed_in.user), Proof::Steps(&signed_in.steps))
+            (Principal::Ours(&signed_in.user), Proof::Browser(signed_in))
         }
         (Access::SignedIn, Credential::Program(user)) if rule.basic => (Principal::Ours(user), Proof::None),
         (_, Credential::Program(_) | Credential::Nobody) | (Access::Bearer, Credential::Browser(_)) => {
@@ -234,14 +263,7 @@ fn decide_on_path<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> Res
     if !rule.groups.is_empty() && !rule.groups.iter().any(|group| who.groups().contains(group)) {
         return Err(Refused::Group);
     }
-    if !rule.acr.is_empty() && !proof.reaches_one_of(&rule.acr) {
-        return Err(Refused::Acr(&rule.acr));
-    }
-    if let Some(most) = rule.max_age
-        && asked.now.since(proof.since(&rule.acr)) > most
-    {
-        return Err(Refused::TooOld(most));
-    }
+    proof.judge(rule, asked.now)?;
     let identity = Identity::of(who, format).map_err(Refused::Groups)?;
     Ok(permit(asked, if credential.is_by_token() { identity.by_token() } else { identity }))
 }
@@ -299,7 +321,7 @@ mod tests {
     use http::Request;
 
     use super::*;
-    use crate::domain::assurance::AuthenticationMethod::{Passkey, Password, SecurityKey, Totp};
+    use crate::domain::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
     use crate::domain::assurance::{AuthenticationMethod, AuthenticationStep};
     use crate::domain::client::ClientId;
     use crate::domain::scope::Scope;
@@ -329,12 +351,18 @@ mod tests {
 
     /// In a browser, with what was done so many seconds ago.
     fn browser_with(done: &[(AuthenticationMethod, u64)]) -> Credential {
+        browser_under(AssuranceLevel::One, done)
+    }
+
+    /// The same where `[factors]` demands a level.
+    fn browser_under(required: AssuranceLevel, done: &[(AuthenticationMethod, u64)]) -> Credential {
         let mut steps = AuthenticationSteps::default();
         for (method, ago) in done {
             let at = UnixTime::from_seconds(TIME.seconds() - ago);
             steps.add(AuthenticationStep { method: *method, at, factor: None });
         }
-        Credential::Browser(Arc::new(SignedIn { user: anna(), session: SessionId::from_bytes([7; 16]), steps }))
+        let session = SessionId::from_bytes([7; 16]);
+        Credential::Browser(Arc::new(SignedIn { user: anna(), session, steps, required }))
     }
 
     /// In a browser since an hour.
@@ -592,9 +620,11 @@ mod tests {
             ..rule(Access::SignedIn, &[], &[])
         };
         // The password is old, and the second step that was added since makes it no younger.
-        let stepped_up = browser_with(&[(Password, 301), (Totp, 5)]);
-        assert!(decided(&rule(&[]), &stepped_up).is_ok());
-        assert_eq!(decided(&rule(&["2"]), &stepped_up), Err("max_age".into()));
+        for second in [Totp, RecoveryCode] {
+            let stepped_up = browser_with(&[(Password, 301), (second, 5)]);
+            assert_eq!(decided(&rule(&[]), &stepped_up), Err("max_age".into()));
+            assert_eq!(decided(&rule(&["2"]), &stepped_up), Err("max_age".into()));
+        }
         let fresh = browser_with(&[(Password, 300), (Totp, 5)]);
         assert!(decided(&rule(&["2"]), &fresh).is_ok());
         // A higher level that has grown old takes nothing from a lower one that is fresh.
@@ -602,6 +632,34 @@ mod tests {
         assert!(decided(&rule(&["2"]), &old_key).is_ok());
         assert_eq!(decided(&rule(&["3"]), &old_key), Err("max_age".into()));
         assert_eq!(decided(&rule(&["2"]), &browser_with(&[(Password, 5)])), Err("acr".into()));
+    }
+
+    #[test]
+    fn no_rule_lets_in_a_sign_in_below_the_level_of_the_factors_section() {
+        let (two, three) = (AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
+        let rule = |acr: &[&str]| Rule { acr: owned(acr), ..rule(Access::SignedIn, &[], &[]) };
+        for (required, done, acr, is_enough) in [
+            (two, &[(Password, 9)][..], &[][..], false),
+            (two, &[(Password, 9)], &["1"], false),
+            (two, &[(Password, 9), (Totp, 9)], &[], true),
+            (two, &[(Password, 9), (Totp, 9)], &["3"], false),
+            (three, &[(Password, 9), (Totp, 9)], &[], false),
+            (three, &[(Password, 9), (Totp, 9)], &["2"], false),
+            // On the account's own pages a recovery code stands in for the key that was lost. Here it is one factor of two.
+            (three, &[(Password, 9), (RecoveryCode, 9)], &[], false),
+            (two, &[(Password, 9), (RecoveryCode, 9)], &[], true),
+            (three, &[(Passkey, 9)], &["2"], true),
+        ] {
+            let expected = if is_enough { None } else { Some("acr".to_owned()) };
+            assert_eq!(decided(&rule(acr), &browser_under(required, done)).err(), expected, "{required} {done:?}");
+        }
+        // A token was issued at the level that held, and carries it.
+        assert!(decided(&rule(&[]), &bearer(ours(), "openid")).is_ok());
+        let demanded = |level, acr: &[&str]| Refused::Acr(level).demanded(&rule(acr)).into_owned();
+        assert_eq!(demanded(three, &["2"]), ["3"]);
+        assert_eq!(demanded(two, &[]), ["2"]);
+        assert_eq!(demanded(three, &["phr", "urn:corp:mfa"]), ["phr", "urn:corp:mfa"]);
+        assert_eq!(demanded(AssuranceLevel::One, &["urn:corp:mfa"]), ["urn:corp:mfa"]);
     }
 
     #[test]

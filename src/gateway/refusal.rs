@@ -12,7 +12,7 @@ use crate::gateway::outcome::GateReply;
 use crate::gateway::policy::{AccessRequest, Credential, Refused};
 use crate::gateway::reading::Ambiguous;
 use crate::gateway::request::AppRequest;
-use crate::gateway::resource::challenge;
+use crate::gateway::resource::{challenge, step_up_challenge};
 use crate::gateway::route::{RoutePlace, Rule};
 use crate::gateway::sign_in::login::{self, First, SignInRequest};
 use crate::gateway::sign_in::return_path::ReturnPath;
@@ -95,16 +95,12 @@ pub(super) async fn refuse(
     let by_browser = !credential.is_by_token() && navigation::is_navigation(ctx.head);
     let answer = match (refused, who) {
         (Refused::Unknown, _) if rule.access == Access::SignedIn && by_browser => {
-            return sign_in("signing_in", ctx, asked.path_and_query, rule).await;
+            return sign_in("signing_in", ctx, asked.path_and_query, rule, refused).await;
         }
         (Refused::Acr(_) | Refused::TooOld(_), _) if by_browser => {
-            return sign_in("stepping_up", ctx, asked.path_and_query, rule).await;
+            return sign_in("stepping_up", ctx, asked.path_and_query, rule, refused).await;
         }
-        (Refused::Acr(_) | Refused::TooOld(_), _) => {
-            let description = "A stronger or a more recent sign-in is needed.";
-            let refusal = Refusal::new(ErrorCode::InsufficientUserAuthentication, description);
-            challenge(ctx, Some(rule), Some(&refusal))
-        }
+        (Refused::Acr(_) | Refused::TooOld(_), _) => step_up_challenge(ctx, &refused.demanded(rule), rule.max_age),
         (Refused::Audience, _) => {
             let refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is for another audience.");
             return GateReply::new("invalid_token", challenge(ctx, None, Some(&refusal)));
@@ -143,8 +139,14 @@ pub(super) async fn refuse(
 }
 
 /// Sends a person to sign in and back to this very page.
-async fn sign_in(label: &'static str, ctx: &AppRequest<'_>, target: &PathAndQuery, rule: &Rule) -> GateReply {
-    let demand = SignInRequest { first: First::Needed, acr: &rule.acr, max_age: rule.max_age };
+async fn sign_in(
+    label: &'static str,
+    ctx: &AppRequest<'_>,
+    target: &PathAndQuery,
+    rule: &Rule,
+    refused: Refused<'_>,
+) -> GateReply {
+    let demand = SignInRequest { first: First::Needed, acr: &refused.demanded(rule), max_age: rule.max_age };
     let answer = match ReturnPath::parse(target.as_str()) {
         Some(wanted) => login::begin(ctx, &wanted, demand).await,
         // Sending them back to another page than they wanted would be worse than saying so.

@@ -58,10 +58,10 @@ impl Remembered {
             self.0.remove(&key);
             return Ok(None);
         };
-        let session::SessionSignIn { user, parent, steps, until } = found;
+        let session::SessionSignIn { user, parent, steps, required, until } = found;
         let known = Arc::new(Known {
             access_counter: before.of(user.sub),
-            signed_in: Arc::new(SignedIn { user, session: parent.id, steps }),
+            signed_in: Arc::new(SignedIn { user, session: parent.id, steps, required }),
             last_seen_at: parent.last_seen_at,
             until: until.min(ctx.now.plus(LONGEST)),
         });

@@ -1,5 +1,7 @@
 //! What an application's host says of itself to clients that look for the way in: protected-resource metadata (RFC 9728).
 
+use std::time::Duration;
+
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE,
     ALLOW, CACHE_CONTROL,
@@ -67,15 +69,24 @@ pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option
         let lacking = of_rule(ErrorCode::InsufficientScope);
         lacking.into_iter().flat_map(|rule| &rule.scopes).map(String::as_str).collect()
     };
-    let step_up = of_rule(ErrorCode::InsufficientUserAuthentication);
     let challenge = Challenge {
         realm: &ctx.app.name,
         scopes: &wanted,
-        acr: step_up.map_or(&[][..], |rule| &rule.acr),
-        max_age: step_up.and_then(|rule| rule.max_age),
+        acr: &[],
+        max_age: None,
         resource_metadata: Some(&metadata_url(ctx)),
     };
     challenge.respond(fault, &MISSING)
+}
+
+/// A refusal of a sign-in that is too weak or too old (RFC 9470 §3). `acr` are the context classes of which one must be reached.
+pub(super) fn step_up_challenge(ctx: &AppRequest<'_>, acr: &[String], max_age: Option<Duration>) -> Response {
+    const INSUFFICIENT: Refusal =
+        Refusal::new(ErrorCode::InsufficientUserAuthentication, "A stronger or a more recent sign-in is needed.");
+    let metadata = metadata_url(ctx);
+    let resource_metadata = Some(metadata.as_str());
+    let challenge = Challenge { realm: &ctx.app.name, scopes: &[], acr, max_age, resource_metadata };
+    challenge.respond(Some(&INSUFFICIENT), &INSUFFICIENT)
 }
 
 /// The document, the same for everybody.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use crate::app::state::Sealgate;
-use crate::domain::assurance::AuthenticationSteps;
+use crate::domain::assurance::{AssuranceLevel, AuthenticationSteps};
 use crate::domain::session::{AppSession, Session, SessionCookie, SessionId};
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User};
@@ -21,6 +21,8 @@ pub(super) struct SessionSignIn {
     pub parent: Session,
     /// What they did to sign in, as far as this cookie proves it.
     pub steps: AuthenticationSteps,
+    /// The level that `[factors]` demands of each of their sign-ins.
+    pub required: AssuranceLevel,
     /// From when on this may not hold any more, whatever else happens.
     pub until: UnixTime,
 }
@@ -58,10 +60,10 @@ pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, 
         None => store.user(sign_in.subject).await?,
     };
     let Some(user) = user.filter(User::is_enabled) else { return Ok(None) };
-    let steps = sign_in.steps.clone();
+    let (steps, required) = (sign_in.steps.clone(), ctx.level_in_force(&user).await?);
     let idle = parent.last_seen_at.plus(Duration::from_secs(parent.idle_seconds));
     let until = own.iter().map(|own| own.expires_at).fold(parent.expires_at.min(idle), UnixTime::min);
-    Ok(Some(SessionSignIn { user, parent, steps, until }))
+    Ok(Some(SessionSignIn { user, parent, steps, required, until }))
 }
 
 /// The application's session that the cookie opens, whatever became of the provider's.

@@ -1,9 +1,13 @@
 //! What happens next to an authorization request: the one place that decides between sign-in, chooser, consent and code
 //! (OpenID Connect Core §3.1.2.3, §3.1.2.4). Pages do their one thing and come back here.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
+use crate::domain::assurance::{
+    AssuranceLevel, AssuranceRequirement, AuthenticationSteps, LevelPolicy, RecoveryCodeWorth,
+};
 use crate::domain::client::{Client, ConsentRule, INTERNAL_CLIENT, OWN_CLIENT};
 use crate::domain::error::{ErrorCode, Refusal};
 use crate::domain::scope::Scope;
@@ -86,9 +90,7 @@ pub struct PersonTerms {
     /// As they are now.
     pub credentials: CredentialMark,
     /// The level that the operator demands of each sign-in of theirs.
-    pub policy: AssuranceLevel,
-    /// Whether they may put the first factor off, which the policy demands.
-    pub may_postpone: bool,
+    pub policy: LevelPolicy,
     /// The level that a first factor can reach which they may add within the sign-in: [`AssuranceLevel::One`] where they may
     /// add none. After an administrator's reset they have to come by its link.
     pub enrollable: AssuranceLevel,
@@ -129,8 +131,7 @@ pub enum ProofStep {
 /// demand, the client's, and the one of the gate's rule, whose wish is a demand. The gate checks what it gets, so that an
 /// address that somebody edited opens nothing.
 pub fn required_level(interaction: &Interaction, client: &Client, terms: &PersonTerms) -> AssuranceLevel {
-    let postponed = !terms.factors.has_any && terms.may_postpone;
-    let policy = if postponed { AssuranceLevel::One } else { terms.policy };
+    let policy = terms.policy.in_force(terms.factors.has_any);
     let named = client.id.as_str().starts_with(INTERNAL_CLIENT).then(|| least_named(interaction)).flatten();
     if client.id.as_str() == OWN_CLIENT {
         // Who has a factor that is not enough must come in to add a better one.
@@ -151,14 +152,24 @@ pub fn wished_level(interaction: &Interaction, terms: &PersonTerms) -> Option<As
     AssuranceLevel::wished(values, terms.factors.reachable)
 }
 
-/// The level that these steps are worth to this client. On our own pages a recovery code is worth what it stands in for:
-/// whoever has lost their key needs it there to add another one.
+/// The level that these steps are worth to this client.
 pub fn level_for(client: &Client, steps: &AuthenticationSteps) -> AssuranceLevel {
-    let recovers = |step: &AuthenticationStep| step.method == AuthenticationMethod::RecoveryCode;
-    if client.id.as_str() == OWN_CLIENT && steps.all().iter().any(recovers) {
-        return AssuranceLevel::PhishingResistant;
-    }
-    steps.level().unwrap_or(AssuranceLevel::One)
+    steps.level_with(recovery_codes(client)).unwrap_or(AssuranceLevel::One)
+}
+
+/// What recovery codes are worth to this client.
+fn recovery_codes(client: &Client) -> RecoveryCodeWorth {
+    if client.id.as_str() == OWN_CLIENT { RecoveryCodeWorth::LostFactor } else { RecoveryCodeWorth::SecondFactor }
+}
+
+/// Whether the sign-in is older than the request allows. A `max_age` of 0 asks for a new one whatever its age.
+fn is_too_old(client: &Client, steps: &AuthenticationSteps, max_age: u64, now: UnixTime) -> bool {
+    let required = AssuranceRequirement {
+        level: level_for(client, steps),
+        max_age: Some(Duration::from_secs(max_age)),
+        recovery_codes: recovery_codes(client),
+    };
+    max_age == 0 || required.judge(steps, now).is_err()
 }
 
 /// What is missing of a sign-in whose steps are worth `level`. Whoever has a factor is asked for it at each password, also
@@ -177,10 +188,11 @@ pub fn after_proof(level: AssuranceLevel, required: AssuranceLevel, terms: &Pers
         };
     }
     // Whoever could put it off is asked all the same, and has a button for it.
-    let asked = required.max(terms.policy);
+    let LevelPolicy { level: policy, may_postpone } = terms.policy;
+    let asked = required.max(policy);
     if !level.meets(asked) && terms.enrollable.meets(asked) {
         ProofStep::Enrol
-    } else if !level.meets(terms.policy) && !terms.may_postpone && terms.enrollable == AssuranceLevel::One {
+    } else if !level.meets(policy) && !may_postpone && terms.enrollable == AssuranceLevel::One {
         // What each sign-in must reach is no session without it, and the first factor comes by a link only.
         ProofStep::AwaitEnrolmentLink
     } else {
@@ -223,7 +235,7 @@ pub fn next_step(
         return NextStep::Refuse(Refusal::new(ErrorCode::LoginRequired, "Another person is signed in."));
     }
     if !progress.signed_in {
-        let too_old = request.max_age.is_some_and(|most| most == 0 || now.since(sign_in.at()).as_secs() > most);
+        let too_old = request.max_age.is_some_and(|most| is_too_old(client, &sign_in.steps, most, now));
         if prompt.login || too_old {
             return sign_in_page();
         }

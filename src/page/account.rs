@@ -4,7 +4,7 @@ use askama::Template;
 use askama::filters::Safe;
 
 use crate::domain::app_password::AppPassword;
-use crate::domain::assurance::AuthenticationMethod;
+use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod};
 use crate::domain::client::ClientId;
 use crate::domain::scope::Scope;
 use crate::domain::session::{Session, SessionId, SignIn};
@@ -226,6 +226,8 @@ pub struct AppPasswordsPage<'a> {
     /// What is typed as the name of a new one.
     pub name: &'a str,
     pub fault: Option<AppPasswordFault>,
+    /// The level that a sign-in must have reached to make one, where this one has not. The form is left out then.
+    pub needed: Option<AssuranceLevel>,
     /// The one that was just made, shown this once.
     pub made: Option<NewAppPassword<'a>>,
 }
@@ -247,6 +249,15 @@ pub enum AppPasswordFault {
 }
 
 impl AppPasswordsPage<'_> {
+    fn weak(&self, needed: AssuranceLevel) -> Markup {
+        let t = self.inside.frame.t;
+        if needed == AssuranceLevel::PhishingResistant {
+            t.app_password_weak_resistant()
+        } else {
+            t.app_password_weak_two()
+        }
+    }
+
     fn blames(&self, fault: AppPasswordFault) -> bool {
         self.fault == Some(fault)
     }

@@ -32,12 +32,12 @@ struct Newcomer {
 impl Newcomer {
     /// Whether they may come in without, for now.
     fn may_postpone(&self) -> bool {
-        self.terms.may_postpone && !self.terms.factors.is_reset && self.required == AssuranceLevel::One
+        self.terms.policy.may_postpone && !self.terms.factors.is_reset && self.required == AssuranceLevel::One
     }
 
     /// Whether an app is enough here, and can be kept.
     fn takes_apps(&self, ctx: &RequestContext<'_>) -> bool {
-        let asked = self.required.max(self.terms.policy);
+        let asked = self.required.max(self.terms.policy.level);
         !asked.meets(AssuranceLevel::PhishingResistant) && ctx.sealgate.store.seals()
     }
 }

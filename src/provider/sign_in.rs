@@ -97,8 +97,7 @@ pub(super) fn terms(
     PersonTerms {
         factors: summary,
         credentials: CredentialMark::of(user, summary.generation),
-        policy: policy.level_for(user),
-        may_postpone: !policy.enrolment_is_due(ctx.now),
+        policy: policy.policy_for(user, ctx.now),
         enrollable: match (may_enrol, relying_party(ctx)) {
             (true, Some(_)) => AssuranceLevel::PhishingResistant,
             (true, None) if ctx.sealgate.store.seals() => AssuranceLevel::Two,

@@ -5,11 +5,10 @@ use std::time::Duration;
 use http::HeaderValue;
 
 use crate::config::{App, Config};
-use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep};
+use crate::domain::assurance::{AssuranceLevel, AssuranceRequirement, RecoveryCodeWorth};
 use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::secret::{SecretHash, base64url, constant_time_eq};
 use crate::domain::session::{Session, SessionCookie, SessionId, SignIn};
-use crate::domain::time::UnixTime;
 use crate::domain::user::{Role, Subject, User};
 use crate::oauth::params::Params;
 use crate::page::{ConsoleRole, Done, Inside, Problem};
@@ -52,34 +51,49 @@ impl Visitor {
     /// # Errors
     /// As [`Visitor::find`], and when they have not.
     pub(super) async fn with_factor(ctx: &RequestContext<'_>, page: &str) -> Result<Self, Failure> {
-        let visitor = Self::find(ctx, page).await?;
-        let factors = ctx.sealgate.store.factors(visitor.user.sub).await?;
-        let reachable = sign_in::summary(factors.as_ref().map(|factors| &factors.value), &visitor.user).reachable;
-        let level = reachable.min(AssuranceLevel::Two);
-        if visitor.sign_in.level().meets(level) {
-            return Ok(visitor);
-        }
-        Err(Failure::Elsewhere(ctx.sign_in_address(page, &[("acr_values", level.as_str())])))
+        let required = |reachable: AssuranceLevel| (reachable.min(AssuranceLevel::Two), None);
+        Self::meeting(ctx, page, required).await
     }
 
-    /// The same, if they have proven who they are no longer ago than `most`, as surely as they can: with all factors that they
-    /// have, or somebody with the password alone could add a key of their own. A recovery code stands in for the factor that
-    /// is lost.
+    /// The same, if they have proven who they are no longer ago than `max_age`, as surely as they can: with all factors that they
+    /// have, or somebody with the password alone could add a key of their own.
     ///
     /// # Errors
     /// As [`Visitor::find`], and when it was longer ago.
-    pub(super) async fn recent(ctx: &RequestContext<'_>, page: &str, most: Duration) -> Result<Self, Failure> {
+    pub(super) async fn recent(ctx: &RequestContext<'_>, page: &str, max_age: Duration) -> Result<Self, Failure> {
+        Self::meeting(ctx, page, |reachable| (reachable, Some(max_age))).await
+    }
+
+    /// The person in use in this browser, if their sign-in is what `required` makes of the highest level that they can reach: a
+    /// level and a maximum age. A recovery code stands in for the factor that is lost. Others are sent to sign in for that.
+    async fn meeting(
+        ctx: &RequestContext<'_>,
+        page: &str,
+        required: impl FnOnce(AssuranceLevel) -> (AssuranceLevel, Option<Duration>) + Send,
+    ) -> Result<Self, Failure> {
         let visitor = Self::find(ctx, page).await?;
         let factors = ctx.sealgate.store.factors(visitor.user.sub).await?;
-        let level = sign_in::summary(factors.as_ref().map(|factors| &factors.value), &visitor.user).reachable;
-        let fresh = |at: UnixTime| ctx.now.since(at) <= most;
-        let recovered = |step: &AuthenticationStep| step.method == AuthenticationMethod::RecoveryCode && fresh(step.at);
-        let steps = &visitor.sign_in.steps;
-        if steps.since(level).is_some_and(fresh) || steps.all().iter().any(recovered) {
+        let reachable = sign_in::summary(factors.as_ref().map(|factors| &factors.value), &visitor.user).reachable;
+        let (level, max_age) = required(reachable);
+        let required = AssuranceRequirement { level, max_age, recovery_codes: RecoveryCodeWorth::LostFactor };
+        if required.judge(&visitor.sign_in.steps, ctx.now).is_ok() {
             return Ok(visitor);
         }
-        let wishes = [("max_age", &*most.as_secs().to_string()), ("acr_values", level.as_str())];
+        let seconds = max_age.map(|max_age| max_age.as_secs().to_string());
+        let age = seconds.as_deref().map(|seconds| ("max_age", seconds));
+        let wishes: Vec<_> = age.into_iter().chain([("acr_values", level.as_str())]).collect();
         Err(Failure::Elsewhere(ctx.sign_in_address(page, &wishes)))
+    }
+
+    /// The level that `[factors]` demands, where this sign-in is below it. It is good for the account's own pages then, to add a
+    /// better factor, and opens nothing else.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) async fn short_of(&self, ctx: &RequestContext<'_>) -> Result<Option<AssuranceLevel>, Failure> {
+        let level = ctx.level_in_force(&self.user).await?;
+        let judged = AssuranceRequirement::level(level).judge(&self.sign_in.steps, ctx.now);
+        Ok(judged.is_err().then_some(level))
     }
 
     /// Ends every other session of this person, and gives this browser's another identifier and cookie: somebody else may

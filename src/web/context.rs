@@ -11,14 +11,17 @@ use http::{HeaderValue, Method};
 use crate::app::state::Sealgate;
 use crate::clock;
 use crate::config::{Config, Language};
+use crate::domain::assurance::AssuranceLevel;
 use crate::domain::audit::{Actor, AuditEvent, AuditKind, Telling};
 use crate::domain::error::Refusal;
 use crate::domain::mail::{Notice, RequestOrigin};
 use crate::domain::session::SessionCookie;
 use crate::domain::time::UnixTime;
+use crate::domain::user::User;
 use crate::limiter::Reading;
 use crate::oauth::params::Params;
 use crate::page::{Problem, WayTo, device};
+use crate::store::StoreError;
 use crate::web::cookie;
 use crate::web::navigation;
 use crate::web::origin::{Again, Origin};
@@ -165,6 +168,20 @@ impl<'a> RequestContext<'a> {
     /// The session cookie that came, of whatever worth.
     pub(crate) fn session_cookie(&self) -> Option<SessionCookie> {
         self.cookie(self.cookies.session).and_then(SessionCookie::parse)
+    }
+
+    /// The level that `[factors]` demands of this user's sign-ins now, wherever they lead to. The gate, the console and the
+    /// account pages ask here, so that a sign-in below it is good for the user's own account only.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(crate) async fn level_in_force(&self, user: &User) -> Result<AssuranceLevel, StoreError> {
+        let policy = self.sealgate.config.factors.policy_for(user, self.now);
+        if !policy.may_postpone || policy.level == AssuranceLevel::One {
+            return Ok(policy.level);
+        }
+        let factors = self.sealgate.store.factors(user.sub).await?;
+        Ok(policy.in_force(factors.is_some_and(|factors| factors.value.has_any())))
     }
 
     /// What the browser calls itself, cut to what is worth keeping.

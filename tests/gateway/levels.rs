@@ -1,7 +1,9 @@
 //! Levels of sign-in: which a rule asks for, which are enough, and how somebody gets from one to the other.
 
 use sealgate::facade::clock::Clock;
-use sealgate::facade::domain::assurance::AuthenticationMethod::{self, Passkey, Password, SecurityKey, Totp};
+use sealgate::facade::domain::assurance::AuthenticationMethod::{
+    self, Passkey, Password, RecoveryCode, SecurityKey, Totp,
+};
 use sealgate::facade::domain::assurance::{AuthenticationStep, AuthenticationSteps};
 use sealgate::facade::domain::session::SessionCookie;
 use sealgate::facade::domain::time::UnixTime;
@@ -246,4 +248,63 @@ async fn somebody_comes_by_a_second_step_to_the_very_page() {
     assert!(end.text().contains("with a security key or a passkey"), "{end:?}");
     assert_eq!(link(end.text(), "/keys/"), "/keys/x");
     other.visit("https://bank.test/accounts").await.arrived();
+}
+
+/// The account's pages let somebody in whose factor is below the level of `[factors]`, so that they add a better one. That
+/// session is the one that an application on the issuer's host goes by.
+#[tokio::test]
+async fn a_sign_in_that_is_good_for_the_account_only_opens_no_application() {
+    // On the day of the tests people without any factor may still put it off.
+    let factors = "[factors]\nlevel = \"3\"\nenrol_by = \"2027-02-01\"";
+    let world = World::made(&format!("{BANK}\n{factors}"), Some(10), |_| ()).await;
+    let browser = Browser::new(&world);
+    let page = browser.open("https://id.test/account/security/app").await;
+    let page = browser.sign_in(&page, ANNA).await;
+    let page = browser.submit(&page, &[("later", "yes")]).await;
+    for (url, app) in [("https://id.test/", "portal"), ("https://bank.test/news/", "bank")] {
+        assert_eq!(browser.open(url).await.arrived().0, app, "it is put off");
+    }
+    // With an app they have a factor, which is not enough: it is put off no more, here or at the application's own host.
+    let secret = totp::secret(page.text());
+    let code = totp::code(&secret, world.clock.now().seconds());
+    let added = browser.submit(&page, &[("code", &code), ("name", "phone")]).await;
+    assert!(added.text().contains("class=\"done\""), "{added:?}");
+    world.wait(31);
+    for (url, realm) in
+        [("https://id.test/", "portal"), ("https://id.test/level/x", "portal"), ("https://bank.test/news/", "bank")]
+    {
+        let refused = browser.fetch(url).await;
+        refused.assert_refused(401, "insufficient_user_authentication");
+        let challenge = refused.header("www-authenticate").unwrap();
+        assert!(challenge.contains(realm) && challenge.contains("acr_values=\"3\""), "{url}: {challenge}");
+        assert_eq!(browser.visit(url).await.sent_with("acr_values").as_deref(), Some("3"));
+        let end = browser.open(url).await;
+        end.assert_page(403);
+        assert!(end.text().contains("with a security key or a passkey"), "{url}: {end:?}");
+    }
+    // A recovery code is worth a lost key on the account's pages, and here no more than any second step.
+    done(&world, &browser, &[(Password, 9), (RecoveryCode, 5)]).await;
+    world.wait(31);
+    browser.fetch("https://id.test/").await.assert_refused(401, "insufficient_user_authentication");
+    done(&world, &browser, &[(Passkey, 5)]).await;
+    world.wait(31);
+    assert_eq!(browser.visit("https://id.test/").await.arrived(), ("portal", "/"));
+    assert_eq!(browser.open("https://bank.test/news/").await.arrived(), ("bank", "/news/"));
+}
+
+#[tokio::test]
+async fn a_recovery_code_makes_an_old_password_no_younger_at_a_rule() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://id.test/recent/x", ANNA).await.arrived();
+    for method in [RecoveryCode, Totp, SecurityKey] {
+        world.wait(31);
+        done(&world, &browser, &[(Password, 301), (method, 5)]).await;
+        let refused = browser.fetch("https://id.test/recent/x").await;
+        refused.assert_refused(401, "insufficient_user_authentication");
+        assert!(refused.header("www-authenticate").unwrap().contains("max_age=\"300\""), "{refused:?}");
+    }
+    world.wait(31);
+    done(&world, &browser, &[(Password, 300), (RecoveryCode, 5)]).await;
+    assert_eq!(browser.visit("https://id.test/recent/x").await.arrived(), ("portal", "/recent/x"));
 }

@@ -1,11 +1,14 @@
 //! The account page's application passwords.
 
+use sealgate::facade::clock::Clock as _;
 use sealgate::facade::domain::app_password::MOST_APP_PASSWORDS;
 use sealgate::facade::domain::audit::{AuditFilter, AuditKind};
 use sealgate::facade::domain::secret::Secret;
 
+use crate::security;
 use crate::steps::with_anna;
 use crate::support::{Browser, PASSWORD, Provider, Reply, hidden_fields, is_login};
+use crate::totp;
 
 const PAGE: &str = "/account/app-passwords";
 
@@ -143,4 +146,33 @@ async fn where_no_application_takes_any_the_menu_has_no_such_page() {
     let browser = with_anna(&provider).await;
     assert!(!browser.get("/account").await.text().contains(PAGE));
     assert!(browser.get(PAGE).await.text().contains("No application accepts"));
+}
+
+/// A password outlasts the sign-in that made it: who comes in only to add a better factor makes none, and takes back what is there.
+#[tokio::test]
+async fn none_is_made_by_a_sign_in_that_opens_no_application() {
+    let factors = "[factors]\nlevel = \"3\"\nenrol_by = \"2027-02-01\"";
+    let provider = Provider::with(&format!("{APPS}{factors}")).await;
+    let browser = provider.browser();
+    let page = browser.open(PAGE).await;
+    let page = browser.sign_in(&page, "anna@example.test").await;
+    // Without any factor it is put off, as it is at the application.
+    let page = browser.submit(&page, &[("later", "yes")]).await;
+    let form = send(&browser, &page, &[("app", "git"), ("name", "laptop")]).await;
+    assert!(shown(&form).is_some(), "{form:?}");
+    let page = browser.open("/account/security/app").await;
+    let code = totp::code(&totp::secret(page.text()), provider.clock.now().seconds());
+    security::send(&browser, "/account/security/app", &page, &[("code", &code), ("name", "phone")]).await;
+    let page = browser.open(PAGE).await;
+    assert!(page.text().contains("after a sign-in with a security key or a passkey"), "{page:?}");
+    assert!(!page.text().contains("id=\"app-password-make\""), "{page:?}");
+    let refused = send(&browser, &page, &[("app", "git"), ("name", "thief")]).await;
+    assert!(shown(&refused).is_none() && refused.text().contains("id=\"app-password-weak\""), "{refused:?}");
+    let names = async || {
+        let kept = provider.sealgate.store.app_passwords(provider.anna.sub).await.unwrap().passwords;
+        kept.into_iter().map(|one| one.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names().await, ["laptop"]);
+    send(&browser, &page, &[("revoke", &id(&page))]).await;
+    assert!(names().await.is_empty());
 }

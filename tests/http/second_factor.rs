@@ -219,7 +219,7 @@ async fn a_recovery_code_is_good_once_and_stands_in_for_a_lost_app() {
 }
 
 /// The link of a page to another way.
-fn way(page: &Reply, with: &str) -> String {
+pub(crate) fn way(page: &Reply, with: &str) -> String {
     let with = format!("with={with}");
     let start = page.text().split(&with).next().unwrap().rsplit("href=\"").next().unwrap();
     format!("{}{with}", start.replace("&#38;", "&"))

@@ -6,6 +6,7 @@ use sealgate::facade::domain::user::{Subject, User};
 use sealgate::facade::webauthn::{CeremonyChallenge, KeyAlgorithm};
 
 use crate::authenticator::{Authenticator, Ceremony, UV};
+use crate::second_factor::way;
 use crate::steps::with_anna;
 use crate::support::{Browser, Provider, Reply, hidden_fields};
 use crate::totp::{self, code};
@@ -243,6 +244,43 @@ async fn the_last_factor_stays(settings: &str) {
     assert_eq!(apps(&provider).await, 1);
 }
 
+/// The recovery codes that a page shows.
+fn shown(page: &Reply) -> Vec<String> {
+    let parts = page.text().split("class=\"recovery-code\">").skip(1);
+    parts.map(|part| part.split('<').next().unwrap().to_owned()).collect()
+}
+
+/// A browser that was left open before there was a second step, and one recovery code: no password was typed for hours.
+#[tokio::test]
+async fn a_recovery_code_makes_an_old_password_no_younger() {
+    let provider =
+        Provider::with("[mail]\ntls = \"none\"\nhost = \"127.0.0.1\"\nport = 25\nfrom = \"Gate <gate@example.test>\"")
+            .await;
+    let left_open = with_anna(&provider).await;
+    let (browser, _) = with_app(&provider).await;
+    let ask = browser.open("/account/security/codes").await;
+    let codes = shown(&send(&browser, "/account/security/codes", &ask, &[]).await);
+    provider.wait(3600);
+    // What asks for the password anew is taken out of the address of the sign-in.
+    let asked = left_open.get(APP).await.location().to_owned();
+    let edited = asked.split('&').filter(|part| !part.starts_with("max_age=")).collect::<Vec<_>>().join("&");
+    assert_ne!(edited, asked);
+    let page = left_open.open(&edited).await;
+    let page = left_open.open(&way(&page, "recovery")).await;
+    let told = left_open.submit(&page, &[("code", &codes[0])]).await;
+    assert!(told.text().contains("9 recovery codes are left"), "{told:?}");
+    for page in [APP, "/account/security/key", "/account/security/codes", "/account/address/new"] {
+        let reply = left_open.get(page).await;
+        assert!(reply.location().contains("max_age="), "{page}: {reply:?}");
+    }
+    // With the password it stands in for what was lost.
+    let page = left_open.open(APP).await;
+    let page = left_open.sign_in(&page, "anna@example.test").await;
+    let page = left_open.open(&way(&page, "recovery")).await;
+    left_open.submit(&page, &[("code", &codes[1])]).await;
+    assert_eq!(secret(&left_open.open(APP).await).len(), 39);
+}
+
 #[tokio::test]
 async fn recovery_codes_are_shown_once_and_stand_in_for_something() {
     let provider = Provider::new().await;
@@ -253,10 +291,6 @@ async fn recovery_codes_are_shown_once_and_stand_in_for_something() {
     let (browser, _) = with_app(&provider).await;
     let offered = browser.get(PAGE).await;
     assert!(offered.text().contains("id=\"make-codes\"") && offered.text().contains("You have no recovery codes"));
-    let shown = |page: &Reply| -> Vec<String> {
-        let parts = page.text().split("class=\"recovery-code\">").skip(1);
-        parts.map(|part| part.split('<').next().unwrap().to_owned()).collect()
-    };
     let ask = browser.open("/account/security/codes").await;
     assert!(shown(&ask).is_empty());
     let first = send(&browser, "/account/security/codes", &ask, &[]).await;

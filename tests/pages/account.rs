@@ -1,7 +1,7 @@
 //! The account pages, filled in.
 
 use sealgate::facade::domain::app_password::AppPassword;
-use sealgate::facade::domain::assurance::FactorId;
+use sealgate::facade::domain::assurance::{AssuranceLevel, FactorId};
 use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate::facade::domain::client::ClientId;
 use sealgate::facade::domain::scope::{Scope, ScopeValue};
@@ -196,16 +196,20 @@ fn application_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)
     let (fresh, _) = AppPassword::new(client, person, &[0; 20], BEFORE);
     let used = AppPassword { last_used_at: Some(AT), ..fresh.clone() };
     let both = [(&fresh, client), (&used, client)];
-    let page = |apps, passwords, fault, made| {
+    let page_for = |apps, passwords, fault, needed, made| {
         let (app, name) = ("Wiki", person);
-        html(&AppPasswordsPage { inside: inside(), csrf, apps, app, passwords, name, fault, made })
+        html(&AppPasswordsPage { inside: inside(), csrf, apps, app, passwords, name, fault, needed, made })
     };
+    let page = |apps, passwords, fault, made| page_for(apps, passwords, fault, None, made);
     let apps = &[(subject, client), ("Wiki", person)];
     add("account-app-passwords", page(apps, &both, None, None));
     let made = NewAppPassword { password: "an application password", user: account, app: client };
     add("account-app-passwords-made", page(apps, &both, None, Some(made)));
     add("account-app-passwords-name", page(apps, &both, Some(AppPasswordFault::Name), None));
     add("account-app-passwords-full", page(apps, &both, Some(AppPasswordFault::Full), None));
+    for level in [AssuranceLevel::Two, AssuranceLevel::PhishingResistant] {
+        add(&format!("account-app-passwords-weak-{level}"), page_for(apps, &both, None, Some(level), None));
+    }
     add("account-app-passwords-nowhere", page(&[], &[], None, None));
 
     let app = |description| HomeApp { address: action.into(), title: client, description, icon: None };

@@ -588,6 +588,8 @@ app-password-app = Application
 app-password-name = Name
 app-password-name-hint = A name by which you will recognize it later, such as “git on my laptop”.
 app-password-name-wrong = Enter a name of 1 to 60 characters.
+app-password-weak-two = You can create one after a sign-in with a second step.
+app-password-weak-resistant = You can create one after a sign-in with a security key or a passkey.
 app-password-make = Create password
 
 ## The console

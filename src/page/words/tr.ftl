@@ -553,6 +553,8 @@ app-password-app = Uygulama
 app-password-name = Ad
 app-password-name-hint = Daha sonra tanıyabileceğiniz bir ad, örneğin “dizüstündeki git”.
 app-password-name-wrong = 1–60 karakterlik bir ad yazın.
+app-password-weak-two = Yeni bir tane oluşturmak için ikinci adımla oturum açmanız gerekir.
+app-password-weak-resistant = Yeni bir tane oluşturmak için güvenlik anahtarı veya geçiş anahtarıyla oturum açmanız gerekir.
 app-password-make = Parola oluştur
 
 ## Konsol

@@ -1,7 +1,8 @@
 //! `/account/app-passwords`: passwords for programs that can only do HTTP Basic, each for one protected application.
 //!
 //! Whoever holds somebody's browser for a moment could make one that outlasts their session, so the page asks for a sign-in
-//! that is not long ago.
+//! that is not long ago. A password outlasts the sign-in that made it, so it is made by one only that `[factors]` lets into
+//! applications; every sign-in takes passwords back.
 
 use std::time::Duration;
 
@@ -36,6 +37,9 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let form = visitor.form(ctx, PAGE)?;
     if let Some(id) = form.one("revoke")? {
         return revoke(ctx, &visitor, id).await;
+    }
+    if visitor.short_of(ctx).await?.is_some() {
+        return show(ctx, &visitor, &Typed::default(), None, None).await;
     }
     let app = form.one("app")?.and_then(|name| taking(ctx).find(|app| app.name == name));
     let app = app.ok_or(Failure::page(Problem::InvalidRequest))?;
@@ -96,6 +100,7 @@ async fn show(
         passwords: &passwords,
         name: &typed.name,
         fault,
+        needed: visitor.short_of(ctx).await?,
         made: made.as_ref().map(|(app, secret)| NewAppPassword { password: secret.expose(), user, app: app.called() }),
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))

@@ -21,10 +21,7 @@ impl ConsoleUser {
     /// Whoever looks at a page of the console that needs at least this role.
     pub(super) async fn enter(ctx: &RequestContext<'_>, least: ConsoleRole) -> Result<Self, Failure> {
         let visitor = Visitor::recent(ctx, way_back(ctx), ctx.sealgate.config.console.sign_in).await?;
-        // Who has a factor that is not enough gets into their own account, to add a better one, and no further.
-        let policy = &ctx.sealgate.config.factors;
-        let is_enough = visitor.sign_in.level().meets(policy.level_for(&visitor.user));
-        if !is_enough && policy.enrolment_is_due(ctx.now) {
+        if visitor.short_of(ctx).await?.is_some() {
             return Err(Failure::Elsewhere(ctx.path("/account/security")));
         }
         match visitor.console_role(ctx) {
