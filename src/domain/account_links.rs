@@ -164,7 +164,26 @@ pub struct AddressUndo {
     pub address: Email,
     /// Whether the old address was proven.
     pub verified: bool,
+    /// When the address was changed. Unknown where an earlier version of the program wrote the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_at: Option<UnixTime>,
     pub expires_at: UnixTime,
+}
+
+impl AddressUndo {
+    /// One of a change that is made now; `user` has the old address yet.
+    pub fn new(hash: SecretHash, user: &User, now: UnixTime) -> Self {
+        let (address, verified) = (user.email.clone(), user.email_verified);
+        Self { hash, address, verified, changed_at: Some(now), expires_at: now.plus(UNDO_LIFE) }
+    }
+
+    /// Whether something that was added at `at` came after the change, or less than `margin` before it.
+    pub fn is_after(&self, at: UnixTime, margin: Duration) -> bool {
+        match self.changed_at {
+            Some(changed_at) => at.plus(margin) >= changed_at,
+            None => at.plus(UNDO_LIFE + margin) >= self.expires_at,
+        }
+    }
 }
 
 /// All of them of one person.
@@ -242,14 +261,28 @@ impl AccountLinks {
         CodeVerdict::Over
     }
 
-    /// With another link that takes a change back. The oldest stays, the one before the newest gives way: the first change is
-    /// the thief's.
-    pub fn add_undo(&mut self, undo: AddressUndo, now: UnixTime) {
+    /// Adds a link that takes a change of address back. It expires no later than the links before it: the first change may
+    /// be a thief's, and the owner's next change would hand the thief a link that outlives the owner's own. Where there are
+    /// too many, the oldest stays and the one before the newest gives way.
+    pub fn add_undo(&mut self, mut undo: AddressUndo, now: UnixTime) {
         self.undos.retain(|known| known.expires_at > now);
+        let earliest = self.undos.iter().map(|known| known.expires_at).min();
+        undo.expires_at = earliest.map_or(undo.expires_at, |earliest| earliest.min(undo.expires_at));
         if self.undos.len() == MOST_UNDOS {
             self.undos.pop();
         }
         self.undos.push(undo);
+    }
+
+    /// Whether the account returns to an address that it had, from which a change can still be taken back. Drops the link
+    /// of that address and those after it: they would undo the return.
+    pub fn return_to(&mut self, address: &Email, now: UnixTime) -> bool {
+        self.undos.retain(|known| known.expires_at > now);
+        let known = self.undos.iter().position(|undo| undo.address.lookup_key() == address.lookup_key());
+        if let Some(at) = known {
+            self.undos.truncate(at);
+        }
+        known.is_some()
     }
 
     pub fn undo(&self, hash: SecretHash, now: UnixTime) -> Option<&AddressUndo> {
@@ -414,12 +447,44 @@ mod tests {
         assert_eq!(links.take_code(hash(1), hash(7), &anna(), at(99)), CodeVerdict::Over);
     }
 
+    fn undo(number: u8, expires_at: u64) -> AddressUndo {
+        let address = Email::parse(&format!("{number}@example.test")).unwrap();
+        AddressUndo { address, expires_at: at(expires_at), ..AddressUndo::new(hash(number), &anna(), at(1)) }
+    }
+
+    #[test]
+    fn no_undo_link_outlives_an_earlier_one() {
+        let mut links = AccountLinks::none(anna().sub);
+        links.add_undo(undo(1, 100), at(1));
+        links.add_undo(undo(2, 150), at(50));
+        links.add_undo(undo(3, 90), at(50));
+        let ends: Vec<u64> = links.undos.iter().map(|undo| undo.expires_at.seconds()).collect();
+        assert_eq!(ends, [100, 100, 90]);
+        links.add_undo(undo(4, 250), at(120));
+        assert_eq!(links.undos.last().unwrap().expires_at, at(250), "the others are over");
+    }
+
+    #[test]
+    fn a_return_to_an_earlier_address_ends_its_link_and_the_later_ones() {
+        let with = |numbers: &[u8]| {
+            let mut links = AccountLinks::none(anna().sub);
+            numbers.iter().for_each(|number| links.add_undo(undo(*number, 100), at(1)));
+            links
+        };
+        let address = |text: &str| Email::parse(text).unwrap();
+        let mut links = with(&[1, 2, 3]);
+        assert!(links.return_to(&address("2@EXAMPLE.test"), at(2)));
+        assert_eq!(links, with(&[1]));
+        assert!(!links.return_to(&address("3@example.test"), at(2)));
+        assert_eq!(links, with(&[1]));
+        assert!(!links.return_to(&address("1@example.test"), at(100)), "it can be taken back no more");
+    }
+
     #[test]
     fn the_first_change_of_address_can_be_taken_back_however_many_follow() {
         let mut links = AccountLinks::none(anna().sub);
         for number in 0..20 {
-            let undo = AddressUndo { hash: hash(number), address: anna().email, verified: true, expires_at: at(100) };
-            links.add_undo(undo, at(1));
+            links.add_undo(undo(number, 100), at(1));
         }
         assert!(links.undo(hash(0), at(2)).is_some() && links.undo(hash(19), at(2)).is_some());
         assert_eq!(links.undos.len(), MOST_UNDOS);

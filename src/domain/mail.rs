@@ -218,6 +218,8 @@ pub enum Notice {
     AppPasswordCreated,
     /// To the new address.
     AddressChanged,
+    /// To the address that was replaced, where nothing undoes the change.
+    AddressReplaced,
     /// An administrator changed the account.
     AdministratorActed,
     /// An administrator removed all second steps.
@@ -225,7 +227,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::PasswordChanged,
         Self::PasswordReset,
         Self::FactorAdded,
@@ -237,6 +239,7 @@ impl Notice {
         Self::KeyMayBeCopied,
         Self::AppPasswordCreated,
         Self::AddressChanged,
+        Self::AddressReplaced,
         Self::AdministratorActed,
         Self::FactorsReset,
     ];

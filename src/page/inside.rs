@@ -35,6 +35,8 @@ pub enum Done {
     Password,
     AddressVerified,
     AddressChanged,
+    /// The same, without a link to undo it.
+    AddressReturned,
     Session,
     OtherSessions,
     Withdrawn,
@@ -53,11 +55,12 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 18] = [
+    const ALL: [(Self, &'static str); 19] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
         (Self::AddressChanged, "address-changed"),
+        (Self::AddressReturned, "address-returned"),
         (Self::Session, "session"),
         (Self::OtherSessions, "other-sessions"),
         (Self::Withdrawn, "withdrawn"),
@@ -88,6 +91,7 @@ impl Done {
             Self::Password => t.done_password(),
             Self::AddressVerified => t.done_address_verified(),
             Self::AddressChanged => t.done_address_changed(),
+            Self::AddressReturned => t.done_address_returned(),
             Self::Session => t.done_session(),
             Self::OtherSessions => t.done_other_sessions(),
             Self::Withdrawn => t.done_withdrawn(),

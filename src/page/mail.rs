@@ -246,6 +246,7 @@ fn notice_words(t: Words, notice: Notice, operator: &Markup) -> (Markup, Markup)
         Notice::KeyMayBeCopied => (t.notice_key_copied_title(), t.notice_key_copied(operator)),
         Notice::AppPasswordCreated => (t.notice_app_password_title(), t.notice_app_password(operator)),
         Notice::AddressChanged => (t.notice_address_changed_title(), t.notice_address_changed(operator)),
+        Notice::AddressReplaced => (t.notice_address_replaced_title(), t.notice_address_replaced(operator)),
         Notice::AdministratorActed => (t.notice_administrator_title(), t.notice_administrator(operator)),
         Notice::FactorsReset => (t.notice_factors_reset_title(), t.notice_factors_reset(operator)),
     }
@@ -255,7 +256,7 @@ fn what_to_do(t: Words, notice: Notice) -> Markup {
     match notice {
         Notice::FactorBlocked | Notice::FactorFailed => t.mail_notice_not_you_password(),
         Notice::KeyMayBeCopied => t.mail_notice_remove_key(),
-        Notice::AdministratorActed => t.mail_notice_administrator(),
+        Notice::AdministratorActed | Notice::AddressReplaced => t.mail_notice_administrator(),
         Notice::FactorsReset => t.mail_notice_locked_out(),
         _ => t.mail_notice_not_you(),
     }

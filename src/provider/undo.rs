@@ -11,9 +11,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use secrecy::SecretString;
 
-use crate::domain::account_links::{
-    AccountLinks, AccountMark, AddressUndo, LinkToken, RESET_LIFE, ResetLink, UNDO_LIFE,
-};
+use crate::domain::account_links::{AccountLinks, AccountMark, AddressUndo, LinkToken, RESET_LIFE, ResetLink};
 use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::grant::EndReason;
 use crate::domain::mail::{Mail, MailKind, UNDO_PATH, partly_hidden};
@@ -76,11 +74,8 @@ async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Undoable, F
 /// used up last: who is stopped in between opens it again.
 async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcome, Vec<String>), Failure> {
     let (store, subject) = (&ctx.sealgate.store, link.link.subject);
-    let undo = find(ctx, link).await?.undo;
-    let factors = store.factors(subject).await?.map(|factors| factors.value);
-    let (added, has_new_passkey) = factors.as_ref().map(|factors| added_since(factors, &undo)).unwrap_or_default();
     let revocation = store.new_revocation(subject, EndReason::PasswordChanged, ctx.now);
-    let (user, is_taken) = restore(ctx, link, &revocation, has_new_passkey).await?;
+    let Restored { user, is_taken, added } = restore(ctx, link, &revocation).await?;
     let ended = store.carry_out(&revocation).await?;
     let event = |kind| ctx.event(kind, Actor::Person).of(subject);
     ctx.sealgate.audit.note(event(AuditKind::AddressRestored).with_detail(ended.to_string()));
@@ -111,37 +106,46 @@ async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcom
     Ok((outcome, added))
 }
 
-/// Writes the account as it was. True where somebody else has the address.
-async fn restore(
-    ctx: &RequestContext<'_>,
-    link: &MailedLink,
-    revocation: &Revocation,
-    is_unsure: bool,
-) -> Result<(User, bool), Failure> {
+/// An account that was restored.
+struct Restored {
+    user: User,
+    /// Whether somebody else has the address.
+    is_taken: bool,
+    /// Names of the second steps that were added since the change.
+    added: Vec<String>,
+}
+
+/// Writes the account as it was. The commit expects the factors on which it was decided: a thief who adds a passkey at the
+/// same moment would keep the account open with it.
+async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, revocation: &Revocation) -> Result<Restored, Failure> {
     let store = &ctx.sealgate.store;
     let password = nobodys_password(ctx).await?;
     for _ in 0..MOST_TRIES {
         let Undoable { user, links, undo } = find(ctx, link).await?;
+        let factors = store.factors(user.value.sub).await?;
+        let (added, has_new_passkey) =
+            factors.as_ref().map(|factors| added_since(&factors.value, &undo)).unwrap_or_default();
         let owner = store.user_by_email(&undo.address).await?;
         let is_taken = owner.is_some_and(|owner| owner.sub != user.value.sub);
         let mut next = User { updated_at: ctx.now, ..user.value.clone() };
         if !is_taken {
             (next.email, next.email_verified) = (undo.address.clone(), undo.verified);
         }
-        if is_taken || is_unsure {
+        if is_taken || has_new_passkey {
             next.state = UserState::Disabled;
         }
         // Not taken away: who forgot a password is mailed a link only where there is one.
         next.password = next.password.map(|_| password.clone());
         let mut next_links = links.value.clone();
         next_links.take_back();
-        let written =
-            store.put_user_and_links((&user, &next), (Some(&links), &next_links), &[], Some(revocation)).await?;
+        let written = store
+            .put_user_and_links_beside(factors.as_ref(), (&user, &next), (Some(&links), &next_links), revocation)
+            .await?;
         if written == Committed::Yes {
             if user.value.is_enabled() && !next.is_enabled() {
                 ctx.sealgate.audit.note(ctx.event(AuditKind::UserDisabled, Actor::Server).of(next.sub));
             }
-            return Ok((next, is_taken));
+            return Ok(Restored { user: next, is_taken, added });
         }
     }
     Err(Failure::Unavailable)
@@ -157,8 +161,7 @@ async fn nobodys_password(ctx: &RequestContext<'_>) -> Result<PasswordHash, Fail
 fn added_since(factors: &Factors, undo: &AddressUndo) -> (Vec<String>, bool) {
     let apps = factors.totp.iter().map(|app| (app.added_at, FactorKind::Totp, &app.name));
     let keys = factors.keys.iter().map(|key| (key.added_at, key.kind(), &key.name));
-    // Its link is good for so long from the change on.
-    let recent: Vec<_> = apps.chain(keys).filter(|(at, ..)| at.plus(UNDO_LIFE + BEFORE) >= undo.expires_at).collect();
+    let recent: Vec<_> = apps.chain(keys).filter(|(at, ..)| undo.is_after(*at, BEFORE)).collect();
     let has_passkey = recent.iter().any(|(_, kind, _)| *kind == FactorKind::Passkey);
     (recent.into_iter().map(|(_, _, name)| name.clone()).collect(), has_passkey)
 }

@@ -4,7 +4,7 @@ use crate::domain::account_links::AccountLinks;
 use crate::domain::mail::WaitingMail;
 use crate::domain::user::{Subject, User};
 use crate::factors::Factors;
-use crate::store::engine::{Changes, Key};
+use crate::store::engine::{Changes, Expect, Key};
 use crate::store::factors::factors_changes;
 use crate::store::outbox::{add_mails, removal};
 use crate::store::record::{self, Loaded};
@@ -83,13 +83,32 @@ impl Store {
         mails: &[WaitingMail],
         revocation: Option<&Revocation>,
     ) -> Result<Committed, StoreError> {
-        let mut changes = if user.value == *next_user {
-            Changes { expect: vec![user.unchanged()], ..Changes::default() }
-        } else {
-            record::replace(user, next_user)?
-        };
-        changes.merge(names_changes(&user.value, next_user)?);
-        changes.merge(links_changes(links, next_links)?);
+        let changes = user_and_links_changes((user, next_user), (links, next_links))?;
+        self.commit_user_and_links(changes, mails, revocation).await
+    }
+
+    /// The same as [`Store::put_user_and_links`], if the factors are still the ones that were read.
+    pub async fn put_user_and_links_beside(
+        &self,
+        factors: Option<&Loaded<Factors>>,
+        (user, next_user): (&Loaded<User>, &User),
+        (links, next_links): (Option<&Loaded<AccountLinks>>, &AccountLinks),
+        revocation: &Revocation,
+    ) -> Result<Committed, StoreError> {
+        let mut changes = user_and_links_changes((user, next_user), (links, next_links))?;
+        changes.expect.push(match factors {
+            Some(factors) => factors.unchanged(),
+            None => Expect::Absent(table::factors(next_user.sub)),
+        });
+        self.commit_user_and_links(changes, &[], Some(revocation)).await
+    }
+
+    async fn commit_user_and_links(
+        &self,
+        mut changes: Changes,
+        mails: &[WaitingMail],
+        revocation: Option<&Revocation>,
+    ) -> Result<Committed, StoreError> {
         add_mails(&mut changes, mails)?;
         self.commit_with_mails(opened(changes, revocation)?, mails).await
     }
@@ -178,6 +197,20 @@ impl Store {
     pub(super) async fn remove_account_links(&self, subject: Subject) -> Result<(), StoreError> {
         self.write(Changes { delete: vec![table::account_links(subject)], ..Changes::default() }).await
     }
+}
+
+fn user_and_links_changes(
+    (user, next_user): (&Loaded<User>, &User),
+    (links, next_links): (Option<&Loaded<AccountLinks>>, &AccountLinks),
+) -> Result<Changes, StoreError> {
+    let mut changes = if user.value == *next_user {
+        Changes { expect: vec![user.unchanged()], ..Changes::default() }
+    } else {
+        record::replace(user, next_user)?
+    };
+    changes.merge(names_changes(&user.value, next_user)?);
+    changes.merge(links_changes(links, next_links)?);
+    Ok(changes)
 }
 
 /// What makes one record of the other; nothing is kept of one that says nothing.

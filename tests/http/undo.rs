@@ -2,31 +2,56 @@
 
 use sealgate::facade::admin::command::Command;
 use sealgate::facade::admin::{Directory, execute};
-use sealgate::facade::domain::mail::{Mail, Notice};
+use sealgate::facade::domain::mail::{Mail, MailMessage, Notice};
 use sealgate::facade::domain::user::{Email, User, UserState};
+use sealgate::facade::webauthn::KeyAlgorithm;
 use serde_json::json;
 
+use crate::authenticator::Authenticator;
 use crate::factors::{app, key, record};
 use crate::mailbox::{self, MAIL};
+use crate::meddler::At;
+use crate::security::{key_of, send};
 use crate::steps::{assert_login, with_anna};
 use crate::support::{Browser, Provider, Reply, Tokens};
 
 const NEW: &str = "/account/address/new";
+const KEY: &str = "/account/security/key";
 const OVER: &str = "This link no longer works";
 
 async fn anna(provider: &Provider) -> User {
     provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap()
 }
 
-/// Somebody at a session of Anna's takes the account to this address. Yields the address of the way back.
-async fn taken_to(browser: &Browser<'_>, provider: &Provider, address: &str) -> String {
+/// Takes the account to this address, and yields the mails that tell of it.
+async fn move_to(browser: &Browser<'_>, provider: &Provider, address: &str) -> Vec<MailMessage> {
     let page = browser.get(NEW).await;
     browser.submit(&page, &[("address", address)]).await;
     let (code, _) = mailbox::code(&provider.sealgate).await;
     let page = browser.get("/account/address").await;
     let changed = browser.submit(&page, &[("code", &code)]).await;
     assert!(changed.text().contains("was changed"), "{changed:?}");
-    let mails = mailbox::take(&provider.sealgate).await;
+    mailbox::take(&provider.sealgate).await
+}
+
+/// A browser in which Anna signs in by this address.
+async fn with_anna_at<'a>(provider: &'a Provider, address: &str) -> Browser<'a> {
+    let browser = provider.browser();
+    let login = browser.open(NEW).await;
+    browser.sign_in(&login, address).await;
+    browser
+}
+
+#[track_caller]
+fn assert_told_without_link(mails: &[MailMessage], old: &str) {
+    let told = mails.iter().find(|mail| mailbox::address(mail) == old).unwrap();
+    assert_eq!(told.mail, Mail::Notice { notice: Notice::AddressReplaced, count: 1 });
+    assert!(!mails.iter().any(|mail| matches!(mail.mail, Mail::AddressChanged { .. })), "{mails:?}");
+}
+
+/// Somebody at a session of Anna's takes the account to this address. Yields the address of the way back.
+async fn taken_to(browser: &Browser<'_>, provider: &Provider, address: &str) -> String {
+    let mails = move_to(browser, provider, address).await;
     let told = mails.iter().find(|mail| matches!(mail.mail, Mail::AddressChanged { .. })).unwrap();
     format!("/oauth/undo?token={}", mailbox::token(told))
 }
@@ -165,16 +190,76 @@ async fn an_old_address_that_somebody_else_has_stays_theirs_and_the_account_is_c
     assert!(mailbox::take(&provider.sealgate).await.is_empty());
 }
 
+/// Nobody has shown that an unverified address is the user's: whoever reads it would take the account.
 #[tokio::test]
-async fn an_old_address_that_was_not_proven_is_not_proven_by_the_way_back() {
+async fn an_old_address_that_was_not_proven_is_told_and_gets_no_link() {
     let provider = Provider::with(MAIL).await;
-    let thief = with_anna(&provider).await;
+    let browser = with_anna(&provider).await;
     provider.sealgate.store.change_user(provider.anna.sub, |anna| anna.email_verified = false).await.unwrap();
+    assert_told_without_link(&move_to(&browser, &provider, "anna@new.test").await, "anna@example.test");
+}
+
+/// The thief's address is replaced by the one from before, and gets no link that outlives the owner's.
+#[tokio::test]
+async fn an_address_that_the_owner_returns_from_is_told_and_gets_no_link() {
+    let provider = Provider::with(MAIL).await;
+    let browser = with_anna(&provider).await;
+    let link = taken_to(&browser, &provider, "thief@evil.test").await;
+    provider.wait(60);
+    assert_told_without_link(&move_to(&browser, &provider, "anna@example.test").await, "thief@evil.test");
+    assert!(provider.browser().open(&link).await.text().contains(OVER), "there is nothing to take back");
+    let links = provider.sealgate.store.account_links(provider.anna.sub).await.unwrap();
+    assert!(links.is_none_or(|links| links.value.undos.is_empty()));
+}
+
+#[tokio::test]
+async fn a_link_ends_with_the_one_of_an_earlier_change() {
+    let provider = Provider::with(MAIL).await;
+    let browser = with_anna(&provider).await;
+    let first = taken_to(&browser, &provider, "thief@evil.test").await;
+    provider.wait(13 * 86_400);
+    let again = with_anna_at(&provider, "thief@evil.test").await;
+    let second = taken_to(&again, &provider, "owner@new.test").await;
+    provider.wait(86_400);
+    for link in [first, second] {
+        assert!(provider.browser().open(&link).await.text().contains(OVER));
+    }
+}
+
+/// A thief adds a passkey in a loop: one is committed between the look at the factors and the restoring commit.
+#[tokio::test]
+async fn a_passkey_that_comes_while_the_account_is_restored_closes_it() {
+    let (provider, meddler) = Provider::meddled_with(MAIL).await;
+    let thief = with_anna(&provider).await;
     let link = taken_to(&thief, &provider, "thief@evil.test").await;
-    let undone = press(&provider.browser(), &link).await;
-    assert!(undone.text().contains("Ask your administrator"), "{undone:?}");
-    assert!(!anna(&provider).await.email_verified);
-    assert!(mailbox::take(&provider.sealgate).await.is_empty());
+    let form = thief.open(KEY).await;
+    let made = key_of(&form, &Authenticator::new(KeyAlgorithm::Es256, &[9; 32]), |ceremony| ceremony);
+    let stop = meddler.stop(At::BeforeCommit, b'u');
+    let fields = [("kind", "passkey"), ("credential", made.as_str())];
+    let owner = provider.browser();
+    let (undone, added) = tokio::join!(press(&owner, &link), stop.meanwhile(send(&thief, KEY, &form, &fields)));
+    assert!(added.text().contains("<bdi>Passkey</bdi>"), "{added:?}");
+    assert!(undone.text().contains("<li><bdi>Passkey</bdi></li>"), "{undone:?}");
+    assert_eq!(anna(&provider).await.state, UserState::Disabled);
+    assert_login(&thief.open("/account").await);
+}
+
+/// And one that comes after the restoring commit, before the thief's session has ended, is not added.
+#[tokio::test]
+async fn no_passkey_comes_once_the_account_is_restored() {
+    let (provider, meddler) = Provider::meddled_with(MAIL).await;
+    let thief = with_anna(&provider).await;
+    let link = taken_to(&thief, &provider, "thief@evil.test").await;
+    let form = thief.open(KEY).await;
+    let made = key_of(&form, &Authenticator::new(KeyAlgorithm::Es256, &[9; 32]), |ceremony| ceremony);
+    let stop = meddler.stop(At::AfterCommit, b'u');
+    let fields = [("kind", "passkey"), ("credential", made.as_str())];
+    let owner = provider.browser();
+    let (undone, added) = tokio::join!(press(&owner, &link), stop.meanwhile(send(&thief, KEY, &form, &fields)));
+    assert_eq!(added.status, 503, "{added:?}");
+    assert!(undone.text().contains("a reset link to your old address"), "{undone:?}");
+    let factors = provider.sealgate.store.factors(provider.anna.sub).await.unwrap();
+    assert!(factors.is_none_or(|factors| !factors.value.has_any()));
 }
 
 #[tokio::test]

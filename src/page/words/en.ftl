@@ -60,7 +60,7 @@ reset-done-lead = You were signed out everywhere. Sign in with your new password
 reset-done-second-step = If you have a second step, you will be asked for it as usual. If you have lost it too, ask your administrator.
 error-reset-link-title = This link no longer works
 error-reset-link-text = A reset link works once, for 30 minutes, and only until the password, the email address or the account is changed. Go to the sign-in page and ask for a new one.
-error-undo-link-text = A link that takes a change of address back works once, for 14 days. If somebody else uses your account, tell your administrator.
+error-undo-link-text = A link that takes a change of address back works once, for up to 14 days. If somebody else uses your account, tell your administrator.
 
 ## An account that somebody makes for themselves
 
@@ -391,7 +391,8 @@ menu-switch = Use another account
 done-profile = Your profile was saved.
 done-password = Your password was changed. You were signed out everywhere else, and applications will ask you to sign in again.
 done-address-verified = Your address is verified.
-done-address-changed = Your address was changed. A message about this was sent to the old address as well; from there it can be undone for 14 days.
+done-address-changed = Your address was changed. A message about this was sent to the old address as well; from there it can be undone for up to 14 days.
+done-address-returned = Your address was changed. A message about this was sent to the old address as well.
 done-session = The session was ended.
 done-other-sessions = You were signed out everywhere else.
 done-withdrawn = The application’s access was removed.
@@ -1012,7 +1013,7 @@ mail-undo-title = Your email address was changed
 mail-undo-lead = The address of your <bdi>{ $operator }</bdi> account was changed from this one to <bdi>{ $address }</bdi>. If it was you, you need not do anything.
 mail-undo-do = If it was not you, take the change back here. This restores the address and signs everyone out of your account:
 mail-undo-button = This was not me
-mail-undo-life = The link works once, within { $days } days.
+mail-undo-life = The link works once, for up to { $days } days.
 
 mail-notice-count =
     { $count ->
@@ -1048,6 +1049,8 @@ notice-app-password-title = An application password was made
 notice-app-password = An application password was made for your <bdi>{ $operator }</bdi> account. Whoever knows it can use one application as you, without a second step.
 notice-address-changed-title = Your email address was changed
 notice-address-changed = This is now the email address of your <bdi>{ $operator }</bdi> account.
+notice-address-replaced-title = Your email address was changed
+notice-address-replaced = This is no longer the email address of your <bdi>{ $operator }</bdi> account.
 notice-administrator-title = An administrator changed your account
 notice-administrator = An administrator changed your <bdi>{ $operator }</bdi> account.
 notice-factors-reset-title = All second steps were removed

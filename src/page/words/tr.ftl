@@ -52,7 +52,7 @@ reset-done-lead = Bütün oturumlarınız kapatıldı. Yeni parolanızla oturum 
 reset-done-second-step = İkinci adımınız varsa her zamanki gibi sorulacak. Onu da yitirdiyseniz yöneticinize danışın.
 error-reset-link-title = Bu bağlantı artık geçerli değil
 error-reset-link-text = Sıfırlama bağlantısı 30 dakika içinde bir kez ve yalnızca parola, e-posta adresi veya hesap değişmediyse kullanılabilir. Oturum açma sayfasına gidip yeni bir bağlantı isteyin.
-error-undo-link-text = Adres değişikliğini geri alan bağlantı bir kez ve 14 gün boyunca çalışır. Hesabınızı başka biri kullanıyorsa yöneticinize bildirin.
+error-undo-link-text = Adres değişikliğini geri alan bağlantı bir kez ve en fazla 14 gün boyunca çalışır. Hesabınızı başka biri kullanıyorsa yöneticinize bildirin.
 
 ## Kişinin kendi açtığı hesap
 
@@ -368,7 +368,8 @@ menu-switch = Başka bir hesap kullan
 done-profile = Profiliniz kaydedildi.
 done-password = Parolanız değiştirildi. Diğer bütün oturumlarınız kapatıldı; uygulamalar yeniden oturum açmanızı isteyecek.
 done-address-verified = Adresiniz doğrulandı.
-done-address-changed = Adresiniz değiştirildi. Eski adresinize de bilgi verildi; değişiklik 14 gün boyunca oradan geri alınabilir.
+done-address-changed = Adresiniz değiştirildi. Eski adresinize de bilgi verildi; değişiklik en fazla 14 gün boyunca oradan geri alınabilir.
+done-address-returned = Adresiniz değiştirildi. Eski adresinize de bilgi verildi.
 done-session = Oturum kapatıldı.
 done-other-sessions = Diğer bütün oturumlar kapatıldı.
 done-withdrawn = Uygulamanın erişimi kaldırıldı.
@@ -964,7 +965,7 @@ mail-undo-title = E-posta adresiniz değiştirildi
 mail-undo-lead = <bdi>{ $operator }</bdi> hesabınızın adresi artık bu adres değil; yeni adres: <bdi>{ $address }</bdi>. Değişikliği siz yaptıysanız bir şey yapmanıza gerek yok.
 mail-undo-do = Değişikliği siz yapmadıysanız buradan geri alın. Adresiniz eski hâline döner ve hesabınızdaki bütün oturumlar kapatılır:
 mail-undo-button = Bunu ben yapmadım
-mail-undo-life = Bağlantı { $days } gün içinde bir kez kullanılabilir.
+mail-undo-life = Bağlantı en fazla { $days } gün boyunca ve yalnızca bir kez kullanılabilir.
 
 mail-notice-count =
     { $count ->
@@ -1000,6 +1001,8 @@ notice-app-password-title = Uygulama parolası oluşturuldu
 notice-app-password = <bdi>{ $operator }</bdi> hesabınız için bir uygulama parolası oluşturuldu. Bu parolayı bilen herkes, bir uygulamayı ikinci adım olmadan sizin adınıza kullanabilir.
 notice-address-changed-title = E-posta adresiniz değiştirildi
 notice-address-changed = Bu adres artık <bdi>{ $operator }</bdi> hesabınızın e-posta adresi.
+notice-address-replaced-title = E-posta adresiniz değiştirildi
+notice-address-replaced = Bu adres artık <bdi>{ $operator }</bdi> hesabınızın e-posta adresi değil.
 notice-administrator-title = Bir yönetici hesabınızı değiştirdi
 notice-administrator = Bir yönetici <bdi>{ $operator }</bdi> hesabınızda değişiklik yaptı.
 notice-factors-reset-title = Bütün ikinci adımlar kaldırıldı

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 
 use crate::domain::account_links::{
-    AccountLinks, AccountMark, AddressUndo, CODE_LIFE, CodeVerdict, LinkToken, PendingVerification, UNDO_LIFE,
+    AccountLinks, AccountMark, AddressUndo, CODE_LIFE, CodeVerdict, LinkToken, PendingVerification,
 };
 use crate::domain::audit::AuditKind;
 use crate::domain::mail::{CodePurpose, Mail, MailKind, Notice, WaitingMail, partly_hidden};
@@ -216,8 +216,8 @@ async fn take_code(
                 (Vec::new(), Ok(Done::AddressVerified))
             }
             CodeVerdict::Right { new_address: Some(new) } => {
-                let mails = move_to(ctx, &mut next, &mut next_links, new)?;
-                (mails, Ok(Done::AddressChanged))
+                let (mails, done) = move_to(ctx, &mut next, &mut next_links, new)?;
+                (mails, Ok(done))
             }
             CodeVerdict::Wrong => (Vec::new(), Err(AddressProblem::WrongCode)),
             CodeVerdict::Over => (Vec::new(), Err(AddressProblem::Over)),
@@ -226,7 +226,7 @@ async fn take_code(
         if written == Committed::Yes {
             if let Ok(done) = done {
                 let kind =
-                    if done == Done::AddressChanged { AuditKind::AddressChanged } else { AuditKind::AddressVerified };
+                    if done == Done::AddressVerified { AuditKind::AddressVerified } else { AuditKind::AddressChanged };
                 ctx.sealgate.audit.note(visitor.event(ctx, kind));
             }
             return Ok(done);
@@ -240,32 +240,35 @@ async fn take_code(
     Ok(Err(AddressProblem::Over))
 }
 
-/// Another address takes the place of the account's, and the old one is told, with a link that takes it back. Sessions stay:
-/// they were begun by whoever has just proven to be their person, and rest on nothing that changes.
+/// Another address takes the place of the account's, and the old one is told. Sessions stay: they were begun by whoever has
+/// just proven to be their person, and rest on nothing that changes.
+///
+/// The old address gets a link that takes the change back, with two exceptions. Nobody has shown that an unverified address is
+/// the user's. And where the account returns to an earlier address, the replaced one may be the thief's who moved it.
 fn move_to(
     ctx: &RequestContext<'_>,
     user: &mut User,
     links: &mut AccountLinks,
     new: Email,
-) -> Result<Vec<WaitingMail>, Failure> {
-    let (link, token) = LinkToken::new(user.sub, ctx.random());
-    let undo = AddressUndo {
-        hash: link.hash,
-        address: user.email.clone(),
-        verified: user.email_verified,
-        expires_at: ctx.now.plus(UNDO_LIFE),
+) -> Result<(Vec<WaitingMail>, Done), Failure> {
+    let notice = |notice| Mail::Notice { notice, count: 1 };
+    let is_return = links.return_to(&new, ctx.now);
+    let (to_old, done) = if is_return || !user.email_verified {
+        (notice(Notice::AddressReplaced), Done::AddressReturned)
+    } else {
+        let (link, token) = LinkToken::new(user.sub, ctx.random());
+        links.add_undo(AddressUndo::new(link.hash, user, ctx.now), ctx.now);
+        let new_address = partly_hidden(&new);
+        (Mail::AddressChanged { token: token.expose().to_owned(), new_address }, Done::AddressChanged)
     };
-    let told = Mail::AddressChanged { token: token.expose().to_owned(), new_address: partly_hidden(&new) };
-    let notice = Mail::Notice { notice: Notice::AddressChanged, count: 1 };
     let mails = vec![
-        mailing::new_mail(ctx, Some(user.sub), Some(&user.email), told)?,
-        mailing::new_mail(ctx, Some(user.sub), Some(&new), notice)?,
+        mailing::new_mail(ctx, Some(user.sub), Some(&user.email), to_old)?,
+        mailing::new_mail(ctx, Some(user.sub), Some(&new), notice(Notice::AddressChanged))?,
     ];
     // What was mailed to the old address opens nothing any more.
     links.take_back();
-    links.add_undo(undo, ctx.now);
     (user.email, user.email_verified, user.updated_at) = (new, true, ctx.now);
-    Ok(mails)
+    Ok((mails, done))
 }
 
 async fn show(
