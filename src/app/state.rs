@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::domain::client::{Client, ClientId};
 use crate::domain::key_ring::{KeyFault, KeyRing, PublicJwk};
 use crate::domain::mail::MailKind;
+use crate::domain::session::SessionCookie;
 use crate::domain::time::UnixTime;
 use crate::limits::RequestLimits;
 use crate::metrics::{MailOutcome, Metrics};
@@ -206,6 +207,12 @@ fn published(signer: &dyn Signer) -> Vec<String> {
 }
 
 impl Sealgate {
+    /// The same capabilities for a request of one of our own pages, which came with this cookie: see [`Store::for_page`].
+    #[must_use]
+    pub fn for_page(&self, cookie: Option<&SessionCookie>) -> Self {
+        Self { store: Arc::new(self.store.for_page(cookie)), ..self.clone() }
+    }
+
     /// Whether mails are sent: there is a mail server, and something seals what waits.
     pub fn sends_mail(&self) -> bool {
         self.config.mail.is_some() && self.store.seals()

@@ -18,6 +18,7 @@ use crate::oauth::next_step::{Interaction, NextStep, PersonTerms, Progress, next
 use crate::page::Problem;
 use crate::provider::ceremony::fresh;
 use crate::provider::interaction::{self, RESUME, Waiting};
+use crate::provider::sign_in::SIGN_IN;
 use crate::provider::{enrol, sign_in};
 use crate::store::{Committed, StoreError};
 use crate::tokens::clients::OWN_CLIENT;
@@ -186,7 +187,7 @@ async fn decide(ctx: &RequestContext<'_>, interaction: &Interaction, client: &Cl
     let (step, before) = next(ctx, interaction, client, session.as_ref()).await?;
     Ok(match (step, session) {
         (NextStep::ChooseAccount, _) => Decision::Page("select-account"),
-        (NextStep::SignIn, _) => Decision::Page("login"),
+        (NextStep::SignIn, _) => Decision::Page(SIGN_IN),
         (NextStep::SecondFactor(_), _) => Decision::Page("factor"),
         (NextStep::Enrol(_), _) => Decision::Page("enrol"),
         (NextStep::Unmet(..), _) => Decision::Page("unmet"),
@@ -202,7 +203,7 @@ async fn decide(ctx: &RequestContext<'_>, interaction: &Interaction, client: &Cl
             Decision::Answered(Response::see_other(&ctx.path(path)))
         }
         (NextStep::Issue { sign_in, scope }, Some(session)) => {
-            Decision::Answered(issue(ctx, interaction, client, &session, sign_in, scope, before).await?)
+            issue(ctx, interaction, client, &session, sign_in, scope, before).await?
         }
         (NextStep::Issue { .. }, None) => return Err(Failure::Internal),
     })
@@ -300,7 +301,7 @@ async fn issue(
     sign_in: SignIn,
     scope: Scope,
     before: Scope,
-) -> Result<Response, Failure> {
+) -> Result<Decision, Failure> {
     let request = &interaction.request;
     let secret = Secret::from_random(&ctx.random::<32>());
     let newly_allowed = interaction.progress.allowed.filter(|_| client.consent == ConsentRule::Ask);
@@ -324,14 +325,19 @@ async fn issue(
         expires_at: ctx.now.plus(ctx.sealgate.config.tokens.authorization_code),
         state: CodeState::Issued,
     };
-    ctx.sealgate.store.issue_code(&secret.hash(), &code, consent.as_ref()).await?;
+    let store = ctx.sealgate.store.for_code(session.id, code.sign_in.subject);
+    match store.issue_code(&secret.hash(), &code, consent.as_ref()).await {
+        // It ended while this was decided.
+        Err(StoreError::SignedOut) => return Ok(Decision::Page(SIGN_IN)),
+        issued => issued?,
+    }
     ctx.sealgate.metrics.issued(TokenKind::Code);
     if let Some(consent) = consent {
         let event = ctx.event(AuditKind::ConsentGiven, Actor::Person).of(consent.subject).with_client(&client.id);
         ctx.sealgate.audit.note(event.in_session(session.id).with_detail(consent.scope.to_string()));
     }
     let way = request.return_to.with_code(secret.expose(), ctx.sealgate.config.issuer.as_str());
-    Ok(way_back::respond(ctx, &way))
+    Ok(Decision::Answered(way_back::respond(ctx, &way)))
 }
 
 /// The person that a page speaks to: chosen or signed in for this request, or else in use. The same as [`next_step`]

@@ -58,7 +58,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     }
     let chosen = form.one("with")?.and_then(FactorChoice::parse);
     let name = form.one("name")?.unwrap_or_default();
-    let enrolling = Enrolling { ctx, user: &newcomer.proof.user, origin: waiting.origin() };
+    let enrolling = enrolling(ctx, &waiting, &newcomer);
     let confirmed = match chosen {
         Some(FactorChoice::App) if newcomer.takes_apps(ctx) => {
             enrolling.confirm_app(form.one("code")?.unwrap_or_default(), name).await?
@@ -92,6 +92,12 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Newc
     Ok(Some(Newcomer { proof: Proof { user, steps, credentials, is_step_up: false }, terms, required }))
 }
 
+/// Another password, or a disabled account, ends what the proven password has begun.
+fn enrolling<'a, 'c>(ctx: &'a RequestContext<'c>, waiting: &Waiting, newcomer: &'a Newcomer) -> Enrolling<'a, 'c> {
+    let user = &newcomer.proof.user;
+    Enrolling { ctx, store: ctx.sealgate.store.for_credentials(user), user, origin: waiting.origin() }
+}
+
 async fn show(
     ctx: &RequestContext<'_>,
     waiting: &Waiting,
@@ -102,7 +108,7 @@ async fn show(
 ) -> Result<Response, Failure> {
     let takes_apps = newcomer.takes_apps(ctx);
     let has_keys = relying_party(ctx).is_some();
-    let enrolling = Enrolling { ctx, user: &newcomer.proof.user, origin: waiting.origin() };
+    let enrolling = enrolling(ctx, waiting, newcomer);
     let (app, key);
     let (secret, uri);
     let enrolment = match chosen {
@@ -153,7 +159,7 @@ async fn added(
     ctx.sealgate.audit.note(event.with_detail(enrolled.detail()));
     steps.add(enrolled.step(ctx.now));
     let credentials = CredentialMark::of(&user, enrolled.factors.generation);
-    let made = recovery_codes::make(ctx, &user).await?;
+    let made = recovery_codes::make(ctx, &ctx.sealgate.store.for_credentials(&user), &user).await?;
     let proof = Proof { user: user.clone(), steps, credentials, is_step_up: false };
     let proceeded = sign_in::proceed(ctx, waiting, proof, Some(&enrolled.factors)).await?;
     let (Some(made), Proceeded::SignedIn(cookies)) = (made, &proceeded) else {

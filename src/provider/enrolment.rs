@@ -14,7 +14,7 @@ use crate::oauth::params::Params;
 use crate::page::{EnrolProblem, FactorLineKind, Problem, default_factor_name};
 use crate::provider::ceremony;
 use crate::provider::factor_secrets::open_secret;
-use crate::store::FactorsChanged;
+use crate::store::{FactorsChanged, Store};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::webauthn::{
@@ -31,6 +31,8 @@ const CEREMONY: Duration = Duration::from_mins(5);
 /// Somebody who adds a factor to their account.
 pub(super) struct Enrolling<'a, 'c> {
     pub(super) ctx: &'a RequestContext<'c>,
+    /// Commits only while what the enrolment rests on holds: the session, or the password that was proven.
+    pub(super) store: Store,
     pub(super) user: &'a User,
     /// Where it was begun.
     pub(super) origin: FactorOrigin,
@@ -86,11 +88,11 @@ impl Enrolling<'_, '_> {
         }
         let secret = TotpSecret::from_random(self.ctx.random());
         let id = FactorId::from_bytes(self.ctx.random());
-        let store = &self.ctx.sealgate.store;
-        let sealed = store.seal_factor(self.user.sub, id, self.ctx.random(), secret.as_bytes()).map_err(|error| {
-            tracing::error!(%error, "an authenticator app cannot be added");
-            Failure::Unavailable
-        })?;
+        let sealed =
+            self.store.seal_factor(self.user.sub, id, self.ctx.random(), secret.as_bytes()).map_err(|error| {
+                tracing::error!(%error, "an authenticator app cannot be added");
+                Failure::Unavailable
+            })?;
         self.begin(&PendingKind::Totp { id, secret: sealed }).await?;
         Ok(secret)
     }
@@ -238,8 +240,7 @@ impl Enrolling<'_, '_> {
     }
 
     async fn pending_app(&self) -> Result<Option<(FactorId, TotpSecret)>, Failure> {
-        let store = &self.ctx.sealgate.store;
-        let Some(factors) = store.factors(self.user.sub).await? else { return Ok(None) };
+        let Some(factors) = self.store.factors(self.user.sub).await? else { return Ok(None) };
         let Some((id, sealed)) = factors.value.pending_app(self.origin, self.ctx.now) else { return Ok(None) };
         Ok(open_secret(self.ctx, self.user.sub, id, sealed).map(|secret| (id, secret)))
     }
@@ -255,7 +256,7 @@ impl Enrolling<'_, '_> {
         change: impl FnMut(&mut Factors) -> T + Send,
     ) -> Result<FactorsChanged<T>, Failure> {
         let handle = UserHandle::from_random(self.ctx.random());
-        Ok(self.ctx.sealgate.store.change_factors(self.user.sub, handle, change).await?)
+        Ok(self.store.change_factors(self.user.sub, handle, change).await?)
     }
 
     fn until(&self) -> UnixTime {

@@ -19,7 +19,7 @@ use crate::provider::enrolment::Enrolling;
 use crate::provider::mailed_link::{self, LinkOpened, LinkPage, MailedLink};
 use crate::provider::new_password;
 use crate::provider::visitor::has_home;
-use crate::store::{Committed, Loaded, StoreError};
+use crate::store::{Committed, Loaded, Store, StoreError};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
@@ -210,7 +210,7 @@ async fn is_shared(ctx: &RequestContext<'_>, user: &User) -> Result<bool, Failur
 
 fn enrolling<'a, 'c>(ctx: &'a RequestContext<'c>, link: &MailedLink, user: &'a User) -> Enrolling<'a, 'c> {
     let origin = FactorOrigin::of(&format!("invitation {}", base64url(link.link.hash.as_bytes())));
-    Enrolling { ctx, user, origin }
+    Enrolling { ctx, store: Store::clone(&ctx.sealgate.store), user, origin }
 }
 
 async fn show_password(

@@ -56,11 +56,13 @@ use http::{Method, StatusCode};
 use crate::app::state::Sealgate;
 use crate::config::Config;
 use crate::domain::error::{ErrorCode, Refusal};
+use crate::domain::session::SessionCookie;
 use crate::page::{Asset, Problem, language_from_tag};
 use crate::provider::account::AccountSection;
 use crate::provider::console::Area;
 use crate::web::asset;
 use crate::web::context::{Body, Recipient, RequestContext};
+use crate::web::cookie::{self, CookieNames};
 use crate::web::failure::Failure;
 use crate::web::limits::Bucket;
 use crate::web::response::Response;
@@ -105,6 +107,13 @@ enum Endpoint {
     Account(AccountSection),
     ChangePassword,
     Console(Area),
+}
+
+impl Endpoint {
+    /// Whether it is a page of somebody who is signed in.
+    const fn is_for_signed_in(self) -> bool {
+        matches!(self, Self::Home | Self::Account(_) | Self::Console(_))
+    }
 }
 
 /// A row of the table.
@@ -331,7 +340,10 @@ fn context<'a>(sealgate: &'a Sealgate, head: &'a Parts, body: Body, recipient: R
 /// Answers a request for the provider, on the route that was found for its path.
 pub async fn dispatch(sealgate: &Sealgate, route: &ProviderRoute, head: &Parts, body: Bytes) -> http::Response<Bytes> {
     let started = Instant::now();
-    let mut ctx = context(sealgate, head, Body::Read(body), route.recipient);
+    // Whatever such a page writes is written only while its user is signed in.
+    let own =
+        route.endpoint.is_for_signed_in().then(|| Box::new(sealgate.for_page(session_cookie(sealgate, head).as_ref())));
+    let mut ctx = context(own.as_deref().unwrap_or(sealgate), head, Body::Read(body), route.recipient);
     // Where there is nothing: to a person who mistyped an address as a page, to programs as everywhere else.
     if route.endpoint == Endpoint::Nothing && ctx.is_opened_by_person() {
         ctx.recipient = Recipient::People;
@@ -347,6 +359,11 @@ pub async fn dispatch(sealgate: &Sealgate, route: &ProviderRoute, head: &Parts, 
     }
     sealgate.metrics.answered(route.name, response.status().as_u16(), started.elapsed().as_secs_f64());
     response.with_reading(ctx.reading().as_ref()).finish()
+}
+
+fn session_cookie(sealgate: &Sealgate, head: &Parts) -> Option<SessionCookie> {
+    let name = CookieNames::of(&sealgate.config.issuer).session;
+    cookie::find(&head.headers, name).and_then(SessionCookie::parse)
 }
 
 async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Response, Failure> {

@@ -6,7 +6,7 @@ use crate::domain::recovery_code::{RECOVERY_CODES, RecoveryCode, RecoveryCodes};
 use crate::domain::secret::Secret;
 use crate::domain::user::User;
 use crate::page::{RecoveryCodesPage, html};
-use crate::store::FactorsChanged;
+use crate::store::{FactorsChanged, Store};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
@@ -23,12 +23,12 @@ pub(super) struct MadeCodes {
 ///
 /// # Errors
 /// When the store fails.
-pub(super) async fn make(ctx: &RequestContext<'_>, user: &User) -> Result<Option<MadeCodes>, Failure> {
-    let Some(key) = ctx.sealgate.store.recovery_key() else { return Ok(None) };
+pub(super) async fn make(ctx: &RequestContext<'_>, store: &Store, user: &User) -> Result<Option<MadeCodes>, Failure> {
+    let Some(key) = store.recovery_key() else { return Ok(None) };
     let random = std::array::from_fn(|_| ctx.random());
     let (kept, codes) = RecoveryCodes::new(key, user.sub, &random, ctx.now);
     let handle = UserHandle::from_random(ctx.random());
-    let changed = ctx.sealgate.store.change_factors(user.sub, handle, |factors| {
+    let changed = store.change_factors(user.sub, handle, |factors| {
         let replaced = factors.recovery.is_some();
         let may = factors.may_have_recovery_codes(user);
         may.then(|| factors.set_recovery_codes(kept.clone())).map(|()| replaced)

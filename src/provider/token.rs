@@ -23,7 +23,7 @@ use crate::metrics::{Replayed, TokenKind};
 use crate::oauth::params::Params;
 use crate::oauth::token::{Authorization, TokenRequest, TokenResponse};
 use crate::provider::client_auth::{self, Caller};
-use crate::store::Committed;
+use crate::store::{Committed, StoreError};
 use crate::tokens::issuer::Tokens;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -32,6 +32,8 @@ use crate::web::response::Response;
 
 /// Whoever loses a race loads and decides again; after so many losses something is wrong.
 const MOST_TRIES: usize = 8;
+
+const SIGN_IN_ENDED: &str = "The sign-in has ended.";
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let form = match ctx.form() {
@@ -88,7 +90,12 @@ async fn redeem(
         if !ctx.sealgate.store.note_use(client).await? {
             return Err(Refusal::invalid_grant("The client is no longer active.").into());
         }
-        if ctx.sealgate.store.redeem_code(&loaded, &grant).await? == Committed::Yes {
+        let store = ctx.sealgate.store.for_code(code.session, code.sign_in.subject);
+        let redeemed = store.redeem_code(&loaded, &grant).await;
+        if matches!(redeemed, Err(StoreError::SignedOut)) {
+            return Err(Refusal::invalid_grant(SIGN_IN_ENDED).into());
+        }
+        if redeemed? == Committed::Yes {
             // Whoever took something of it away while the token device signed has ended the grants that there were. This
             // one came after, and nobody holds its tokens yet.
             if let Err(gone) = still_valid(ctx, client, code).await {
@@ -221,7 +228,7 @@ async fn person(ctx: &RequestContext<'_>, subject: Subject) -> Result<User, Fail
 async fn require_session(ctx: &RequestContext<'_>, code: &Code) -> Result<(), Failure> {
     let session = ctx.sealgate.store.session(code.session).await?;
     let stands = session.is_some_and(|session| session.value.sign_in_of(code.sign_in.subject).is_some());
-    if stands { Ok(()) } else { Err(Refusal::invalid_grant("The sign-in has ended.").into()) }
+    if stands { Ok(()) } else { Err(Refusal::invalid_grant(SIGN_IN_ENDED).into()) }
 }
 
 /// A code gives nothing that the person does not allow any more: a consent may have been withdrawn while it was on its

@@ -13,7 +13,7 @@ use crate::domain::user::{Role, Subject, User};
 use crate::oauth::params::Params;
 use crate::page::{ConsoleRole, Done, Inside, Problem};
 use crate::provider::sign_in;
-use crate::store::Loaded;
+use crate::store::{Loaded, Store};
 use crate::web::context::RequestContext;
 use crate::web::cookie;
 use crate::web::failure::Failure;
@@ -37,6 +37,11 @@ impl Visitor {
         if let Some(session) = ctx.session().await? {
             for sign_in in &session.value.sign_ins {
                 if let Some(user) = ctx.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled) {
+                    // A page that is not marked as one of somebody who is signed in could write after the sign-in has ended.
+                    if !ctx.sealgate.store.act_for(user.sub) {
+                        tracing::error!(page, "the route is not marked as one of signed-in users");
+                        return Err(Failure::Internal);
+                    }
                     ctx.sealgate.store.touch_session(&session, ctx.now).await;
                     return Ok(Self { sign_in: sign_in.clone(), session, user });
                 }
@@ -106,9 +111,10 @@ impl Visitor {
     pub(super) async fn keep_this_session_only(
         &self,
         ctx: &RequestContext<'_>,
+        store: &Store,
         change: impl Fn(&mut Session) + Send + Sync,
     ) -> Result<Option<HeaderValue>, Failure> {
-        let (store, id) = (&ctx.sealgate.store, self.session.value.id);
+        let id = self.session.value.id;
         // The others first: a live one could make a new grant while the old ones are being ended.
         store.end_other_sessions_of_user(self.user.sub, id).await?;
         let cookie = SessionCookie::new(SessionId::from_bytes(ctx.random()), ctx.random());
@@ -122,7 +128,8 @@ impl Visitor {
         if store.move_session(id, next).await? {
             return Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)));
         }
-        store.end_session(id).await?;
+        // It may go on under another identifier.
+        store.for_server().end_sessions_of_user(self.user.sub).await?;
         Ok(None)
     }
 

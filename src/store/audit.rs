@@ -62,7 +62,8 @@ impl Store {
                 changes.put.push((table::audit(*id), record::encode(event)?));
                 changes.put.extend(entries(*id, event).map(|entry| (entry, Vec::new())));
             }
-            self.write(changes).await?;
+            // What happened is kept whatever has become of the session in which it did.
+            self.for_server().write(changes).await?;
             for AuditRecord { event, .. } in events {
                 self.trail.kept[usize::from(event.is_anybodys())].fetch_add(1, Ordering::Relaxed);
             }

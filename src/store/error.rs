@@ -33,6 +33,9 @@ pub enum StoreError {
     /// Nodes of an older version, which share the store, could not read what was to be written.
     #[error("{0}")]
     NotYet(String),
+    /// The sign-in that the change was to be made with has ended; nothing was changed.
+    #[error("the sign-in has ended")]
+    SignedOut,
     /// Others changed the same record again and again.
     #[error("the record is contended")]
     Contended,

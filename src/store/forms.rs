@@ -2,6 +2,7 @@
 //! they are sealed; strangers make them, so they are bounded in all, and the oldest gives way.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
@@ -72,7 +73,7 @@ impl Store {
         if !self.forms.is_followed() {
             self.forms.set(self.count(Table::Form).await?);
         }
-        self.sealing = Some(Sealing { sealer, most_forms });
+        self.sealing = Some(Arc::new(Sealing { sealer, most_forms }));
         Ok(self)
     }
 

@@ -11,6 +11,7 @@ mod app_passwords;
 mod audit;
 pub(crate) mod barrier;
 mod browsers;
+mod commit_guard;
 mod commit_turn;
 mod counts;
 mod data_keys;
@@ -21,6 +22,7 @@ mod factors;
 mod format;
 mod forms;
 mod grants;
+mod guarded;
 mod intake;
 mod interactions;
 mod keys;
@@ -60,6 +62,7 @@ use tokio::task::JoinSet;
 
 use crate::domain::key_ring::TokenHolder;
 use crate::domain::user::Subject;
+use crate::store::commit_guard::CommitGuard;
 use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome, Value};
 use crate::store::sealer::Sealer;
 use crate::store::tally::Tally;
@@ -126,26 +129,32 @@ struct AuditCounts {
     counted: Mutex<Option<Instant>>,
 }
 
+/// Handle to the store. Clones share all state.
+#[derive(Clone)]
 pub struct Store {
     engine: Arc<dyn Engine>,
+    /// What must hold for each commit through this handle.
+    guard: Option<Arc<CommitGuard>>,
+    /// Whether the commit is the server's own work, which the guard does not stop.
+    is_for_server: bool,
     /// Interactions that are open, and how many may be.
-    interactions: Tally,
+    interactions: Arc<Tally>,
     most_interactions: usize,
     /// Forms that are kept.
-    forms: Tally,
-    sealing: Option<Sealing>,
-    registrations: Tally,
+    forms: Arc<Tally>,
+    sealing: Option<Arc<Sealing>>,
+    registrations: Arc<Tally>,
     /// Accounts that strangers have asked for.
-    pending_registrations: Tally,
+    pending_registrations: Arc<Tally>,
     /// Mails that wait.
-    outbox: Tally,
+    outbox: Arc<Tally>,
     /// The number of the next revocation that this process begins.
-    revocations: AtomicU64,
-    trail: AuditCounts,
+    revocations: Arc<AtomicU64>,
+    trail: Arc<AuditCounts>,
     /// The node whose keys are its own in the ring of keys, where each has a token of its own.
     node: Option<String>,
     /// Why nothing is decided here though the store answers.
-    held_back: ArcSwapOption<String>,
+    held_back: Arc<ArcSwapOption<String>>,
 }
 
 impl Store {
@@ -180,18 +189,20 @@ impl Store {
     fn over(engine: Arc<dyn Engine>, most_interactions: usize) -> Self {
         Self {
             engine,
-            interactions: Tally::default(),
+            guard: None,
+            is_for_server: false,
+            interactions: Arc::default(),
             most_interactions,
-            forms: Tally::default(),
+            forms: Arc::default(),
             sealing: None,
-            registrations: Tally::default(),
-            pending_registrations: Tally::default(),
-            outbox: Tally::default(),
+            registrations: Arc::default(),
+            pending_registrations: Arc::default(),
+            outbox: Arc::default(),
             // Another process may begin one of the same person in the same second.
-            revocations: AtomicU64::new(RandomState::new().build_hasher().finish()),
-            trail: AuditCounts::default(),
+            revocations: Arc::new(AtomicU64::new(RandomState::new().build_hasher().finish())),
+            trail: Arc::default(),
             node: None,
-            held_back: ArcSwapOption::empty(),
+            held_back: Arc::default(),
         }
     }
 
@@ -286,8 +297,16 @@ impl Store {
         self.engine.is_shared()
     }
 
-    /// The one way of a change to the engine, beside [`Store::commit_all`]: see [`access`].
+    /// The one way of a change to the engine, beside [`Store::commit_unguarded`]: see [`access`] and [`guarded`].
     async fn commit(&self, changes: Changes) -> Result<Committed, StoreError> {
+        match &self.guard {
+            Some(guard) if !self.is_for_server => self.commit_under(guard, changes).await,
+            _ => self.commit_unguarded(changes).await,
+        }
+    }
+
+    /// A commit of the server's own, whatever has become of the session in which it was caused.
+    async fn commit_unguarded(&self, changes: Changes) -> Result<Committed, StoreError> {
         commit_to(self.engine.as_ref(), changes).await
     }
 
@@ -301,8 +320,8 @@ impl Store {
         let mut outcomes = vec![Committed::Conflict; all.len()];
         let mut committing = JoinSet::new();
         for (number, changes) in all.into_iter().enumerate() {
-            let engine = Arc::clone(&self.engine);
-            committing.spawn(async move { (number, commit_to(engine.as_ref(), changes).await) });
+            let store = self.clone();
+            committing.spawn(async move { (number, store.commit(changes).await) });
         }
         let mut failed = None;
         while let Some(ended) = committing.join_next().await {

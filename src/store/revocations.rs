@@ -53,13 +53,15 @@ impl Store {
     /// When the store fails; what was ended stays ended, and the sweeper goes on with the rest.
     pub async fn carry_out(&self, revocation: &Revocation) -> Result<Ended, StoreError> {
         let (user, at) = (revocation.subject, revocation.at);
+        // The session in which it was begun may be one of those that end.
+        let store = self.for_server();
         // Sessions first: a live one could make a new grant while the old ones are being ended.
-        let sessions = self.end_sessions_of_user(user).await?;
-        let grants = self.end_grants_of_user(user, revocation.why, at).await?;
-        self.end_app_passwords(user).await?;
+        let sessions = store.end_sessions_of_user(user).await?;
+        let grants = store.end_grants_of_user(user, revocation.why, at).await?;
+        store.end_app_passwords(user).await?;
         // A link that was mailed before opens the account to whoever reads the mailbox.
-        self.take_links_back(user).await?;
-        self.close_revocation(revocation).await?;
+        store.take_links_back(user).await?;
+        store.close_revocation(revocation).await?;
         Ok(Ended { sessions, grants })
     }
 
@@ -67,7 +69,7 @@ impl Store {
     pub async fn close_revocation(&self, revocation: &Revocation) -> Result<(), StoreError> {
         let key = revocation.key();
         let entry = table::expiry(revocation.due_at(), &key);
-        self.write(Changes { delete: vec![key, entry], ..Changes::default() }).await
+        self.for_server().write(Changes { delete: vec![key, entry], ..Changes::default() }).await
     }
 
     /// A revocation with no other cause than that somebody wants it.

@@ -40,7 +40,11 @@ impl Store {
     pub async fn update_session(&self, loaded: &Loaded<Session>, next: &Session) -> Result<Committed, StoreError> {
         let mut changes = record::replace(loaded, next)?;
         changes.put.extend(entries(next).map(|entry| (entry, Vec::new())));
-        self.commit(changes).await
+        let committed = self.commit(changes).await?;
+        if committed == Committed::Yes {
+            self.follow_session(&loaded.value, next);
+        }
+        Ok(committed)
     }
 
     /// Gives a session another identifier, and with it another cookie: whatever hangs on the old one (the applications'
@@ -62,6 +66,7 @@ impl Store {
             changes.delete.push(loaded.key().clone());
             changes.delete.extend(entries(&loaded.value));
             if self.commit(changes).await? == Committed::Yes {
+                self.follow_session(&loaded.value, &session);
                 return Ok(true);
             }
         }
@@ -135,18 +140,27 @@ impl Store {
         self.end_sessions_but(user, Some(kept)).await
     }
 
+    /// Repeats until a pass finds no session: one that moves to another identifier during a pass is not in it.
     async fn end_sessions_but(&self, user: Subject, kept: Option<SessionId>) -> Result<usize, StoreError> {
-        let (mut ended, mut after) = (0, None);
-        loop {
-            let page = self.sessions_of_user(user, after, PAGE).await?;
-            for session in page.sessions.iter().filter(|session| Some(session.id) != kept) {
-                ended += usize::from(self.end_session(session.id).await?);
+        let mut ended = 0;
+        for _ in 0..MOST_CONFLICTS {
+            let (mut found, mut after) = (0, None);
+            loop {
+                let page = self.sessions_of_user(user, after, PAGE).await?;
+                for session in page.sessions.iter().filter(|session| Some(session.id) != kept) {
+                    found += 1;
+                    ended += usize::from(self.end_session(session.id).await?);
+                }
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
             }
-            after = page.next;
-            if after.is_none() {
+            if found == 0 {
                 return Ok(ended);
             }
         }
+        Err(StoreError::Contended)
     }
 
     /// The application session with this id, live or not; whoever asks must look at its parent too.

@@ -357,6 +357,11 @@ pub(super) fn account_links(subject: Subject) -> Key {
     key(Table::AccountLinks, &[subject.as_bytes()])
 }
 
+/// All open revocations of a user.
+pub(super) fn revocations(subject: Subject) -> Key {
+    key(Table::Revocation, &[subject.as_bytes()])
+}
+
 /// A revocation that is to be carried out.
 pub(super) fn revocation(subject: Subject, at: UnixTime, number: u64) -> Key {
     key(Table::Revocation, &[subject.as_bytes(), &at.seconds().to_be_bytes(), &number.to_be_bytes()])

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::uri::PathAndQuery;
 use http::{Method, StatusCode};
 use serde::Serialize;
 
@@ -42,6 +43,8 @@ pub(crate) enum Failure {
     RateLimited(u64),
     /// A part is overloaded or away; nothing was used up.
     Unavailable,
+    /// The sign-in ended while one of our own pages worked.
+    SignedOut,
     Internal,
 }
 
@@ -76,7 +79,11 @@ impl Failure {
 
     /// What became of a request to the store; the log is told by the caller.
     pub(crate) fn of_store(error: &StoreError) -> Self {
-        if let StoreError::Broken(_) = error { Self::Internal } else { Self::Unavailable }
+        match error {
+            StoreError::Broken(_) => Self::Internal,
+            StoreError::SignedOut => Self::SignedOut,
+            _ => Self::Unavailable,
+        }
     }
 
     /// The failure on the wire.
@@ -127,6 +134,8 @@ impl Failure {
             Self::Unavailable => {
                 ctx.refuse(StatusCode::SERVICE_UNAVAILABLE, &OVERLOADED, Problem::Unavailable).with(RETRY_AFTER, "1")
             }
+            // The page itself finds that the user is signed out, and asks for the sign-in.
+            Self::SignedOut => Response::see_other(ctx.head.uri.path_and_query().map_or("/", PathAndQuery::as_str)),
             Self::Internal => ctx.refuse(StatusCode::INTERNAL_SERVER_ERROR, &FAILED, Problem::Internal),
         }
     }
@@ -220,7 +229,11 @@ impl From<Refusal> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        tracing::error!(%error, "the store failed");
+        if matches!(error, StoreError::SignedOut) {
+            tracing::info!("nothing was changed: the sign-in ended during the request");
+        } else {
+            tracing::error!(%error, "the store failed");
+        }
         Self::of_store(&error)
     }
 }

@@ -87,6 +87,7 @@ mod second_factor;
 mod second_factor_attacks;
 mod security;
 mod session;
+mod signed_out_meanwhile;
 mod steps;
 mod token;
 mod token_request;

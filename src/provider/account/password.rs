@@ -126,11 +126,13 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revoca
         session.renew(sign_in, session.cookie, ctx.now);
         session.expires_at = ctx.now.plus(ctx.sealgate.config.sessions.absolute);
     };
-    let cookie = visitor.keep_this_session_only(ctx, change).await?;
-    ctx.sealgate.store.forget_browsers(subject, None).await?;
-    ctx.sealgate.store.end_app_passwords(subject).await?;
-    ctx.sealgate.store.end_grants_of_user(subject, EndReason::PasswordChanged, ctx.now).await?;
-    ctx.sealgate.store.close_revocation(revocation).await?;
+    // Another revocation may end this session meanwhile; this one is carried out all the same.
+    let store = &ctx.sealgate.store.for_server();
+    let cookie = visitor.keep_this_session_only(ctx, store, change).await?;
+    store.forget_browsers(subject, None).await?;
+    store.end_app_passwords(subject).await?;
+    store.end_grants_of_user(subject, EndReason::PasswordChanged, ctx.now).await?;
+    store.close_revocation(revocation).await?;
     ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::PasswordChanged));
     let response = Response::see_other(&visitor::done(ctx, PAGE, Done::Password));
     let marked = known_browser::learn(ctx, subject, None).await;

@@ -21,7 +21,7 @@ use crate::provider::enrolment::{self, Enrolled, Enrolling, TO_CONFIRM};
 use crate::provider::factor_lines::lines;
 use crate::provider::visitor::{self, Visitor};
 use crate::provider::{recovery_codes, sign_in};
-use crate::store::FactorsChanged;
+use crate::store::{FactorsChanged, Store};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
@@ -157,7 +157,7 @@ pub(super) async fn codes(ctx: &RequestContext<'_>) -> Result<Response, Failure>
         return Ok(Response::page(StatusCode::OK, html(&page), None));
     }
     visitor.form(ctx, CODES)?;
-    let Some(made) = recovery_codes::make(ctx, &visitor.user).await? else {
+    let Some(made) = recovery_codes::make(ctx, &ctx.sealgate.store, &visitor.user).await? else {
         return Err(Failure::Elsewhere(ctx.path(PAGE)));
     };
     ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::RecoveryCodesMade));
@@ -203,7 +203,7 @@ fn may_go(user: &User, demanded: AssuranceLevel, before: &Factors, after: &Facto
 
 fn enrolling<'a, 'c>(ctx: &'a RequestContext<'c>, visitor: &'a Visitor) -> Enrolling<'a, 'c> {
     let origin = FactorOrigin::of(&format!("session {}", visitor.session.value.id));
-    Enrolling { ctx, user: &visitor.user, origin }
+    Enrolling { ctx, store: Store::clone(&ctx.sealgate.store), user: &visitor.user, origin }
 }
 
 /// Whoever added it has shown it: they are not asked for it again at once.

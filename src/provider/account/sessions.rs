@@ -22,7 +22,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let (store, subject) = (&ctx.sealgate.store, visitor.user.sub);
     let mut cookie = None;
     let (done, said) = if form.has("others") {
-        cookie = visitor.keep_this_session_only(ctx, |_| ()).await?;
+        cookie = visitor.keep_this_session_only(ctx, store, |_| ()).await?;
         let known = known_browser::find(ctx, Some(&visitor.user)).await?;
         store.forget_browsers(subject, known.map(|known| known.mark)).await?;
         (Done::OtherSessions, Some("all others".to_owned()))

@@ -1,0 +1,316 @@
+//! Sign-ins that end while a page of theirs is about to write: nothing that it adds outlives them.
+
+use sealgate::facade::clock::Clock as _;
+use sealgate::facade::domain::grant::EndReason;
+use sealgate::facade::domain::user::{Role, User, UserState};
+use sealgate::facade::store::engine::{Engine as _, Key, Value};
+use sealgate::facade::webauthn::KeyAlgorithm;
+
+use tokio::sync::oneshot;
+
+use crate::authenticator::Authenticator;
+use crate::mailbox::{self, MAIL};
+use crate::meddler::{At, Meddler};
+use crate::security::{key_of, secret, send, with_app};
+use crate::steps::{assert_consent, assert_login, csrf_of, with_anna};
+use crate::support::{Browser, PASSWORD, Provider, Reply};
+use crate::totp::code;
+
+const APP_PASSWORDS: &str = r#"
+    [[app]]
+    name = "git"
+    host = "git.test"
+    upstreams = ["http://127.0.0.1:8081"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+    basic = true
+"#;
+
+/// All records of a table.
+async fn rows(provider: &Provider, table: u8) -> Vec<(Key, Value)> {
+    provider.engine.scan(&[table], None, 1000).await.unwrap()
+}
+
+/// Ends everything of Anna's, as an administrator does.
+async fn revoke(provider: &Provider) {
+    let now = provider.clock.now();
+    provider.sealgate.store.revoke_person(provider.anna.sub, EndReason::Administrator, now).await.unwrap();
+}
+
+/// Holds the request before its commit to the table (after so many that pass), ends the sign-in by `end`, lets the request go
+/// on, and asserts that it wrote nothing there.
+async fn assert_writes_nothing(
+    provider: &Provider,
+    meddler: &Meddler,
+    (table, skip): (u8, usize),
+    end: impl Future<Output = ()>,
+    request: impl Future<Output = Reply>,
+) -> Reply {
+    let stop = meddler.stop_later(At::BeforeCommit, table, skip);
+    let meanwhile = stop.meanwhile(async {
+        end.await;
+        rows(provider, table).await
+    });
+    let (reply, before) = tokio::join!(request, meanwhile);
+    assert_eq!(rows(provider, table).await, before, "table {}: {reply:?}", char::from(table));
+    reply
+}
+
+async fn app_password(browser: &Browser<'_>) -> Reply {
+    let page = browser.get("/account/app-passwords").await;
+    let csrf = csrf_of(&page);
+    browser.post("/account/app-passwords", &[("csrf", &csrf), ("app", "git"), ("name", "x")]).await
+}
+
+#[tokio::test]
+async fn an_application_password_is_not_made_by_a_session_that_ends_meanwhile() {
+    for how in ["revoked", "disabled", "password", "signed out"] {
+        let (provider, meddler) = Provider::meddled_with(APP_PASSWORDS).await;
+        let thief = with_anna(&provider).await;
+        let store = &provider.sealgate.store;
+        let end = async {
+            match how {
+                "revoked" => revoke(&provider).await,
+                "disabled" => drop(store.change_user(provider.anna.sub, |anna| anna.state = UserState::Disabled).await),
+                "password" => {
+                    let owner = provider.browser();
+                    let login = owner.open("/account/password").await;
+                    let page = owner.sign_in(&login, "anna@example.test").await;
+                    let new = "a longer password than before";
+                    owner.submit(&page, &[("current", PASSWORD), ("new", new), ("again", new)]).await;
+                }
+                _ => drop(store.end_sessions_of_user(provider.anna.sub).await),
+            }
+        };
+        let reply = assert_writes_nothing(&provider, &meddler, (b'k', 0), end, app_password(&thief)).await;
+        assert_eq!(reply.location(), "/account/app-passwords", "{how}");
+        assert_login(&thief.follow(reply).await);
+        assert_eq!(store.app_passwords(provider.anna.sub).await.unwrap().passwords, [], "{how}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_noted_as_used_meanwhile_goes_on() {
+    let (provider, meddler) = Provider::meddled_with(APP_PASSWORDS).await;
+    let browser = with_anna(&provider).await;
+    let page = browser.get("/account/app-passwords").await;
+    let csrf = csrf_of(&page);
+    let form = [("csrf", csrf.as_str()), ("app", "git"), ("name", "x")];
+    let stop = meddler.stop(At::BeforeCommit, b'k');
+    let other_tab = async {
+        provider.wait(120);
+        assert_eq!(browser.get("/account").await.status, 200);
+        provider.change_user(provider.anna.sub, |anna| anna.name = "Anna".to_owned()).await;
+    };
+    let (reply, ()) = tokio::join!(browser.post("/account/app-passwords", &form), stop.meanwhile(other_tab));
+    assert!(reply.text().contains("id=\"new-app-password\""), "{reply:?}");
+}
+
+#[tokio::test]
+async fn no_factor_is_added_by_a_session_that_ends_meanwhile() {
+    let now = |provider: &Provider| provider.clock.now().seconds();
+    for kind in ["begun", "app", "key", "codes", "name"] {
+        let (provider, meddler) = Provider::meddled().await;
+        // A first factor, where codes or a name are to be changed.
+        let thief =
+            if ["codes", "name"].contains(&kind) { with_app(&provider).await.0 } else { with_anna(&provider).await };
+        let (at, request): (_, std::pin::Pin<Box<dyn Future<Output = Reply>>>) = match kind {
+            "begun" => (0, Box::pin(thief.get("/account/security/app"))),
+            "app" => {
+                let page = thief.open("/account/security/app").await;
+                let typed = code(&secret(&page), now(&provider));
+                let thief = &thief;
+                (0, Box::pin(async move { send(thief, "/account/security/app", &page, &[("code", &typed)]).await }))
+            }
+            "key" => {
+                let page = thief.open("/account/security/key").await;
+                let made = key_of(&page, &Authenticator::new(KeyAlgorithm::Es256, &[9; 32]), |ceremony| ceremony);
+                let thief = &thief;
+                // The first commit uses the challenge up.
+                (
+                    1,
+                    Box::pin(async move {
+                        let fields = [("kind", "passkey"), ("credential", made.as_str())];
+                        send(thief, "/account/security/key", &page, &fields).await
+                    }),
+                )
+            }
+            "codes" => {
+                let page = thief.open("/account/security/codes").await;
+                let thief = &thief;
+                (0, Box::pin(async move { send(thief, "/account/security/codes", &page, &[]).await }))
+            }
+            _ => {
+                let store = &provider.sealgate.store;
+                let id = store.factors(provider.anna.sub).await.unwrap().unwrap().value.totp[0].id.to_string();
+                let page = thief.open(&format!("/account/security/factor?id={id}")).await;
+                let thief = &thief;
+                (
+                    0,
+                    Box::pin(async move {
+                        send(thief, "/account/security/factor", &page, &[("factor", &id), ("name", "mine")]).await
+                    }),
+                )
+            }
+        };
+        let reply = assert_writes_nothing(&provider, &meddler, (b'f', at), revoke(&provider), request).await;
+        assert_login(&thief.follow(reply).await);
+    }
+}
+
+/// The owner's new password, an administrator's reset of the factors: their first commit, and no session has ended yet.
+#[tokio::test]
+async fn no_factor_is_added_once_a_revocation_has_begun() {
+    let (provider, meddler) = Provider::meddled().await;
+    let thief = with_anna(&provider).await;
+    let page = thief.open("/account/security/key").await;
+    let made = key_of(&page, &Authenticator::new(KeyAlgorithm::Es256, &[9; 32]), |ceremony| ceremony);
+    let fields = [("kind", "passkey"), ("credential", made.as_str())];
+    // The revocation is held once it is open, before it ends the first session.
+    let stop = meddler.stop(At::AfterCommit, b'O');
+    let (added, ()) =
+        tokio::join!(stop.meanwhile(send(&thief, "/account/security/key", &page, &fields)), revoke(&provider));
+    assert_eq!(added.status, 503, "{added:?}");
+    let factors = provider.sealgate.store.factors(provider.anna.sub).await.unwrap();
+    assert!(factors.is_none_or(|factors| !factors.value.has_any()));
+}
+
+#[tokio::test]
+async fn a_first_factor_is_not_added_in_a_sign_in_whose_password_was_replaced() {
+    let (provider, meddler) = Provider::meddled_with("[factors]\nlevel = \"2\"\nenrolment = \"self\"\n").await;
+    let thief = provider.browser();
+    let login = thief.open("/account").await;
+    let choice = thief.sign_in(&login, "anna@example.test").await;
+    let links = choice.text().split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let link = links.into_iter().find(|link| link.contains("with=totp")).unwrap().replace("&#38;", "&");
+    let page = thief.get(&link).await;
+    let typed = code(&secret(&page), provider.clock.now().seconds());
+    let set = async {
+        let hash = sealgate::facade::domain::user::PasswordHash::new("$argon2id$another".to_owned());
+        provider.change_user(provider.anna.sub, |anna| anna.password = Some(hash.clone())).await;
+    };
+    let fields = [("code", typed.as_str())];
+    let reply = assert_writes_nothing(&provider, &meddler, (b'f', 0), set, thief.submit_only(&page, &fields)).await;
+    assert_login(&thief.follow(reply).await);
+}
+
+#[tokio::test]
+async fn no_address_profile_consent_or_code_comes_of_a_session_that_ends_meanwhile() {
+    let (provider, meddler) = Provider::meddled_with(MAIL).await;
+    let thief = with_anna(&provider).await;
+    let form = thief.get("/account/address/new").await;
+    let asked = thief.submit_only(&form, &[("address", "thief@evil.test")]);
+    let mails = rows(&provider, b'q').await;
+    assert_writes_nothing(&provider, &meddler, (b'A', 0), revoke(&provider), asked).await;
+    assert_eq!(rows(&provider, b'q').await, mails, "nor is a code mailed");
+
+    let thief = with_anna(&provider).await;
+    let form = thief.get("/account/address/new").await;
+    thief.submit(&form, &[("address", "thief@evil.test")]).await;
+    let (code, _) = mailbox::code(&provider.sealgate).await;
+    let page = thief.get("/account/address").await;
+    let fields = [("code", code.as_str())];
+    let moved = thief.submit_only(&page, &fields);
+    assert_writes_nothing(&provider, &meddler, (b'u', 0), revoke(&provider), moved).await;
+
+    let thief = with_anna(&provider).await;
+    let page = thief.get("/account").await;
+    let renamed = thief.submit_only(&page, &[("name", "Thief"), ("phone_number", ""), ("picture", "")]);
+    assert_writes_nothing(&provider, &meddler, (b'u', 0), revoke(&provider), renamed).await;
+
+    let thief = with_anna(&provider).await;
+    let consent = thief.open(&provider.c2().authorize(&[])).await;
+    assert_consent(&consent);
+    let before = rows(&provider, b'c').await;
+    let allowed = thief.allow(&consent);
+    let reply = assert_writes_nothing(&provider, &meddler, (b'n', 0), revoke(&provider), allowed).await;
+    assert_login(&reply);
+    assert_eq!(rows(&provider, b'c').await, before, "nor a code");
+    let user: User = provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap();
+    assert_eq!((user.email, user.name), (provider.anna.email.clone(), provider.anna.name.clone()));
+}
+
+#[tokio::test]
+async fn the_console_changes_nothing_for_an_administrator_who_is_signed_out_meanwhile() {
+    let new_client =
+        [("name", "Wiki"), ("type", "public"), ("redirect_uris", "https://rp.test/cb"), ("scope_email", "yes")];
+    let of_ben = |provider: &Provider| format!("/console/users/{}", provider.ben.sub);
+    for (table, what) in [(b'l', "client"), (b'u', "password"), (b'u', "role"), (b'f', "factors"), (b'O', "revoke")] {
+        let (provider, meddler) = Provider::meddled_with("[console]\nenabled = true\n").await;
+        provider.change_user(provider.anna.sub, |anna| anna.roles = [Role::Admin].into()).await;
+        let thief = with_anna(&provider).await;
+        let path = if what == "client" { "/console/clients/new".to_owned() } else { of_ben(&provider) };
+        let csrf = csrf_of(&thief.get(&path).await);
+        let fields: &[(&str, &str)] = match what {
+            "client" => &new_client,
+            "password" => &[("action", "reset-password")],
+            "role" => &[("action", "save"), ("role_admin", "yes"), ("groups", ""), ("username", "ben")],
+            "factors" => &[("action", "reset-factors"), ("sure", "yes")],
+            _ => &[("action", "revoke")],
+        };
+        let all = [&[("csrf", csrf.as_str())], fields].concat();
+        let end = async {
+            provider.sealgate.store.end_sessions_of_user(provider.anna.sub).await.unwrap();
+        };
+        let reply = assert_writes_nothing(&provider, &meddler, (table, 0), end, thief.post(&path, &all)).await;
+        assert_eq!((reply.status, reply.location()), (303, path.as_str()), "{what}");
+    }
+}
+
+/// A session that takes another identifier while all are being ended is ended under that one. The thief has a copy of the
+/// cookie, and ends "all other sessions" in a loop.
+#[tokio::test]
+async fn a_session_that_moves_while_all_are_ended_ends_too() {
+    let (provider, meddler) = Provider::meddled().await;
+    let thief = with_anna(&provider).await;
+    let csrf = csrf_of(&thief.get("/account/sessions").await);
+    let fields = [("csrf", csrf.as_str()), ("others", "yes")];
+    let ((held, is_held), (go, goes)) = (oneshot::channel(), oneshot::channel());
+    let (moved, has_moved) = oneshot::channel();
+    let stop = meddler.stop(At::BeforeCommit, b's');
+    tokio::join!(
+        async {
+            // It has moved, and finds the revocation with its next commit.
+            assert_eq!(thief.post("/account/sessions", &fields).await.status, 503);
+            moved.send(()).unwrap();
+        },
+        stop.meanwhile(async {
+            held.send(()).unwrap();
+            goes.await.unwrap();
+        }),
+        async {
+            is_held.await.unwrap();
+            // The revocation has read the session under its old identifier when it moves.
+            let stop = meddler.stop(At::AfterGet, b's');
+            let moves = async {
+                go.send(()).unwrap();
+                has_moved.await.unwrap();
+            };
+            tokio::join!(revoke(&provider), stop.meanwhile(moves));
+        }
+    );
+    let left = provider.sealgate.store.sessions_of_user(provider.anna.sub, None, 10).await.unwrap().sessions;
+    assert!(left.is_empty(), "{left:?}");
+    assert_login(&thief.open("/account").await);
+}
+
+#[tokio::test]
+async fn a_session_does_not_move_over_a_change_of_the_password() {
+    let (provider, meddler) = Provider::meddled().await;
+    let thief = with_anna(&provider).await;
+    let owner = provider.browser();
+    owner.set_cookie("__Host-sealgate", &thief.cookie("__Host-sealgate").unwrap());
+    let csrf = csrf_of(&thief.get("/account/sessions").await);
+    let page = owner.get("/account/password").await;
+    let new = "a longer password than before";
+    let stop = meddler.stop(At::BeforeCommit, b's');
+    let change = async {
+        let changed = owner.submit(&page, &[("current", PASSWORD), ("new", new), ("again", new)]).await;
+        assert!(changed.text().contains("class=\"done\""), "{changed:?}");
+    };
+    let fields = [("csrf", csrf.as_str()), ("others", "yes")];
+    tokio::join!(thief.post("/account/sessions", &fields), stop.meanwhile(change));
+    assert_login(&thief.open("/account").await);
+    assert_eq!(owner.get("/account").await.status, 200);
+}
