@@ -72,11 +72,7 @@ impl<'a> Directory<'a> {
     /// The same for somebody who works in the console.
     #[must_use]
     pub fn by(self, authority: Authority, address: IpAddr, request_id: &'a str) -> Self {
-        let actor = match authority {
-            Authority::Owner(subject) | Authority::Administrator(subject) => Actor::Administrator(subject),
-            Authority::Operator => Actor::Operator,
-        };
-        Self { actor, authority, request: Some((address, request_id)), ..self }
+        Self { actor: authority.into(), authority, request: Some((address, request_id)), ..self }
     }
 
     /// An event of the audit trail by whoever gives the command, to be told more of.

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::client::ClientId;
+use crate::domain::client::{Authority, ClientId};
 use crate::domain::grant::GrantId;
 use crate::domain::id::Id;
 use crate::domain::language::Language;
@@ -191,17 +191,78 @@ impl AuditKind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(from = "RecordedActor", into = "RecordedActor")]
 pub enum Actor {
     Stranger,
     Person,
-    /// A person with a role, about somebody or something else.
+    /// An administrator, about another user or about a thing.
     Administrator(Subject),
+    /// A developer, about a client of theirs.
+    Developer(Subject),
     Client,
     /// Whoever may give commands on the machine.
     Operator,
     /// The server by itself, as its configuration says.
     Server,
+}
+
+/// An [`Actor`] as members of an event's record. A developer is an administrator with a mark, so that a program from before
+/// there was a difference reads the record.
+#[derive(Serialize, Deserialize)]
+struct RecordedActor {
+    actor: ActorName,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_developer: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ActorName {
+    Stranger,
+    Person,
+    Administrator(Subject),
+    Client,
+    Operator,
+    Server,
+}
+
+impl From<RecordedActor> for Actor {
+    fn from(recorded: RecordedActor) -> Self {
+        match recorded.actor {
+            ActorName::Stranger => Self::Stranger,
+            ActorName::Person => Self::Person,
+            ActorName::Administrator(subject) if recorded.is_developer => Self::Developer(subject),
+            ActorName::Administrator(subject) => Self::Administrator(subject),
+            ActorName::Client => Self::Client,
+            ActorName::Operator => Self::Operator,
+            ActorName::Server => Self::Server,
+        }
+    }
+}
+
+impl From<Actor> for RecordedActor {
+    fn from(actor: Actor) -> Self {
+        let is_developer = matches!(actor, Actor::Developer(_));
+        let actor = match actor {
+            Actor::Stranger => ActorName::Stranger,
+            Actor::Person => ActorName::Person,
+            Actor::Administrator(subject) | Actor::Developer(subject) => ActorName::Administrator(subject),
+            Actor::Client => ActorName::Client,
+            Actor::Operator => ActorName::Operator,
+            Actor::Server => ActorName::Server,
+        };
+        Self { actor, is_developer }
+    }
+}
+
+impl From<Authority> for Actor {
+    fn from(authority: Authority) -> Self {
+        match authority {
+            Authority::Owner(subject) => Self::Developer(subject),
+            Authority::Administrator(subject) => Self::Administrator(subject),
+            Authority::Operator => Self::Operator,
+        }
+    }
 }
 
 impl fmt::Display for Actor {
@@ -210,6 +271,7 @@ impl fmt::Display for Actor {
             Self::Stranger => f.write_str("stranger"),
             Self::Person => f.write_str("person"),
             Self::Administrator(subject) => write!(f, "administrator {subject}"),
+            Self::Developer(subject) => write!(f, "developer {subject}"),
             Self::Client => f.write_str("client"),
             Self::Operator => f.write_str("operator"),
             Self::Server => f.write_str("server"),
@@ -223,6 +285,7 @@ pub struct AuditEvent {
     /// When; of several alike the first.
     pub at: UnixTime,
     pub kind: AuditKind,
+    #[serde(flatten)]
     pub actor: Actor,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,
@@ -289,7 +352,7 @@ impl AuditEvent {
 
     /// What its person is told of by mail, whoever did it.
     pub fn notice(&self) -> Option<Notice> {
-        let by_another = matches!(self.actor, Actor::Administrator(_) | Actor::Operator);
+        let by_another = matches!(self.actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator);
         match self.kind {
             AuditKind::PasswordChanged
             | AuditKind::UserChanged

@@ -112,7 +112,7 @@ impl EventLine {
 
     /// Whether somebody else did it than the person whom it is about.
     fn is_of_others(&self) -> bool {
-        matches!(self.event.actor, Actor::Administrator(_) | Actor::Operator)
+        matches!(self.event.actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator)
     }
 
     /// One whose id the page has to say: the others have a page that does.
@@ -125,11 +125,15 @@ impl EventLine {
         match self.event.actor {
             Actor::Stranger => Some(t.actor_stranger()),
             Actor::Person => Some(t.actor_person()),
-            Actor::Administrator(_) => None,
+            Actor::Administrator(_) | Actor::Developer(_) => None,
             Actor::Client => Some(t.actor_client()),
             Actor::Operator => Some(t.actor_operator()),
             Actor::Server => Some(t.actor_server()),
         }
+    }
+
+    fn is_by_developer(&self) -> bool {
+        matches!(self.event.actor, Actor::Developer(_))
     }
 
     /// With what somebody signed in, or the app or the key that it is about: told to its owner too.

@@ -25,7 +25,7 @@ impl EventNames {
             None => None,
         };
         let administrator = match event.actor {
-            Actor::Administrator(subject) => Some(self.person(ctx, subject).await?),
+            Actor::Administrator(subject) | Actor::Developer(subject) => Some(self.person(ctx, subject).await?),
             Actor::Stranger | Actor::Person | Actor::Client | Actor::Operator | Actor::Server => None,
         };
         let party = match &event.client {

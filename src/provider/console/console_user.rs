@@ -55,7 +55,7 @@ impl ConsoleUser {
 
     /// An event of the audit trail by them, to be told more of.
     pub(super) fn event(&self, ctx: &RequestContext<'_>, kind: AuditKind) -> AuditEvent {
-        ctx.event(kind, Actor::Administrator(self.visitor.user.sub))
+        ctx.event(kind, Actor::from(self.authority()))
     }
 
     pub(super) fn csrf(&self, ctx: &RequestContext<'_>) -> String {

@@ -16,6 +16,32 @@ async fn vouched_for(provider: &Provider, id: &str) -> bool {
     stored(provider, id).await.unwrap().is_vouched_for()
 }
 
+#[tokio::test]
+async fn what_a_developer_does_is_recorded_as_a_developers() {
+    let provider = provider().await;
+    let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
+    let (id, path) = of_ben(&ben).await;
+    let fields: Vec<(&str, &str)> = form(&[("name", "Other")]).into_iter().chain([("action", "save")]).collect();
+    press(&ben, &path, &fields).await;
+    press(&ben, &path, &[("action", "rotate"), ("overlap_seconds", "0")]).await;
+    press(&ben, &format!("/console/try/{id}"), &[("action", "switch-on")]).await;
+    press(&ben, &path, &[("action", "disable")]).await;
+    press(&anna, &path, &[("action", "approve")]).await;
+    let (by_ben, by_anna) = (Actor::Developer(provider.ben.sub), Actor::Administrator(provider.anna.sub));
+    let actors: Vec<Actor> = changes(&provider, &id).await.into_iter().map(|(actor, _)| actor).collect();
+    assert_eq!(actors, [by_anna, by_ben, by_ben, by_ben, by_ben]);
+    press(&ben, &path, &[("action", "delete"), ("sure", "yes")]).await;
+    provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
+    let kinds = vec![AuditKind::ClientRegistered, AuditKind::ClientDeleted];
+    let filter = AuditFilter { client: ClientId::parse(&id), kinds, ..AuditFilter::default() };
+    let page = provider.sealgate.store.audit_page(&filter, None, 50).await.unwrap();
+    assert!(page.records.len() == 2 && page.records.iter().all(|record| record.event.actor == by_ben));
+    // Administrators see both the person and the role, and a file names it.
+    assert!(anna.get("/console/audit").await.text().contains("<span class=\"tag\">Developer</span>"));
+    let file = anna.get("/console/audit/export?format=csv").await;
+    assert!(file.text().contains(&format!("developer {}", provider.ben.sub)), "{file:?}");
+}
+
 /// What was taken down of a client's changes, the newest first.
 async fn changes(provider: &Provider, id: &str) -> Vec<(Actor, String)> {
     provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
@@ -81,6 +107,7 @@ async fn a_developer_who_makes_something_else_of_an_approved_client_loses_the_ap
         ("name", "Payroll"),
         ("redirect_uris", "https://elsewhere.test/cb"),
         ("redirect_uris", "https://rp.test/cb\nhttps://elsewhere.test/cb"),
+        ("post_logout_redirect_uris", "https://elsewhere.test/out"),
         ("scope_phone", "yes"),
     ] {
         // An administrator decides what the client is, and vouches for that.
@@ -126,6 +153,10 @@ async fn a_client_that_changes_its_own_registration_loses_the_approval() {
         ("redirect_uris", serde_json::json!([REDIRECT_URI, "https://elsewhere.test/cb"])),
         ("client_name", serde_json::json!("Payroll")),
         ("token_endpoint_auth_method", serde_json::json!("none")),
+        // The consent page shows its host, and the pages of errors link to it.
+        ("client_uri", serde_json::json!("https://elsewhere.test/")),
+        ("initiate_login_uri", serde_json::json!("https://elsewhere.test/in")),
+        ("post_logout_redirect_uris", serde_json::json!(["https://elsewhere.test/out"])),
     ] {
         let mut changed = same.clone();
         changed[member] = value;
