@@ -14,14 +14,13 @@ use super::people;
 use crate::clock::random;
 use crate::domain::audit::AuditKind;
 use crate::domain::client::{
-    AuthMethod, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, GrantType,
-    INTERNAL_CLIENT,
+    AuthMethod, Client, ClientDecision, ClientDetails, ClientId, ClientState, ClientType, GrantType, INTERNAL_CLIENT,
+    MAX_SECRETS, SecretsFull,
 };
 use crate::domain::grant::EndReason;
 use crate::domain::redirect_uri::RedirectUri;
 use crate::domain::scope::Scope;
 use crate::domain::secret::Secret;
-use crate::domain::time::UnixTime;
 use crate::store::AddOutcome;
 
 /// The longest that an old secret may go on working, and that an initial access token may wait: 90 days, in seconds.
@@ -182,9 +181,11 @@ async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds
     let now = directory.clock.now();
     let secret = fresh_secret(directory);
     let end = now.plus(Duration::from_secs(overlap_seconds));
+    let outcome = Mutex::new(Ok(()));
     let change = |client: &mut Client| {
         if !client.is_public() {
-            replace_secret(&mut client.secrets, kept(&secret, now), end);
+            // The last attempt is the one that was committed.
+            *outcome.lock().unwrap_or_else(PoisonError::into_inner) = client.rotate_secret(kept(&secret, now), end);
         }
     };
     let changed = directory.store.change_client(id, change).await?;
@@ -192,20 +193,15 @@ async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds
     if client.is_public() {
         return Err(CommandError::invalid(format!("the client {id} is public and has no secret")));
     }
+    if let Err(SecretsFull { until }) = outcome.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        let until = until.map(|until| format!(", the first of them until {until}")).unwrap_or_default();
+        return Err(CommandError::invalid(format!(
+            "the client {id} has {MAX_SECRETS} secrets that still work{until}: wait, or end all of them at once with \
+             --overlap-seconds 0"
+        )));
+    }
     record_change(directory, id, &format!("rotate_secret overlap {overlap_seconds}")).await;
     Ok(ClientAnswer { client_secret: Some(ShownSecret(secret)), ..ClientAnswer::from(&client) }.into())
-}
-
-/// Puts a new secret beside the newest of the old ones, which works until `end` if that lies ahead. All others go: two
-/// secrets are enough for a rotation, and rotating again and again must not pile them up.
-fn replace_secret(secrets: &mut Vec<ClientSecret>, fresh: ClientSecret, end: UnixTime) {
-    let now = fresh.created_at;
-    let newest = secrets.pop().map(|old| {
-        let expires_at = old.expires_at.map_or(end, |earlier| earlier.min(end));
-        ClientSecret { expires_at: Some(expires_at), ..old }
-    });
-    *secrets = newest.into_iter().filter(|old| old.expires_at.is_some_and(|end| now < end)).collect();
-    secrets.push(fresh);
 }
 
 async fn disable(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, CommandError> {
@@ -267,45 +263,4 @@ async fn initial_token(directory: &Directory<'_>, lifetime_seconds: u64) -> Resu
     directory.store.add_initial_token(&token.hash(), expires_at).await?;
     tracing::info!("an operator made an initial access token");
     Ok(Answer::InitialToken(InitialToken { expires_at, initial_access_token: ShownSecret(token) }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(seconds: u64) -> UnixTime {
-        UnixTime::from_seconds(seconds)
-    }
-
-    fn works(secrets: &[ClientSecret], secret: &Secret, now: UnixTime) -> bool {
-        secrets.iter().any(|one| one.hash == secret.hash() && one.expires_at.is_none_or(|end| now < end))
-    }
-
-    #[test]
-    fn the_secret_before_works_until_the_overlap_ends() {
-        let (old, new) = (Secret::new("old"), Secret::new("new"));
-        let mut secrets = vec![kept(&old, at(0))];
-        replace_secret(&mut secrets, kept(&new, at(100)), at(160));
-        assert!(works(&secrets, &old, at(159)) && !works(&secrets, &old, at(160)));
-        assert!(works(&secrets, &new, at(100)) && works(&secrets, &new, at(1_000_000)));
-    }
-
-    #[test]
-    fn without_an_overlap_the_old_secret_is_gone() {
-        let mut secrets = vec![kept(&Secret::new("old"), at(0))];
-        replace_secret(&mut secrets, kept(&Secret::new("new"), at(100)), at(100));
-        assert_eq!(secrets.len(), 1);
-        assert!(!works(&secrets, &Secret::new("old"), at(100)));
-    }
-
-    #[test]
-    fn secrets_do_not_pile_up_and_no_rotation_lengthens_a_life() {
-        let [a, b, c] = ["a", "b", "c"].map(Secret::new);
-        let mut secrets = vec![kept(&a, at(0))];
-        replace_secret(&mut secrets, kept(&b, at(10)), at(20));
-        replace_secret(&mut secrets, kept(&c, at(11)), at(1000));
-        assert_eq!(secrets.len(), 2);
-        assert!(!works(&secrets, &a, at(11)));
-        assert!(works(&secrets, &b, at(999)) && works(&secrets, &c, at(999)));
-    }
 }

@@ -261,12 +261,12 @@ pub enum ClientCommand {
         #[command(flatten)]
         settings: Box<ClientSettings>,
     },
-    /// Make a new secret, and print it this once
+    /// Make a new secret, and print it this once. At most five secrets work at the same time
     RotateSecret {
         /// Whose
         #[command(flatten)]
         client: ClientId,
-        /// How long the secret before it goes on working
+        /// How long the secret before it goes on working; older ones keep their own end. 0 ends all of them at once
         #[arg(long, value_name = "SECONDS", default_value_t = 0)]
         overlap_seconds: u64,
     },

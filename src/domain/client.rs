@@ -143,6 +143,15 @@ pub struct ClientDecision {
     pub at: UnixTime,
 }
 
+/// The most secrets of a client that work at the same time.
+pub const MAX_SECRETS: usize = 5;
+
+/// A client has [`MAX_SECRETS`] secrets that still work. Until when the first of them does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SecretsFull {
+    pub until: Option<UnixTime>,
+}
+
 /// A secret of a confidential client, as kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientSecret {
@@ -151,6 +160,13 @@ pub struct ClientSecret {
     pub created_at: UnixTime,
     /// When it stops working: set on the old one when a new one is made.
     pub expires_at: Option<UnixTime>,
+}
+
+impl ClientSecret {
+    /// Whether it has not ended yet.
+    fn works(&self, now: UnixTime) -> bool {
+        self.expires_at.is_none_or(|end| now < end)
+    }
 }
 
 /// Optional metadata that people and other programs may want to see (RFC 7591 §2, OpenID Registration §2).
@@ -278,16 +294,24 @@ impl Client {
         self.owner.is_none() && self.registration.is_none()
     }
 
-    /// Takes the approval back if the client is not any more what was approved, `approved`: it has another name, sends
-    /// codes elsewhere, asks for more, or has no secret any more. For changes by those who cannot approve. Yields whether
-    /// it was taken back.
+    /// Takes the approval back if the client is not any more what was approved, `approved`: our pages show or link to
+    /// something else, it sends codes or browsers elsewhere, asks for more, or has no secret any more. For changes by those
+    /// who cannot approve. Yields whether it was taken back.
     pub fn lose_approval_unless_still(&mut self, approved: &Self) -> bool {
-        let same = self.name == approved.name
+        let same = self.shown() == approved.shown()
             && self.redirect_uris.iter().all(|uri| approved.redirect_uris.contains(uri))
+            && self.post_logout_redirect_uris.iter().all(|uri| approved.post_logout_redirect_uris.contains(uri))
             && self.scope.is_subset_of(approved.scope)
             && self.grant_types.iter().all(|grant| approved.grant_types.contains(grant))
             && (approved.is_public() || !self.is_public());
         !same && self.approval.take().is_some()
+    }
+
+    /// What pages show of it, or link to: the consent page, pages that say what went wrong, and whatever starts a sign-in.
+    /// A new member of [`ClientDetails`] that a page shows belongs here.
+    fn shown(&self) -> (&str, Option<String>, Option<&str>, Option<&str>) {
+        let ClientDetails { description: _, client_uri, initiate_login_uri, default_max_age: _ } = &self.details;
+        (&self.name, self.home(), client_uri.as_deref(), initiate_login_uri.as_deref())
     }
 
     /// Whether it is one of those that registered themselves and go again, because nobody needed them in time.
@@ -319,8 +343,30 @@ impl Client {
     /// Whether the presented secret is one of its live ones. Every secret is compared, so that the time tells nothing.
     pub fn knows(&self, presented: &Secret, now: UnixTime) -> bool {
         let hash = presented.hash();
-        let matches = |secret: &&ClientSecret| secret.hash == hash && secret.expires_at.is_none_or(|end| now < end);
+        let matches = |secret: &&ClientSecret| secret.hash == hash && secret.works(now);
         self.secrets.iter().filter(matches).count() > 0
+    }
+
+    /// Its secrets that still work.
+    pub fn working_secrets(&self, now: UnixTime) -> impl Iterator<Item = &ClientSecret> {
+        self.secrets.iter().filter(move |secret| secret.works(now))
+    }
+
+    /// Adds a new secret. Earlier secrets that have no end yet work until `end`; those that have one keep it, so that a
+    /// rotation that is repeated shortens no overlap. With an `end` that is not ahead, every earlier secret ends at once.
+    ///
+    /// # Errors
+    /// [`SecretsFull`] when as many as there may be still work; nothing changes then.
+    pub fn rotate_secret(&mut self, fresh: ClientSecret, end: UnixTime) -> Result<(), SecretsFull> {
+        let now = fresh.created_at;
+        let earlier: Vec<_> = if end <= now { Vec::new() } else { self.working_secrets(now).cloned().collect() };
+        if earlier.len() >= MAX_SECRETS {
+            return Err(SecretsFull { until: earlier.iter().filter_map(|secret| secret.expires_at).min() });
+        }
+        let ending =
+            |secret: ClientSecret| ClientSecret { expires_at: Some(secret.expires_at.unwrap_or(end)), ..secret };
+        self.secrets = earlier.into_iter().map(ending).chain([fresh]).collect();
+        Ok(())
     }
 
     /// Its first page: its home page where it has named one, or else the site of its first redirect URI. None where that is
@@ -350,6 +396,60 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn client() -> Client {
+        let record = r#"{"id":"c","name":"C","client_type":"confidential","auth_method":"client_secret_basic",
+            "redirect_uris":[],"scope":"openid","grant_types":[],"consent":"ask","state":"enabled","created_at":0}"#;
+        serde_json::from_str(record).unwrap()
+    }
+
+    fn at(seconds: u64) -> UnixTime {
+        UnixTime::from_seconds(seconds)
+    }
+
+    fn rotate(client: &mut Client, secret: &str, now: u64, end: u64) -> Result<(), SecretsFull> {
+        let hash = Secret::new(secret).hash();
+        client.rotate_secret(ClientSecret { hash, created_at: at(now), expires_at: None }, at(end))
+    }
+
+    fn working(client: &Client, now: u64) -> String {
+        "abcdefg".chars().filter(|secret| client.knows(&Secret::new(*secret), at(now))).collect()
+    }
+
+    #[test]
+    fn each_secret_works_until_its_own_end() {
+        let mut client = client();
+        rotate(&mut client, "a", 0, 0).unwrap();
+        rotate(&mut client, "b", 10, 100).unwrap();
+        rotate(&mut client, "c", 20, 40).unwrap();
+        for (now, expected) in [(20, "abc"), (39, "abc"), (40, "ac"), (99, "ac"), (100, "c"), (1_000_000, "c")] {
+            assert_eq!(working(&client, now), expected, "{now}");
+        }
+    }
+
+    #[test]
+    fn without_an_overlap_every_earlier_secret_ends_at_once() {
+        let mut client = client();
+        rotate(&mut client, "a", 0, 0).unwrap();
+        rotate(&mut client, "b", 10, 100).unwrap();
+        rotate(&mut client, "c", 20, 20).unwrap();
+        assert_eq!((working(&client, 20).as_str(), client.secrets.len()), ("c", 1));
+    }
+
+    #[test]
+    fn secrets_that_work_are_bounded_and_none_is_dropped_for_another() {
+        let mut client = client();
+        for (number, secret) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
+            rotate(&mut client, secret, number as u64, 100 + number as u64).unwrap();
+        }
+        let before = client.clone();
+        assert_eq!(rotate(&mut client, "f", 10, 200), Err(SecretsFull { until: Some(at(101)) }));
+        assert_eq!(client, before);
+        rotate(&mut client, "f", 101, 200).unwrap();
+        assert_eq!(working(&client, 101), "bcdef");
+        rotate(&mut client, "g", 102, 102).unwrap();
+        assert_eq!(working(&client, 102), "g");
+    }
 
     #[test]
     fn a_level_is_served_by_itself_and_by_each_higher_one() {

@@ -16,6 +16,8 @@ pub struct Inside<'a> {
     /// What the form before this page has done.
     pub done: Option<Done>,
     pub app_passwords: bool,
+    /// The token of the page's forms that take effect once, in their field `once`.
+    pub once: String,
     /// Whether there is a page of applications.
     pub home: bool,
 }
@@ -52,6 +54,8 @@ pub enum Done {
     UserRevoked,
     UserInvited,
     InvitationWithdrawn,
+    /// What was made was shown before, and is not shown again.
+    ShownBefore,
 }
 
 impl Done {
@@ -75,6 +79,7 @@ impl Done {
         (Self::UserRevoked, "user-revoked"),
         (Self::UserInvited, "user-invited"),
         (Self::InvitationWithdrawn, "invitation-withdrawn"),
+        (Self::ShownBefore, "shown-before"),
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -106,6 +111,7 @@ impl Done {
             Self::UserRevoked => t.done_user_revoked(),
             Self::UserInvited => t.done_user_invited(),
             Self::InvitationWithdrawn => t.done_user_invitation_withdrawn(),
+            Self::ShownBefore => t.done_shown_before(),
         }
     }
 }

@@ -166,7 +166,7 @@ async fn added(
         return Ok(proceeded.respond_or_begin_again(ctx, waiting));
     };
     ctx.sealgate.audit.note(ctx.event(AuditKind::RecoveryCodesMade, Actor::Person).of(user.sub));
-    let page = made.page(ctx, &user, &waiting.address(ctx, RESUME), waiting.then().as_deref());
+    let page = recovery_codes::page(ctx, &user, &made, &waiting.address(ctx, RESUME), waiting.then().as_deref());
     Ok(cookies.iter().cloned().fold(page, Response::with_cookie))
 }
 

@@ -41,6 +41,7 @@ mod request;
 mod reset;
 mod revoke;
 mod sign_in;
+mod submission;
 mod token;
 mod undo;
 mod unmet;

@@ -171,6 +171,7 @@ impl Visitor {
             console: self.console_role(ctx),
             home: has_home(config),
             app_passwords: config.apps.iter().any(App::takes_app_passwords),
+            once: base64url(&ctx.random::<16>()),
             done: ctx.query().ok().and_then(|query| query.one("done").ok().flatten().and_then(Done::parse)),
         }
     }

@@ -95,7 +95,8 @@ fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Coun
             | Table::NoticeCount
             | Table::AccountLinks
             | Table::PendingRegistration
-            | Table::Revocation,
+            | Table::Revocation
+            | Table::Submission,
         ) => {}
         Some(Table::RevokedToken) | None => moves.push(Counter::Everything),
     }
@@ -133,7 +134,8 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::NoticeCount
             | Table::AccountLinks
             | Table::PendingRegistration
-            | Table::Revocation,
+            | Table::Revocation
+            | Table::Submission,
         ) => {}
         None => moves.push(Counter::Everything),
     }

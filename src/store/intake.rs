@@ -89,8 +89,15 @@ pub(super) fn read(record: &ExportRecord) -> Result<Option<Entry>, StoreError> {
 
 /// Tables of which nothing means anything in another store.
 fn stays_behind(table: Table) -> bool {
-    let here =
-        [Table::Form, Table::Outbox, Table::DeadMail, Table::SentMail, Table::NoticeCount, Table::PendingRegistration];
+    let here = [
+        Table::Form,
+        Table::Outbox,
+        Table::DeadMail,
+        Table::SentMail,
+        Table::NoticeCount,
+        Table::PendingRegistration,
+        Table::Submission,
+    ];
     here.contains(&table)
 }
 
@@ -193,7 +200,8 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
         | Table::DeadMail
         | Table::SentMail
         | Table::NoticeCount
-        | Table::PendingRegistration => return Ok(None),
+        | Table::PendingRegistration
+        | Table::Submission => return Ok(None),
     };
     Ok(Some(entry))
 }

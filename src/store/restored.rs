@@ -49,6 +49,8 @@ impl Store {
             Table::NoticeCount,
             Table::AccountLinks,
             Table::PendingRegistration,
+            // Results of forms, sealed for sessions that are gone.
+            Table::Submission,
             // Initial access tokens, which may have been used since.
             Table::Once,
         ];

@@ -64,10 +64,12 @@ pub enum Table {
     PendingRegistration = b'R',
     /// Revocations that are to be carried out.
     Revocation = b'O',
+    /// Submitted forms that must take effect once, with their sealed results.
+    Submission = b'S',
 }
 
 impl Table {
-    pub(super) const ALL: [Self; 29] = [
+    pub(super) const ALL: [Self; 30] = [
         Self::AppSession,
         Self::Code,
         Self::KnownBrowsers,
@@ -97,6 +99,7 @@ impl Table {
         Self::AccountLinks,
         Self::PendingRegistration,
         Self::Revocation,
+        Self::Submission,
     ];
 
     /// The name in exports. Part of their format.
@@ -131,6 +134,7 @@ impl Table {
             Self::AccountLinks => "account_links",
             Self::PendingRegistration => "pending_registration",
             Self::Revocation => "revocation",
+            Self::Submission => "submission",
         }
     }
 
@@ -365,6 +369,11 @@ pub(super) fn revocations(subject: Subject) -> Key {
 /// A revocation that is to be carried out.
 pub(super) fn revocation(subject: Subject, at: UnixTime, number: u64) -> Key {
     key(Table::Revocation, &[subject.as_bytes(), &at.seconds().to_be_bytes(), &number.to_be_bytes()])
+}
+
+/// A submitted form.
+pub(super) fn submission(id: &SecretHash) -> Key {
+    key(Table::Submission, &[id.as_bytes()])
 }
 
 /// How often a person was told of something.

@@ -84,7 +84,8 @@ fn twice(record: &ExportRecord) -> StoreError {
 /// Mails do not: both stores would send them.
 fn travels(key: &[u8]) -> bool {
     let mails = [Table::Outbox, Table::DeadMail, Table::SentMail, Table::NoticeCount, Table::PendingRegistration];
-    let stays = [table::all(Table::Meta), table::all(Table::Form), table::form_ages()];
+    // Nor do results of forms: the sessions that could open them get others.
+    let stays = [table::all(Table::Meta), table::all(Table::Form), table::form_ages(), table::all(Table::Submission)];
     let mut stays = stays.into_iter().chain(mails.map(table::all));
     table::is_meta_that_travels(key) || !stays.any(|prefix| key.starts_with(&prefix))
 }

@@ -137,8 +137,9 @@ async fn on_account_page(browser: &Browser, instance: &Instance, fields: &[(&str
     let token = page.hidden_fields().swap_remove(0).1;
     let fields = [&[("csrf", token.as_str())], fields].concat();
     let answer = browser.client().post(&url).form(&fields).send().await.unwrap();
-    assert!(answer.status().as_u16() < 400, "{answer:?}");
-    answer.text().await.unwrap()
+    assert_eq!(answer.status(), 303, "{answer:?}");
+    let next = answer.headers()["location"].to_str().unwrap().to_owned();
+    browser.go(&instance.url(&next)).await.body
 }
 
 /// A new application password of Anna's.

@@ -176,3 +176,21 @@ async fn none_is_made_by_a_sign_in_that_opens_no_application() {
     send(&browser, &page, &[("revoke", &id(&page))]).await;
     assert!(names().await.is_empty());
 }
+
+#[tokio::test]
+async fn a_form_that_is_sent_twice_makes_one_password() {
+    let provider = Provider::with(APPS).await;
+    let browser = with_anna(&provider).await;
+    let page = browser.get(PAGE).await;
+    // Opened in time, sent later: what was made is shown although the page itself would ask for a sign-in by now.
+    provider.wait(20 * 60);
+    let first = browser.submit_only(&page, &[("app", "git"), ("name", "laptop")]).await;
+    let second = browser.submit_only(&page, &[("app", "git"), ("name", "laptop")]).await;
+    assert!(first.status == 303 && first.header("location") == second.header("location"), "{first:?} {second:?}");
+    let address = first.header("location").unwrap();
+    let password = shown(&browser.get(address).await).unwrap();
+    let kept = provider.sealgate.store.app_passwords(provider.anna.sub).await.unwrap().passwords;
+    assert_eq!(kept.iter().map(|one| one.hash).collect::<Vec<_>>(), [Secret::new(password).hash()]);
+    let again = browser.get(address).await;
+    assert!(shown(&again).is_none() && again.text().contains("This was shown once"), "{again:?}");
+}

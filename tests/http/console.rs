@@ -7,6 +7,7 @@ mod device;
 mod factors;
 mod invitations;
 mod level;
+mod once;
 
 use std::time::Duration;
 

@@ -365,3 +365,22 @@ async fn a_key_is_added_by_one_answer_to_its_own_challenge() {
     let odd = send(&browser, KEY, &page, &[("kind", "totp"), ("credential", "{}")]).await;
     assert_eq!(odd.status, 400);
 }
+
+#[tokio::test]
+async fn recovery_codes_are_made_once_by_a_form_that_is_sent_twice() {
+    let provider = Provider::new().await;
+    let (browser, _) = with_app(&provider).await;
+    let page = browser.open("/account/security/codes").await;
+    let first = browser.submit_only(&page, &[]).await;
+    let made = async || provider.sealgate.store.factors(provider.anna.sub).await.unwrap().unwrap().value.recovery;
+    let codes = made().await;
+    let second = browser.submit_only(&page, &[]).await;
+    assert!(first.status == 303 && first.header("location") == second.header("location"), "{first:?} {second:?}");
+    assert_eq!(made().await, codes, "the codes that are about to be shown would be void");
+    let address = first.header("location").unwrap();
+    assert!(browser.get(address).await.text().contains("recovery-code"));
+    // A reload shows them no more, and makes no others.
+    let again = browser.get(address).await;
+    assert!(again.text().contains("This was shown once") && again.text().contains("codes-make"), "{again:?}");
+    assert_eq!(made().await, codes);
+}

@@ -22,7 +22,16 @@ use crate::sample::{AT, Sample};
 const BEFORE: UnixTime = UnixTime::from_seconds(1_799_000_000);
 
 fn inside<'a>(frame: &Frame<'a>, account: &'a str, done: Option<Done>) -> Inside<'a> {
-    Inside { frame: frame.clone(), prefix: "", account, console: None, done, app_passwords: true, home: true }
+    Inside {
+        frame: frame.clone(),
+        prefix: "",
+        account,
+        console: None,
+        done,
+        app_passwords: true,
+        once: "0nce".to_owned(),
+        home: true,
+    }
 }
 
 /// The account pages in every state.

@@ -33,7 +33,16 @@ pub(crate) fn console_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
 
 fn inside<'a>(frame: &Frame<'a>, sample: &Sample, role: ConsoleRole, done: Option<Done>) -> Inside<'a> {
     let (frame, account) = (frame.clone(), sample.account);
-    Inside { frame, prefix: "", account, console: Some(role), done, app_passwords: true, home: true }
+    Inside {
+        frame,
+        prefix: "",
+        account,
+        console: Some(role),
+        done,
+        app_passwords: true,
+        once: "0nce".to_owned(),
+        home: true,
+    }
 }
 
 fn client(sample: &Sample, public: bool) -> Client {

@@ -57,6 +57,8 @@ pub struct ClientPage<'a> {
     pub token_limit: Option<u64>,
     /// Its secrets that still work.
     pub secrets: &'a [&'a ClientSecret],
+    /// Whether a new secret was refused because the client has as many as it may have.
+    pub secrets_full: bool,
     /// A secret that was just made, in clear, shown this once.
     pub secret: Option<&'a str>,
     pub issuer: &'a str,

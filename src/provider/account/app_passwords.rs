@@ -12,9 +12,9 @@ use crate::config::App;
 use crate::domain::app_password::{AppPassword, LONGEST_APP_PASSWORD_NAME};
 use crate::domain::audit::AuditKind;
 use crate::domain::profile::is_line;
-use crate::domain::secret::Secret;
 use crate::domain::username::Username;
 use crate::page::{AppPasswordFault, AppPasswordsPage, Done, NewAppPassword, Problem, html};
+use crate::provider::submission::{self, Effect, ShownResult};
 use crate::provider::visitor::{self, Visitor};
 use crate::store::AppPasswordAdded;
 use crate::web::context::RequestContext;
@@ -30,8 +30,11 @@ const TO_SEND: Duration = Duration::from_mins(30);
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
-        let visitor = Visitor::recent(ctx, PAGE, TO_OPEN).await?;
-        return show(ctx, &visitor, &Typed::default(), None, None).await;
+        // What was made in time is shown.
+        let most = if submission::is_awaited(ctx) { TO_SEND } else { TO_OPEN };
+        let visitor = Visitor::recent(ctx, PAGE, most).await?;
+        let shown = submission::shown(ctx, &visitor, PAGE).await?;
+        return show(ctx, &visitor, &Typed::default(), None, Some(&shown)).await;
     }
     let visitor = Visitor::recent(ctx, PAGE, TO_SEND).await?;
     let form = visitor.form(ctx, PAGE)?;
@@ -47,13 +50,20 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     if !is_line(&typed.name, LONGEST_APP_PASSWORD_NAME) {
         return show(ctx, &visitor, &typed, Some(AppPasswordFault::Name), None).await;
     }
+    submission::once(ctx, &visitor, &form, add(ctx, &visitor, app, &typed)).await
+}
+
+async fn add(ctx: &RequestContext<'_>, visitor: &Visitor, app: &App, typed: &Typed) -> Result<Effect, Failure> {
     let (password, secret) = AppPassword::new(&app.name, &typed.name, &ctx.random(), ctx.now);
     match ctx.sealgate.store.add_app_password(visitor.user.sub, &password).await? {
-        AppPasswordAdded::Full => show(ctx, &visitor, &typed, Some(AppPasswordFault::Full), None).await,
+        AppPasswordAdded::Full => {
+            Ok(Effect::Refused(show(ctx, visitor, typed, Some(AppPasswordFault::Full), None).await?))
+        }
         AppPasswordAdded::Yes => {
             let event = visitor.event(ctx, AuditKind::AppPasswordCreated).in_app(&app.name);
             ctx.sealgate.audit.note(event.with_detail(password.id()));
-            show(ctx, &visitor, &Typed::default(), None, Some((app, secret))).await
+            let page = format!("{PAGE}?id={}", password.id());
+            Ok(Effect::Done { page, secret: Some(secret) })
         }
     }
 }
@@ -84,7 +94,7 @@ async fn show(
     visitor: &Visitor,
     typed: &Typed,
     fault: Option<AppPasswordFault>,
-    made: Option<(&App, Secret)>,
+    shown: Option<&ShownResult>,
 ) -> Result<Response, Failure> {
     let passwords = ctx.sealgate.store.app_passwords(visitor.user.sub).await?.passwords;
     // One whose application is gone from the configuration opens nothing, and can still be taken back.
@@ -92,8 +102,12 @@ async fn show(
     let passwords: Vec<_> = passwords.iter().rev().map(|one| (one, called(&one.app).unwrap_or(&one.app))).collect();
     let apps: Vec<_> = taking(ctx).map(|app| (app.name.as_str(), app.called())).collect();
     let user = visitor.user.username.as_ref().map_or(visitor.user.email.as_str(), Username::as_str);
+    let query = ctx.query()?;
+    let id = query.one("id")?;
+    let newest = passwords.iter().find(|(one, _)| id == Some(one.id().as_str())).map(|(_, app)| *app);
+    let made = shown.and_then(ShownResult::secret);
     let page = AppPasswordsPage {
-        inside: visitor.inside(ctx),
+        inside: submission::told(visitor.inside(ctx), shown),
         csrf: &visitor.csrf(ctx, PAGE),
         apps: &apps,
         app: &typed.app,
@@ -101,7 +115,7 @@ async fn show(
         name: &typed.name,
         fault,
         needed: visitor.short_of(ctx).await?,
-        made: made.as_ref().map(|(app, secret)| NewAppPassword { password: secret.expose(), user, app: app.called() }),
+        made: made.zip(newest).map(|(secret, app)| NewAppPassword { password: secret.expose(), user, app }),
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }

@@ -19,6 +19,7 @@ use crate::page::{
 use crate::provider::ceremony::relying_party;
 use crate::provider::enrolment::{self, Enrolled, Enrolling, TO_CONFIRM};
 use crate::provider::factor_lines::lines;
+use crate::provider::submission::{self, Effect};
 use crate::provider::visitor::{self, Visitor};
 use crate::provider::{recovery_codes, sign_in};
 use crate::store::{FactorsChanged, Store};
@@ -143,7 +144,9 @@ pub(super) async fn settings(ctx: &RequestContext<'_>) -> Result<Response, Failu
 
 /// `/account/security/codes`.
 pub(super) async fn codes(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
-    let visitor = Visitor::recent(ctx, CODES, TO_CHANGE).await?;
+    // What was made in time is shown.
+    let most = if submission::is_awaited(ctx) { TO_FINISH } else { TO_CHANGE };
+    let visitor = Visitor::recent(ctx, CODES, most).await?;
     let before = factors(ctx, &visitor.user).await?;
     if !ctx.sealgate.store.seals() {
         return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
@@ -152,16 +155,24 @@ pub(super) async fn codes(ctx: &RequestContext<'_>) -> Result<Response, Failure>
         return Err(Failure::Elsewhere(ctx.path(PAGE)));
     }
     if ctx.head.method != Method::POST {
+        let shown = submission::shown(ctx, &visitor, CODES).await?;
+        if let Some(codes) = shown.secret() {
+            return Ok(recovery_codes::page(ctx, &visitor.user, codes, &ctx.path(PAGE), None));
+        }
         let (csrf, replaces) = (visitor.csrf(ctx, CODES), before.is_some_and(|factors| factors.recovery.is_some()));
-        let page = MakeCodesPage { inside: visitor.inside(ctx), csrf: &csrf, replaces };
+        let inside = submission::told(visitor.inside(ctx), Some(&shown));
+        let page = MakeCodesPage { inside, csrf: &csrf, replaces };
         return Ok(Response::page(StatusCode::OK, html(&page), None));
     }
-    visitor.form(ctx, CODES)?;
-    let Some(made) = recovery_codes::make(ctx, &ctx.sealgate.store, &visitor.user).await? else {
-        return Err(Failure::Elsewhere(ctx.path(PAGE)));
+    let form = visitor.form(ctx, CODES)?;
+    let work = async {
+        let Some(codes) = recovery_codes::make(ctx, &ctx.sealgate.store, &visitor.user).await? else {
+            return Err(Failure::Elsewhere(ctx.path(PAGE)));
+        };
+        ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::RecoveryCodesMade));
+        Ok(Effect::Done { page: CODES.to_owned(), secret: Some(codes) })
     };
-    ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::RecoveryCodesMade));
-    Ok(made.page(ctx, &visitor.user, &ctx.path(PAGE), None))
+    submission::once(ctx, &visitor, &form, work).await
 }
 
 async fn remove(ctx: &RequestContext<'_>, visitor: &Visitor, id: FactorId) -> Result<Response, Failure> {

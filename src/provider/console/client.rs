@@ -12,11 +12,12 @@ use crate::admin::command::{ClientCommand, Command};
 use crate::admin::{self, Answer, CommandError, Directory};
 use crate::domain::assurance::AssuranceLevel;
 use crate::domain::audit::AuditKind;
-use crate::domain::client::{Client, ClientId, ClientSecret};
+use crate::domain::client::{Client, ClientId, MAX_SECRETS};
 use crate::domain::secret::Secret;
 use crate::oauth::params::Params;
 use crate::page::console::{ClientForm, ClientPage};
 use crate::page::{Done, Problem, html};
+use crate::provider::submission::{self, Effect, ShownResult};
 use crate::provider::visitor;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -28,7 +29,8 @@ const OVERLAPS: [u64; 4] = [0, 3600, 86_400, 604_800];
 pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let client = console_user.client(ctx, ClientId::parse(last_segment(ctx))).await?;
     if ctx.head.method != Method::POST {
-        return Ok(show(ctx, console_user, &client, &Said::default()));
+        let shown = submission::shown(ctx, &console_user.visitor, &page_of(&client.id)).await?;
+        return Ok(show(ctx, console_user, &client, &Said { shown: Some(&shown), ..Said::default() }));
     }
     let form = console_user.form(ctx)?;
     let id = client.id.clone();
@@ -76,7 +78,7 @@ async fn save(
     let detail = if lapsed.into_inner() { "settings, approval lost" } else { "settings" };
     let event = console_user.event(ctx, AuditKind::ClientChanged).with_client(&client.id).with_detail(detail);
     ctx.sealgate.audit.note(event);
-    Ok(Response::see_other(&visitor::done(ctx, &format!("/console/clients/{}", client.id), Done::Client)))
+    Ok(Response::see_other(&visitor::done(ctx, &page_of(&client.id), Done::Client)))
 }
 
 async fn rotate(
@@ -91,13 +93,18 @@ async fn rotate(
     if client.is_public() {
         return Err(Failure::page(Problem::InvalidRequest));
     }
+    if overlap_seconds > 0 && client.working_secrets(ctx.now).count() >= MAX_SECRETS {
+        return Ok(show(ctx, console_user, client, &Said { full: true, ..Said::default() }));
+    }
     let rotate = ClientCommand::RotateSecret { client: client.id.clone(), overlap_seconds };
-    let Answer::Client(rotated) = execute(ctx, console_user, Command::Client(rotate)).await? else {
-        return Err(Failure::Internal);
+    let work = async {
+        let Answer::Client(rotated) = execute(ctx, console_user, Command::Client(rotate)).await? else {
+            return Err(Failure::Internal);
+        };
+        let ShownSecret(secret) = rotated.client_secret.ok_or(Failure::Internal)?;
+        Ok(Effect::Done { page: page_of(&client.id), secret: Some(secret) })
     };
-    let ShownSecret(secret) = rotated.client_secret.ok_or(Failure::Internal)?;
-    let client = console_user.client(ctx, Some(client.id.clone())).await?;
-    Ok(show(ctx, console_user, &client, &Said::secret(Some(&secret))))
+    submission::once(ctx, &console_user.visitor, form, work).await
 }
 
 /// Another level that people must reach: an administrator's decision, which the client's developer cannot lower.
@@ -150,20 +157,20 @@ pub(super) async fn execute(
 /// What a client's page says beside what is kept.
 #[derive(Default)]
 pub(super) struct Said<'a> {
-    /// A secret that was just made.
-    secret: Option<&'a Secret>,
+    /// What the form before this page has made.
+    shown: Option<&'a ShownResult>,
     /// It was to be deleted, but nobody ticked that this was meant.
     unsure: bool,
+    /// It has as many secrets as it may have.
+    full: bool,
 }
 
-impl<'a> Said<'a> {
-    /// A secret that was just made, where the client has one.
-    pub(super) fn secret(secret: Option<&'a Secret>) -> Self {
-        Self { secret, ..Self::default() }
-    }
+/// The path of a client's page.
+pub(super) fn page_of(client: &ClientId) -> String {
+    format!("/console/clients/{client}")
 }
 
-pub(super) fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client: &Client, said: &Said<'_>) -> Response {
+fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client: &Client, said: &Said<'_>) -> Response {
     page(ctx, console_user, client, &form::of(client, &own_redirect_uri(ctx)), said)
 }
 
@@ -174,20 +181,19 @@ fn page(
     form: &ClientForm,
     said: &Said<'_>,
 ) -> Response {
-    let works = |secret: &&ClientSecret| secret.expires_at.is_none_or(|end| ctx.now < end);
     let token_limit = client.token_limit.unwrap_or(ctx.sealgate.config.rate_limits.token);
     let page = ClientPage {
-        inside: console_user.inside(ctx),
-        // The page also answers the form for a new client: its forms belong to the client's own path.
-        csrf: &console_user.visitor.csrf(ctx, &ctx.path(&format!("/console/clients/{}", client.id))),
+        inside: submission::told(console_user.inside(ctx), said.shown),
+        csrf: &console_user.csrf(ctx),
         client,
         form,
         may_enable: client.may_be_enabled_by(console_user.authority()),
         may_approve: console_user.is_administrator() && !client.is_operators_own(),
         level: client.level.unwrap_or(AssuranceLevel::One),
         token_limit: token_limit.requests().map(u64::from),
-        secrets: &client.secrets.iter().filter(works).collect::<Vec<_>>(),
-        secret: said.secret.map(Secret::expose),
+        secrets: &client.working_secrets(ctx.now).collect::<Vec<_>>(),
+        secrets_full: said.full,
+        secret: said.shown.and_then(ShownResult::secret).map(Secret::expose),
         issuer: ctx.sealgate.config.issuer.as_str(),
         unsure: said.unsure,
     };

@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 
-use super::client::{self, Said};
+use super::client;
 use super::console_user::ConsoleUser;
 use super::form::{self, Sound};
 use crate::domain::audit::AuditKind;
@@ -12,6 +12,7 @@ use crate::domain::client::{
 use crate::domain::secret::Secret;
 use crate::page::console::{ClientForm, ClientsPage, NewClientPage};
 use crate::page::html;
+use crate::provider::submission::{self, Effect};
 use crate::store::AddOutcome;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -46,11 +47,17 @@ pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUse
     if ctx.head.method != Method::POST {
         return Ok(show(ctx, console_user, &form::empty()));
     }
-    let typed = form::read(&console_user.form(ctx)?, None)?;
+    let form = console_user.form(ctx)?;
+    let typed = form::read(&form, None)?;
     let sound = match form::check(&typed) {
         Ok(sound) => sound,
         Err(faults) => return Ok(show(ctx, console_user, &ClientForm { faults, ..typed })),
     };
+    submission::once(ctx, &console_user.visitor, &form, add(ctx, console_user, sound)).await
+}
+
+/// Adds a client.
+async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: Sound) -> Result<Effect, Failure> {
     let secret = (sound.client_type == ClientType::Confidential).then(|| Secret::from_random(&ctx.random::<32>()));
     let made = |secret: &Secret| ClientSecret { hash: secret.hash(), created_at: ctx.now, expires_at: None };
     let client = Client {
@@ -81,7 +88,7 @@ pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUse
         return Err(Failure::Internal);
     }
     ctx.sealgate.audit.note(console_user.event(ctx, AuditKind::ClientRegistered).with_client(&client.id));
-    Ok(client::show(ctx, console_user, &client, &Said::secret(secret.as_ref())))
+    Ok(Effect::Done { page: client::page_of(&client.id), secret })
 }
 
 fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &ClientForm) -> Response {

@@ -18,6 +18,7 @@ use crate::oauth::params::Params;
 use crate::page::console::{PersonFactors, PersonInvitation, UserField, UserPage};
 use crate::page::{ConsoleRole, Done, Problem, html};
 use crate::provider::factor_lines::lines;
+use crate::provider::submission::{self, Effect, ShownResult};
 use crate::provider::visitor;
 use crate::store::RenameOutcome;
 use crate::web::context::RequestContext;
@@ -31,7 +32,8 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     };
     let user = user.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
     if ctx.head.method != Method::POST {
-        return show(ctx, console_user, &user, &UserSaid::default()).await;
+        let shown = submission::shown(ctx, &console_user.visitor, &page_of(user.sub)).await?;
+        return show(ctx, console_user, &user, &UserSaid { shown: Some(&shown), ..UserSaid::default() }).await;
     }
     let form = console_user.form(ctx)?;
     let person = Person::Sub(user.sub);
@@ -45,7 +47,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         // Nobody shuts themselves out: there may be no other administrator.
         Some("disable") if !own => run(ctx, console_user, &user, UserCommand::Disable(person.into()), Done::User).await,
         Some("enable") => run(ctx, console_user, &user, UserCommand::Enable(person), Done::User).await,
-        Some("reset-password") if !own => reset_password(ctx, console_user, &user).await,
+        Some("reset-password") if !own => reset_password(ctx, console_user, &user, &form).await,
         Some("resend-invitation") => {
             let resend = UserCommand::Invitation { person, command: InvitationCommand::Resend };
             run(ctx, console_user, &user, resend, Done::UserInvited).await
@@ -60,8 +62,11 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         }
         // They would be out, with the link on a page that they cannot open again.
         Some("reset-factors") if !own && form.has("sure") => {
-            let link = user_factors::reset(ctx, console_user, user.sub).await?;
-            show(ctx, console_user, &user, &UserSaid { link: Some(&link), ..UserSaid::default() }).await
+            let work = async {
+                let link = user_factors::reset(ctx, console_user, user.sub).await?;
+                Ok(Effect::Done { page: page_of(user.sub), secret: Some(link) })
+            };
+            submission::once(ctx, &console_user.visitor, &form, work).await
         }
         Some("reset-factors") if !own => {
             show(ctx, console_user, &user, &UserSaid { unsure: true, ..UserSaid::default() }).await
@@ -142,38 +147,42 @@ async fn reset_password(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     user: &User,
+    form: &Params,
 ) -> Result<Response, Failure> {
-    let password = new_password(ctx);
-    let set = UserCommand::SetPassword { person: Person::Sub(user.sub), password: password.clone().into() };
-    execute(ctx, console_user, Command::User(set)).await?;
-    show(ctx, console_user, user, &UserSaid::password(&password)).await
+    let work = async {
+        let password = new_password(ctx);
+        let set = UserCommand::SetPassword { person: Person::Sub(user.sub), password: password.clone().into() };
+        execute(ctx, console_user, Command::User(set)).await?;
+        Ok(Effect::Done { page: page_of(user.sub), secret: Some(password) })
+    };
+    submission::once(ctx, &console_user.visitor, form, work).await
 }
 
-pub(super) fn back(ctx: &RequestContext<'_>, user: &User, done: Done) -> Response {
-    Response::see_other(&visitor::done(ctx, &format!("/console/users/{}", user.sub), done))
+/// The path of a person's page.
+pub(super) fn page_of(user: Subject) -> String {
+    format!("/console/users/{user}")
+}
+
+fn back(ctx: &RequestContext<'_>, user: &User, done: Done) -> Response {
+    Response::see_other(&visitor::done(ctx, &page_of(user.sub), done))
 }
 
 /// What a person's page says beside what is kept.
 #[derive(Default)]
 pub(super) struct UserSaid<'a> {
-    password: Option<&'a Secret>,
-    link: Option<&'a Secret>,
+    /// What the form before this page has made.
+    shown: Option<&'a ShownResult>,
     faults: &'a [UserField],
     unsure: bool,
 }
 
 impl<'a> UserSaid<'a> {
-    /// A password that was just made.
-    pub(super) fn password(password: &'a Secret) -> Self {
-        Self { password: Some(password), ..Self::default() }
-    }
-
     fn wrong(faults: &'a [UserField]) -> Self {
         Self { faults, ..Self::default() }
     }
 }
 
-pub(super) async fn show(
+async fn show(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     user: &User,
@@ -182,10 +191,12 @@ pub(super) async fn show(
     let factors = ctx.sealgate.store.factors(user.sub).await?.map(|loaded| loaded.value);
     let factors = factors.as_ref();
     let links = ctx.sealgate.store.account_links(user.sub).await?;
+    let made = said.shown.and_then(ShownResult::secret).map(Secret::expose);
+    // The two things that are made here: a password, and the link by which its owner adds a factor.
+    let is_link = |secret: &&str| secret.contains("://");
     let page = UserPage {
-        inside: console_user.inside(ctx),
-        // The page also answers the form for a new person: its forms belong to the person's own path.
-        csrf: &console_user.visitor.csrf(ctx, &ctx.path(&format!("/console/users/{}", user.sub))),
+        inside: submission::told(console_user.inside(ctx), said.shown),
+        csrf: &console_user.csrf(ctx),
         user,
         own: user.sub == console_user.visitor.user.sub,
         sessions: &visitor::live_sessions(ctx, user.sub).await?,
@@ -196,8 +207,8 @@ pub(super) async fn show(
             reset: factors.and_then(|factors| user_factors::reset_state(factors, ctx.now)),
         },
         invitation: invitation(ctx, user, factors, links.and_then(|links| links.value.invitation).as_ref()),
-        password: said.password.map(Secret::expose),
-        link: said.link.map(Secret::expose),
+        password: made.filter(|secret| !is_link(secret)),
+        link: made.filter(|secret| is_link(secret)),
         unsure: said.unsure,
         faults: said.faults,
     };

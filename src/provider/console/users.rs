@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 
 use super::client::execute;
 use super::console_user::ConsoleUser;
-use super::user::{self, UserSaid};
+use super::user;
 use super::user_factors;
 use super::user_form::{groups, new_password, roles, username};
 use crate::admin::command::{Command, UserCommand};
@@ -14,8 +14,10 @@ use crate::admin::user_settings::{Invitee, NewUser};
 use crate::domain::mail_address::MailAddress;
 use crate::domain::profile::{LONGEST_NAME, is_line, is_seen};
 use crate::domain::user::{Email, Role, Subject};
+use crate::oauth::params::Params;
 use crate::page::console::{InvitationForm, NewUserPage, UserField, UserLine, UsersPage};
 use crate::page::{Done, Problem, html};
+use crate::provider::submission::{self, Effect};
 use crate::store::UsersFound;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -78,13 +80,18 @@ pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) ->
         return Ok(show(ctx, console_user, &Typed::default(), &[]));
     }
     let form = console_user.form(ctx)?;
+    // Around the checks too: to a second request with the same form the address would be taken.
+    submission::once(ctx, &console_user.visitor, &form, add_person(ctx, console_user, &form)).await
+}
+
+async fn add_person(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -> Result<Effect, Failure> {
     let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().trim().to_owned()) };
     let typed = Typed {
         email: text("email")?,
         username: text("username")?,
         name: text("name")?,
         groups: text("groups")?,
-        roles: roles(&form),
+        roles: roles(form),
         app: text("app")?,
     };
     // Where nobody can be invited, the form has one button without a name.
@@ -120,33 +127,36 @@ pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) ->
         faults.push(UserField::Groups);
     }
     let (Some(email), Some(groups), []) = (email, groups, faults.as_slice()) else {
-        return Ok(show(ctx, console_user, &typed, &faults));
+        return Ok(Effect::Refused(show(ctx, console_user, &typed, &faults)));
     };
     let (roles, groups) = (typed.roles.into_iter().collect(), groups.into_iter().collect());
-    if by_mail {
+    let secret = if by_mail {
         let app = Some(typed.app).filter(|app| !app.is_empty());
         let (name, phone, picture) = (typed.name, None, None);
         let (to, language) = (email.clone(), None);
         let invitee = Invitee { email: to, username, name, phone, picture, roles, groups, app, language };
         execute(ctx, console_user, Command::User(UserCommand::InvitePerson(Box::new(invitee)))).await?;
-        let added = ctx.sealgate.store.user_by_email(&email).await?.ok_or(Failure::page(Problem::InvalidRequest))?;
-        return Ok(user::back(ctx, &added, Done::UserInvited));
-    }
-    let password = new_password(ctx);
-    let new = NewUser {
-        email: email.clone(),
-        email_verified: false,
-        username,
-        name: typed.name,
-        phone: None,
-        picture: None,
-        roles,
-        groups,
-        password: password.clone().into(),
+        None
+    } else {
+        let password = new_password(ctx);
+        let new = NewUser {
+            email: email.clone(),
+            email_verified: false,
+            username,
+            name: typed.name,
+            phone: None,
+            picture: None,
+            roles,
+            groups,
+            password: password.clone().into(),
+        };
+        execute(ctx, console_user, Command::User(UserCommand::Add(Box::new(new)))).await?;
+        Some(password)
     };
-    execute(ctx, console_user, Command::User(UserCommand::Add(Box::new(new)))).await?;
     let added = ctx.sealgate.store.user_by_email(&email).await?.ok_or(Failure::page(Problem::InvalidRequest))?;
-    user::show(ctx, console_user, &added, &UserSaid::password(&password)).await
+    let page = user::page_of(added.sub);
+    let page = if by_mail { format!("{page}?done={}", Done::UserInvited.as_str()) } else { page };
+    Ok(Effect::Done { page, secret })
 }
 
 fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, typed: &Typed, faults: &[UserField]) -> Response {

@@ -1,0 +1,205 @@
+//! Forms that take effect once: a reload, a second click and a repeated request change nothing, and what was made is shown
+//! once.
+
+use sealgate::facade::domain::audit::AuditKind as Kind;
+
+use super::*;
+
+/// The hidden fields of the form that has this button or field, with more.
+fn fields<'a>(page: &'a Reply, more: &[(&'a str, &'a str)]) -> Vec<(String, String)> {
+    let hidden = |name: &str| {
+        let field = format!("name=\"{name}\" value=\"");
+        page.text().split(&field).nth(1).unwrap().split('"').next().unwrap().to_owned()
+    };
+    let own = ["csrf", "once"].map(|name| (name.to_owned(), hidden(name)));
+    own.into_iter().chain(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))).collect()
+}
+
+async fn send(browser: &Browser<'_>, path: &str, fields: &[(String, String)]) -> Reply {
+    let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    browser.post(path, &fields).await
+}
+
+/// How many events of this kind there are.
+async fn events(provider: &Provider, kind: Kind) -> u64 {
+    provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
+    let filter = AuditFilter { kinds: vec![kind], ..AuditFilter::default() };
+    let page = provider.sealgate.store.audit_page(&filter, None, 50).await.unwrap();
+    page.records.iter().map(|record| record.event.count).sum()
+}
+
+/// A page that follows a form: it shows the secret, then never again; the form once more leads to it and makes nothing.
+/// Yields the secret.
+async fn shown_once(browser: &Browser<'_>, path: &str, form: &[(String, String)], id: &str) -> String {
+    let reply = send(browser, path, form).await;
+    assert_eq!(reply.status, 303, "{reply:?}");
+    let address = reply.header("location").unwrap().to_owned();
+    // A second click sends the form before the first answer is there; the browser shows what the second one leads to.
+    let again = send(browser, path, form).await;
+    assert_eq!((again.status, again.header("location")), (303, Some(address.as_str())), "{again:?}");
+    let page = browser.get(&address).await;
+    let secret = element(&page, id).unwrap_or_else(|| panic!("no {id}: {page:?}"));
+    let reloaded = browser.get(&address).await;
+    assert!(element(&reloaded, id).is_none() && !reloaded.text().contains(&secret), "{reloaded:?}");
+    assert!(reloaded.text().contains("This was shown once"), "{reloaded:?}");
+    let late = send(browser, path, form).await;
+    assert_eq!((late.status, late.header("location")), (303, Some(address.as_str())));
+    secret
+}
+
+#[tokio::test]
+async fn a_client_is_registered_once_whatever_is_sent_again() {
+    let provider = provider().await;
+    let ben = signed_in(&provider, BEN).await;
+    let page = ben.get("/console/clients/new").await;
+    let form = fields(&page, &form(&[]));
+    let secret = shown_once(&ben, "/console/clients/new", &form, "new-secret").await;
+    assert_eq!(events(&provider, Kind::ClientRegistered).await, 1);
+    let list = ben.get("/console").await;
+    assert_eq!(list.text().matches("href=\"/console/clients/").count() - 1, 1, "{list:?}");
+    assert!(secret.len() >= 32);
+
+    // Two at the same moment make one too, and a new form makes another.
+    let page = ben.get("/console/clients/new").await;
+    let form = fields(&page, &super::form(&[("name", "Second")]));
+    let (one, other) =
+        tokio::join!(send(&ben, "/console/clients/new", &form), send(&ben, "/console/clients/new", &form));
+    assert_eq!((one.status, one.header("location")), (303, other.header("location")));
+    assert_eq!(events(&provider, Kind::ClientRegistered).await, 2);
+}
+
+#[tokio::test]
+async fn a_form_that_was_refused_can_be_sent_again() {
+    let provider = provider().await;
+    let ben = signed_in(&provider, BEN).await;
+    let page = ben.get("/console/clients/new").await;
+    let wrong = fields(&page, &form(&[("redirect_uris", "http://rp.test/")]));
+    assert_eq!(send(&ben, "/console/clients/new", &wrong).await.status, 200);
+    let right = fields(&page, &form(&[]));
+    assert_eq!(send(&ben, "/console/clients/new", &right).await.status, 303);
+    // And so can one of which the checks behind the first ones found something.
+    let anna = signed_in(&provider, ANNA).await;
+    let page = anna.get("/console/users/new").await;
+    let person = |email| [("email", email), ("username", ""), ("name", "Ece"), ("groups", "")];
+    let reply = send(&anna, "/console/users/new", &fields(&page, &person(BEN))).await;
+    assert!(reply.status == 200 && reply.text().contains("email-wrong"), "{reply:?}");
+    assert_eq!(send(&anna, "/console/users/new", &fields(&page, &person("ece@example.test"))).await.status, 303);
+}
+
+#[tokio::test]
+async fn a_secret_is_rotated_once_and_no_rotation_ends_an_overlap() {
+    let provider = provider().await;
+    let ben = signed_in(&provider, BEN).await;
+    let page = register(&ben, &[]).await;
+    let (id, first) = (element(&page, "client-id").unwrap(), element(&page, "new-secret").unwrap());
+    let path = format!("/console/clients/{id}");
+    let works = async |secret: &str| {
+        let header = support::basic(&id, secret);
+        let reply = provider.post("/oauth/token", &[("authorization", &header)], &[("grant_type", "x")]).await;
+        reply.json()["error"] == "unsupported_grant_type"
+    };
+    let page = ben.get(&path).await;
+    let day = fields(&page, &[("action", "rotate"), ("overlap_seconds", "86400")]);
+    let second = shown_once(&ben, &path, &day, "new-secret").await;
+    assert_eq!(stored(&provider, &id).await.unwrap().secrets.len(), 2);
+    assert!(works(&first).await && works(&second).await);
+
+    // A later rotation, however short its overlap, leaves the earlier one its own.
+    provider.wait(60);
+    let page = ben.get(&path).await;
+    let hour = fields(&page, &[("action", "rotate"), ("overlap_seconds", "3600")]);
+    let third = shown_once(&ben, &path, &hour, "new-secret").await;
+    assert!(works(&first).await && works(&second).await && works(&third).await);
+    provider.wait(3600);
+    assert!(works(&first).await && !works(&second).await && works(&third).await);
+    provider.wait(86_400 - 3660);
+    assert!(!works(&first).await && works(&third).await);
+    let ben = signed_in(&provider, BEN).await;
+
+    // Five at most, and none ends for a sixth.
+    for _ in 0..4 {
+        let page = press(&ben, &path, &[("action", "rotate"), ("overlap_seconds", "604800")]).await;
+        assert!(element(&page, "new-secret").is_some(), "{page:?}");
+    }
+    let page = press(&ben, &path, &[("action", "rotate"), ("overlap_seconds", "604800")]).await;
+    assert!(element(&page, "new-secret").is_none() && page.text().contains("secrets-full"), "{page:?}");
+    assert!(works(&third).await);
+    let page = press(&ben, &path, &[("action", "rotate"), ("overlap_seconds", "0")]).await;
+    assert!(works(&element(&page, "new-secret").unwrap()).await && !works(&third).await);
+    assert_eq!(stored(&provider, &id).await.unwrap().secrets.len(), 1);
+}
+
+#[tokio::test]
+async fn a_generated_password_is_set_once_and_shown_once() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let path = format!("/console/users/{}", provider.ben.sub);
+    let page = anna.get(&path).await;
+    let reset = fields(&page, &[("action", "reset-password")]);
+    let password = shown_once(&anna, &path, &reset, "new-password").await;
+    assert_eq!(events(&provider, Kind::PasswordChanged).await, 1);
+    let ben = provider.browser();
+    let login = ben.open("/account").await;
+    assert_eq!(ben.submit(&login, &[("email", BEN), ("password", &password)]).await.status, 200);
+
+    let page = anna.get("/console/users/new").await;
+    let person = [("email", "ece@example.test"), ("username", "ece"), ("name", "Ece"), ("groups", "")];
+    let password = shown_once(&anna, "/console/users/new", &fields(&page, &person), "new-password").await;
+    assert_eq!(events(&provider, Kind::UserCreated).await, 1);
+    let ece = provider.browser();
+    let login = ece.open("/account").await;
+    assert_eq!(ece.submit(&login, &[("email", "ece@example.test"), ("password", &password)]).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_link_of_a_reset_is_made_once_and_shown_once() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let path = format!("/console/users/{}", provider.ben.sub);
+    let page = anna.get(&path).await;
+    let reset = fields(&page, &[("action", "reset-factors"), ("sure", "yes")]);
+    let link = shown_once(&anna, &path, &reset, "enrolment-link").await;
+    assert_eq!(events(&provider, Kind::FactorsReset).await, 1);
+    let opened = provider.browser().get(link.strip_prefix(ISSUER).unwrap()).await;
+    assert_eq!(opened.status, 303, "{opened:?}");
+}
+
+#[tokio::test]
+async fn a_secret_is_shown_to_the_session_that_made_it_and_to_a_page_that_is_looked_at() {
+    let provider = provider().await;
+    let ben = signed_in(&provider, BEN).await;
+    let elsewhere = signed_in(&provider, BEN).await;
+    let anna = signed_in(&provider, ANNA).await;
+    let page = ben.get("/console/clients/new").await;
+    let reply = send(&ben, "/console/clients/new", &fields(&page, &form(&[]))).await;
+    let address = reply.header("location").unwrap().to_owned();
+    // The address alone opens nothing, not even to the same person in another browser, or to an administrator.
+    for browser in [&elsewhere, &anna] {
+        let page = browser.get(&address).await;
+        assert!(page.status == 200 && element(&page, "new-secret").is_none(), "{page:?}");
+    }
+    assert_login(&provider.browser().open(&address).await);
+    // Nor on another page; and what a browser loads ahead, or a program that asks for the head, does not use it up.
+    let query = address.split('?').nth(1).unwrap();
+    assert_eq!(element(&ben.get(&format!("/console/clients/new?{query}")).await, "new-secret"), None);
+    for request in [
+        http::Request::head(&address),
+        http::Request::get(&address).header("sec-purpose", "prefetch;prerender"),
+        http::Request::get(&address).header("purpose", "prefetch"),
+    ] {
+        let reply = ben.send(request, String::new()).await;
+        assert!(reply.status == 200 && element(&reply, "new-secret").is_none(), "{reply:?}");
+    }
+    assert!(element(&ben.get(&address).await, "new-secret").is_some());
+}
+
+#[tokio::test]
+async fn a_secret_that_nobody_fetched_is_gone_after_an_hour() {
+    let provider = provider().await;
+    let ben = signed_in(&provider, BEN).await;
+    let page = ben.get("/console/clients/new").await;
+    let reply = send(&ben, "/console/clients/new", &fields(&page, &form(&[]))).await;
+    let address = reply.header("location").unwrap().to_owned();
+    provider.wait(3600);
+    assert!(element(&ben.get(&address).await, "new-secret").is_none());
+}
