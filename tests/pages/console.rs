@@ -148,6 +148,8 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             level: if own { AssuranceLevel::One } else { AssuranceLevel::PhishingResistant },
             token_limit: client.is_vouched_for().then_some(50),
             secrets: &secrets.iter().filter(|_| !client.is_public()).collect::<Vec<_>>(),
+            // The page for a developer has everything that can go wrong.
+            secrets_full: own,
             secret,
             issuer: "https://id.example.com",
             unsure,
