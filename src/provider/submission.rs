@@ -104,7 +104,7 @@ pub(super) async fn once(
 /// Whether the request comes from the redirect after a form: it may be answered where the same page, opened by itself, would
 /// ask for a more recent sign-in.
 pub(super) fn is_awaited(ctx: &RequestContext<'_>) -> bool {
-    ctx.query().is_ok_and(|query| query.has(MADE))
+    ctx.head.method == Method::GET && ctx.query().is_ok_and(|query| query.has(MADE))
 }
 
 /// What the page at `page` shows of the submission that its address names.
