@@ -106,6 +106,8 @@ pub enum PasswordProblem {
         /// Until the next attempt is allowed.
         seconds: u64,
     },
+    /// It was changed too often within a day.
+    TooManyChanges,
     /// Nothing was checked, because too many checks wait.
     Busy,
 }
@@ -139,6 +141,7 @@ impl PasswordPage<'_> {
                 Wait::Seconds(seconds) => t.password_throttled_seconds(seconds),
                 Wait::Minutes(minutes) => t.password_throttled_minutes(minutes),
             },
+            PasswordProblem::TooManyChanges => t.password_too_many_changes(),
             PasswordProblem::Busy => t.password_busy(),
         })
     }

@@ -57,7 +57,12 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let return_to = ReturnTo::resolve(&params, &client, form_post).map_err(no_way_back)?;
 
     let begun = begin(ctx, &params, &client, return_to.clone()).await;
-    begun.map_err(|failure| failure.returning_to(&return_to))
+    begun.map_err(|failure| returning(failure, &client, &return_to))
+}
+
+/// One of our own pages would ask for the sign-in again, and so redirect for ever: the failure is shown instead.
+fn returning(failure: Failure, client: &Client, return_to: &ReturnTo) -> Failure {
+    if client.id.as_str() == OWN_CLIENT { failure } else { failure.returning_to(return_to) }
 }
 
 async fn begin(
@@ -156,7 +161,7 @@ pub(super) async fn resume(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let answered = match decide(ctx, interaction, &waiting.client).await {
         Ok(Decision::Page(page)) => return Ok(Response::see_other(&waiting.address(ctx, page))),
         Ok(Decision::Answered(response)) => Ok(response),
-        Err(failure) => Err(failure.returning_to(&interaction.request.return_to)),
+        Err(failure) => Err(returning(failure, &waiting.client, &interaction.request.return_to)),
     };
     match ctx.sealgate.store.drop_interaction(&waiting.loaded).await {
         Ok(Committed::Yes) => answered,

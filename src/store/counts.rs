@@ -116,7 +116,10 @@ mod tests {
 
     async fn begin(store: &Store, numbers: std::ops::Range<u8>) {
         for number in numbers {
-            store.begin_attempt(&SecretHash::of(&[number, 1]), &attempt(number)).await.unwrap();
+            store
+                .begin_attempt(&SecretHash::of(&[number, 1]), &attempt(number), UnixTime::from_seconds(0))
+                .await
+                .unwrap();
         }
     }
 

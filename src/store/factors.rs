@@ -5,6 +5,7 @@ use crate::domain::user::Subject;
 use crate::factors::Factors;
 use crate::oauth::next_step::Interaction;
 use crate::store::engine::{Changes, Expect, Key};
+use crate::store::interactions::progress_changes;
 use crate::store::record::{self, Loaded};
 use crate::store::revocations::{Revocation, opened};
 use crate::store::table::{self, Table};
@@ -90,8 +91,7 @@ impl Store {
     ) -> Result<Committed, StoreError> {
         let mut changes = factors_changes(before, next)?;
         if let Some((loaded, next)) = interaction {
-            changes.expect.push(loaded.unchanged());
-            changes.put.push((loaded.key().clone(), record::encode(next)?));
+            changes.merge(progress_changes(loaded, next)?);
         }
         self.commit_if_any(changes).await
     }

@@ -24,7 +24,7 @@ use crate::factors::Factors;
 use crate::oauth::next_step::Interaction;
 use crate::store::data_keys::WrappedRecord;
 use crate::store::engine::{Key, Value};
-use crate::store::interactions::kept_until;
+use crate::store::interactions::{kept_until, pending_entry};
 use crate::store::record;
 use crate::store::revocations::Revocation;
 use crate::store::table::{self, Table};
@@ -157,7 +157,9 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
         Table::Interaction => {
             let interaction: Interaction = read.typed()?;
             let prefix = table::interactions(&interaction.browser);
-            read.hashed(&prefix, &interaction)?.until(kept_until(interaction.expires_at))
+            let entry = pending_entry(&read.key, &interaction);
+            let kept = read.hashed(&prefix, &interaction)?.with(entry.into_iter());
+            kept.until(kept_until(interaction.expires_at))
         }
         Table::SignInAttempt => {
             let attempt: SignInAttempt = read.typed()?;

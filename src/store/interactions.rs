@@ -1,6 +1,7 @@
 //! Requests that wait for a person, and sign-ins that the gate has started. Strangers make both, so both are bounded: in
-//! all, and a browser. Where there is no room in all, the oldest that nobody has gone on with gives way to the new one: a
-//! flood shortens the time that people have to type their password, and keeps nobody out.
+//! all, a browser, and a user who has signed in or chosen an account for them. Where there is no room in all, the oldest that
+//! nobody has gone on with gives way to the new one, and where there is none of these the oldest: a flood shortens the time
+//! that people have to type their password, and keeps nobody out.
 
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::secret::SecretHash;
 use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
 use crate::oauth::next_step::{Interaction, Progress};
 use crate::store::engine::{Changes, Key};
 use crate::store::record::{self, Loaded};
@@ -17,6 +19,9 @@ use crate::store::{Committed, Store, StoreError};
 /// Sign-ins that one browser may have open, one a tab; the oldest gives way. A request at the provider and an attempt at
 /// the gate count apart.
 const MOST_TABS: usize = 8;
+
+/// Pending sign-ins of one user, in all browsers: the oldest gives way, or one account would take everybody's places.
+const MAX_PENDING_OF_USER: usize = 32;
 
 /// How long beyond its time a request is kept: a sign-in page that was left open overnight still knows where its person
 /// wanted to go, and goes on from there with a request begun anew. Such records count like all others.
@@ -72,7 +77,11 @@ impl Store {
         let key = table::interaction(&interaction.browser, id);
         let number = open.last().map_or(0, |newest| newest.value.number.saturating_add(1));
         let interaction = Interaction { number, ..interaction.clone() };
-        self.begin_waiting(key, &interaction, interaction.expires_at).await
+        if let Some(user) = user_of(&interaction.progress) {
+            self.make_room_for_user(user).await?;
+        }
+        let entry = pending_entry(&key, &interaction);
+        self.begin_waiting(key, &interaction, interaction.expires_at, entry, interaction.created_at).await
     }
 
     /// Keeps a sign-in that the gate has started. It counts as an interaction, and the browser's oldest one gives way when
@@ -80,7 +89,12 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::begin_interaction`].
-    pub async fn begin_attempt(&self, state: &SecretHash, attempt: &SignInAttempt) -> Result<(), StoreError> {
+    pub async fn begin_attempt(
+        &self,
+        state: &SecretHash,
+        attempt: &SignInAttempt,
+        now: UnixTime,
+    ) -> Result<(), StoreError> {
         let prefix = table::sign_in_attempts(&attempt.browser);
         let mut open: Vec<Loaded<SignInAttempt>> = self.page(&prefix, None, MOST_TABS * 2).await?;
         open.sort_by_key(|loaded| loaded.value.number);
@@ -90,7 +104,7 @@ impl Store {
         let key = table::sign_in_attempt(&attempt.browser, state);
         let number = open.last().map_or(0, |newest| newest.value.number.saturating_add(1));
         let attempt = SignInAttempt { number, ..attempt.clone() };
-        self.begin_waiting(key, &attempt, attempt.expires_at).await
+        self.begin_waiting(key, &attempt, attempt.expires_at, None, now).await
     }
 
     /// Takes a place and then writes: were it taken afterwards, those who come at the same moment would all find one.
@@ -99,11 +113,13 @@ impl Store {
         key: Key,
         record: &impl record::Record,
         expires_at: UnixTime,
+        entry: Option<Key>,
+        now: UnixTime,
     ) -> Result<(), StoreError> {
         let choice = key.last().copied().unwrap_or_default();
         let begun = self.interactions.begin(1);
         if begun.before >= self.most_interactions
-            && let Err(error) = self.make_room(choice).await
+            && let Err(error) = self.make_room(choice, now).await
         {
             begun.give_back();
             return Err(error);
@@ -111,6 +127,7 @@ impl Store {
         let written = async {
             let mut changes = record::create(key.clone(), record)?;
             changes.put.push((table::expiry(kept_until(expires_at), &key), Vec::new()));
+            changes.put.extend(entry.map(|entry| (entry, Vec::new())));
             self.write(changes).await
         };
         let written = written.await;
@@ -120,9 +137,9 @@ impl Store {
         written
     }
 
-    /// Lets one of the oldest go with which nobody has gone on.
-    async fn make_room(&self, choice: u8) -> Result<(), StoreError> {
-        let candidates = self.oldest_idle().await?;
+    /// Lets one of the oldest go: of those with which nobody has gone on, where there are any.
+    async fn make_room(&self, choice: u8, now: UnixTime) -> Result<(), StoreError> {
+        let candidates = self.oldest(now).await?;
         let start = usize::from(choice) % candidates.len().max(1);
         for changes in candidates.iter().cycle().skip(start).take(candidates.len()) {
             if self.commit(changes.clone()).await? == Committed::Yes {
@@ -135,8 +152,8 @@ impl Store {
 
     /// How a few of the oldest that wait would go, if nobody goes on with them at this very moment. The expiry index has
     /// them by minute and table; what lies between is skipped and not read.
-    async fn oldest_idle(&self) -> Result<Vec<Changes>, StoreError> {
-        let (mut found, mut after) = (Vec::new(), None::<Key>);
+    async fn oldest(&self, now: UnixTime) -> Result<Vec<Changes>, StoreError> {
+        let (mut idle, mut pending, mut after) = (Vec::new(), Vec::new(), None::<Key>);
         for _ in 0..MOST_LOOKED_AT {
             let rows = self.engine.scan(&table::all(Table::Expiry), after.as_deref(), 1).await?;
             let Some((entry, _)) = rows.into_iter().next() else { break };
@@ -144,27 +161,58 @@ impl Store {
             let table = record.first().copied().and_then(Table::from_byte);
             let waits = matches!(table, Some(Table::Interaction | Table::SignInAttempt));
             if waits {
-                found.extend(self.idle(&entry, record).await?);
-                if found.len() == CANDIDATES {
+                match self.removal_of_waiting(&entry, record, now).await? {
+                    Some((true, changes)) => idle.push(changes),
+                    Some((false, changes)) if pending.len() < CANDIDATES => pending.push(changes),
+                    _ => {}
+                }
+                if idle.len() == CANDIDATES {
                     break;
                 }
             }
             after = Some(if waits { entry } else { table::expiry_skip(minute, record) });
         }
-        Ok(found)
+        Ok(if idle.is_empty() { pending } else { idle })
     }
 
-    async fn idle(&self, entry: &Key, record: &[u8]) -> Result<Option<Changes>, StoreError> {
-        let expect = if record.first() == Some(&(Table::Interaction as u8)) {
-            let found = self.load::<Interaction>(record.to_vec()).await?;
-            // Who has signed in or chosen an account for it is a person, who would be sent back to the start.
-            let idle = found.filter(|found| found.value.progress == Progress::default());
-            idle.map(|idle| idle.unchanged())
+    /// How the record of this entry would go, and whether nobody has gone on with it, or it is past its time.
+    async fn removal_of_waiting(
+        &self,
+        entry: &Key,
+        record: &[u8],
+        now: UnixTime,
+    ) -> Result<Option<(bool, Changes)>, StoreError> {
+        let mut delete = vec![record.to_vec(), entry.clone()];
+        let found = if record.first() == Some(&(Table::Interaction as u8)) {
+            self.load::<Interaction>(record.to_vec()).await?.map(|found| {
+                delete.extend(pending_entry(found.key(), &found.value));
+                // Who has signed in or chosen an account for it is a person, who would be sent back to the start.
+                let is_idle = found.value.progress == Progress::default() || found.value.expires_at <= now;
+                (is_idle, found.unchanged())
+            })
         } else {
-            self.load::<SignInAttempt>(record.to_vec()).await?.map(|found| found.unchanged())
+            self.load::<SignInAttempt>(record.to_vec()).await?.map(|found| (true, found.unchanged()))
         };
-        let delete = vec![record.to_vec(), entry.clone()];
-        Ok(expect.map(|expect| Changes { expect: vec![expect], put: Vec::new(), delete, ..Changes::default() }))
+        Ok(found.map(|(is_idle, expect)| (is_idle, Changes { expect: vec![expect], delete, ..Changes::default() })))
+    }
+
+    /// Lets the oldest pending sign-ins of a user go, until there is room for one more.
+    async fn make_room_for_user(&self, user: Subject) -> Result<(), StoreError> {
+        let entries = self.engine.scan(&table::pending_sign_ins(user), None, MAX_PENDING_OF_USER * 2).await?;
+        let superfluous = (entries.len() + 1).saturating_sub(MAX_PENDING_OF_USER);
+        for (entry, _) in entries.into_iter().take(superfluous) {
+            let found = match table::interaction_of_pending(&entry) {
+                Some(key) => self.load::<Interaction>(key).await?,
+                None => None,
+            };
+            match found {
+                // A conflict means that somebody has just gone on with it, or finished it.
+                Some(oldest) => drop(self.drop_interaction(&oldest).await?),
+                // Left over by a node that knows no such entries.
+                None => self.write(Changes { delete: vec![entry], ..Changes::default() }).await?,
+            }
+        }
+        Ok(())
     }
 
     /// The request that waits under this id in this browser.
@@ -182,12 +230,16 @@ impl Store {
         loaded: &Loaded<Interaction>,
         next: &Interaction,
     ) -> Result<Committed, StoreError> {
-        self.commit(record::replace(loaded, next)?).await
+        let is_pending_of = |user| user_of(&loaded.value.progress) == Some(user);
+        if let Some(user) = user_of(&next.progress).filter(|user| !is_pending_of(*user)) {
+            self.make_room_for_user(user).await?;
+        }
+        self.commit(progress_changes(loaded, next)?).await
     }
 
     /// Forgets a request that was answered. Only one of two racing answers wins.
     pub async fn drop_interaction(&self, loaded: &Loaded<Interaction>) -> Result<Committed, StoreError> {
-        self.drop_waiting(loaded, loaded.value.expires_at).await
+        self.drop_waiting(loaded, loaded.value.expires_at, pending_entry(loaded.key(), &loaded.value)).await
     }
 
     /// The sign-in that the gate has started in this browser with this state.
@@ -201,12 +253,18 @@ impl Store {
 
     /// Uses up a started sign-in. Only one of two racing callbacks wins.
     pub async fn finish_attempt(&self, loaded: &Loaded<SignInAttempt>) -> Result<Committed, StoreError> {
-        self.drop_waiting(loaded, loaded.value.expires_at).await
+        self.drop_waiting(loaded, loaded.value.expires_at, None).await
     }
 
     /// Record and expiry entry go together: an entry that stayed would lie there uncounted until its time.
-    async fn drop_waiting<T: Sync>(&self, loaded: &Loaded<T>, expires_at: UnixTime) -> Result<Committed, StoreError> {
-        let delete = vec![loaded.key().clone(), table::expiry(kept_until(expires_at), loaded.key())];
+    async fn drop_waiting<T: Sync>(
+        &self,
+        loaded: &Loaded<T>,
+        expires_at: UnixTime,
+        pending: Option<Key>,
+    ) -> Result<Committed, StoreError> {
+        let mut delete = vec![loaded.key().clone(), table::expiry(kept_until(expires_at), loaded.key())];
+        delete.extend(pending);
         let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete, ..Changes::default() };
         let committed = self.commit(changes).await?;
         if committed == Committed::Yes {
@@ -228,4 +286,26 @@ impl Store {
     pub fn open_interactions(&self) -> usize {
         self.interactions.known()
     }
+}
+
+/// The user who has signed in, or was chosen, for a request.
+fn user_of(progress: &Progress) -> Option<Subject> {
+    progress.partial.as_ref().map(|partial| partial.subject).or(progress.account)
+}
+
+/// The entry by which a user's pending sign-ins are found; none where nobody has gone on with the request.
+pub(super) fn pending_entry(key: &Key, interaction: &Interaction) -> Option<Key> {
+    let user = user_of(&interaction.progress)?;
+    Some(table::pending_sign_in(user, interaction.created_at, key))
+}
+
+/// What makes one record of the other, with its entry.
+pub(super) fn progress_changes(loaded: &Loaded<Interaction>, next: &Interaction) -> Result<Changes, StoreError> {
+    let mut changes = record::replace(loaded, next)?;
+    let (before, after) = (pending_entry(loaded.key(), &loaded.value), pending_entry(loaded.key(), next));
+    if before != after {
+        changes.delete.extend(before);
+        changes.put.extend(after.map(|entry| (entry, Vec::new())));
+    }
+    Ok(changes)
 }

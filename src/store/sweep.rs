@@ -11,8 +11,9 @@ use crate::domain::grant::Grant;
 use crate::domain::secret::base64url;
 use crate::domain::session::Session;
 use crate::domain::time::UnixTime;
+use crate::oauth::next_step::Interaction;
 use crate::store::engine::{Changes, EngineError, Expect, Key, Value};
-use crate::store::interactions::kept_until;
+use crate::store::interactions::{kept_until, pending_entry};
 use crate::store::leases::Fence;
 use crate::store::record::{self, Loaded};
 use crate::store::revocations::Revocation;
@@ -372,12 +373,15 @@ fn expiry_and_entries(record: &[u8], bytes: Value) -> Result<(UnixTime, Vec<Key>
     } else if is(Table::Session) {
         let session = record::decode::<Session>(record, bytes)?.value;
         (session.expires_at, sessions::entries(&session).collect())
+    } else if is(Table::Interaction) {
+        let loaded = record::decode::<Interaction>(record, bytes)?;
+        let entry = pending_entry(loaded.key(), &loaded.value);
+        (kept_until(loaded.value.expires_at), entry.into_iter().collect())
     } else if is(Table::RevokedToken) || is(Table::Once) {
         (record::decode::<UnixTime>(record, bytes)?.value, Vec::new())
     } else {
         let expires_at = record::decode::<Expires>(record, bytes)?.value.expires_at;
-        let waits = is(Table::Interaction) || is(Table::SignInAttempt);
-        let expires_at = if waits { kept_until(expires_at) } else { expires_at };
+        let expires_at = if is(Table::SignInAttempt) { kept_until(expires_at) } else { expires_at };
         (expires_at, if is(Table::Form) { vec![table::form_age(expires_at, record)] } else { Vec::new() })
     })
 }

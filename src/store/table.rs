@@ -419,6 +419,22 @@ pub(super) fn of_user(subject: Subject, kind: Indexed) -> Key {
     key(Table::Index, &[b"u", subject.as_bytes(), &[kind as u8]])
 }
 
+/// Sign-ins of a user that are pending.
+pub(super) fn pending_sign_ins(subject: Subject) -> Key {
+    key(Table::Index, &[b"u", subject.as_bytes(), b"i"])
+}
+
+/// The entry of one of them. The oldest sorts first.
+pub(super) fn pending_sign_in(subject: Subject, created_at: UnixTime, interaction: &[u8]) -> Key {
+    key(Table::Index, &[b"u", subject.as_bytes(), b"i", &created_at.seconds().to_be_bytes(), interaction])
+}
+
+/// The interaction that an entry of a pending sign-in leads to.
+pub(super) fn interaction_of_pending(entry: &[u8]) -> Option<Key> {
+    // Behind the table, the kind of index, the user, the kind of record and the time.
+    entry.get(1 + 1 + 16 + 1 + 8..).map(<[u8]>::to_vec)
+}
+
 /// The entries of one kind for a client. The zero byte ends the id, so that `wiki` does not match `wiki2`.
 pub(super) fn of_client(client: &ClientId, kind: Indexed) -> Key {
     key(Table::Index, &[b"c", client.as_str().as_bytes(), &[0, kind as u8]])

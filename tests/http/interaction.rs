@@ -427,19 +427,70 @@ async fn back_after_the_sign_in_leads_on() {
 }
 
 #[tokio::test]
-async fn when_too_many_requests_wait_the_client_is_told_so() {
+async fn when_too_many_requests_wait_the_oldest_gives_way_though_its_user_has_signed_in() {
     let provider = Provider::with("[sessions]\nmax_interactions = 3").await;
     let browsers: Vec<Browser<'_>> = (0..4).map(|_| provider.browser()).collect();
-    // Nobody gives way who has signed in.
+    let mut pages = Vec::new();
     for browser in &browsers[..3] {
         let page = browser.open(&provider.c1().authorize(&[])).await;
-        assert_consent(&browser.sign_in(&page, ANNA).await);
+        pages.push(browser.sign_in(&page, ANNA).await);
+        assert_consent(&pages[pages.len() - 1]);
+        provider.wait(61);
     }
-    let reply = browsers[3].open(&provider.c1().authorize(&[])).await;
-    reply.assert_error_redirect("temporarily_unavailable");
+    assert_login(&browsers[3].open(&provider.c1().authorize(&[])).await);
+    assert_eq!(provider.sealgate.store.open_interactions(), 3);
+    let gone = pages.iter().zip(&browsers);
+    let mut left = 0;
+    for (page, browser) in gone {
+        left += usize::from(browser.get(&form_action(page.text())).await.status == 200);
+    }
+    assert_eq!(left, 2);
     // Requests that need no page are answered as ever.
     let silent = browsers[3].open(&provider.c1().authorize(&[("prompt", "none")])).await;
     silent.assert_error_redirect("login_required");
+}
+
+/// One account takes no more places, whatever the browsers: the oldest of its pending sign-ins gives way.
+#[tokio::test]
+async fn one_user_has_a_bounded_number_of_pending_sign_ins() {
+    let provider = Provider::new().await;
+    let first = provider.browser();
+    let page = first.open(&provider.c1().authorize(&[])).await;
+    let consent = first.sign_in(&page, ANNA).await;
+    assert_consent(&consent);
+    let of_ben = provider.browser();
+    let page = of_ben.open(&provider.c1().authorize(&[])).await;
+    let consent_of_ben = of_ben.sign_in(&page, "ben@example.test").await;
+    for number in 0..40 {
+        provider.wait(1);
+        let mut browser = provider.browser();
+        browser.address = format!("198.51.100.{number}");
+        let page = browser.open(&provider.c1().authorize(&[])).await;
+        assert_consent(&browser.sign_in(&page, ANNA).await);
+    }
+    assert_eq!(provider.sealgate.store.open_interactions(), 32 + 1);
+    assert_refused(&first.get(&form_action(consent.text())).await);
+    assert_code(&of_ben.allow(&consent_of_ben).await);
+    // Nothing of them stays behind.
+    provider.wait(900 + 12 * 3600 + 120);
+    provider.sealgate.store.sweep(provider.clock.now(), 1000).await.unwrap();
+    assert_eq!(provider.sealgate.store.open_interactions(), 0);
+    let left = provider.engine.scan(b"xu", None, 1000).await.unwrap();
+    assert!(left.iter().all(|(key, _)| key[18] != b'i'), "{left:?}");
+}
+
+/// A page of ours that cannot begin a sign-in says so; it used to ask for the sign-in again, for ever.
+#[tokio::test]
+async fn our_own_pages_show_that_no_sign_in_can_begin() {
+    let provider = Provider::new().await;
+    provider.engine.refuse_writes(true);
+    let browser = provider.browser();
+    for page in ["/account", "/account/password"] {
+        let shown = browser.open(page).await;
+        assert_eq!((shown.status, shown.header("retry-after")), (503, Some("1")), "{page}: {shown:?}");
+    }
+    provider.engine.refuse_writes(false);
+    assert_login(&browser.open("/account").await);
 }
 
 #[tokio::test]

@@ -710,3 +710,43 @@ async fn a_full_outbox_changes_no_answer() {
     assert_eq!(shown(&full), shown(&usual));
     assert_eq!(store.count_outbox().await.unwrap().waiting, 10_000);
 }
+
+/// A thief who knows the password and changes it whenever the owner has asked for a link: each change ends the links before it.
+#[tokio::test]
+async fn a_thief_who_changes_the_password_in_a_loop_does_not_keep_the_links_dead() {
+    let provider = mailing().await;
+    let thief = with_anna(&provider).await;
+    let mut password = crate::support::PASSWORD.to_owned();
+    let mut changed = 0;
+    for number in 0..8 {
+        let page = thief.get("/account/password").await;
+        let next = format!("a stolen account of mine, number {number}");
+        let fields = [("current", password.as_str()), ("new", &next), ("again", &next)];
+        let reply = thief.submit(&page, &fields).await;
+        if reply.status == 200 {
+            (password, changed) = (next, changed + 1);
+        } else {
+            assert!(reply.status == 429 && reply.text().contains("five times within a day"), "{reply:?}");
+        }
+    }
+    assert_eq!(changed, 5);
+    let token = link_of(&provider, ANNA).await;
+    let page = thief.get("/account/password").await;
+    let fields = [("current", password.as_str()), ("new", LATE), ("again", LATE)];
+    assert_eq!(thief.submit(&page, &fields).await.status, 429);
+    let owner = provider.browser();
+    let form = owner.open(&format!("/oauth/reset?token={token}")).await;
+    let done = owner.submit(&form, &[("new-password", NEW)]).await;
+    assert!(done.text().contains("reset-done") || done.status == 200, "{done:?}");
+    assert_login(&thief.open("/account").await);
+    let login = owner.open("/account").await;
+    let account = owner.submit(&login, &[("email", ANNA), ("password", NEW)]).await;
+    assert!(account.text().contains("id=\"profile-save\""), "{account:?}");
+    // The owner's own changes are allowed again a day later.
+    provider.wait(24 * 3600 + 1);
+    let owner = provider.browser();
+    let login = owner.open("/account/password").await;
+    let page = owner.submit(&login, &[("email", ANNA), ("password", NEW)]).await;
+    let changed = owner.submit(&page, &[("current", NEW), ("new", LATE), ("again", LATE)]).await;
+    assert_eq!(changed.status, 200, "{changed:?}");
+}

@@ -89,6 +89,7 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
         ("different", PasswordProblem::Different),
         ("throttled", PasswordProblem::Throttled { seconds: 30 }),
         ("throttled-minutes", PasswordProblem::Throttled { seconds: 900 }),
+        ("too-many-changes", PasswordProblem::TooManyChanges),
         ("busy", PasswordProblem::Busy),
     ] {
         add(&format!("account-password-{name}"), password(Some(problem)));

@@ -151,7 +151,7 @@ async fn go(
         form,
         number: 0,
     };
-    sealgate.store.begin_attempt(&state.hash(), &attempt).await?;
+    sealgate.store.begin_attempt(&state.hash(), &attempt, ctx.now).await?;
     let status = if ctx.head.method == Method::POST { StatusCode::SEE_OTHER } else { StatusCode::FOUND };
     let answer = Response::redirect(status, &authorize(ctx, &state, &verifier, demand));
     Ok(match new_cookie {

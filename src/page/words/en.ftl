@@ -505,6 +505,7 @@ password-throttled-minutes =
         [one] Too many wrong passwords. Wait one minute and try again.
        *[other] Too many wrong passwords. Wait { $minutes } minutes and try again.
     }
+password-too-many-changes = This password was changed five times within a day. Try again tomorrow. If it was not you, sign out and reset your password, or ask your administrator.
 password-busy = Many people are signing in right now, so nothing was changed. Wait a few seconds and try again.
 
 security-title = Security

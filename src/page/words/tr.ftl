@@ -474,6 +474,7 @@ password-unchanged = Yeni parola mevcut parolayla aynı. Başka bir parola seçi
 password-different = Yazdığınız yeni parolalar eşleşmiyor. İkisini de yeniden yazın.
 password-throttled-seconds = Çok fazla hatalı parola girildi. { $seconds } saniye bekleyip yeniden deneyin.
 password-throttled-minutes = Çok fazla hatalı parola girildi. { $minutes } dakika bekleyip yeniden deneyin.
+password-too-many-changes = Bu parola bir gün içinde beş kez değiştirildi. Yarın yeniden deneyin. Değişiklikleri siz yapmadıysanız oturumu kapatıp parolanızı sıfırlayın veya yöneticinize başvurun.
 password-busy = Şu anda çok sayıda kişi oturum açtığı için hiçbir şey değiştirilmedi. Birkaç saniye bekleyip yeniden deneyin.
 
 security-title = Güvenlik

@@ -1,6 +1,8 @@
 //! `/account/password`: a new password, by whoever knows the current one. Whoever else was signed in as this person is out
 //! afterwards, and what applications hold ends with it: a password is changed when somebody may know it.
 
+use std::time::Duration;
+
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 use secrecy::SecretString;
@@ -11,18 +13,23 @@ use crate::domain::grant::EndReason;
 use crate::domain::secret::Secret;
 use crate::domain::session::Session;
 use crate::domain::user::User;
+use crate::limiter::{LimitKey, Rule};
 use crate::oauth::params::Params;
 use crate::page::{Done, PasswordPage, PasswordProblem, html};
 use crate::password::{Line, Owner, check_password};
 use crate::provider::guesses::Guesses;
-use crate::provider::known_browser;
 use crate::provider::visitor::{self, Visitor};
+use crate::provider::{known_browser, mailing};
 use crate::store::Revocation;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
 
 const PAGE: &str = "/account/password";
+
+/// Changes of one account's password on this page. Each ends the reset links that were mailed before: a thief who knows the
+/// password and changes it in a loop would keep the owner out. A reset is not limited by it.
+const CHANGES: Rule = Rule { limit: 5, window: Duration::from_hours(24) };
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::with_factor(ctx, PAGE).await?;
@@ -48,11 +55,14 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     // Open from the commit that sets the password on: a crash before the end of it leaves nobody in with the old one.
     let revocation = ctx.sealgate.store.new_revocation(visitor.user.sub, EndReason::PasswordChanged, ctx.now);
     match change(ctx, guesses.line(ctx), &visitor.user, &revocation, (&current, &new)).await {
-        Ok(true) => {
+        Ok(PasswordChange::TooMany) => {
+            Ok(show(ctx, &visitor, StatusCode::TOO_MANY_REQUESTS, Some(PasswordProblem::TooManyChanges)))
+        }
+        Ok(PasswordChange::Set) => {
             guesses.give_back(ctx);
             finish(ctx, &visitor, &revocation).await
         }
-        Ok(false) => {
+        Ok(PasswordChange::WrongCurrent) => {
             let event = visitor.event(ctx, AuditKind::SignInFailed).with_detail("wrong, at the password change");
             ctx.sealgate.audit.note(event);
             Ok(show(ctx, &visitor, StatusCode::OK, Some(PasswordProblem::WrongCurrent)))
@@ -88,18 +98,28 @@ fn typed(form: &Params, user: &User) -> Result<Result<(Secret, Secret), Password
     Ok(Ok((current, new)))
 }
 
-/// Sets the new password if the current one is right. Yields whether it was.
+enum PasswordChange {
+    Set,
+    WrongCurrent,
+    /// See [`CHANGES`].
+    TooMany,
+}
+
+/// Sets the new password if the current one is right.
 async fn change(
     ctx: &RequestContext<'_>,
     line: Line,
     user: &User,
     revocation: &Revocation,
     (current, new): (&Secret, &Secret),
-) -> Result<bool, Failure> {
+) -> Result<PasswordChange, Failure> {
     let passwords = &ctx.sealgate.passwords;
-    let Some(old) = &user.password else { return Ok(false) };
+    let Some(old) = &user.password else { return Ok(PasswordChange::WrongCurrent) };
     if !passwords.verify(line, Some(old), SecretString::from(current.expose())).await? {
-        return Ok(false);
+        return Ok(PasswordChange::WrongCurrent);
+    }
+    if !mailing::allows(ctx, &LimitKey::text("password_changes", user.sub.as_bytes()), CHANGES).await {
+        return Ok(PasswordChange::TooMany);
     }
     let hash = passwords.hash(SecretString::from(new.expose()), ctx.random()).await?;
     // Somebody may have set another password while these were hashed: then that one stands.
@@ -113,7 +133,7 @@ async fn change(
     if !is_set {
         ctx.sealgate.store.close_revocation(revocation).await?;
     }
-    Ok(is_set)
+    Ok(if is_set { PasswordChange::Set } else { PasswordChange::WrongCurrent })
 }
 
 /// Ends all that hangs on the old password, and gives this browser a new session: the cookie of the old one may be in other
