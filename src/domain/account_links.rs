@@ -468,7 +468,9 @@ mod tests {
     fn a_return_to_an_earlier_address_ends_its_link_and_the_later_ones() {
         let with = |numbers: &[u8]| {
             let mut links = AccountLinks::none(anna().sub);
-            numbers.iter().for_each(|number| links.add_undo(undo(*number, 100), at(1)));
+            for number in numbers {
+                links.add_undo(undo(*number, 100), at(1));
+            }
             links
         };
         let address = |text: &str| Email::parse(text).unwrap();

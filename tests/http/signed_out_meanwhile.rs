@@ -1,5 +1,7 @@
 //! Sign-ins that end while a page of theirs is about to write: nothing that it adds outlives them.
 
+use std::pin::Pin;
+
 use sealgate::facade::clock::Clock as _;
 use sealgate::facade::domain::grant::EndReason;
 use sealgate::facade::domain::user::{Role, User, UserState};
@@ -40,21 +42,23 @@ async fn revoke(provider: &Provider) {
 
 /// Holds the request before its commit to the table (after so many that pass), ends the sign-in by `end`, lets the request go
 /// on, and asserts that it wrote nothing there.
-async fn assert_writes_nothing(
-    provider: &Provider,
-    meddler: &Meddler,
+fn assert_writes_nothing<'t>(
+    provider: &'t Provider,
+    meddler: &'t Meddler,
     (table, skip): (u8, usize),
-    end: impl Future<Output = ()>,
-    request: impl Future<Output = Reply>,
-) -> Reply {
+    end: impl Future<Output = ()> + 't,
+    request: impl Future<Output = Reply> + 't,
+) -> Pin<Box<dyn Future<Output = Reply> + 't>> {
     let stop = meddler.stop_later(At::BeforeCommit, table, skip);
-    let meanwhile = stop.meanwhile(async {
+    let meanwhile = stop.meanwhile(async move {
         end.await;
         rows(provider, table).await
     });
-    let (reply, before) = tokio::join!(request, meanwhile);
-    assert_eq!(rows(provider, table).await, before, "table {}: {reply:?}", char::from(table));
-    reply
+    Box::pin(async move {
+        let (reply, before) = tokio::join!(request, meanwhile);
+        assert_eq!(rows(provider, table).await, before, "table {}: {reply:?}", char::from(table));
+        reply
+    })
 }
 
 async fn app_password(browser: &Browser<'_>) -> Reply {
@@ -115,7 +119,7 @@ async fn no_factor_is_added_by_a_session_that_ends_meanwhile() {
         // A first factor, where codes or a name are to be changed.
         let thief =
             if ["codes", "name"].contains(&kind) { with_app(&provider).await.0 } else { with_anna(&provider).await };
-        let (at, request): (_, std::pin::Pin<Box<dyn Future<Output = Reply>>>) = match kind {
+        let (at, request): (_, Pin<Box<dyn Future<Output = Reply>>>) = match kind {
             "begun" => (0, Box::pin(thief.get("/account/security/app"))),
             "app" => {
                 let page = thief.open("/account/security/app").await;
@@ -283,11 +287,11 @@ async fn a_session_that_moves_while_all_are_ended_ends_too() {
             is_held.await.unwrap();
             // The revocation has read the session under its old identifier when it moves.
             let stop = meddler.stop(At::AfterGet, b's');
-            let moves = async {
+            let release = async {
                 go.send(()).unwrap();
                 has_moved.await.unwrap();
             };
-            tokio::join!(revoke(&provider), stop.meanwhile(moves));
+            tokio::join!(revoke(&provider), stop.meanwhile(release));
         }
     );
     let left = provider.sealgate.store.sessions_of_user(provider.anna.sub, None, 10).await.unwrap().sessions;
