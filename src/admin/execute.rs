@@ -18,8 +18,9 @@ pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answ
         // The socket has its own way to carry it out.
         Command::Reload => Err(CommandError::invalid("only a running server has a configuration to reload")),
         Command::Backup { to } => backup(directory, &to).await,
-        Command::User(command) => users::execute(directory, command).await,
-        Command::Client(command) => clients::execute(directory, command).await,
+        // Boxed, as are those of clients: their futures are large, and a page holds them inside its own.
+        Command::User(command) => Box::pin(users::execute(directory, command)).await,
+        Command::Client(command) => Box::pin(clients::execute(directory, command)).await,
         Command::Session(command) => sessions::execute(directory, command).await,
         Command::Key(command) => keys::execute(directory, command).await,
         Command::Node(command) => nodes::execute(directory, command).await,

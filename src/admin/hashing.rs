@@ -1,11 +1,11 @@
-//! How a new password becomes its hash: on the server's threads for passwords, or here and now.
+//! Judging and hashing new passwords: on the server's password threads, or on the calling thread.
 
 use async_trait::async_trait;
 use secrecy::SecretString;
 
 use crate::domain::secret::Secret;
 use crate::domain::user::PasswordHash;
-use crate::password::{PasswordError, Passwords, hash_blocking};
+use crate::password::{Line, Owner, PasswordError, PasswordFault, Passwords, check_blocking, hash_blocking};
 
 /// Hashes new passwords.
 #[async_trait]
@@ -15,12 +15,22 @@ pub trait HashPassword: Send + Sync {
     /// # Errors
     /// When it is too long, or the threads have too much to do.
     async fn hash(&self, password: &Secret, salt: [u8; 16]) -> Result<PasswordHash, PasswordError>;
+
+    /// Judges a new password.
+    ///
+    /// # Errors
+    /// When the threads have too much to do.
+    async fn check(&self, password: &Secret, owner: &Owner<'_>) -> Result<Result<(), PasswordFault>, PasswordError>;
 }
 
 #[async_trait]
 impl HashPassword for Passwords {
     async fn hash(&self, password: &Secret, salt: [u8; 16]) -> Result<PasswordHash, PasswordError> {
         Self::hash(self, SecretString::from(password.expose()), salt).await
+    }
+
+    async fn check(&self, password: &Secret, owner: &Owner<'_>) -> Result<Result<(), PasswordFault>, PasswordError> {
+        Self::check(self, Line::Trusted, password, owner).await
     }
 }
 
@@ -32,5 +42,9 @@ pub struct OnThisThread;
 impl HashPassword for OnThisThread {
     async fn hash(&self, password: &Secret, salt: [u8; 16]) -> Result<PasswordHash, PasswordError> {
         hash_blocking(&SecretString::from(password.expose()), salt)
+    }
+
+    async fn check(&self, password: &Secret, owner: &Owner<'_>) -> Result<Result<(), PasswordFault>, PasswordError> {
+        Ok(check_blocking(password, owner))
     }
 }

@@ -15,7 +15,7 @@ use crate::domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMa
 use crate::domain::secret::Secret;
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User, UserState};
-use crate::password::{Owner, check_password};
+use crate::password::Owner;
 use crate::store::{AddOutcome, AddressLeft, Ended, RenameOutcome};
 
 pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> Result<Answer, CommandError> {
@@ -67,7 +67,7 @@ async fn add(directory: &Directory<'_>, new: NewUser) -> Result<Answer, CommandE
     };
     let password = &new.password.secret;
     let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
-    let refused = check_password(password, &owner).err().map(|fault| fault.to_string());
+    let refused = directory.passwords.check(password, &owner).await?.err().map(|fault| fault.to_string());
     let faults: Vec<String> = refused.into_iter().chain(faults(&user)).collect();
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
@@ -209,7 +209,8 @@ fn changed_fields(before: &User, after: &User) -> Vec<&'static str> {
 async fn set_password(directory: &Directory<'_>, person: &Person, password: &Secret) -> Result<Answer, CommandError> {
     let user = find(directory, person).await?;
     let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
-    check_password(password, &owner).map_err(|fault| CommandError::invalid(fault.to_string()))?;
+    let judged = directory.passwords.check(password, &owner).await?;
+    judged.map_err(|fault| CommandError::invalid(fault.to_string()))?;
     let sub = user.sub;
     let hash = directory.passwords.hash(password, random(directory.entropy)).await?;
     let (user, ended) = change_and_end(directory, person, sub, |user| user.password = Some(hash.clone())).await?;

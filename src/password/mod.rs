@@ -25,13 +25,15 @@ use zeroize::Zeroizing;
 
 use crate::config;
 use crate::domain::profile::LONGEST_PASSWORD;
+use crate::domain::secret::Secret;
 use crate::domain::user::PasswordHash;
 
 pub(crate) use foreign::HashFault;
 pub use queue::Line;
 pub(crate) use queue::PasswordError;
+pub(crate) use rules::Owner;
 pub use rules::PasswordFault;
-pub(crate) use rules::{Owner, check_password};
+use rules::{check_form, is_common};
 
 /// The longest password, bytes. A longer one is never anybody's.
 pub(crate) const MAX_PASSWORD_BYTES: usize = LONGEST_PASSWORD;
@@ -151,6 +153,15 @@ pub fn hash_blocking(password: &SecretString, salt: [u8; 16]) -> Result<Password
     Hasher::new().hash(password, salt)
 }
 
+/// Judges a new password on the calling thread, for the command line.
+///
+/// # Errors
+/// The first rule that it breaks.
+pub(crate) fn check_blocking(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFault> {
+    check_form(password, owner)?;
+    if is_common(password.expose()) { Err(PasswordFault::Common) } else { Ok(()) }
+}
+
 /// The threads that hash and check passwords.
 pub struct Passwords {
     queue: Arc<PasswordQueue>,
@@ -184,6 +195,24 @@ impl Passwords {
         let (reply, answer) = oneshot::channel();
         self.queue.push(Line::Trusted, PasswordJob::Hash { password, salt, reply })?;
         wait(answer).await
+    }
+
+    /// Judges a new password on the password threads, where its cost delays no request.
+    ///
+    /// # Errors
+    /// `Busy`, `Timeout`, `Broken`.
+    pub(crate) async fn check(
+        &self,
+        line: Line,
+        password: &Secret,
+        owner: &Owner<'_>,
+    ) -> Result<Result<(), PasswordFault>, PasswordError> {
+        if let Err(fault) = check_form(password, owner) {
+            return Ok(Err(fault));
+        }
+        let (reply, answer) = oneshot::channel();
+        self.queue.push(line, PasswordJob::Judge { password: SecretString::from(password.expose()), reply })?;
+        Ok(if wait(answer).await? { Err(PasswordFault::Common) } else { Ok(()) })
     }
 
     /// Whether `password` is the one that was hashed. Without a hash, as for an unknown user, the same work is done and
@@ -241,6 +270,9 @@ fn work(queue: &PasswordQueue) {
             }
             PasswordJob::Verify { hash, password, reply } => {
                 let _ = reply.send(hasher.verify(hash.as_ref(), &password));
+            }
+            PasswordJob::Judge { password, reply } => {
+                let _ = reply.send(Ok(is_common(password.expose_secret())));
             }
         }
     }

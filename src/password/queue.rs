@@ -52,8 +52,21 @@ impl Line {
 
 /// What a thread does, and who waits for it.
 pub(super) enum PasswordJob {
-    Hash { password: SecretString, salt: [u8; 16], reply: oneshot::Sender<Result<PasswordHash, PasswordError>> },
-    Verify { hash: Option<PasswordHash>, password: SecretString, reply: oneshot::Sender<Result<bool, PasswordError>> },
+    Hash {
+        password: SecretString,
+        salt: [u8; 16],
+        reply: oneshot::Sender<Result<PasswordHash, PasswordError>>,
+    },
+    Verify {
+        hash: Option<PasswordHash>,
+        password: SecretString,
+        reply: oneshot::Sender<Result<bool, PasswordError>>,
+    },
+    /// Whether a new password is easy to guess.
+    Judge {
+        password: SecretString,
+        reply: oneshot::Sender<Result<bool, PasswordError>>,
+    },
 }
 
 impl PasswordJob {
@@ -61,14 +74,14 @@ impl PasswordJob {
     pub(super) fn is_abandoned(&self) -> bool {
         match self {
             Self::Hash { reply, .. } => reply.is_closed(),
-            Self::Verify { reply, .. } => reply.is_closed(),
+            Self::Verify { reply, .. } | Self::Judge { reply, .. } => reply.is_closed(),
         }
     }
 
     pub(super) fn refuse(self, why: PasswordError) {
         match self {
             Self::Hash { reply, .. } => drop(reply.send(Err(why))),
-            Self::Verify { reply, .. } => drop(reply.send(Err(why))),
+            Self::Verify { reply, .. } | Self::Judge { reply, .. } => drop(reply.send(Err(why))),
         }
     }
 }

@@ -5,7 +5,7 @@ use secrecy::SecretString;
 use crate::domain::secret::Secret;
 use crate::domain::user::PasswordHash;
 use crate::page::NewPasswordProblem;
-use crate::password::{Owner, check_password};
+use crate::password::{Line, Owner, PasswordError};
 use crate::web::context::RequestContext;
 
 /// The hash of what was typed, if it may be this person's password.
@@ -15,9 +15,12 @@ pub(super) async fn hashed(
     owner: &Owner<'_>,
 ) -> Result<PasswordHash, NewPasswordProblem> {
     let new = Secret::new(typed);
-    check_password(&new, owner).map_err(NewPasswordProblem::Fault)?;
-    ctx.sealgate.passwords.hash(SecretString::from(new.expose()), ctx.random()).await.map_err(|error| {
+    let busy = |error: PasswordError| {
         tracing::error!(%error, "a new password could not be hashed");
         NewPasswordProblem::Busy
-    })
+    };
+    let passwords = &ctx.sealgate.passwords;
+    let judged = passwords.check(Line::of(ctx.origin.address), &new, owner).await.map_err(busy)?;
+    judged.map_err(NewPasswordProblem::Fault)?;
+    passwords.hash(SecretString::from(new.expose()), ctx.random()).await.map_err(busy)
 }

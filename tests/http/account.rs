@@ -18,6 +18,23 @@ async fn change_password(browser: &Browser<'_>, current: &str, new: &str, again:
     browser.submit(&page, &[("current", current), ("new", new), ("again", again)]).await
 }
 
+/// zxcvbn takes up to half a second for a long password: on a thread that serves requests it would delay all of them.
+#[tokio::test]
+async fn a_new_password_is_judged_in_the_bounded_queue_of_the_password_threads() {
+    let settings = "[login]\nfailures_per_account = 100\npassword_threads = 1\npassword_queue = 1";
+    let provider = Provider::with(settings).await;
+    let browser = with_anna(&provider).await;
+    let page = browser.open("/account/password").await;
+    let common = "passwordpassword";
+    let fields = [("current", PASSWORD), ("new", common), ("again", common)];
+    let attempt = || browser.submit(&page, &fields);
+    let replies = tokio::join!(attempt(), attempt(), attempt(), attempt(), attempt(), attempt(), attempt(), attempt());
+    let statuses = <[Reply; 8]>::from(replies).map(|reply| reply.status);
+    assert!(statuses.iter().all(|status| matches!(status, 200 | 503)), "{statuses:?}");
+    assert!(statuses.contains(&503), "the queue was full: {statuses:?}");
+    assert!(attempt().await.text().contains("easy to guess"));
+}
+
 #[tokio::test]
 async fn whoever_is_not_signed_in_signs_in_and_comes_back_to_the_page() {
     for page in PAGES {

@@ -16,7 +16,7 @@ use crate::domain::user::User;
 use crate::limiter::{LimitKey, Rule};
 use crate::oauth::params::Params;
 use crate::page::{Done, PasswordPage, PasswordProblem, html};
-use crate::password::{Line, Owner, check_password};
+use crate::password::{Line, Owner, PasswordError, PasswordFault};
 use crate::provider::guesses::Guesses;
 use crate::provider::visitor::{self, Visitor};
 use crate::provider::{known_browser, mailing};
@@ -37,7 +37,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
         return Ok(show(ctx, &visitor, StatusCode::OK, None));
     }
     let form = visitor.form(ctx, PAGE)?;
-    let (current, new) = match typed(&form, &visitor.user)? {
+    let (current, new) = match typed(&form)? {
         Ok(passwords) => passwords,
         Err(problem) => return Ok(show(ctx, &visitor, StatusCode::OK, Some(problem))),
     };
@@ -52,6 +52,18 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
             return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
         }
     };
+    // Judged after the attempt was counted: it costs as much as a check of the current password.
+    match judge(ctx, guesses.line(ctx), &visitor.user, &new).await {
+        Ok(Ok(())) => {}
+        Ok(Err(fault)) => {
+            guesses.give_back(ctx);
+            return Ok(show(ctx, &visitor, StatusCode::OK, Some(PasswordProblem::New(fault))));
+        }
+        Err(_) => {
+            guesses.give_back(ctx);
+            return Ok(busy(ctx, &visitor));
+        }
+    }
     // Open from the commit that sets the password on: a crash before the end of it leaves nobody in with the old one.
     let revocation = ctx.sealgate.store.new_revocation(visitor.user.sub, EndReason::PasswordChanged, ctx.now);
     match change(ctx, guesses.line(ctx), &visitor.user, &revocation, (&current, &new)).await {
@@ -81,14 +93,10 @@ fn busy(ctx: &RequestContext<'_>, visitor: &Visitor) -> Response {
     page.with(RETRY_AFTER, "1")
 }
 
-/// The current password and the new one, or what is wrong with the new one.
-fn typed(form: &Params, user: &User) -> Result<Result<(Secret, Secret), PasswordProblem>, Failure> {
+/// The current password and the new one, or what is wrong with the form.
+fn typed(form: &Params) -> Result<Result<(Secret, Secret), PasswordProblem>, Failure> {
     let field = |name| -> Result<Secret, Failure> { Ok(Secret::new(form.one(name)?.unwrap_or_default())) };
     let (current, new, again) = (field("current")?, field("new")?, field("again")?);
-    let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
-    if let Err(fault) = check_password(&new, &owner) {
-        return Ok(Err(PasswordProblem::New(fault)));
-    }
     if new != again {
         return Ok(Err(PasswordProblem::Different));
     }
@@ -96,6 +104,16 @@ fn typed(form: &Params, user: &User) -> Result<Result<(Secret, Secret), Password
         return Ok(Err(PasswordProblem::Unchanged));
     }
     Ok(Ok((current, new)))
+}
+
+async fn judge(
+    ctx: &RequestContext<'_>,
+    line: Line,
+    user: &User,
+    new: &Secret,
+) -> Result<Result<(), PasswordFault>, PasswordError> {
+    let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
+    ctx.sealgate.passwords.check(line, new, &owner).await
 }
 
 enum PasswordChange {
