@@ -269,6 +269,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
 const PURE_CRATES: &[&str] = &[
     "aws_lc_rs",
     "base64",
+    "icu_properties",
     "percent_encoding",
     "proptest",
     "serde",

@@ -307,12 +307,14 @@ pub struct PathCharacters {
     pub slash: bool,
     /// `%5C`.
     pub backslash: bool,
+    /// `%252F`.
+    pub double_slash: bool,
 }
 
 impl PathCharacters {
     /// As the file has them.
     pub fn words(self) -> Vec<String> {
-        let all = [(self.semicolon, ";"), (self.slash, "%2F"), (self.backslash, "%5C")];
+        let all = [(self.semicolon, ";"), (self.slash, "%2F"), (self.backslash, "%5C"), (self.double_slash, "%252F")];
         all.into_iter().filter(|(has, _)| *has).map(|(_, word)| word.to_owned()).collect()
     }
 }

@@ -1,6 +1,8 @@
 //! What a person may be called: the same rules wherever it is typed, on the account page, in the console or on the command
 //! line.
 
+use icu_properties::CodePointMapData;
+use icu_properties::props::{CanonicalCombiningClass, JoiningType};
 use url::Url;
 
 /// The longest password, bytes. A longer one is never anybody's.
@@ -48,11 +50,36 @@ const UNSEEN: &[(char, char)] = &[
     ('\u{e0000}', '\u{10ffff}'),
 ];
 
-/// Whether every character of a text is seen as what it is: see [`UNSEEN`].
+/// Whether every character of a text is seen as what it is: see [`UNSEEN`]. A joiner is seen where it changes how letters join.
 pub fn is_seen(text: &str) -> bool {
     let unseen =
         |letter: char| letter.is_control() || UNSEEN.iter().any(|(first, last)| (*first..=*last).contains(&letter));
-    !text.chars().any(unseen)
+    text.char_indices().all(|(at, letter)| !unseen(letter) || is_joiner_in_place(text, at, letter))
+}
+
+/// Whether this is a joiner or non-joiner where the scripts that need one have it (RFC 5892 appendix A.1 and A.2): a non-joiner
+/// between two letters that would join, as Persian has it (`می‌خواهم`), and either behind a virama.
+fn is_joiner_in_place(text: &str, at: usize, letter: char) -> bool {
+    const NON_JOINER: char = '\u{200c}';
+    const JOINER: char = '\u{200d}';
+    let (before, after) = text.split_at(at);
+    let after = &after[letter.len_utf8()..];
+    let class = |letter| CodePointMapData::<CanonicalCombiningClass>::new().get(letter);
+    let behind_virama =
+        || before.chars().next_back().is_some_and(|last| class(last) == CanonicalCombiningClass::Virama);
+    let joining = |letter: &char| CodePointMapData::<JoiningType>::new().get(*letter);
+    let is_letter = |letter: &char| joining(letter) != JoiningType::Transparent;
+    let parts_letters = || {
+        let left = before.chars().rev().find(is_letter).map(|letter| joining(&letter));
+        let right = after.chars().find(is_letter).map(|letter| joining(&letter));
+        matches!(left, Some(JoiningType::LeftJoining | JoiningType::DualJoining))
+            && matches!(right, Some(JoiningType::RightJoining | JoiningType::DualJoining))
+    };
+    match letter {
+        NON_JOINER => behind_virama() || parts_letters(),
+        JOINER => behind_virama(),
+        _ => false,
+    }
 }
 
 /// Whether a text is something to show on one line, of at most `longest` characters.
@@ -104,6 +131,21 @@ mod tests {
                       \u{fe0f}\u{feff}\u{ffa0}\u{fffb}\u{fffe}\u{e0001}\u{e0041}\u{e01ef}\u{f0000}\u{10ffff}";
         for letter in unseen.chars() {
             assert!(!is_line(&format!("Wi{letter}ki"), LONGEST_NAME), "{}", letter.escape_unicode());
+        }
+        for name in ["می\u{200c}خواهم", "علی\u{200c}نیا", "क्\u{200d}ष", "ක්\u{200d}ර"] {
+            assert!(is_line(name, LONGEST_NAME), "{name}");
+        }
+        // Where nothing would join, nobody sees them.
+        for name in [
+            "Wi\u{200c}ki",
+            "دار\u{200c}ا",
+            "\u{200c}می",
+            "می\u{200c}",
+            "م\u{200c}\u{200c}ی",
+            "می\u{200d}خ",
+            "م\u{200c}W",
+        ] {
+            assert!(!is_line(name, LONGEST_NAME), "{}", name.escape_unicode());
         }
         assert!(UNSEEN.is_sorted() && UNSEEN.iter().all(|(first, last)| first <= last));
     }

@@ -37,7 +37,8 @@ pub(super) async fn credential(ctx: &AppRequest<'_>, noted: &AppPasswordUses) ->
     };
     let store = &ctx.sealgate.store;
     // The same look-ups whether or not there is such a person, so that the time tells little.
-    let user = store.user_by_sign_in_name(&name).await.map_err(|error| ctx.failed(&error))?;
+    // No address and no username has blanks around it; the keyboards of phones write one behind a name.
+    let user = store.user_by_sign_in_name(name.trim()).await.map_err(|error| ctx.failed(&error))?;
     let whose = user.as_ref().map_or(nobody(), |user| user.sub);
     let passwords = store.app_passwords(whose).await.map_err(|error| ctx.failed(&error))?;
     let hash = password.hash();
@@ -82,14 +83,16 @@ fn challenge(ctx: &AppRequest<'_>) -> String {
     format!("Basic realm=\"{}\", charset=\"UTF-8\"", ctx.app.name)
 }
 
-/// Offers Basic beside what an answer offers. Not to a browser, which would put up a window of its own that asks for a
+/// Offers Basic in place of what an answer offers: container tools (skopeo, Docker) follow the first challenge of a scheme that
+/// they know, or all of them, and take the realm of a Bearer challenge for the address of a token service. Clients of OAuth find the
+/// protected-resource metadata at its well-known path. Not to a browser, which would put up a window of its own that asks for a
 /// password: browsers say which kind of request it is (Fetch Metadata), programs do not.
 pub(super) fn offered(ctx: &AppRequest<'_>, answer: Response) -> Response {
     if is_browser(&ctx.head.headers) {
         return answer;
     }
     match HeaderValue::try_from(challenge(ctx)) {
-        Ok(value) => answer.and(WWW_AUTHENTICATE, value),
+        Ok(value) => answer.with_value(WWW_AUTHENTICATE, value),
         Err(_) => answer,
     }
 }

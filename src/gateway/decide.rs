@@ -62,6 +62,13 @@ pub(super) struct AppGate {
     sessions: Sessions,
 }
 
+impl AppGate {
+    /// Whether any rule of the application looks at methods.
+    pub(super) const fn looks_at_methods(&self) -> bool {
+        self.routes.look_at_methods()
+    }
+}
+
 impl Gateway {
     /// The gate that this configuration asks for.
     pub(crate) fn new(config: &Config) -> Self {

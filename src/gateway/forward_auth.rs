@@ -14,12 +14,13 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use crate::app::state::Sealgate;
 use crate::config::{Config, IdentityHeaders};
 use crate::domain::error::{ErrorCode, Refusal};
-use crate::gateway::decide::{Gateway, host};
+use crate::gateway::decide::{AppGate, Gateway, host};
 use crate::gateway::headers::ASSERTION;
 use crate::gateway::outcome::GateOutcome;
 use crate::web::context::Body;
 use crate::web::failure::error;
 use crate::web::origin::Origin;
+use crate::web::request_fields;
 use crate::web::response::Response;
 use crate::web::rewrite::Rewrite;
 
@@ -100,6 +101,17 @@ impl Gateway {
         if self.app_of(host(&asked)) != Some(app) {
             let refusal = Refusal::invalid_request("This host is not the application's.");
             return refused(error(StatusCode::MISDIRECTED_REQUEST, &refusal), relays);
+        }
+        // Here such a field would be taken out. The proxy carries the client's fields on, and the application would do what another
+        // rule is for.
+        let gate = self.gates.get(app);
+        if gate.is_some_and(AppGate::looks_at_methods) && request_fields::override_method(&asked.headers) {
+            let request_id = asked.extensions.get::<Origin>().map(|origin| origin.request_id.as_str());
+            let app = gate.map(|gate| gate.app.name.as_str());
+            tracing::info!(request_id, app, reason = "method_override", "refused");
+            let refusal =
+                Refusal::new(ErrorCode::AccessDenied, "A header names another method than that of the request.");
+            return refused(error(StatusCode::FORBIDDEN, &refusal), relays);
         }
         if !relays {
             as_a_program(&mut asked.headers);

@@ -98,6 +98,13 @@ fn decode(raw: &[u8], data: Characters) -> Result<Vec<u8>, Ambiguous> {
         }
         let (digits, tail) = tail.split_first_chunk::<2>().ok_or(Ambiguous::Escape)?;
         let byte = escaped(*digits).ok_or(Ambiguous::Escape)?;
+        if byte == b'%'
+            && let Some((mark, tail)) = data.mark_double(tail)
+        {
+            decoded.push(mark);
+            rest = tail;
+            continue;
+        }
         if let Some(mark) = data.mark(byte) {
             decoded.push(mark);
         } else if byte == b'/' || byte.is_ascii_control() || is_separator(byte) {

@@ -8,6 +8,8 @@
 use std::borrow::Cow;
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
+use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
+use icu_properties::{CodePointMapData, CodePointSetData};
 
 /// Why a path is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +49,27 @@ impl Ambiguous {
             Self::Spelling => "spelling",
         }
     }
+
+    /// The same in a sentence for whoever sent the request.
+    pub(super) const fn description(self) -> &'static str {
+        match self {
+            Self::NotAbsolute => "The target is not a path on this host.",
+            Self::Character => {
+                "The path has a character that some servers read as a separator, such as ; or a backslash, or that must be escaped."
+            }
+            Self::Escape => "The path has a percent sign without two hexadecimal digits.",
+            Self::Hidden => {
+                "The path has an escaped separator or control character, such as %2F, that the rule of the path does not admit."
+            }
+            Self::Twice => {
+                "The path has an escape of an escape, such as %252F, that the rule of the path does not admit."
+            }
+            Self::Overlong => "The path has an overlong UTF-8 sequence.",
+            Self::EmptySegment => "The path has an empty segment.",
+            Self::DotSegment => "The path has a segment that some servers read as . or ..",
+            Self::Spelling => "Some servers read the path as one that another rule is for.",
+        }
+    }
 }
 
 /// Whether a path has any reading but the plain one, letter case aside.
@@ -67,11 +90,12 @@ pub(super) fn is_odd(path: &[u8]) -> bool {
 pub(super) fn readings(path: &[u8]) -> Result<Vec<Vec<u8>>, Ambiguous> {
     let mut texts = vec![Cow::Borrowed(path)];
     if !path.is_ascii() {
-        let folded = folded(path);
-        if has_escape(&folded) {
-            return Err(Ambiguous::Twice);
+        for folded in folded(path) {
+            if has_escape(&folded) {
+                return Err(Ambiguous::Twice);
+            }
+            texts.push(Cow::Owned(folded));
         }
-        texts.push(Cow::Owned(folded));
     }
     let mut found = Vec::new();
     for text in texts {
@@ -141,16 +165,30 @@ fn has_escape(text: &[u8]) -> bool {
 
 /// The path in the letters that it may be folded to: compatible forms (NFKC: `／`, `Ａ`, the Kelvin sign, the long s), letters
 /// without their marks (`ş`, `İ`: the nearest ones of another character set, and equal to them in many a database), the
-/// letter that upper case makes of another (`ı` is an I), and nothing of what cannot be seen.
-fn folded(path: &[u8]) -> Vec<u8> {
-    let text = match str::from_utf8(path) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => Cow::Owned(path.iter().map(|byte| latin_5(*byte)).collect()),
-    };
-    let apart = DecomposingNormalizerBorrowed::new_nfkd().normalize(&text);
+/// letter that upper case makes of another (`ı` is an I), and nothing of what cannot be seen. A path that is not UTF-8 is read as
+/// ISO-8859-9, and once more with its parts that are UTF-8 read as that: many servers decode each name, or each letter, alone.
+fn folded(path: &[u8]) -> Vec<Vec<u8>> {
+    if let Ok(text) = str::from_utf8(path) {
+        return vec![folded_text(text)];
+    }
+    let latin: String = path.iter().map(|byte| latin_5(*byte)).collect();
+    let mut mixed = String::with_capacity(path.len());
+    for chunk in path.utf8_chunks() {
+        mixed.push_str(chunk.valid());
+        mixed.extend(chunk.invalid().iter().map(|byte| latin_5(*byte)));
+    }
+    vec![folded_text(&latin), folded_text(&mixed)]
+}
+
+fn folded_text(text: &str) -> Vec<u8> {
+    let apart = DecomposingNormalizerBorrowed::new_nfkd().normalize(text);
     let mut folded = String::with_capacity(apart.len());
-    for letter in apart.chars().filter(|letter| !is_mark(*letter) && !is_unseen(*letter)).map(nearest) {
-        folded.extend(letter.to_uppercase().flat_map(char::to_lowercase));
+    for letter in apart.chars() {
+        if letter.is_ascii() {
+            folded.push(letter.to_ascii_lowercase());
+        } else if !is_left_out(letter) {
+            folded.extend(nearest(letter).to_uppercase().flat_map(char::to_lowercase));
+        }
     }
     folded.into_bytes()
 }
@@ -169,18 +207,12 @@ fn latin_5(byte: u8) -> char {
     }
 }
 
-const fn is_mark(letter: char) -> bool {
-    matches!(letter, '\u{300}'..='\u{36f}')
-}
-
-/// What file systems leave out of names, or nothing is shown of.
-const fn is_unseen(letter: char) -> bool {
-    matches!(
-        letter,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e0fff}'
-    )
+/// Whether file systems, databases and collations leave this character out of names: marks, and what is ignorable or only controls
+/// how text is shown.
+fn is_left_out(letter: char) -> bool {
+    let category = CodePointMapData::<GeneralCategory>::new().get(letter);
+    matches!(category, GeneralCategory::NonspacingMark | GeneralCategory::EnclosingMark | GeneralCategory::Format)
+        || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(letter)
 }
 
 /// What character sets without a letter write for it, where Unicode does not say it.
@@ -265,6 +297,13 @@ mod tests {
             "/ádmin/x",
             "/ad\u{200b}min/x",
             "/ad\u{ad}min/x",
+            "/ad\u{20dd}min/x",
+            "/ad\u{1dc0}m\u{1ab0}in/x",
+            "/ad\u{5b0}min/x",
+            "/ad\u{115f}min/x",
+            "/ad\u{fff9}min/x",
+            "/ad\u{e0100}min/x",
+            "/ad\u{1d173}min/x",
             "/admin／x",
             "/admin∕x",
             "/adm\u{131}n\u{ff3c}x",
@@ -282,6 +321,8 @@ mod tests {
         assert!(read("/o\u{17f}/\u{212a}ey").contains(&"/os/key".to_owned()));
         assert!(readings(b"/adm\xfdn/").unwrap().contains(&b"/admin/".to_vec()));
         assert!(readings(b"/adm\xddn").unwrap().contains(&b"/admin".to_vec()));
+        // A byte elsewhere that is not UTF-8 hides nothing.
+        assert!(readings(b"/adm\xc4\xb1n/\xff").unwrap().contains(&b"/admin/y".to_vec()));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::web::navigation;
 pub(super) fn refuse_path(ctx: &AppRequest<'_>, ambiguous: Ambiguous) -> GateReply {
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, reason = ambiguous.as_str(), "refused an ambiguous path");
-    let refusal = Refusal::invalid_request("The path can be read in more than one way.");
+    let refusal = Refusal::invalid_request(ambiguous.description());
     GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
@@ -70,6 +70,7 @@ pub(super) fn refuse_method(ctx: &AppRequest<'_>, place: &RoutePlace) -> GateRep
 /// token is a program.
 pub(super) fn refuse_token(ctx: &AppRequest<'_>) -> GateReply {
     const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid or has expired.");
+    tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, reason = "invalid_token", "refused");
     GateReply::new("invalid_token", challenge(ctx, None, Some(&INVALID)))
 }
 

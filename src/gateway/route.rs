@@ -105,13 +105,14 @@ impl RoutePlace {
     /// The characters that the application reads as data here, whatever the method.
     fn characters(&self) -> Characters {
         let of = |rule: &Rule| {
-            let PathCharacters { semicolon, slash, backslash } = rule.path_characters;
-            Characters { semicolon, slash, backslash }
+            let PathCharacters { semicolon, slash, backslash, double_slash } = rule.path_characters;
+            Characters { semicolon, slash, backslash, double_slash }
         };
         let characters = self.rules.iter().map(of).reduce(|one, other| Characters {
             semicolon: one.semicolon && other.semicolon,
             slash: one.slash && other.slash,
             backslash: one.backslash && other.backslash,
+            double_slash: one.double_slash && other.double_slash,
         });
         characters.unwrap_or_default()
     }

@@ -252,6 +252,11 @@ pub(crate) struct Terms<'a, O> {
     pub passed: &'a [HeaderName],
 }
 
+/// Whether a field names another method than the request's, in a spelling that some framework reads.
+pub(crate) fn override_method(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| METHOD_OVERRIDES.contains(&&*folded(name.as_str())))
+}
+
 /// Whether a field of a client goes no further.
 pub(crate) fn goes(name: &HeaderName, headers: &HeaderMap, terms: &Terms<'_, impl Fn(&str) -> bool>) -> bool {
     let listed = |name: &str| {

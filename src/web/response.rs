@@ -135,7 +135,9 @@ impl Response {
         }
     }
 
-    fn with_value(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    /// The same response with this header, in place of those of the same name.
+    #[must_use]
+    pub(crate) fn with_value(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.headers_mut().insert(name, value);
         self
     }

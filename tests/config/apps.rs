@@ -445,9 +445,9 @@ fn characters_of_paths_that_are_data_are_named_one_by_one() {
         };
         format!("{REQUIRED}{APP}\n{}{}", rule("GET", first), rule("POST", second))
     };
-    let all = "path_characters = [\";\", \"%2F\", \"%5c\"]";
+    let all = "path_characters = [\";\", \"%2F\", \"%5c\", \"%252f\"]";
     let config = parse(&with(all, all));
-    assert_eq!(config.apps[0].routes[0].path_characters.words(), [";", "%2F", "%5C"]);
+    assert_eq!(config.apps[0].routes[0].path_characters.words(), [";", "%2F", "%5C", "%252F"]);
     let odd = "path_characters = [\"/\"]";
     starts(&faults(&with(odd, odd))[0], "app[0].route[1].path_characters[0]: \"/\" is not among them; ");
     let empty = "path_characters = []";

@@ -79,7 +79,7 @@ async fn a_program_comes_in_by_address_or_username_and_its_password_stays_here()
         world.sealgate.store.rename_user(world.anna.sub, named).await.unwrap(),
         RenameOutcome::Renamed(_)
     ));
-    for name in [ANNA, "anna", "ANNA", "Anna@Example.test"] {
+    for name in [ANNA, "anna", "ANNA", "Anna@Example.test", "anna ", " anna@example.test\t"] {
         for (method, path) in
             [("GET", "/repo.git/info/refs?service=git-upload-pack"), ("PROPFIND", "/"), ("PUT", "/staff/x")]
         {
@@ -210,7 +210,8 @@ async fn a_program_is_offered_basic_and_a_browser_is_not() {
         let values = reply.headers.get_all("www-authenticate").iter();
         values.map(|value| value.to_str().unwrap().split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(challenges(&[("accept", "*/*"), ("user-agent", "git/2.39.5")]).await, ["Bearer", "Basic"]);
+    assert_eq!(challenges(&[("accept", "*/*"), ("user-agent", "git/2.39.5")]).await, ["Basic"]);
+    assert_eq!(challenges(&[("user-agent", "skopeo/1.18.0")]).await, ["Basic"]);
     assert_eq!(challenges(&[("sec-fetch-mode", "cors"), ("sec-fetch-site", "same-origin")]).await, ["Bearer"]);
     assert_eq!(challenges(&[("x-requested-with", "XMLHttpRequest")]).await, ["Bearer"]);
     let page = world.call("GET", "https://git.test/", &[("accept", "text/html")]).await;

@@ -174,6 +174,30 @@ async fn a_client_behind_a_proxy_gets_by_with_no_trick() {
     assert_eq!(Asked::about("wiki.test", "/a", &folded).status(&world).await, 401);
 }
 
+/// Sealgate takes such fields out where rules look at methods. A proxy that asks carries them on to the application.
+#[tokio::test]
+async fn a_client_behind_a_proxy_names_no_other_method_where_rules_look_at_methods() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://desk.test/", crate::world::BEN).await;
+    let jar = browser.jar("desk.test");
+    let plain = [("cookie", jar.as_str())];
+    fn desk<'a>(client: &'a [(&'a str, &'a str)]) -> Asked<'a> {
+        Asked { query: "?app=desk", ..Asked::about("desk.test", "/records/1", client) }
+    }
+    assert_eq!(desk(&plain).status(&world).await, 200);
+    let names =
+        ["X-HTTP-Method-Override", "x-http-method", "X-Method-Override", "x_http_method_override", "X.Method.Override"];
+    for name in names {
+        let client = [plain[0], (name, "DELETE")];
+        assert_eq!(desk(&client).status(&world).await, 403, "{name}");
+        let curt = Asked { query: "?app=desk&redirect=no", ..desk(&client) };
+        assert_eq!(curt.status(&world).await, 403, "{name}");
+        // No rule of this one looks at methods, and its own business is what such a field does.
+        assert_eq!(Asked::about("wiki.test", "/public/a", &client).status(&world).await, 200, "{name}");
+    }
+}
+
 /// A proxy that hands refusals on sends its client to the second step; one that does not tells the client what is missing.
 #[tokio::test]
 async fn a_level_is_asked_for_behind_another_proxy_too() {

@@ -36,6 +36,14 @@ const SITE: &str = r#"
     path = "/admin/"
     access = "signed_in"
     [[app.route]]
+    path = "/job/"
+    access = "public"
+    path_characters = ["%252F"]
+    [[app.route]]
+    path = "/job/secret/"
+    access = "signed_in"
+    path_characters = ["%252F"]
+    [[app.route]]
     path = "/both/"
     access = "public"
     path_characters = [";", "%2F", "%5C"]
@@ -55,6 +63,8 @@ async fn what_an_application_reads_as_data_passes_byte_for_byte() {
         "/api/projects/group%2Fproject/files/src%2fmain.rs",
         "/api/C%3A%5Ctemp",
         "/api/https%3A%2F%2Fexample.com",
+        "/job/shop/job/feature%252Fcart/",
+        "/job/%C5%9F%252fx%20y/1",
         "/both/a;b%2Fc%5Cd",
         "/both/%C5%9F;%C4%B1%2F%20x",
     ];
@@ -103,6 +113,18 @@ async fn a_reading_that_comes_to_another_rule_is_refused() {
         "/both/x%2F..;y%2F..%2Fadmin",
         "/both/inner%3B%2Fx",
         "/both%2Finner/x",
+        // One that decodes twice.
+        "/job/secret%252Fx",
+        "/job/Secret%252fx",
+        "/job%252Fsecret/x",
+        "/job/x%252F..%252Fsecret%252Fx",
+        "/job/..%252Fadmin/",
+        "/job/%2e%2e%252Fadmin/",
+        "/job/secr%C3%A9t%252Fx",
+        "/job/a%252Fb%2Fc",
+        "/job/a%252e%252e",
+        "/job/a%255Cb",
+        "/job/a%25252Fb",
         // No name of a host, no escape of an escape.
         "/%2Fevil.test/both/",
         "/both/a%252Fb",

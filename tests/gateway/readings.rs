@@ -47,6 +47,10 @@ async fn a_path_that_some_server_reads_as_a_closed_one_is_refused() {
         "/ta%C5%BFks",
         "/tas%E2%84%AAs",
         "/adm%FDn/x",
+        "/adm%C4%B1n/%FF",
+        "/ad%E2%83%9Dmin/x",
+        "/ad%EF%BF%B9min/x",
+        "/ad%D6%B0min/x",
         "/adm%DDn/",
         "/adm%C4%B1n",
         // Letters with marks, full-width and other compatible forms, and what is not seen.
@@ -97,6 +101,7 @@ async fn a_path_that_some_server_reads_as_a_closed_one_is_refused() {
         "/sayfa/Ay%C5%9Fe%20%C4%B1%C4%B0",
         "/sayfa/%DD%FE%20%FD",
         "/tarif/%C2%BD%20su",
+        "/%D9%85%DB%8C%E2%80%8C%D8%AE%D9%88%D8%A7%D9%87%D9%85",
         "/%E6%97%A5%EF%BC%8F%E6%9C%AC/",
         "/~anna/notes~1.txt",
         "/Talk:Main_Page",

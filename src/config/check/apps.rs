@@ -321,13 +321,14 @@ fn acr(section: &mut Section<'_, '_>, trusted: &[String]) -> Option<Vec<String>>
 }
 
 fn path_characters(route: &mut Section<'_, '_>) -> PathCharacters {
-    let allowed = "write a list of \";\", \"%2F\" and \"%5C\"";
+    let allowed = "write a list of \";\", \"%2F\", \"%5C\" and \"%252F\"";
     let mut characters = PathCharacters::default();
     route.some_texts("path_characters", allowed, |text| {
         match text {
             ";" | "%3B" | "%3b" => characters.semicolon = true,
             "%2F" | "%2f" => characters.slash = true,
             "%5C" | "%5c" => characters.backslash = true,
+            "%252F" | "%252f" => characters.double_slash = true,
             other => return Err(format!("{other:?} is not among them; {allowed}")),
         }
         Ok(())
