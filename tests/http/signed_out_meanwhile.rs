@@ -108,6 +108,7 @@ async fn a_session_that_is_noted_as_used_meanwhile_goes_on() {
         provider.change_user(provider.anna.sub, |anna| anna.name = "Anna".to_owned()).await;
     };
     let (reply, ()) = tokio::join!(browser.post("/account/app-passwords", &form), stop.meanwhile(other_tab));
+    let reply = browser.follow(reply).await;
     assert!(reply.text().contains("id=\"new-app-password\""), "{reply:?}");
 }
 
