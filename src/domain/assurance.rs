@@ -273,7 +273,7 @@ impl AssuranceRequirement {
             return Err(AssuranceShortfall::Level(self.level));
         }
         match self.max_age {
-            Some(max_age) if !since().is_some_and(|since| now.since(since) <= max_age) => {
+            Some(max_age) if since().is_none_or(|since| now.since(since) > max_age) => {
                 Err(AssuranceShortfall::Age(max_age))
             }
             _ => Ok(()),
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn only_a_password_or_a_passkey_makes_a_sign_in_recent() {
         let now = UnixTime::from_seconds(1000);
-        let max_age = Some(Duration::from_secs(300));
+        let max_age = Duration::from_mins(5);
         for (done, level, recovery_codes, lacks) in [
             // A code of whatever kind makes an old password no younger, at no level and on no page.
             (&[(Password, 100), (RecoveryCode, 999)][..], "1", RecoveryCodeWorth::LostFactor, Some("age")),
@@ -399,10 +399,10 @@ mod tests {
         ] {
             let level = AssuranceLevel::parse(level).unwrap();
             let lacks = lacks.map(|lacks| match lacks {
-                "age" => AssuranceShortfall::Age(max_age.unwrap()),
+                "age" => AssuranceShortfall::Age(max_age),
                 _ => AssuranceShortfall::Level(level),
             });
-            let required = AssuranceRequirement { level, max_age, recovery_codes };
+            let required = AssuranceRequirement { level, max_age: Some(max_age), recovery_codes };
             assert_eq!(required.judge(&steps(done), now).err(), lacks, "{done:?} {required:?}");
         }
     }
