@@ -15,9 +15,9 @@ use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::{Role, User, UserState};
 use sealgate::facade::domain::username::Username;
 use sealgate::facade::page::console::{
-    AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientsPage, InvitationForm, KeysPage,
-    LimitLine, NewClientPage, NewUserPage, PersonFactors, PersonInvitation, ResetState, SettingsPage, TrialPage,
-    TrialProblem, UserFactor, UserField, UserLine, UserPage, UsersPage,
+    AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientRefusal, ClientsPage, InvitationForm,
+    KeysPage, LimitLine, NewClientPage, NewUserPage, PersonFactors, PersonInvitation, ResetState, SettingsPage,
+    TrialPage, TrialProblem, UserFactor, UserField, UserLine, UserPage, UsersPage,
 };
 use sealgate::facade::page::{
     AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, FactorLineKind, Frame, Inside, Named, html,
@@ -148,11 +148,13 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             level: if own { AssuranceLevel::One } else { AssuranceLevel::PhishingResistant },
             token_limit: client.is_vouched_for().then_some(50),
             secrets: &secrets.iter().filter(|_| !client.is_public()).collect::<Vec<_>>(),
-            // The page for a developer has everything that can go wrong.
-            secrets_full: own,
             secret,
             issuer: "https://id.example.com",
-            unsure,
+            refused: match (unsure, own) {
+                (true, _) => Some(ClientRefusal::Unsure),
+                (false, true) => Some(ClientRefusal::SecretsFull),
+                (false, false) => None,
+            },
         })
     };
     add("console-client", page(&enabled, &form, false, secret, false));

@@ -57,16 +57,31 @@ pub struct ClientPage<'a> {
     pub token_limit: Option<u64>,
     /// Its secrets that still work.
     pub secrets: &'a [&'a ClientSecret],
-    /// Whether a new secret was refused because the client has as many as it may have.
-    pub secrets_full: bool,
     /// A secret that was just made, in clear, shown this once.
     pub secret: Option<&'a str>,
     pub issuer: &'a str,
-    /// Whether the button to delete was pressed without ticking that it is meant.
-    pub unsure: bool,
+    /// Why nothing was changed.
+    pub refused: Option<ClientRefusal>,
+}
+
+/// Why a form on a client's page changed nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientRefusal {
+    /// The button to delete was pressed without ticking that it is meant.
+    Unsure,
+    /// The client has as many secrets as it may have.
+    SecretsFull,
 }
 
 impl ClientPage<'_> {
+    fn unsure(&self) -> bool {
+        self.refused == Some(ClientRefusal::Unsure)
+    }
+
+    fn secrets_full(&self) -> bool {
+        self.refused == Some(ClientRefusal::SecretsFull)
+    }
+
     /// The levels, with what each asks of people.
     fn levels(&self) -> [(AssuranceLevel, Markup); 3] {
         let t = self.inside.frame.t;

@@ -6,7 +6,7 @@ mod operation;
 mod snippets;
 mod users;
 
-pub use clients::{ClientPage, ClientsPage, NewClientPage, TrialPage, TrialProblem};
+pub use clients::{ClientPage, ClientRefusal, ClientsPage, NewClientPage, TrialPage, TrialProblem};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use operation::{AppLine, AppsPage, KeysPage, LimitLine, SettingsPage};
 pub use users::{

@@ -50,7 +50,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     if !is_line(&typed.name, LONGEST_APP_PASSWORD_NAME) {
         return show(ctx, &visitor, &typed, Some(AppPasswordFault::Name), None).await;
     }
-    submission::once(ctx, &visitor, &form, add(ctx, &visitor, app, &typed)).await
+    submission::once(ctx, &visitor, &form, Box::pin(add(ctx, &visitor, app, &typed))).await
 }
 
 async fn add(ctx: &RequestContext<'_>, visitor: &Visitor, app: &App, typed: &Typed) -> Result<Effect, Failure> {

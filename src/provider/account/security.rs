@@ -165,13 +165,13 @@ pub(super) async fn codes(ctx: &RequestContext<'_>) -> Result<Response, Failure>
         return Ok(Response::page(StatusCode::OK, html(&page), None));
     }
     let form = visitor.form(ctx, CODES)?;
-    let work = async {
+    let work = Box::pin(async {
         let Some(codes) = recovery_codes::make(ctx, &ctx.sealgate.store, &visitor.user).await? else {
             return Err(Failure::Elsewhere(ctx.path(PAGE)));
         };
         ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::RecoveryCodesMade));
         Ok(Effect::Done { page: CODES.to_owned(), secret: Some(codes) })
-    };
+    });
     submission::once(ctx, &visitor, &form, work).await
 }
 

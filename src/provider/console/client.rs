@@ -15,7 +15,7 @@ use crate::domain::audit::AuditKind;
 use crate::domain::client::{Client, ClientId, MAX_SECRETS};
 use crate::domain::secret::Secret;
 use crate::oauth::params::Params;
-use crate::page::console::{ClientForm, ClientPage};
+use crate::page::console::{ClientForm, ClientPage, ClientRefusal};
 use crate::page::{Done, Problem, html};
 use crate::provider::submission::{self, Effect, ShownResult};
 use crate::provider::visitor;
@@ -45,7 +45,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         }
         Some("level") => set_level(ctx, console_user, id, &form).await,
         Some("delete") if !form.has("sure") => {
-            Ok(show(ctx, console_user, &client, &Said { unsure: true, ..Said::default() }))
+            Ok(show(ctx, console_user, &client, &Said { refused: Some(ClientRefusal::Unsure), ..Said::default() }))
         }
         Some("delete") => command(ctx, console_user, ClientCommand::Delete(id), Done::ClientDeleted).await,
         _ => Err(Failure::page(Problem::InvalidRequest)),
@@ -94,16 +94,21 @@ async fn rotate(
         return Err(Failure::page(Problem::InvalidRequest));
     }
     if overlap_seconds > 0 && client.working_secrets(ctx.now).count() >= MAX_SECRETS {
-        return Ok(show(ctx, console_user, client, &Said { full: true, ..Said::default() }));
+        return Ok(show(
+            ctx,
+            console_user,
+            client,
+            &Said { refused: Some(ClientRefusal::SecretsFull), ..Said::default() },
+        ));
     }
     let rotate = ClientCommand::RotateSecret { client: client.id.clone(), overlap_seconds };
-    let work = async {
+    let work = Box::pin(async {
         let Answer::Client(rotated) = execute(ctx, console_user, Command::Client(rotate)).await? else {
             return Err(Failure::Internal);
         };
         let ShownSecret(secret) = rotated.client_secret.ok_or(Failure::Internal)?;
         Ok(Effect::Done { page: page_of(&client.id), secret: Some(secret) })
-    };
+    });
     submission::once(ctx, &console_user.visitor, form, work).await
 }
 
@@ -159,10 +164,8 @@ pub(super) async fn execute(
 pub(super) struct Said<'a> {
     /// What the form before this page has made.
     shown: Option<&'a ShownResult>,
-    /// It was to be deleted, but nobody ticked that this was meant.
-    unsure: bool,
-    /// It has as many secrets as it may have.
-    full: bool,
+    /// Why nothing was changed.
+    refused: Option<ClientRefusal>,
 }
 
 /// The path of a client's page.
@@ -192,10 +195,9 @@ fn page(
         level: client.level.unwrap_or(AssuranceLevel::One),
         token_limit: token_limit.requests().map(u64::from),
         secrets: &client.working_secrets(ctx.now).collect::<Vec<_>>(),
-        secrets_full: said.full,
         secret: said.shown.and_then(ShownResult::secret).map(Secret::expose),
         issuer: ctx.sealgate.config.issuer.as_str(),
-        unsure: said.unsure,
+        refused: said.refused,
     };
     Response::page(StatusCode::OK, html(&page), None)
 }

@@ -53,7 +53,7 @@ pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUse
         Ok(sound) => sound,
         Err(faults) => return Ok(show(ctx, console_user, &ClientForm { faults, ..typed })),
     };
-    submission::once(ctx, &console_user.visitor, &form, add(ctx, console_user, sound)).await
+    submission::once(ctx, &console_user.visitor, &form, Box::pin(add(ctx, console_user, sound))).await
 }
 
 /// Adds a client.

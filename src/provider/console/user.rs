@@ -62,10 +62,10 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         }
         // They would be out, with the link on a page that they cannot open again.
         Some("reset-factors") if !own && form.has("sure") => {
-            let work = async {
+            let work = Box::pin(async {
                 let link = user_factors::reset(ctx, console_user, user.sub).await?;
                 Ok(Effect::Done { page: page_of(user.sub), secret: Some(link) })
-            };
+            });
             submission::once(ctx, &console_user.visitor, &form, work).await
         }
         Some("reset-factors") if !own => {
@@ -149,12 +149,12 @@ async fn reset_password(
     user: &User,
     form: &Params,
 ) -> Result<Response, Failure> {
-    let work = async {
+    let work = Box::pin(async {
         let password = new_password(ctx);
         let set = UserCommand::SetPassword { person: Person::Sub(user.sub), password: password.clone().into() };
         execute(ctx, console_user, Command::User(set)).await?;
         Ok(Effect::Done { page: page_of(user.sub), secret: Some(password) })
-    };
+    });
     submission::once(ctx, &console_user.visitor, form, work).await
 }
 

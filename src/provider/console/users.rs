@@ -81,7 +81,7 @@ pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) ->
     }
     let form = console_user.form(ctx)?;
     // Around the checks too: to a second request with the same form the address would be taken.
-    submission::once(ctx, &console_user.visitor, &form, add_person(ctx, console_user, &form)).await
+    submission::once(ctx, &console_user.visitor, &form, Box::pin(add_person(ctx, console_user, &form))).await
 }
 
 async fn add_person(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -> Result<Effect, Failure> {
