@@ -300,6 +300,7 @@ pub struct Route {
 
 /// Characters in paths that some servers take for separators, and some applications for a part of a name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "a set of characters, each there or not")]
 pub struct PathCharacters {
     /// `;`, escaped or not.
     pub semicolon: bool,

@@ -83,10 +83,10 @@ fn challenge(ctx: &AppRequest<'_>) -> String {
     format!("Basic realm=\"{}\", charset=\"UTF-8\"", ctx.app.name)
 }
 
-/// Offers Basic in place of what an answer offers: container tools (skopeo, Docker) follow the first challenge of a scheme that
-/// they know, or all of them, and take the realm of a Bearer challenge for the address of a token service. Clients of OAuth find the
-/// protected-resource metadata at its well-known path. Not to a browser, which would put up a window of its own that asks for a
-/// password: browsers say which kind of request it is (Fetch Metadata), programs do not.
+/// Offers Basic in place of what an answer offers. Container tools (skopeo, Docker) take the realm of a Bearer challenge for the
+/// address of a token service and fail. OAuth clients find the protected-resource metadata at its well-known path. A browser
+/// is not offered Basic, or it would put up a window of its own that asks for a password: browsers say which kind of request it
+/// is (Fetch Metadata), programs do not.
 pub(super) fn offered(ctx: &AppRequest<'_>, answer: Response) -> Response {
     if is_browser(&ctx.head.headers) {
         return answer;

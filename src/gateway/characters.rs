@@ -7,6 +7,7 @@
 use crate::gateway::reading::{self, Ambiguous};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "a set of characters, each there or not")]
 pub(super) struct Characters {
     /// `;` and `%3B`.
     pub semicolon: bool,

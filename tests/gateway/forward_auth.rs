@@ -177,14 +177,15 @@ async fn a_client_behind_a_proxy_gets_by_with_no_trick() {
 /// Sealgate takes such fields out where rules look at methods. A proxy that asks carries them on to the application.
 #[tokio::test]
 async fn a_client_behind_a_proxy_names_no_other_method_where_rules_look_at_methods() {
+    fn desk<'a>(client: &'a [(&'a str, &'a str)]) -> Asked<'a> {
+        Asked { query: "?app=desk", ..Asked::about("desk.test", "/records/1", client) }
+    }
+
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://desk.test/", crate::world::BEN).await;
     let jar = browser.jar("desk.test");
     let plain = [("cookie", jar.as_str())];
-    fn desk<'a>(client: &'a [(&'a str, &'a str)]) -> Asked<'a> {
-        Asked { query: "?app=desk", ..Asked::about("desk.test", "/records/1", client) }
-    }
     assert_eq!(desk(&plain).status(&world).await, 200);
     let names =
         ["X-HTTP-Method-Override", "x-http-method", "X-Method-Override", "x_http_method_override", "X.Method.Override"];
