@@ -236,20 +236,19 @@ pub(super) fn written_out(path: &[u8], rule: &[u8]) -> Option<Vec<u8>> {
     if !path.contains(&b'~') {
         return None;
     }
-    let mut names = rule.split(|byte| *byte == b'/');
-    let mut any = false;
-    let written: Vec<&[u8]> = path
-        .split(|byte| *byte == b'/')
-        .map(|short| match names.next().filter(|name| is_short_for(short, name)) {
-            Some(name) => {
-                any = true;
-                name
-            }
-            None => short,
-        })
-        .collect();
-    any.then(|| written.join(&b'/'))
+    let segments = |path| <[u8]>::split(path, |byte: &u8| *byte == b'/');
+    // Most rules have no such segment: nothing is allocated for them.
+    if !segments(path).zip(segments(rule)).any(|(short, name)| is_short_for(short, name)) {
+        return None;
+    }
+    let mut names = segments(rule);
+    let written: Vec<&[u8]> =
+        segments(path).map(|short| names.next().filter(|name| is_short_for(short, name)).unwrap_or(short)).collect();
+    Some(written.join(&b'/'))
 }
+
+/// Number of bytes of a segment that decide whether it is a short name: six letters, `~` and a digit.
+pub(super) const SHORT_NAME_BYTES: usize = 8;
 
 /// Whether Windows may have made this short name for a long one: six letters of it, or two and a hash, `~` and a number.
 fn is_short_for(short: &[u8], name: &[u8]) -> bool {

@@ -143,6 +143,10 @@ pub(super) struct Routes {
     /// The longest path first.
     places: Vec<RoutePlace>,
     index: PlaceIndex,
+    /// Number of segments of the deepest rule, including the empty ones at its start and end.
+    max_segments: usize,
+    /// Upper bound of the length of a rule's segment, and of the part of a short name that is compared.
+    max_segment_bytes: usize,
     characters: Characters,
     look_at_methods: bool,
 }
@@ -150,7 +154,11 @@ pub(super) struct Routes {
 /// Finds the places that a path may come to, by what the path and those above it are called: so a request costs no more with
 /// ten thousand rules than with ten.
 #[derive(Debug)]
-struct PlaceIndex(BTreeMap<Vec<u8>, Vec<usize>>);
+struct PlaceIndex {
+    numbers: BTreeMap<Vec<u8>, Vec<usize>>,
+    /// Length of the longest key. A longer prefix of a path needs no lookup.
+    max_key_bytes: usize,
+}
 
 impl PlaceIndex {
     fn of(places: &[RoutePlace]) -> Self {
@@ -165,16 +173,20 @@ impl PlaceIndex {
                 }
             }
         }
-        Self(index)
+        let max_key_bytes = index.keys().map(Vec::len).max().unwrap_or_default();
+        Self { numbers: index, max_key_bytes }
     }
 
     /// Every place whose name, whatever the case of its letters, is that of the path or of one above it: in ascending order.
     fn near(&self, path: &[u8]) -> Vec<usize> {
+        // One byte more than the longest key, so that a longer path is not taken for a whole one.
+        let path = path.get(..=self.max_key_bytes).unwrap_or(path);
         let upper = path.iter().any(u8::is_ascii_uppercase);
         let path = if upper { Cow::Owned(path.to_ascii_lowercase()) } else { Cow::Borrowed(path) };
         let above = memchr::memchr_iter(b'/', &path).filter_map(|end| path.get(..end));
         let whole = (!path.ends_with(b"/")).then_some(&*path);
-        let mut near: Vec<usize> = above.chain(whole).filter_map(|name| self.0.get(name)).flatten().copied().collect();
+        let mut near: Vec<usize> =
+            above.chain(whole).filter_map(|name| self.numbers.get(name)).flatten().copied().collect();
         near.sort_unstable();
         near.dedup();
         near
@@ -221,7 +233,12 @@ impl Routes {
         places.sort_by_key(|place| Reverse(place.path.len()));
         let characters = places.iter().map(RoutePlace::characters).fold(Characters::default(), Characters::with);
         let look_at_methods = rules.iter().any(|rule| !rule.methods.is_empty());
-        Self { index: PlaceIndex::of(&places), places, characters, look_at_methods }
+        let segments = |place: &RoutePlace| place.path.bytes().filter(|byte| matches!(byte, b'/' | b'\\')).count() + 1;
+        let max_segments = places.iter().map(segments).max().unwrap_or_default();
+        let longest = places.first().map_or(0, |place| place.path.len());
+        let max_segment_bytes = longest.max(reading::SHORT_NAME_BYTES);
+        let index = PlaceIndex::of(&places);
+        Self { index, places, max_segments, max_segment_bytes, characters, look_at_methods }
     }
 
     /// The characters that the application reads as data somewhere.
@@ -291,25 +308,45 @@ impl Routes {
 
     /// Whether any other reading of the path comes to other rules.
     fn is_read_otherwise(&self, path: &[u8], found: &RoutePlace) -> Result<bool, Ambiguous> {
-        // A short name may be that of any rule; no other reading needs a look at all.
-        let shortened = if path.contains(&b'~') { self.places.as_slice() } else { &[] };
-        let written_out = shortened.iter().filter_map(|place| reading::written_out(path, place.path.as_bytes()));
         let cut = path.iter().position(|byte| matches!(byte, b'?' | b'#'));
-        for read in reading::readings(path)?.into_iter().chain(written_out) {
-            // As a rule's own path is read.
-            let same = |read: &[u8], rule: &[u8]| read.eq_ignore_ascii_case(&reading::as_windows_reads(rule));
-            let near = self.near(&read);
-            let agrees = match longest(&near, &read, same) {
-                // What is open to everybody may be cut out of a path that is not.
-                Some(place) if cut.is_some_and(|cut| read.len() <= cut) && place.is_open() => true,
-                Some(place) => place.asks_the_same_as(found) || place.path.eq_ignore_ascii_case(&found.path),
-                None => false,
-            };
-            if !agrees || is_below_a_name(&near, &read, found) {
-                return Ok(true);
-            }
+        if reading::readings(path)?.iter().any(|read| self.has_other_rules(read, found, cut)) {
+            return Ok(true);
         }
-        Ok(false)
+        if !path.contains(&b'~') {
+            return Ok(false);
+        }
+        // A short name may stand for a segment of any rule. Only the part of the path that rules can match is compared.
+        let start = self.matchable_start(path);
+        let mut written_out =
+            self.places.iter().filter_map(|place| reading::written_out(&start, place.path.as_bytes()));
+        Ok(written_out.any(|read| self.has_other_rules(&read, found, None)))
+    }
+
+    /// Whether a reading of the path matches rules that differ from `found`. `cut` is the offset of the first `?` or `#`.
+    fn has_other_rules(&self, read: &[u8], found: &RoutePlace, cut: Option<usize>) -> bool {
+        // Compare with the rule's own path as Windows reads it.
+        let same = |read: &[u8], rule: &[u8]| read.eq_ignore_ascii_case(&reading::as_windows_reads(rule));
+        let near = self.near(read);
+        let agrees = match longest(&near, read, same) {
+            // A public path may be cut out of one that is not.
+            Some(place) if cut.is_some_and(|cut| read.len() <= cut) && place.is_open() => true,
+            Some(place) => place.asks_the_same_as(found) || place.path.eq_ignore_ascii_case(&found.path),
+            None => false,
+        };
+        !agrees || is_below_a_name(&near, read, found)
+    }
+
+    /// Returns the start of the path that decides which rules match it: one segment more than the deepest rule has, each at
+    /// most one byte longer than the longest rule. Bounds the work per rule, whatever the length of the path.
+    fn matchable_start(&self, path: &[u8]) -> Vec<u8> {
+        let mut start = Vec::new();
+        for (index, name) in path.split(|byte| *byte == b'/').take(self.max_segments + 1).enumerate() {
+            if index > 0 {
+                start.push(b'/');
+            }
+            start.extend_from_slice(name.get(..=self.max_segment_bytes).unwrap_or(name));
+        }
+        start
     }
 }
 
@@ -570,6 +607,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_work_per_rule_does_not_grow_with_the_path() {
+        let paths: Vec<String> = (0..10_000).map(|number| format!("/area{number}/sub/")).collect();
+        let rules: Vec<Rule> = paths.iter().map(|path| Rule::plain(path, Access::SignedIn)).collect();
+        let routes = Routes::new(&rules);
+        for path in
+            ["/a~1".repeat(7_000), format!("/a~1{}", "x".repeat(28_000)), format!("/a~1/{}/", "x".repeat(28_000))]
+        {
+            let compared = routes.matchable_start(path.as_bytes()).len();
+            assert!(compared <= (routes.max_segments + 1) * (routes.max_segment_bytes + 2), "{compared}");
+            assert!(compared < 200, "{compared}");
+        }
+    }
+
     proptest! {
         #[test]
         fn nothing_below_a_rule_escapes_it(tail in "[!-~]{0,30}") {
@@ -604,6 +655,28 @@ mod tests {
                 for place in all.iter().copied().chain([&other]) {
                     prop_assert_eq!(is_below_a_name(&near, &read, place), is_below_a_name(&all, &read, place));
                 }
+            }
+        }
+
+        /// The part of a path that short names are looked for in decides as the whole path does.
+        #[test]
+        fn a_cut_path_matches_the_same_rules_as_the_whole_one(
+            paths in prop::collection::btree_set("(/(a|ab|abcdefgh|abcd[.]x|b)){0,3}/?", 1..8),
+            raw in "(/(a|ab|AB|b|a~1|ab~1|abcdef~1|ab~1abcdefghijklmnopqrstuvwxyzabcd|abcdefghijklmnopqrstuvwxyzabcdef)){1,7}/?",
+        ) {
+            let kinds = [Access::SignedIn, Access::Public, Access::Bearer];
+            let rules: Vec<Rule> = paths.iter().filter(|path| path.starts_with('/')).zip(kinds.iter().cycle())
+                .map(|(path, access)| Rule::plain(path, *access)).collect();
+            let routes = Routes::new(&rules);
+            let start = routes.matchable_start(raw.as_bytes());
+            let others: Vec<RoutePlace> = kinds.iter()
+                .map(|access| RoutePlace { path: "/x".into(), rules: vec![Rule::plain("/x", *access)] }).collect();
+            for found in routes.places.iter().chain(&others) {
+                let refused = |path: &[u8]| {
+                    let mut read = routes.places.iter().filter_map(|place| reading::written_out(path, place.path.as_bytes()));
+                    read.any(|read| routes.has_other_rules(&read, found, None))
+                };
+                prop_assert_eq!(refused(&start), refused(raw.as_bytes()));
             }
         }
 
