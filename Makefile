@@ -21,7 +21,7 @@ help:
 	@echo "make test-traefik  attacks on the documented configuration of Traefik, which is built first (minutes)"
 	@echo "make test-release  a release build, started as by make run (6 to 10 minutes)"
 	@echo "make deb           a Debian package in target/debian (a release build: 5 to 15 minutes)"
-	@echo "make test-install  the package and docs/operations.md on a Debian 12 that boots systemd (root; the build, then minutes)"
+	@echo "make test-install  the package and docs/how-to on a Debian 12 that boots systemd (root; the build, then minutes)"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each, and three minutes of a soak (six minutes)"
 	@echo "make soak          eight hours of mixed load with faults (SOAK_SECONDS, SOAK_SEED), and a report"
 	@echo "make test-fleet    PostgreSQL servers that are killed, hang and are replaced, nodes that stand still: nothing acknowledged is lost"

@@ -50,7 +50,7 @@ pub(crate) enum HashFault {
 }
 
 const NEW_PASSWORD: &str = "invite the person instead (user invite --from), or leave the hash out and mail an invitation afterwards (user \
-                            invitation EMAIL resend); see docs/operations.md, \"Bringing people over\"";
+                            invitation EMAIL resend); see docs/how-to/users-and-groups.md";
 
 /// The hash without the name of a scheme that says nothing more than the hash itself.
 pub(super) fn unwrapped(text: &str) -> &str {

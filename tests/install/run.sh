@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make test-install: the package on a Debian 12 that boots systemd, with the commands of docs/operations.md and docs/hsm.md as
+# make test-install: the package on a Debian 12 that boots systemd, with the commands of docs/how-to and docs/hsm.md as
 # they stand there; then what an operator meets later: rotation, emergency, restore, upgrade, removal, purge.
 #
 #   tests/install/run.sh PACKAGE.deb
@@ -109,12 +109,12 @@ boot
 step "lint the package"
 lintian --fail-on error "$package"
 
-step "the steps of docs/operations.md"
+step "the steps of docs/how-to/install.md"
 mkdir -p "$root/root/target/debian"
 cp "$package" "$root/root/target/debian/"
-install_block=$(doc operations.md Install 1)
+install_block=$(doc how-to/install.md Install 1)
 has "$install_block" "make deb"
-echo "operations.md|Install|1" >>"$told"
+echo "how-to/install.md|Install|1" >>"$told"
 inside "$(grep -v '^make deb$' <<<"$install_block")" >/dev/null
 inside '
     systemctl cat sealgate >/dev/null
@@ -122,17 +122,17 @@ inside '
     ! systemctl is-enabled --quiet sealgate
     [ "$(stat -c "%a %U:%G" /etc/sealgate/tls)" = "750 root:sealgate" ]
     [ -x /usr/sbin/sealgate_do ] && [ -e /usr/share/bash-completion/completions/sealgate ]
-    [ -e /usr/share/doc/sealgate/operations.md ] && [ -e /usr/share/man/man1/sealgate-key-rotate.1.gz ]
+    [ -e /usr/share/doc/sealgate/how-to/install.md ] && [ -e /usr/share/man/man1/sealgate-key-rotate.1.gz ]
     dpkg-query -W -f "\${Conffiles}\n" sealgate | grep -q /etc/sealgate/sealgate.toml
     sealgate --version
 '
-token=$(doc operations.md Install 2)
-echo "operations.md|Install|2" >>"$told"
+token=$(doc how-to/install.md Install 2)
+echo "how-to/install.md|Install|2" >>"$told"
 inside "$(head -n 1 <<<"$token")"
 tests/install/answer.py 73105526 73105526 648219 648219 -- \
     nsenter --target "$leader" --mount --uts --ipc --net --pid --cgroup --root --wd -- bash -c "$(tail -n 1 <<<"$token")"
 echo
-run operations.md Install 3 <<<648219
+run how-to/install.md Install 3 <<<648219
 inside '
     openssl req -x509 -newkey rsa:2048 -nodes -keyout privkey.pem -out fullchain.pem -days 90 -subj /CN=id.example.com \
         -addext subjectAltName=DNS:id.example.com,DNS:wiki.example.com 2>/dev/null
@@ -142,10 +142,10 @@ inside '
     systemd-run --quiet --unit=wiki busybox httpd -f -p 127.0.0.1:8081 -h /srv/wiki
     printf "\n# edited by the operator\n" >> /etc/sealgate/sealgate.toml
 '
-run operations.md Install 4
+run how-to/install.md Install 4
 fails 'sealgate_do check' >/dev/null
-run operations.md Install 5
-run operations.md Install 6
+run how-to/install.md Install 5
+run how-to/install.md Install 6
 is_up
 has "$(inside 'curl -sfk https://wiki.example.com/public/index.html')" "the public page of the wiki"
 has "$(inside 'curl -sk -o /dev/null -w "%{http_code} %{redirect_url}" -H "Accept: text/html" https://wiki.example.com/staff')" "https://id.example.com/oauth/authorize"
@@ -199,8 +199,8 @@ fails 'systemctl restart sealgate' >/dev/null
 inside 'mv /etc/sealgate/sealgate.toml.kept /etc/sealgate/sealgate.toml && systemctl start sealgate'
 
 step "reload, audit trail"
-run operations.md "Changing the configuration" 1
-run operations.md "Audit trail" 1 >/dev/null
+run how-to/change-the-configuration.md "Change the configuration" 1
+run how-to/monitoring.md "Audit log" 1 >/dev/null
 has "$(inside 'sealgate_do audit --kind keys_changed')" "activate $begun"
 
 step "a killed server comes back"
@@ -216,16 +216,16 @@ inside '
 '
 
 step "backup, a key removed for cause, restore"
-run operations.md Backup 1 >/dev/null
-looked=$(doc operations.md Backup 2)
-echo "operations.md|Backup|2" >>"$told"
+run how-to/backup-and-restore.md "Back up" 1 >/dev/null
+looked=$(doc how-to/backup-and-restore.md "Back up" 2)
+echo "how-to/backup-and-restore.md|Back up|2" >>"$told"
 inside "$(sed "s/backup-2026-11-20/backup-$(inside 'date +%F')/" <<<"$looked")" >/dev/null
 stolen=$(active)
 inside 'sealgate_do key rotate --emergency' >/dev/null 2>&1
 inside 'sealgate_do key rotate --emergency' >/dev/null 2>&1
 new=$(active)
-restore=$(doc operations.md Restore 1)
-echo "operations.md|Restore|1" >>"$told"
+restore=$(doc how-to/backup-and-restore.md Restore 1)
+echo "how-to/backup-and-restore.md|Restore|1" >>"$told"
 said=$(inside "$(sed "s/backup-2026-11-20/backup-$(inside 'date +%F')/; /systemctl start/d" <<<"$restore")")
 has "$said" "key $stolen: active, removed in the token"
 has "$said" "sealgate key announce --kid $new"
@@ -242,14 +242,14 @@ has "$(grep 'systemctl start' <<<"$restore")" "systemctl start sealgate"
 
 step "a store from which something is missing"
 inside 'systemctl stop sealgate; rm -rf /var/lib/sealgate/store.lost'
-run operations.md "A damaged store" 1 >/dev/null
+run how-to/backup-and-restore.md "Recover a damaged store" 1 >/dev/null
 is_up
 same "$(active)" "$new"
 
 step "move"
-run operations.md Move 1 >/dev/null
+run how-to/backup-and-restore.md "Move to another machine or engine" 1 >/dev/null
 inside 'mv /var/lib/sealgate/store /var/lib/sealgate/store.old-machine'
-has "$(run operations.md Move 2)" "records"
+has "$(run how-to/backup-and-restore.md "Move to another machine or engine" 2)" "records"
 is_up
 same "$(active)" "$new"
 
@@ -290,8 +290,8 @@ inside '
 
 step "all that the documentation has to run was run"
 # What is not run here, and why.
-echo "operations.md|Without the package|1" >>"$told" # the same files by hand; it builds the program in the machine
-for file in operations.md hsm.md; do
+echo "how-to/install.md|Without the package|1" >>"$told" # the same files by hand; it builds the program in the machine
+for file in how-to/*.md hsm.md; do
     awk -v file="$file" '
         /^#+ / { sub(/^#+ /, ""); heading = $0; count = 0 }
         /^```sh$/ { print file "|" heading "|" ++count }
