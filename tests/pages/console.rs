@@ -159,7 +159,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     };
     add("console-client", page(&enabled, &form, false, secret, false));
     add("console-client-unapproved", page(&unapproved, &form, false, secret, false));
-    add("console-client-disabled", page(&unapproved, &form, true, secret, false));
+    add("console-client-disabled", page(&unapproved, &form, true, None, false));
     let public = Client { state: ClientState::Disabled, ..approved };
     add("console-client-public", page(&public, &ClientForm { public: true, ..form.clone() }, false, None, true));
 
