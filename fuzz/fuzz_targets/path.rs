@@ -16,8 +16,13 @@ fuzz_target!(|raw: &str| {
                 .collect()
         };
         assert!(all.iter().all(|read| !segments(read).iter().any(|name| name == b"." || name == b"..")), "{raw}");
-        let decoded = segments(&percent_decode(raw.as_bytes()).collect::<Vec<u8>>());
-        assert!(all.iter().any(|read| segments(read) == decoded), "{raw}");
+        // `%252F` has a mark in a reading where it is data; a server that decodes once reads `%2F` there.
+        let once: Vec<u8> = percent_decode(raw.as_bytes()).collect();
+        let written = |read: &[u8]| String::from_utf8_lossy(read).replace('\u{4}', "%2F").into_bytes();
+        let upper = String::from_utf8_lossy(&once).replace("%2f", "%2F").into_bytes();
+        assert!(all.iter().any(|read| segments(&written(read)) == segments(&upper)), "{raw}");
+        let twice: Vec<u8> = percent_decode(&once).collect();
+        assert!(all.iter().any(|read| segments(read) == segments(&twice)), "{raw}");
     }
     let Some(path) = canonical(raw) else { return };
     // A server that decodes reads what the rule was compared with, and one that decodes twice reads the same.
