@@ -238,7 +238,7 @@ impl Routes {
         let longest = places.first().map_or(0, |place| place.path.len());
         let max_segment_bytes = longest.max(reading::SHORT_NAME_BYTES);
         let index = PlaceIndex::of(&places);
-        Self { index, places, max_segments, max_segment_bytes, characters, look_at_methods }
+        Self { places, index, max_segments, max_segment_bytes, characters, look_at_methods }
     }
 
     /// The characters that the application reads as data somewhere.
