@@ -233,6 +233,8 @@ const fn nearest(letter: char) -> char {
 
 /// The path with its short names (`ADMINI~1`) written out where they may be those of this rule's path; none where none is.
 pub(super) fn written_out(path: &[u8], rule: &[u8]) -> Option<Vec<u8>> {
+    #[cfg(test)]
+    COMPARED_BYTES.set(COMPARED_BYTES.get() + path.len());
     if !path.contains(&b'~') {
         return None;
     }
@@ -245,6 +247,12 @@ pub(super) fn written_out(path: &[u8], rule: &[u8]) -> Option<Vec<u8>> {
     let written: Vec<&[u8]> =
         segments(path).map(|short| names.next().filter(|name| is_short_for(short, name)).unwrap_or(short)).collect();
     Some(written.join(&b'/'))
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Bytes of paths that [`written_out`] was given, for tests that bound the work per rule.
+    pub(super) static COMPARED_BYTES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// Number of bytes of a segment that decide whether it is a short name: six letters, `~` and a digit.

@@ -10,6 +10,7 @@ mod queue;
 mod rules;
 
 use std::io;
+use std::panic;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -272,7 +273,9 @@ fn work(queue: &PasswordQueue) {
                 let _ = reply.send(hasher.verify(hash.as_ref(), &password));
             }
             PasswordJob::Judge { password, reply } => {
-                let _ = reply.send(Ok(is_common(password.expose_secret())));
+                // A panic in the library must not end the thread.
+                let judged = panic::catch_unwind(|| is_common(password.expose_secret()));
+                let _ = reply.send(judged.map_err(|_| PasswordError::Broken));
             }
         }
     }

@@ -75,11 +75,13 @@ pub(crate) fn check_form(password: &Secret, owner: &Owner<'_>) -> Result<(), Pas
 ///
 /// A long password is judged in parts and is as good as its best part.
 pub(super) fn is_common(password: &str) -> bool {
-    let chars: Vec<char> = password.chars().take(MAX_JUDGED_IN_ALL).collect();
-    chars.chunks(MAX_JUDGED_CHARS).all(|part| {
-        let part = Zeroizing::new(part.iter().collect::<String>());
-        zxcvbn::zxcvbn(&part, &[]).guesses_log10() < MIN_GUESSES_LOG10
-    })
+    parts(password).iter().all(|part| zxcvbn::zxcvbn(part, &[]).guesses_log10() < MIN_GUESSES_LOG10)
+}
+
+/// The parts of a password that are judged, each of at most [`MAX_JUDGED_CHARS`].
+fn parts(password: &str) -> Vec<Zeroizing<String>> {
+    let chars: Zeroizing<Vec<char>> = Zeroizing::new(password.chars().take(MAX_JUDGED_IN_ALL).collect());
+    chars.chunks(MAX_JUDGED_CHARS).map(|part| Zeroizing::new(part.iter().collect())).collect()
 }
 
 impl Owner<'_> {
@@ -116,19 +118,12 @@ mod tests {
         assert_eq!(check(&format!("zürafa kalem {}", "x".repeat(1025))), Err(PasswordFault::TooLong));
     }
 
+    /// The work of zxcvbn grows steeply with the length: 100 characters of punctuation take 17 times as long as 24.
     #[test]
-    fn a_long_password_costs_no_more_to_judge_than_its_parts() {
-        let crafted = "4@8({[<3691!|07$5+%2".repeat(5);
-        let cost = |text: &str| {
-            let once = || {
-                let start = std::time::Instant::now();
-                assert!(!is_common(text));
-                start.elapsed()
-            };
-            (0..3).map(|_| once()).min().unwrap()
-        };
-        // Judged whole it costs 17 times as much.
-        assert!(cost(&crafted) < 6 * cost(&crafted[..MAX_JUDGED_CHARS]));
+    fn no_more_than_24_characters_are_judged_at_once_and_96_in_all() {
+        let crafted = "4@8({[<3691!|07$5+%2".repeat(50);
+        let lengths: Vec<usize> = parts(&crafted).iter().map(|part| part.chars().count()).collect();
+        assert_eq!(lengths, [24; 4]);
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
         }
     };
     // Judged after the attempt was counted: it costs as much as a check of the current password.
-    match judge(ctx, guesses.line(ctx), &visitor.user, &new).await {
+    match judge(ctx, &visitor.user, &new).await {
         Ok(Ok(())) => {}
         Ok(Err(fault)) => {
             guesses.give_back(ctx);
@@ -106,14 +106,14 @@ fn typed(form: &Params) -> Result<Result<(Secret, Secret), PasswordProblem>, Fai
     Ok(Ok((current, new)))
 }
 
+/// In the queue of the client's network: a user who repeats it must not delay the users of known browsers.
 async fn judge(
     ctx: &RequestContext<'_>,
-    line: Line,
     user: &User,
     new: &Secret,
 ) -> Result<Result<(), PasswordFault>, PasswordError> {
     let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
-    ctx.sealgate.passwords.check(line, new, &owner).await
+    ctx.sealgate.passwords.check(Line::of(ctx.origin.address), new, &owner).await
 }
 
 enum PasswordChange {
