@@ -1,5 +1,6 @@
 // Each state in both languages with scripts, in one without, narrow and wide; and meanwhile the walks.
 
+import { appendFileSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { accessible, considerate, fitting, light, reachable, settled, stretched, structured } from "./checks.mjs";
 import { mailsReceived, startMailServer } from "./mails.mjs";
@@ -31,6 +32,7 @@ const faults = [];
 const tell = (fault) => {
   faults.push(fault);
   console.log(`FAULT ${fault}`);
+  appendFileSync(process.env.FAULTS_FILE, `${fault}\n`);
 };
 const count = { pages: 0, views: 0, walks: 0, heaviest: 0, secondLooks: 0 };
 

@@ -14,7 +14,12 @@ end() {
     status=$?
     for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
     for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
-    [ "$status" = 0 ] || { echo "--- log of the provider"; tail -n 50 "$work/log" 2>/dev/null || true; }
+    if [ "$status" != 0 ]; then
+        echo "--- log of the provider"
+        tail -n 50 "$work/log" 2>/dev/null || true
+        # Once more, at the end, where a truncated output still has it.
+        [ ! -s "$work/faults" ] || { echo "--- faults"; cat "$work/faults"; }
+    fi
     rm -rf "$work"
     exit "$status"
 }
