@@ -59,9 +59,9 @@ const peers = {
 for (const port of [upstream, bare, bareSingle, haproxy, envoyGate]) await listens(port);
 for (const port of [bareTls, haproxyTls, nginxTls, envoyTls]) await listens(port, "https");
 
-page.say(`Measured on ${begun.toISOString().slice(0, 10)}, release: \`make bench ROUNDS=${rounds} SECONDS=${seconds}\`: ${rounds} rounds of ${seconds} s in turning order, ${CONNECTIONS} connections`);
-page.say(`(over HTTP/2 with 10 streams each), ${threads} threads each on ${threads} cores that are shared with the load and the upstream. ${versions()}.`);
-page.say("Of the peers none writes a log. Envoy remembers tokens that it has verified, as the gate does; HAProxy does not.\n");
+page.say(`Measured on ${begun.toISOString().slice(0, 10)}, release: \`make bench ROUNDS=${rounds} SECONDS=${seconds}\`: ${rounds} rounds of ${seconds} s in rotating order, ${CONNECTIONS} connections`);
+page.say(`(over HTTP/2 with 10 streams each), ${threads} threads each on ${threads} cores, which the load and the upstream share. ${versions()}.`);
+page.say("The other proxies write no log. Envoy caches verified tokens, as Sealgate does; HAProxy does not.\n");
 
 await gatedRequests();
 await overTls();
@@ -79,7 +79,7 @@ async function gatedRequests() {
     "Sealgate, no log": gate(quiet),
     "Sealgate, no log, one thread": gate(single),
     Envoy: { port: envoyGate, child: peers.envoy, tokens: logged.file, path: "/api/" },
-    "HAProxy (each verified anew)": { port: haproxy, child: peers.haproxy, tokens: logged.file, path: "/api/" },
+    "HAProxy (verifies each token)": { port: haproxy, child: peers.haproxy, tokens: logged.file, path: "/api/" },
     "bare Pingora (no gate)": { port: bare, child: peers.bare, tokens: logged.file, path: "/open/" },
     "bare Pingora, one thread": { port: bareSingle, child: peers.bareSingle, tokens: logged.file, path: "/open/" },
   };
@@ -87,12 +87,12 @@ async function gatedRequests() {
   const results = measured(cases, rounds, ({ port, child, tokens, path }, duration = seconds) =>
     wrk({ url: `http://127.0.0.1:${port}${path}`, host, tokens, pid: child.pid, connections: CONNECTIONS, duration }));
   table("gated", `Gated requests, ${TOKENS} tokens, HTTP/1.1`, results);
-  least("gated, the default log", results, "Sealgate", "HAProxy (each verified anew)", 1.5);
+  least("gated, the default log", results, "Sealgate", "HAProxy (verifies each token)", 1.5);
   least("gated, the default log", results, "Sealgate", "Envoy", 1.5);
   least("gated, the default log", results, "Sealgate", "bare Pingora (no gate)", 0.85);
   most("gated, no log", results, "Sealgate, no log", "Sealgate, no log, one thread", 1.05);
-  most("the floor", results, "bare Pingora (no gate)", "bare Pingora, one thread", 1.05);
-  gatedRequests.rate = Math.min(...["Sealgate", "HAProxy (each verified anew)"].map((name) => median(results[name].map((run) => run.rate))));
+  most("lower bound", results, "bare Pingora (no gate)", "bare Pingora, one thread", 1.05);
+  gatedRequests.rate = Math.min(...["Sealgate", "HAProxy (verifies each token)"].map((name) => median(results[name].map((run) => run.rate))));
 }
 
 async function overTls() {
@@ -103,7 +103,7 @@ async function overTls() {
   const kinds = {
     "tls-http1": ["TLS, HTTP/1.1, public", (server, duration) => ask(server, duration)],
     "tls-http2": ["TLS, HTTP/2, public", ({ port, child }, duration) => h2load({ url: `https://127.0.0.1:${port}/open/`, host, pid: child.pid, connections: CONNECTIONS, duration })],
-    handshake: ["TLS, a full handshake a request (TLS 1.3, P-256)", (server, duration) => ask(server, duration, ["Connection: close"])],
+    handshake: ["TLS, a full handshake per request (TLS 1.3, P-256)", (server, duration) => ask(server, duration, ["Connection: close"])],
   };
   for (const [name, [title, load]] of Object.entries(kinds)) {
     const results = measured(servers, rounds, (server, duration = seconds) => load(server, duration));
@@ -134,7 +134,7 @@ async function resumed() {
     assert.ok(all.length === CLIENTS && all.every(([, , bytes]) => bytes > 1024) && again > count * 0.9, `port ${port}: ${again} of ${count}\n${out.slice(-500)}`);
     return { rate: count / duration, cpu: spent / count / 1000 };
   };
-  const title = "TLS, a resumed handshake a request (TLS 1.3)";
+  const title = "TLS, a resumed handshake per request (TLS 1.3)";
   const results = measured(tlsServers(), rounds, load);
   table("resumed", title, results);
   below(title, median(results.Sealgate.map((run) => run.cpu)), 60, "µs");
@@ -148,7 +148,7 @@ async function signing() {
   for (let signed = 0; signed < SIGN_INS; signed += 1) await signIn(quiet.issuer);
   const spent = [password() - before[0], processorTime(quiet.child.pid) - before[1]];
   const share = spent[0] / spent[1];
-  const named = `sign-ins: the share of argon2id in their processor time (${(spent[1] / SIGN_INS / 1e6).toFixed(1)} ms each)`;
+  const named = `sign-ins: share of argon2id in their processor time (${(spent[1] / SIGN_INS / 1e6).toFixed(1)} ms each)`;
   verdict(named, share.toFixed(2), "0.9", share >= 0.9);
   const runs = [];
   for (let round = 0; round < rounds; round += 1) {
@@ -160,9 +160,9 @@ async function signing() {
   }
   const told = (values) => spread([median(values), Math.min(...values), Math.max(...values)]);
   const rates = runs.map((run) => run.rate / both);
-  verdict(`refreshes of ${CLIENTS} clients / half of the bare signatures (${both.toFixed(0)} a second)`, told(rates), "0.85", median(rates) >= 0.85);
+  verdict(`refreshes of ${CLIENTS} clients / half of the signatures alone (${both.toFixed(0)} a second)`, told(rates), "0.85", median(rates) >= 0.85);
   const shares = runs.map((run) => (threads * 1e6) / both / run.cpu);
-  verdict("refreshes: the share of two bare signatures in their processor time", told(shares), "0.85", median(shares) >= 0.85);
+  verdict("refreshes: share of two signatures alone in their processor time", told(shares), "0.85", median(shares) >= 0.85);
 }
 
 /// Gated requests at half of what the slower one can do, whose times count from when they should have been sent.
@@ -190,16 +190,16 @@ function latency({ rate, runs }) {
 
 function report() {
   const bytes = statSync(`${root}/target/release/sealgate`).size;
-  below("the program", bytes / 1e6, 16, "MB");
-  page.say("\n### Targets\n\n| | measured | wanted | |\n|-|-|-|-|");
+  below("program size", bytes / 1e6, 16, "MB");
+  page.say("\n### Targets\n\n| | measured | target | |\n|-|-|-|-|");
   for (const [name, value, wanted, met] of verdicts) page.say(`| ${name} | ${value} | ${wanted} | ${met ? "met" : "**missed**"} |`);
   page.end();
 }
 
 function table(name, title, results) {
   page.say(`\n### ${title}\n`);
-  page.say(medians(results, [["requests/s", "rate", 0], ["processor time a request, µs", "cpu", 1], ...(results.Sealgate[0].p99 ? [["p99, ms", "p99", 2]] : [])]));
-  bars(page.image(name, "Processor time a request"), `${title}: processor time a request, µs`, Object.fromEntries(Object.entries(results).map(([name, runs]) => [name, runs.map((run) => run.cpu)])));
+  page.say(medians(results, [["requests/s", "rate", 0], ["processor time per request, µs", "cpu", 1], ...(results.Sealgate[0].p99 ? [["p99, ms", "p99", 2]] : [])]));
+  bars(page.image(name, "Processor time per request"), `${title}: processor time per request, µs`, Object.fromEntries(Object.entries(results).map(([name, runs]) => [name, runs.map((run) => run.cpu)])));
 }
 
 /// Ratios of processor time within a round: median, least, most.

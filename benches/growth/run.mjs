@@ -28,7 +28,7 @@ const page = written("growth");
 const [upstream, sockets] = await freePorts(2);
 start("nginx", ["-p", work, "-c", filled(`${root}/benches/gate/nginx.conf`, { UPSTREAM: upstream, BODY: "x".repeat(1024) })]);
 
-page.say(`Measured on ${new Date().toISOString().slice(0, 10)}, release: \`make bench-growth\`, medians of ${rounds} rounds of ${seconds} s on two cores that are shared with the load.\n`);
+page.say(`Measured on ${new Date().toISOString().slice(0, 10)}, release: \`make bench-growth\`, medians of ${rounds} rounds of ${seconds} s on two cores, which the load shares.\n`);
 const { people } = await import("./people.mjs");
 await ofPeople(numbers(process.env.PEOPLE ?? "1000,10000,100000"));
 await ofRules();
@@ -75,16 +75,16 @@ async function ofPeople(counts) {
     await end(child);
     rmSync(server.directory, { recursive: true });
   }
-  page.say("### People, each with a session, a grant, a consent and an event\n");
+  page.say("### Users, each with a session, a grant, a consent and an event\n");
   page.table(rows, [
-    ["people", "count", 0], ["import, s", "imported", 1], ["store, MB", "disk", 0], ["start, s", "started", 1], ["memory after the start, MiB", "memory", 0],
-    ["memory after the load, MiB", "after", 0], [`gated, ${TOKENS} people, µs`, "gated", 1], ["UserInfo, the same, µs", "userinfo", 1], ["refresh, ms", "refresh", 2],
+    ["users", "count", 0], ["import, s", "imported", 1], ["store, MB", "disk", 0], ["start, s", "started", 1], ["memory after the start, MiB", "memory", 0],
+    ["memory after the load, MiB", "after", 0], [`gated, ${TOKENS} users, µs`, "gated", 1], [`UserInfo, ${TOKENS} users, µs`, "userinfo", 1], ["refresh, ms", "refresh", 2],
     ["sign-in, ms", "signIn", 1],
   ]);
-  page.say("\nTimes are the server's processor time.\n");
+  page.say("\nTimes of requests are processor times.\n");
   const over = (key) => rows.map((row) => [row.count, row[key]]);
-  lines(page.image("growth-people"), "Processor time a request, µs", "people", { gated: over("gated"), UserInfo: over("userinfo") });
-  lines(page.image("growth-memory"), "Memory, MiB", "people", { "after the start": over("memory"), "after the load": over("after") });
+  lines(page.image("growth-people"), "Processor time per request, µs", "users", { gated: over("gated"), UserInfo: over("userinfo") });
+  lines(page.image("growth-memory"), "Memory, MiB", "users", { "after the start": over("memory"), "after the load": over("after") });
 }
 
 async function ofRules() {
@@ -105,10 +105,10 @@ async function ofRules() {
     await end(child);
     rmSync(server.directory, { recursive: true });
   }
-  page.say("### Applications and rules, a public path by the last rule of the last application\n");
-  page.table(rows, [["applications", "apps", 0], ["rules each", "rules", 0], ["start, s", "started", 1], ["memory, MiB", "memory", 0], ["a request, µs", "public", 1]]);
+  page.say("### Applications and rules: a public path, matched by the last rule of the last application\n");
+  page.table(rows, [["applications", "apps", 0], ["rules each", "rules", 0], ["start, s", "started", 1], ["memory, MiB", "memory", 0], ["per request, µs", "public", 1]]);
   page.say("");
-  lines(page.image("growth-rules"), "Processor time a request, µs", "applications of 10 rules, or rules of one application", {
+  lines(page.image("growth-rules"), "Processor time per request, µs", "applications of 10 rules, or rules of one application", {
     applications: rows.filter((row) => row.rules === 10).map((row) => [row.apps, row.public]),
     rules: rows.filter((row) => row.apps === 1).map((row) => [row.rules, row.public]),
   });
@@ -139,7 +139,7 @@ async function ofConnections(counts) {
   page.table(rows, [["connections", "count", 0], ["HTTP/1.1, idle, KiB each", "http", 1], ["over TLS, KiB each", "https", 1], ["WebSockets (5,000 at most), KiB each", "websocket", 1]]);
   const over = (key, count = (all) => all) => rows.map((row) => [count(row.count), row[key]]);
   const series = { "HTTP/1.1": over("http"), TLS: over("https"), WebSockets: over("websocket", webSockets) };
-  lines(page.image("growth-connections"), "Memory a connection, KiB", "connections", series);
+  lines(page.image("growth-connections"), "Memory per connection, KiB", "connections", series);
 }
 
 /// Each holds a file more, to the application.
