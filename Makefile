@@ -1,41 +1,41 @@
-# Three commands matter: `make run`, `make test-quick` while one works, and `make test` before a change lands. Each installs what it
-# lacks.
+# The main targets: `make run`, `make test-quick` during development, and `make test` before a change
+# lands. Each target installs the packages that it lacks.
 
 CARGO ?= cargo
 
-# The test targets that start no servers but a PostgreSQL, and no browsers, beside the unit tests; and the others.
-# tests/architecture.rs checks that each stands in one of the lists.
+# Test targets that start neither browsers nor servers except PostgreSQL, and all other test targets.
+# tests/architecture.rs checks that every target is in one of the lists.
 QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli edge faults interop read_only signer
 
 .PHONY: help run run-fleet deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults test-fleet soak mutants lint systemd fuzz bench bench-fleet bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
 
 help:
-	@echo "make run           a provider, a gate and a sample application on http://localhost:8080 (PORT=9080 for another port)"
-	@echo "make run-fleet     three nodes over a PostgreSQL with a standby, behind HAProxy, on http://localhost:8080"
-	@echo "make test-quick    formatting, lints, unit tests and the tests that start no server (three minutes when all is built)"
-	@echo "make test          all of that, and what needs servers and browsers"
-	@echo "make test-clients  relying parties that we did not write"
-	@echo "make test-apps     DokuWiki, JupyterLab, Radicale and WsgiDAV behind the gate, and attacks on them"
+	@echo "make run           provider, gateway and a sample application on http://localhost:8080 (PORT=9080: another port)"
+	@echo "make run-fleet     three nodes over PostgreSQL with a standby, behind HAProxy, on http://localhost:8080"
+	@echo "make test-quick    formatting, lints, unit tests and tests that start no server (three minutes after the first build)"
+	@echo "make test          all tests"
+	@echo "make test-clients  third-party OpenID Connect clients"
+	@echo "make test-apps     DokuWiki, JupyterLab, Radicale and WsgiDAV behind the gateway, and attacks on them"
 	@echo "make test-browser  every page in Chromium: both languages, keyboard, accessibility"
-	@echo "make test-traefik  attacks on the documented configuration of Traefik, which is built first (minutes)"
+	@echo "make test-traefik  attacks on the documented Traefik configuration (builds Traefik first: minutes)"
 	@echo "make test-release  a release build, started as by make run (6 to 10 minutes)"
 	@echo "make deb           a Debian package in target/debian (a release build: 5 to 15 minutes)"
-	@echo "make test-install  the package and docs/how-to on a Debian 12 that boots systemd (root; the build, then minutes)"
-	@echo "make test-faults   kill -9 and power cuts, 30 rounds each, and three minutes of a soak (six minutes)"
+	@echo "make test-install  the package and the commands of docs/how-to in Debian 12 with systemd (root; a release build, then minutes)"
+	@echo "make test-faults   kill -9 and power cuts, 30 rounds each, and a three-minute soak test (six minutes)"
 	@echo "make soak          eight hours of mixed load with faults (SOAK_SECONDS, SOAK_SEED), and a report"
-	@echo "make test-fleet    PostgreSQL servers that are killed, hang and are replaced, nodes that stand still: nothing acknowledged is lost"
-	@echo "make mutants       takes each guard out in turn: its tests must notice (MUTANTS=word for some; two hours for all)"
-	@echo "make fuzz          what strangers send: each parser for FUZZ_SECONDS (10)"
-	@echo "make bench         all that is compared with HAProxy, nginx, Envoy and bare Pingora, with plots (a release build, then ten minutes)"
-	@echo "make bench-gate    the gate beside bare Pingora and HAProxy, as ratios"
-	@echo "make bench-fleet   three nodes beside one server: token responses and gated requests, as ratios (a release build, then minutes)"
-	@echo "make bench-growth  costs and memory as people, rules and connections grow, plotted (a release build, then ten minutes)"
-	@echo "make bench-instructions what a request costs in instructions; a rise of 5 percent fails (a release build, then half a minute)"
-	@echo "make bench-mail    sign-ins beside mail servers that take no mail, as ratios (a release build, then five minutes)"
-	@echo "make bench-requests the parts of a request in instructions; a rise of 5 percent fails (a release build; PROFILE=dev: seconds)"
-	@echo "make bench-signer  the signer beside bare threads on the same token, as ratios"
-	@echo "make bench-tls     TLS, HTTP/2 and handshakes beside bare Pingora, HAProxy and nginx, as ratios"
+	@echo "make test-fleet    PostgreSQL failover under load, suspended and disconnected nodes: nothing acknowledged is lost"
+	@echo "make mutants       removes each security check in turn: a test must fail (MUTANTS=word for some; two hours for all)"
+	@echo "make fuzz          fuzzes each parser of untrusted input for FUZZ_SECONDS (10)"
+	@echo "make bench         comparison with HAProxy, nginx, Envoy and bare Pingora, with plots (a release build, then ten minutes)"
+	@echo "make bench-gate    the gateway compared with bare Pingora and HAProxy"
+	@echo "make bench-fleet   three nodes compared with one server (a release build, then minutes)"
+	@echo "make bench-growth  cost and memory for growing numbers of users, rules and connections, with plots (a release build, then ten minutes)"
+	@echo "make bench-instructions instructions per request; an increase of 5 percent fails (a release build, then half a minute)"
+	@echo "make bench-mail    sign-ins while mail servers accept no mail (a release build, then five minutes)"
+	@echo "make bench-requests instructions of the parts of a request; an increase of 5 percent fails (a release build; PROFILE=dev: seconds)"
+	@echo "make bench-signer  the signer compared with plain threads on the same token"
+	@echo "make bench-tls     TLS, HTTP/2 and handshakes compared with bare Pingora, HAProxy and nginx"
 	@echo "make audit         licences, bans, sources and advisories of the dependencies"
 
 run:
@@ -58,29 +58,29 @@ lint:
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 
-# The examples are built on their own: as a part of `cargo test --examples` they would be built as tests, and the tests would have no
-# program to start.
+# `cargo test --examples` would build the examples as tests. The tests need them as programs.
 test-programs:
 	@.ci/install test
 	$(CARGO) build --locked --bins --examples
 	$(CARGO) test --locked --no-fail-fast $(REST:%=--test %)
 	$(CARGO) test --locked --doc
 
-# `make run` itself, on other ports, and built as a user builds it: what the tests depend on switches features on in crates that the
-# program shares with them.
+# Tests `make run` on other ports with the build that a user gets: dev-dependencies enable additional
+# features in shared crates.
 test-run:
 	@.ci/install demo
 	$(CARGO) build --locked --bin sealgate
 	tests/demo/run.sh
 
-# The same of a release build. Not a part of `make test`: beside the debug build, of which it can use nothing, it takes 6 to 10 minutes
-# on two cores, and the source has nothing that depends on the profile. `make deb`, `make test-install` and `make soak` build it too.
+# The same with a release build. Not part of `make test`: the build takes 6 to 10 minutes on two cores
+# in addition to the debug build, and no code depends on the profile. `make deb`, `make test-install`
+# and `make soak` use this build too.
 test-release:
 	@.ci/install demo
 	$(CARGO) build --locked --release --bin sealgate
 	tests/demo/run.sh target/release/sealgate
 
-# Where this machine lets root mount a file as a disk.
+# Skipped where root cannot mount a file as a disk.
 test-read-only:
 	@.ci/install test
 	tests/read_only/run.sh
@@ -93,7 +93,7 @@ test-clients:
 	@.ci/install clients
 	tests/clients/run.sh
 
-# Not a part of `make test`: it fetches three applications.
+# Not part of `make test`: it downloads three applications.
 test-apps:
 	@.ci/install apps
 	tests/apps/run.sh
@@ -102,18 +102,19 @@ test-browser:
 	@.ci/install browser
 	tests/browser/run.sh
 
-# Not a part of `make test`: the first time it builds Traefik, which takes minutes.
+# Not part of `make test`: the first run builds Traefik, which takes minutes.
 test-traefik:
 	@.ci/install test
 	SEALGATE_TRAEFIK=$$(tests/proxies/traefik.sh) $(CARGO) test --locked --test blackbox forward_auth::behind_traefik -- --ignored
 
-# BINARY=target/debug/sealgate packages what is built already.
+# BINARY=target/debug/sealgate packages an existing build.
 BINARY ?=
 deb:
 	@.ci/install deb
 	debian/build.sh $(BINARY)
 
-# Not a part of `make test`: it needs root, a kernel that lets it boot a systemd, and a release build.
+# Not part of `make test`: it needs root, a kernel that allows booting systemd in a container, and a
+# release build.
 test-install: deb
 	@.ci/install install
 	tests/install/run.sh target/debian/sealgate_*.deb
@@ -126,32 +127,33 @@ test-faults:
 	$(CARGO) build --locked --bin sealgate
 	SEALGATE=$(CURDIR)/target/debug/sealgate SOAK_SECONDS=$(or $(SOAK_SECONDS),180) tests/soak/run.sh
 
-# Servers of PostgreSQL that are killed, hang and are replaced under load, and nodes that are killed, cut off and stand still:
-# FAULT_ROUNDS times each (1), and all of it in turn for SOAK_SECONDS (120).
+# Kills, suspends and replaces PostgreSQL servers under load, and kills, disconnects and suspends nodes:
+# FAULT_ROUNDS times each (1), and all of them in turn for SOAK_SECONDS (120).
 test-fleet:
 	@.ci/install quick
 	$(CARGO) test --locked --test engine -- --ignored --nocapture failover
 	$(CARGO) build --locked --example legacy
 	$(CARGO) test --locked --test blackbox -- --ignored --nocapture --test-threads=1 failover
 
-# The release build takes minutes. The report goes to SOAK_REPORT, or beside the run in target/.
+# The release build takes minutes. The report is written to SOAK_REPORT, by default next to the run in
+# target/.
 soak:
 	@.ci/install soak
 	$(CARGO) build --locked --release --bin sealgate
 	tests/soak/run.sh
 
-# Not a part of `make test`, which checks only that every mutant still stands in the source.
+# Not part of `make test`, which only checks that the source text of every mutant exists.
 mutants:
 	@.ci/install test
 	$(CARGO) test --locked --no-run
 	$(CARGO) test --locked --test mutants -- --ignored --nocapture
 
-# Not a part of `make test`: the first build takes minutes.
+# Not part of `make test`: the first build takes minutes.
 fuzz:
 	@.ci/install fuzz
 	fuzz/run.sh
 
-# Of the build that is packaged. WRITE=1 puts what it prints into docs/performance.md, and the plots into docs/images.
+# Uses the packaged build. WRITE=1 writes the output to docs/performance.md and the plots to docs/images.
 bench:
 	@.ci/install bench
 	benches/all/tools.sh
@@ -169,13 +171,13 @@ bench-tls:
 	$(CARGO) build --locked --release --bin sealgate --example bare_proxy
 	node benches/tls/run.mjs
 
-# Of the build that is packaged, since what was counted before is of it too. ACCEPT=1 takes what is counted now.
+# Uses the packaged build, like the recorded counts. ACCEPT=1 records the new counts.
 bench-instructions:
 	@.ci/install bench
 	$(CARGO) build --locked --release --bin sealgate --example bare_proxy
 	node benches/instructions/run.mjs
 
-# CI counts those of the dev build, which the tests have built.
+# CI counts the dev build, which the tests need anyway.
 bench-requests:
 	@.ci/install counts
 	node benches/requests/run.mjs
@@ -185,7 +187,7 @@ bench-growth:
 	$(CARGO) build --locked --release --bin sealgate
 	node benches/growth/run.mjs
 
-# A fleet as of make run-fleet, and one server beside it.
+# Starts a cluster as `make run-fleet` does, and a single server.
 bench-fleet:
 	@.ci/install bench
 	@.ci/install fleet
@@ -207,11 +209,12 @@ audit:
 	$(CARGO) deny check licenses bans sources
 	@$(MAKE) --no-print-directory advisories
 
-# Shown, and no failure: what is found is news of others' code, not of a change here; and the database may be out of reach.
+# Prints advisories without failing: they concern dependencies, not the change under test, and their
+# database may be unreachable.
 advisories:
-	@if ! command -v cargo-deny >/dev/null; then echo "advisories: not looked at, since cargo-deny is not there (make audit installs it)"; \
-	elif ! timeout 60 $(CARGO) deny fetch db; then echo "advisories: not looked at, since their database cannot be reached"; \
-	elif ! $(CARGO) deny check --disable-fetch advisories; then echo "advisories: see above what was found"; fi
+	@if ! command -v cargo-deny >/dev/null; then echo "advisories: not checked, because cargo-deny is not installed (make audit installs it)"; \
+	elif ! timeout 60 $(CARGO) deny fetch db; then echo "advisories: not checked, because the database cannot be reached"; \
+	elif ! $(CARGO) deny check --disable-fetch advisories; then echo "advisories: found, see above"; fi
 
 clean:
 	$(CARGO) clean

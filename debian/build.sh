@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# make deb: target/debian/sealgate_VERSION_ARCHITECTURE.deb. With an argument, of that binary instead of a release build.
+# make deb: builds target/debian/sealgate_VERSION_ARCHITECTURE.deb, from a release build or from the
+# binary in the argument.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
