@@ -5,7 +5,7 @@
 //!
 //! `/json` and everything under `/api/` answer with one JSON object: `method`, `path` (with the query), `headers` (a
 //! list of [name, value] in their order) and `body_bytes`. Everything else, `/public/…` too, answers with an HTML page
-//! of the same.
+//! of the same. Browsers may keep what `/kept/…` answers for ten minutes, and nothing else.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -166,10 +166,11 @@ fn answer(request: &Request, keep: bool) -> Vec<u8> {
     let (content_type, body) =
         if json { ("application/json", as_json(request)) } else { ("text/html; charset=utf-8", as_page(request)) };
     let connection = if keep { "keep-alive" } else { "close" };
+    let caching = if path.starts_with("/kept/") { "max-age=600" } else { "no-store" };
     let length = body.len();
     let sent = if request.method == "HEAD" { "" } else { &body };
     format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nCache-Control: no-store\r\n\
+        "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nCache-Control: {caching}\r\n\
          Connection: {connection}\r\n\r\n{sent}"
     )
     .into_bytes()
@@ -204,7 +205,8 @@ fn as_page(request: &Request) -> String {
     let rows = request.headers.iter().map(row).collect::<Vec<_>>().join("\n");
     let (method, path) = (escaped(&request.method), escaped(&request.path));
     format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Legacy application</title>\n\
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <link rel=\"icon\" href=\"data:,\"><title>Legacy application</title>\n\
          <style>body{{font:16px sans-serif;margin:2em}}th{{text-align:left;padding-right:1em}}</style></head>\n\
          <body><h1>Legacy application</h1>\n<p>This application knows nothing of OAuth. It received:</p>\n\
          <p><code id=\"request\">{method} {path}</code>, <span id=\"body\">{} bytes of body</span></p>\n\

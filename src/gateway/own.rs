@@ -86,7 +86,7 @@ async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
         let event = ctx.event(AuditKind::SignedOut, Actor::Person).of(own.subject);
         ctx.sealgate.audit.note(event.in_app(&own.app).in_session(own.parent));
     }
-    let answer = answer.with_cookie(cookie::expire(ctx.cookies.session, ctx.cookies.secure));
+    let answer = answer.with_cookie(cookie::expire(ctx.cookies.session, ctx.cookies.secure)).clearing_cache();
     if ctx.sealgate.store.keeps_forms() {
         return Ok(answer.with_cookie(ctx.cookies.left_by(&ctx.head.headers, left)));
     }

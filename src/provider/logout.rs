@@ -165,7 +165,7 @@ fn leave(ctx: &RequestContext<'_>, after: Option<&AfterLogout>, person: Option<S
     if ctx.cookie(ctx.cookies.session).is_none() {
         return response;
     }
-    let response = response.with_cookie(cookie::expire(ctx.cookies.session, ctx.cookies.secure));
+    let response = response.with_cookie(cookie::expire(ctx.cookies.session, ctx.cookies.secure)).clearing_cache();
     if keeps_forms_here(ctx) { response.with_cookie(ctx.cookies.left_by(&ctx.head.headers, person)) } else { response }
 }
 

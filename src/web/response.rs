@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::limiter::Reading;
 use crate::page::{self, Asset};
 
+const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
@@ -153,6 +154,13 @@ impl Response {
     #[must_use]
     pub(crate) fn with_cookie(self, cookie: HeaderValue) -> Self {
         self.and(SET_COOKIE, cookie)
+    }
+
+    /// Has the browser forget the pages of this origin that it keeps, so that Back after a sign-out shows none of them
+    /// (Clear Site Data §3.1). Browsers heed it in secure contexts only, of which localhost is one.
+    #[must_use]
+    pub(crate) fn clearing_cache(self) -> Self {
+        self.with(CLEAR_SITE_DATA, r#""cache""#)
     }
 
     /// Lets scripts of every origin read the response. They get no cookies along, so the response shows them only what

@@ -25,6 +25,8 @@ async fn signing_out_at_the_application_goes_on_to_the_provider() {
     let reply = browser.visit("https://wiki.test/.sealgate/logout").await;
     assert_eq!(reply.location(), "https://id.test/oauth/logout?client_id=sealgate-app-wiki");
     assert_eq!(browser.cookie("wiki.test", COOKIE), None);
+    // Back shows no page of the application that the browser has kept.
+    assert_eq!(reply.header("clear-site-data"), Some("\"cache\""));
     // The cookie is dead, not only forgotten.
     browser.set_cookie("wiki.test", COOKIE, &cookie);
     browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");

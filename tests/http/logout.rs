@@ -57,6 +57,8 @@ async fn out_01_a_valid_hint_ends_the_session_and_leads_back() {
     let cookie = reply.header("set-cookie").unwrap();
     assert_eq!(cookie, "__Host-sealgate=; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=0");
     assert_eq!(browser.cookie(SESSION), None);
+    // Back shows no page that the browser has kept.
+    assert_eq!(reply.header("clear-site-data"), Some("\"cache\""));
     let silent = browser.open(&provider.c1().authorize(&[("prompt", "none")])).await;
     silent.assert_error_redirect("login_required");
     // The session is gone, not only its cookie.
@@ -457,6 +459,6 @@ async fn a_form_of_another_site_takes_no_cookie_away() {
     let fields = [("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "cross-site")];
     for fields in [&fields[..], &fields[..1]] {
         let reply = provider.request("POST", "/oauth/logout", fields, &form).await;
-        assert_eq!((reply.status, reply.header("set-cookie")), (302, None));
+        assert_eq!((reply.status, reply.header("set-cookie"), reply.header("clear-site-data")), (302, None, None));
     }
 }

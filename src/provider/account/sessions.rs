@@ -20,7 +20,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     }
     let form = visitor.form(ctx, PAGE)?;
     let (store, subject) = (&ctx.sealgate.store, visitor.user.sub);
-    let mut cookie = None;
+    let (mut cookie, mut is_own) = (None, false);
     let (done, said) = if form.has("others") {
         cookie = visitor.keep_this_session_only(ctx, store, |_| ()).await?;
         let known = known_browser::find(ctx, Some(&visitor.user)).await?;
@@ -33,6 +33,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
         let theirs = store.session(id).await?.is_some_and(|session| session.value.sign_in_of(subject).is_some());
         if theirs {
             store.end_session(id).await?;
+            is_own = id == visitor.session.value.id;
         }
         (Done::Session, theirs.then(|| format!("session {id}")))
     };
@@ -40,6 +41,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
         ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::SessionsEnded).with_detail(said));
     }
     let response = Response::see_other(&visitor::done(ctx, PAGE, done));
+    let response = if is_own { response.clearing_cache() } else { response };
     Ok(cookie.into_iter().fold(response, Response::with_cookie))
 }
 
