@@ -175,9 +175,9 @@ pub mod page {
         HomeApp, HomePage, Inside, InvitationPage, KeyEnrolment, LoginPage, LoginProblem, MakeCodesPage, Named,
         NewAccountPage, NewAddressPage, NewAddressProblem, NewAppPassword, NewPasswordPage, NewPasswordProblem, Pages,
         PasskeyOffer, PasskeySignals, PasswordPage, PasswordProblem, Problem, ProfileField, ProfilePage,
-        ProveAddressPage, Publisher, RecoveryCodesPage, RecoveryState, RecoveryUsedPage, ResetDonePage, ReturnFormPage,
-        SCRIPT, STYLESHEET, SecurityPage, SecurityProblem, SendAgainPage, SessionsPage, SignedOutPage, UndoOutcome,
-        UndoPage, UndonePage, UnmetPage, WaitingCode, Way, WayTo, WeakSignInPage, html, language_tag,
+        ProveAddressPage, Publisher, RETURN_SCRIPT, RecoveryCodesPage, RecoveryState, RecoveryUsedPage, ResetDonePage,
+        ReturnFormPage, SCRIPT, STYLESHEET, SecurityPage, SecurityProblem, SendAgainPage, SessionsPage, SignedOutPage,
+        UndoOutcome, UndoPage, UndonePage, UnmetPage, WaitingCode, Way, WayTo, WeakSignInPage, html, language_tag,
     };
     pub mod console {
         pub use crate::page::console::{

@@ -12,8 +12,11 @@ const DEFAULT_ACCENT: &str = "#0a5c53";
 /// The stylesheet before the operator's colours.
 pub const STYLESHEET: &str = include_str!("sealgate.css");
 
-/// The one script. Every page works without it.
+/// The script of the pages. Every page works without it.
 pub const SCRIPT: &str = include_str!("sealgate.js");
+
+/// The script of the page that takes the answer of a sign-in to the client, in ES5.
+pub const RETURN_SCRIPT: &str = include_str!("return.js");
 
 /// A file that pages load.
 #[derive(Debug, Clone)]
@@ -36,8 +39,8 @@ impl Asset {
         Self::new(css.into(), "text/css; charset=utf-8")
     }
 
-    pub(super) fn script() -> Self {
-        Self::new(tight_script(SCRIPT).into(), "text/javascript; charset=utf-8")
+    pub(super) fn script(script: &str) -> Self {
+        Self::new(tight_script(script).into(), "text/javascript; charset=utf-8")
     }
 
     /// The operator's logo, or an application's picture.

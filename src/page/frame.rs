@@ -4,6 +4,8 @@ use std::borrow::Borrow;
 
 use super::language::language_tag;
 use super::words::{Argument, Markup, Words};
+use crate::domain::profile::LONGEST_PASSWORD;
+use crate::password::SHORTEST_PASSWORD;
 
 #[derive(Debug, Clone)]
 pub struct Frame<'a> {
@@ -20,6 +22,8 @@ pub struct Addresses {
     pub stylesheet: String,
     /// The script, for the pages that have one.
     pub script: String,
+    /// The script of the page that takes the answer of a sign-in to the client.
+    pub return_script: String,
     /// The operator's logo, if there is one.
     pub logo: Option<String>,
     /// The page in Turkish; the choice is remembered.
@@ -35,6 +39,12 @@ impl Frame<'_> {
     /// What the browser shows on the page's tab: the operator's logo, or the seal.
     pub(super) fn icon(&self) -> &str {
         self.addresses.logo.as_deref().unwrap_or(self.icon)
+    }
+
+    /// The rules for a new password, as password managers read them (attribute `passwordrules`).
+    #[expect(clippy::unused_self, reason = "templates call it on the frame")]
+    pub(super) fn password_rules(&self) -> String {
+        format!("minlength: {SHORTEST_PASSWORD}; maxlength: {LONGEST_PASSWORD};")
     }
 
     pub(super) fn seal(&self) -> String {

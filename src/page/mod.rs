@@ -40,7 +40,7 @@ pub use address::{
     AddressPage, AddressProblem, NewAddressPage, NewAddressProblem, UndoOutcome, UndoPage, UndonePage, WaitingCode,
 };
 pub(crate) use asset::Asset;
-pub use asset::{SCRIPT, STYLESHEET};
+pub use asset::{RETURN_SCRIPT, SCRIPT, STYLESHEET};
 pub use create_account::{CreateAccountPage, CreateAccountProblem, NewAccountPage, ProveAddressPage};
 pub use credential_choice::CredentialChoice;
 pub use events::{ActivityPage, AuditField, AuditLogPage, EventLine, Named};
@@ -82,6 +82,7 @@ pub struct Pages {
     default_language: Language,
     stylesheet: Asset,
     script: Asset,
+    return_script: Asset,
     logo: Option<Asset>,
     icon: String,
 }
@@ -93,7 +94,8 @@ impl Pages {
             operator: settings.operator.clone(),
             default_language: settings.default_language,
             stylesheet: Asset::stylesheet(settings.accent),
-            script: Asset::script(),
+            script: Asset::script(SCRIPT),
+            return_script: Asset::script(RETURN_SCRIPT),
             logo: settings.logo.as_ref().map(Asset::logo),
             icon: asset::icon(&settings.operator, settings.accent),
         }
@@ -107,6 +109,11 @@ impl Pages {
     /// The script of those pages that have one.
     pub fn script(&self) -> &Asset {
         &self.script
+    }
+
+    /// The script of the page that takes the answer of a sign-in to the client.
+    pub fn return_script(&self) -> &Asset {
+        &self.return_script
     }
 
     pub fn logo(&self) -> Option<&Asset> {

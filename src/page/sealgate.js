@@ -180,6 +180,3 @@ for (const field of document.querySelectorAll("textarea[data-uris]")) {
     else pause = setTimeout(check, 700);
   });
 }
-
-// Go on with a form that waits for nobody. Its button is for those without scripts.
-for (const form of document.querySelectorAll("form[data-sends-itself]")) form.submit();

@@ -32,8 +32,8 @@ use crate::domain::user::PasswordHash;
 pub(crate) use foreign::HashFault;
 pub use queue::Line;
 pub(crate) use queue::PasswordError;
-pub(crate) use rules::Owner;
 pub use rules::PasswordFault;
+pub(crate) use rules::{Owner, SHORTEST_PASSWORD};
 use rules::{check_form, is_common};
 
 /// The longest password, bytes. A longer one is never anybody's.

@@ -13,6 +13,10 @@ pub(crate) fn script(pages: &Pages) -> Response {
     Response::kept(pages.script())
 }
 
+pub(crate) fn return_script(pages: &Pages) -> Response {
+    Response::kept(pages.return_script())
+}
+
 /// The operator's logo, where there is one.
 pub(crate) fn logo(pages: &Pages) -> Option<Response> {
     pages.logo().map(picture)

@@ -15,6 +15,11 @@ impl RequestContext<'_> {
         let addresses = Addresses {
             stylesheet: address("style.css", &pages.stylesheet().version),
             script: if host.has_script { address("script.js", &pages.script().version) } else { String::new() },
+            return_script: if host.has_script {
+                address("return.js", &pages.return_script().version)
+            } else {
+                String::new()
+            },
             logo: pages.logo().map(|logo| address("logo", &logo.version)),
             turkish: (host.in_language)(self, "tr"),
             english: (host.in_language)(self, "en"),

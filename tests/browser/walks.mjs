@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import * as acorn from "acorn";
 import * as oidc from "openid-client";
 import { focus } from "./checks.mjs";
 import { codeIn, linkIn, mailTo, read } from "./mails.mjs";
@@ -217,6 +218,9 @@ export const WALKS = [
       const fields = new URLSearchParams((await sent).postData());
       assert.ok(fields.get("code"));
       assert.deepEqual([fields.get("state"), fields.get("iss")], ["kept", ISSUER]);
+      // HtmlUnit and browsers in old programs read ES5 only.
+      const script = await (await fetch(`${ISSUER}/oauth/return.js`)).text();
+      assert.equal(acorn.parse(script, { ecmaVersion: 5, sourceType: "script" }).type, "Program");
       // Nothing of it is in the address, and the client's page is there.
       await page.waitForURL(CALLBACK);
       assert.equal(await heading(page), "Client");
@@ -391,6 +395,23 @@ export const WALKS = [
       await press(page, "#sign-in");
       await signInByKeys(page, first(LANE));
       await page.waitForURL(`${ISSUER}/account`);
+    },
+  },
+  {
+    name: "go Back after signing out at an application",
+    async go(enter) {
+      const { page } = await enter();
+      // A page that the browser may keep.
+      const report = `${APP}/kept/report`;
+      await page.goto(report);
+      await signInByKeys(page, first(LANE));
+      await page.waitForURL(report);
+      await page.goto(`${APP}/.sealgate/logout`);
+      await press(page, "#logout-confirm");
+      await page.waitForSelector("#sign-in");
+      await page.goBack();
+      await page.goBack();
+      await page.waitForSelector("#login-submit");
     },
   },
   {

@@ -14,6 +14,7 @@ fn form(reply: &Reply) -> Vec<(String, String)> {
     assert_eq!((reply.status, reply.header("location")), (200, None), "{reply:?}");
     let html = reply.text();
     assert!(html.contains(&format!("<form method=\"post\" action=\"{REDIRECT_URI}\" data-sends-itself>")), "{html}");
+    assert!(html.contains("<script src=\"/oauth/return.js?v=") && !html.contains("/oauth/script.js"), "{html}");
     assert!(html.contains("id=\"return-submit\""), "a button for those without scripts");
     let policy = reply.header("content-security-policy").unwrap();
     assert!(policy.ends_with("form-action 'self' https://rp.test https:"), "{policy}");
@@ -42,6 +43,15 @@ async fn the_answer_of_a_sign_in_comes_in_a_form() {
         assert!(!reply.text().contains("<script>"));
         Tokens::of(&client.redeem(field(&fields, "code")).await);
     }
+}
+
+#[tokio::test]
+async fn the_script_that_sends_the_form_is_a_file_of_its_own() {
+    let provider = Provider::with(FOR_ALL).await;
+    let reply = provider.get("/oauth/return.js").await;
+    assert_eq!((reply.status, reply.header("content-type")), (200, Some("text/javascript; charset=utf-8")));
+    assert!(reply.text().ends_with("if (form) form.submit();\n") && !reply.text().contains("//"), "{reply:?}");
+    assert!(reply.header("cache-control").unwrap().contains("immutable"));
 }
 
 #[tokio::test]

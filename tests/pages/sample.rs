@@ -104,6 +104,7 @@ pub(crate) fn frame<'a>(pages: &'a Pages, language: Language, address: &str) -> 
     let addresses = Addresses {
         stylesheet: "sealgate.css".into(),
         script: "sealgate.js".into(),
+        return_script: "return.js".into(),
         logo: None,
         turkish: address.into(),
         english: address.into(),

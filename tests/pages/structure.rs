@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use sealgate::facade::page::{CONTENT_SECURITY_POLICY, SCRIPT, STYLESHEET};
+use sealgate::facade::page::{CONTENT_SECURITY_POLICY, RETURN_SCRIPT, SCRIPT, STYLESHEET};
 
 use crate::markup::{tags, text};
 use crate::sample::{LANGUAGES, Sample, all_pages, every_page};
@@ -15,6 +15,7 @@ fn every_page_is_small_and_asks_for_nothing_but_its_stylesheet_and_script() {
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("sealgate.css"), STYLESHEET).unwrap();
     fs::write(folder.join("sealgate.js"), SCRIPT).unwrap();
+    fs::write(folder.join("return.js"), RETURN_SCRIPT).unwrap();
     for (name, html) in all_pages() {
         fs::write(folder.join(format!("{name}.html")), &html).unwrap();
         assert!(html.len() < 30_000, "{name} has {} bytes", html.len());
@@ -24,12 +25,13 @@ fn every_page_is_small_and_asks_for_nothing_but_its_stylesheet_and_script() {
                 tag.name == "img" && tag.attribute("class") == Some("portrait") && name.starts_with("account-");
             assert!(portrait || !["style", "img", "iframe", "object", "base"].contains(&tag.name.as_str()), "{name}");
             if tag.name == "script" {
-                assert_eq!((tag.attribute("src"), tag.attribute("defer")), (Some("sealgate.js"), Some("")), "{name}");
+                let script = if name.starts_with("return-form") { "return.js" } else { "sealgate.js" };
+                assert_eq!((tag.attribute("src"), tag.attribute("defer")), (Some(script), Some("")), "{name}");
             }
             for (attribute, value) in &tag.attributes {
                 assert!(attribute != "style" && !attribute.starts_with("on"), "{name}: inline code in {tag:?}");
                 if ["href", "src", "action"].contains(&attribute.as_str()) {
-                    let known = ["/", "sealgate.css", "sealgate.js", "/oauth/login", "/oauth/logout"];
+                    let known = ["/", "sealgate.css", "sealgate.js", "return.js", "/oauth/login", "/oauth/logout"];
                     assert!(
                         ["/account", "/console", "/oauth/login?with=", "#", "otpauth://totp/", "data:image/svg+xml,"]
                             .iter()
@@ -64,6 +66,32 @@ fn the_script_fetches_nothing_and_builds_no_markup() {
     for word in ["fetch(", "XMLHttpRequest", "innerHTML", "insertAdjacent", "document.write", "eval(", "import("] {
         assert!(!SCRIPT.contains(word), "{word}");
     }
+}
+
+/// `HtmlUnit` and browsers embedded in old programs read ES5 only. The browser suite parses what is served.
+#[test]
+fn the_script_that_sends_the_answer_of_a_sign_in_has_nothing_newer_than_es5() {
+    let code: Vec<&str> = RETURN_SCRIPT.lines().filter(|line| !line.starts_with("//")).collect();
+    let code = code.join("\n");
+    for newer in ["const ", "let ", "=>", "`", "?.", "??", "async", "...", " of ", "class ", "import", "{"] {
+        assert!(!code.contains(newer), "{newer}");
+    }
+    assert!(code.contains(".submit();") && !SCRIPT.contains("data-sends-itself"));
+}
+
+/// Safari, 1Password and others make passwords by these rules, which are those of the check.
+#[test]
+fn every_field_for_a_new_password_tells_password_managers_its_rules() {
+    let rules = "minlength: 15; maxlength: 1024;";
+    let mut fields = 0;
+    for (name, html) in all_pages() {
+        for tag in tags(&html).iter().filter(|tag| tag.attribute("type") == Some("password")) {
+            let is_new = tag.attribute("autocomplete") == Some("new-password");
+            assert_eq!(tag.attribute("passwordrules"), is_new.then_some(rules), "{name}: {tag:?}");
+            fields += usize::from(is_new);
+        }
+    }
+    assert!(fields > 3, "{fields}");
 }
 
 #[test]
