@@ -57,6 +57,8 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	RUSTDOCFLAGS="-Dwarnings -Arustdoc::private_intra_doc_links" \
+	    $(CARGO) doc --locked --quiet --no-deps --lib --document-private-items
 
 # `cargo test --examples` would build the examples as tests. The tests need them as programs.
 test-programs:

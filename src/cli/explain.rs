@@ -38,7 +38,7 @@ pub(super) struct ExplainArguments {
     #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     user: Option<Person>,
     /// The level that they have reached: 1 with a password, 2 with a second step, 3 with a passkey or a security key. By
-    /// default the level that [factors] demands of them
+    /// default the level that `[factors]` requires of them
     #[arg(long, value_name = "LEVEL", value_parser = arguments::level, requires = "user")]
     level: Option<AssuranceLevel>,
 }

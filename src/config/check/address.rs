@@ -41,7 +41,7 @@ pub(super) fn listener(text: &str, others: &[SocketAddr]) -> Result<SocketAddr, 
     }
 }
 
-/// Whether the kernel would refuse the second. Whether [::] takes 0.0.0.0 as well is a setting of the machine.
+/// Returns whether the kernel would refuse the second listener. Whether `[::]` also accepts 0.0.0.0 depends on a sysctl.
 fn collide(one: SocketAddr, other: SocketAddr) -> bool {
     let overlap = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
     let given = one.port() != 0 || one.ip() == other.ip();

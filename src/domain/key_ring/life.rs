@@ -64,7 +64,7 @@ impl KeyLife {
         }
     }
 
-    /// The state at an instant of the ring's own time: see [`KeyRing::at`].
+    /// Returns the state at an instant of the ring's own time (`KeyRing::at`).
     pub(super) fn state(&self, now: UnixTime) -> KeyState {
         let come = |at: Option<UnixTime>| at.is_some_and(|at| at <= now);
         match () {

@@ -1,5 +1,5 @@
-//! The way of one request through Pingora: checked, decided on by the [`Front`], answered or carried to an upstream,
-//! and told of when it is over.
+//! One request through Pingora: checks it, asks the [`Front`](crate::edge::Front) for a decision, answers it or forwards it
+//! to an upstream, and reports it when it is over.
 
 use std::any::Any;
 use std::net::IpAddr;

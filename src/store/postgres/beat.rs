@@ -4,7 +4,7 @@
 //! What a beat read is the state of the store at a moment after the beat began, at a server that was the primary then: a
 //! server whose place another has taken does not end a write, since its standby follows the other. So whatever was
 //! acknowledged before the beat began is known here once it has come back, and nothing is decided upon a beat that began
-//! longer ago than [`BeatSettings::staleness`]. No clock enters but the length of a second in this process.
+//! longer ago than `BeatSettings::staleness`. No clock enters but the length of a second in this process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
