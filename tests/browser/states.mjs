@@ -253,7 +253,7 @@ async function invitation(page, lane) {
     await inviter.page.waitForSelector("#user-invite");
     await inviteInConsole(inviter.page, email);
     await inviter.context.close();
-    invitations.set(lane, linkIn(await mailTo(email, "Your invitation")));
+    invitations.set(lane, linkIn(await mailTo(email, "You have been invited")));
   }
   await page.goto(invitations.get(lane));
   await page.waitForSelector("#new-password-submit");

@@ -165,7 +165,7 @@ const stateOfInvitation = (page) => page.textContent("#invitation-state");
 
 /// Reads the invitation that came to somebody, and yields its link.
 async function readInvitation(enter, issuer, to, language, name) {
-  const title = { en: "Your invitation", tr: "Davetiniz" }[language];
+  const title = { en: "You have been invited", tr: "Davet edildiniz" }[language];
   const mail = await mailTo(to, title);
   assert.ok(mail.text.includes("Gülşah İpek Karaosmanoğlu"), mail.text);
   const link = await read(enter, mail, { to, language, title, name, issuer });
@@ -845,7 +845,7 @@ export const WALKS = [
       await page.goto(authorize({ prompt: "consent" }));
       await signInByKeys(page, person);
       await page.waitForSelector("#code-submit");
-      assert.equal(await heading(page), words({ en: "Confirm that it is you", tr: "Siz olduğunuzu doğrulayın" }));
+      assert.equal(await heading(page), words({ en: "Verify it’s you", tr: "Siz olduğunuzu doğrulayın" }));
       await awaits(page, "#code");
       const asked = page.url();
       await page.goto(`${ISSUER}/account`);
@@ -883,7 +883,7 @@ export const WALKS = [
       assert.match(await page.textContent("main"), words({ en: /Password, Authenticator app/, tr: /Parola, Doğrulama uygulaması/ }));
       // What takes a key is a page with the way to one, and back to where it was asked.
       await page.goto(authorize({}, "vault"));
-      assert.equal(await heading(page), words({ en: "A stronger sign-in is needed", tr: "Daha güçlü bir oturum gerekiyor" }));
+      assert.equal(await heading(page), words({ en: "A stronger sign-in is needed", tr: "Daha güçlü bir doğrulama gerekiyor" }));
       await press(page, "#unmet-back");
       assert.equal((await answer(page)).get("error"), "unmet_authentication_requirements");
       await page.goto(authorize({}, "vault"));
@@ -994,7 +994,7 @@ export const WALKS = [
       await page.goto(authorize({ prompt: "consent" }));
       await signInByKeys(page, fourth(scripts ? "script" : "plain"));
       await page.waitForSelector("#enrol-totp");
-      assert.equal(await heading(page), words({ en: "Set up a second step", tr: "İkinci adım ekleyin" }));
+      assert.equal(await heading(page), words({ en: "Set up two-factor authentication", tr: "İki adımlı doğrulamayı ayarlayın" }));
       // Not now: it is a choice until the day.
       await press(page, "#later", "Space");
       await press(page, "#consent-allow");
@@ -1037,7 +1037,7 @@ export const WALKS = [
       await press(page, "#forgot-password");
       await page.waitForSelector("#reset-submit");
       await awaits(page, "#email");
-      assert.equal(await heading(page), words({ en: "Forgotten password", tr: "Parolanızı mı unuttunuz?" }));
+      assert.equal(await heading(page), words({ en: "Forgot your password?", tr: "Parolanızı mı unuttunuz?" }));
       await type(page, "#email", person);
       await press(page, "#reset-submit");
       await page.waitForSelector("#ask-again");
@@ -1129,7 +1129,7 @@ export const WALKS = [
       const owner = await enter();
       await owner.page.goto(undo);
       assert.equal(owner.page.url(), `${ISSUER}/oauth/undo`);
-      assert.equal(await heading(owner.page), words({ en: "Take the change of address back?", tr: "Adres değişikliği geri alınsın mı?" }));
+      assert.equal(await heading(owner.page), words({ en: "Undo the change of address?", tr: "Adres değişikliği geri alınsın mı?" }));
       await press(owner.page, "#undo-submit");
       await owner.page.waitForSelector("#sign-in");
       assert.equal(await heading(owner.page), words({ en: "The account is safe", tr: "Hesap güvende" }));
@@ -1159,7 +1159,7 @@ export const WALKS = [
       // The mail was lost: the new link takes the place of the one before.
       await press(page, "#user-resend-invitation", "Space");
       await page.waitForSelector("[role=status].done");
-      const link = linkIn(await mailTo(invited, words({ en: "Your invitation", tr: "Davetiniz" })));
+      const link = linkIn(await mailTo(invited, words({ en: "You have been invited", tr: "Davet edildiniz" })));
       assert.notEqual(link, stale);
       await page.goto(`${issuer}/console/users?find=davetli`);
       assert.ok((await page.textContent("table")).includes(words({ en: "Invited", tr: "Davet edildi" })));
@@ -1237,11 +1237,11 @@ export const WALKS = [
       // The wrong person: the link that was mailed opens nothing any more.
       const wrong = `yanlis.${mode}@example.test`;
       await invite(page, issuer, wrong, "Yanlış Kişi");
-      const lost = linkIn(await mailTo(wrong, words({ en: "Your invitation", tr: "Davetiniz" })));
+      const lost = linkIn(await mailTo(wrong, words({ en: "You have been invited", tr: "Davet edildiniz" })));
       await press(page, "#user-withdraw-invitation");
       await page.waitForSelector("#user-withdraw-invitation", { state: "detached" });
       await page.waitForSelector("[role=status].done");
-      assert.match(await stateOfInvitation(page), words({ en: /no invitation that works/, tr: /geçerli bir daveti yok/ }));
+      assert.match(await stateOfInvitation(page), words({ en: /no valid invitation/, tr: /geçerli bir daveti yok/ }));
       await theirs.goto(lost);
       assert.equal(await heading(theirs), words(NO_INVITATION));
     },
@@ -1272,7 +1272,7 @@ export const WALKS = [
       await begin(person);
       await page.waitForSelector("#code-submit");
       await awaits(page, "#code");
-      assert.equal(await heading(page), words({ en: "Enter the verification code", tr: "Doğrulama kodunu yazın" }));
+      assert.equal(await heading(page), words({ en: "Enter the verification code", tr: "Doğrulama kodunu girin" }));
       const code = await read(enter, await mailTo(person, titles.code),
         { to: person, language, title: titles.code, name: "code-registration", hasCode: true });
       await type(page, "#code", code === "0000 0000" ? "11111111" : "00000000");

@@ -138,7 +138,7 @@ async fn an_address_without_the_level_ends_on_a_page_that_says_what_is_needed() 
     let page = browser.open(&edited).await;
     let end = browser.sign_in(&page, ANNA).await;
     end.assert_page(403);
-    assert!(end.text().contains("can only be used after a sign-in with a second step"), "{end:?}");
+    assert!(end.text().contains("requires a sign-in with two-factor authentication"), "{end:?}");
     assert_eq!(link(end.text(), "https://id.test/"), "https://id.test/account/security");
     assert_eq!(link(end.text(), "/accounts"), "/accounts?a=b");
     assert_eq!(link(end.text(), "/.sealgate/switch-account"), "/.sealgate/switch-account?then=%2Faccounts%3Fa%3Db");
@@ -146,14 +146,14 @@ async fn an_address_without_the_level_ends_on_a_page_that_says_what_is_needed() 
     browser.visit("https://bank.test/news/").await.arrived();
     // Again and again: a page each time, and no circle.
     for (path, asked, words) in
-        [("/accounts", "2", "ikinci adımla"), ("/keys/", "phr", "güvenlik anahtarı veya geçiş anahtarıyla")]
+        [("/accounts", "2", "iki adımlı doğrulamayla"), ("/keys/", "phr", "güvenlik anahtarı veya geçiş anahtarıyla")]
     {
         browser.set_cookie("bank.test", "__Host-sealgate-language", "tr");
         let sent = browser.visit(&format!("https://bank.test{path}")).await;
         let edited = sent.location().replace(&format!("&acr_values={asked}"), "");
         let end = browser.open(&edited).await;
         end.assert_page(403);
-        assert!(end.text().contains("Daha güçlü bir oturum gerekiyor") && end.text().contains(words), "{end:?}");
+        assert!(end.text().contains("Daha güçlü bir doğrulama gerekiyor") && end.text().contains(words), "{end:?}");
     }
 }
 

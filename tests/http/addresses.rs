@@ -98,7 +98,7 @@ async fn a_code_that_is_typed_in_another_browser_does_nothing() {
     assert!(!waits(&elsewhere.get(PAGE).await));
     for _ in 0..6 {
         let page = enter(&elsewhere, &code).await;
-        assert!(page.text().contains("No code is expected in this browser"), "{page:?}");
+        assert!(page.text().contains("This browser is not waiting for a code"), "{page:?}");
         enter(&elsewhere, &other(&code)).await;
     }
     assert!(!ben(&provider).await.email_verified);
@@ -118,15 +118,15 @@ async fn a_code_is_good_for_five_tries_and_a_quarter_of_an_hour_and_only_the_new
     }
     for _ in 0..4 {
         let page = enter(&browser, &other(&code)).await;
-        assert!(waits(&page) && page.text().contains("The code is not right"), "{page:?}");
+        assert!(waits(&page) && page.text().contains("The code is incorrect"), "{page:?}");
     }
     assert!(!waits(&enter(&browser, &other(&code)).await));
-    assert!(enter(&browser, &code).await.text().contains("No code is expected"));
+    assert!(enter(&browser, &code).await.text().contains("This browser is not waiting for a code"));
 
     ask(&browser).await;
     let (late, _) = mailbox::code(&provider.sealgate).await;
     provider.wait(15 * 60);
-    assert!(enter(&browser, &late).await.text().contains("No code is expected"));
+    assert!(enter(&browser, &late).await.text().contains("This browser is not waiting for a code"));
 
     ask(&browser).await;
     let (older, _) = mailbox::code(&provider.sealgate).await;
@@ -175,7 +175,7 @@ async fn a_pending_code_dies_with_the_password_and_with_a_sign_out_everywhere() 
                 browser.submit(&page, &[("cancel", "yes")]).await;
             }
         }
-        assert!(enter(&browser, &code).await.text().contains("No code is expected"), "{end}");
+        assert!(enter(&browser, &code).await.text().contains("This browser is not waiting for a code"), "{end}");
     }
     assert!(!ben(&provider).await.email_verified);
 }
@@ -247,7 +247,7 @@ async fn an_address_of_somebody_else_gets_word_and_whoever_typed_it_learns_nothi
     let taker = Email::parse("bem@example.test").unwrap();
     let _ = store.rename_user(provider.ben.sub, |user| user.email = taker.clone()).await.unwrap();
     let page = enter(&browser, &code).await;
-    assert!(page.text().contains("Somebody else has this address by now"), "{page:?}");
+    assert!(page.text().contains("This address now belongs to another account"), "{page:?}");
     assert_eq!(anna(&provider).await, provider.anna);
     // A disabled account is not told of.
     store.change_user(provider.ben.sub, |user| user.state = UserState::Disabled).await.unwrap();
@@ -273,7 +273,7 @@ async fn wrong_codes_that_meet_tell_nothing_of_the_address() {
         );
         answers.push(met.text().replace("ben@", "bem@").replace(&csrf(&met), ""));
     }
-    assert!(answers[0].contains("The code is not right"), "{}", answers[0]);
+    assert!(answers[0].contains("The code is incorrect"), "{}", answers[0]);
     assert_eq!(answers[0], answers[1]);
 }
 
@@ -286,15 +286,15 @@ async fn an_address_that_no_mail_server_takes_is_refused_where_it_is_typed() {
     let provider = provider().await;
     let browser = with_anna(&provider).await;
     for (typed, told) in [
-        ("", "Mail cannot be sent"),
-        ("anna", "Mail cannot be sent"),
-        ("a..b@example.test", "Mail cannot be sent"),
-        ("<a@example.test>", "Mail cannot be sent"),
-        ("a,b@example.test", "Mail cannot be sent"),
-        ("a@b@example.test", "Mail cannot be sent"),
-        ("a@127.0.0.1", "Mail cannot be sent"),
+        ("", "Emails cannot be sent"),
+        ("anna", "Emails cannot be sent"),
+        ("a..b@example.test", "Emails cannot be sent"),
+        ("<a@example.test>", "Emails cannot be sent"),
+        ("a,b@example.test", "Emails cannot be sent"),
+        ("a@b@example.test", "Emails cannot be sent"),
+        ("a@127.0.0.1", "Emails cannot be sent"),
         ("şule@example.test", "before the @"),
-        ("anna@example.test", "your address already"),
+        ("anna@example.test", "already your address"),
     ] {
         let page = move_to(&browser, typed).await;
         assert!(page.status == 200 && page.text().contains(told), "{typed}: {page:?}");

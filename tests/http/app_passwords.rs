@@ -164,7 +164,7 @@ async fn none_is_made_by_a_sign_in_that_opens_no_application() {
     let code = totp::code(&totp::secret(page.text()), provider.clock.now().seconds());
     security::send(&browser, "/account/security/app", &page, &[("code", &code), ("name", "phone")]).await;
     let page = browser.open(PAGE).await;
-    assert!(page.text().contains("after a sign-in with a security key or a passkey"), "{page:?}");
+    assert!(page.text().contains("sign in with a security key or a passkey"), "{page:?}");
     assert!(!page.text().contains("id=\"app-password-make\""), "{page:?}");
     let refused = send(&browser, &page, &[("app", "git"), ("name", "thief")]).await;
     assert!(shown(&refused).is_none() && refused.text().contains("id=\"app-password-weak\""), "{refused:?}");

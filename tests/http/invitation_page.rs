@@ -66,7 +66,7 @@ async fn somebody_who_was_invited_chooses_a_password_and_signs_in_where_they_wer
     let page = browser.open(&address(&token)).await;
     assert_form(&page);
     for told in
-        ["<bdi>c…@example.test</bdi>", "go on to <bdi>Ortak Wiki</bdi>", "value=\"ceren@example.test\" autocomplete"]
+        ["<bdi>c…@example.test</bdi>", "continue to <bdi>Ortak Wiki</bdi>", "value=\"ceren@example.test\" autocomplete"]
     {
         assert!(page.text().contains(told), "{told}: {page:?}");
     }

@@ -27,7 +27,10 @@ fn text(page: &Reply) -> String {
 #[track_caller]
 fn assert_wrong(browser: &Browser<'_>, page: &Reply) {
     assert_login(page);
-    assert!(page.text().contains("id=\"login-problem\"") && page.text().contains("Incorrect account or password"));
+    assert!(
+        page.text().contains("id=\"login-problem\"")
+            && page.text().contains("Incorrect email address, username or password")
+    );
     assert_eq!(browser.cookie(SESSION), None);
 }
 

@@ -134,12 +134,12 @@ fn assert_may_lead_on(page: &Reply) {
 
 #[track_caller]
 fn assert_over(page: &Reply) {
-    assert!(page.text().contains("No code is expected in this browser"), "not over: {page:?}");
+    assert!(page.text().contains("This browser is not waiting for a code"), "not over: {page:?}");
 }
 
 #[track_caller]
 fn assert_taken(page: &Reply) {
-    assert!(page.text().contains("There is an account with this address by now"), "not taken: {page:?}");
+    assert!(page.text().contains("This address already belongs to an account"), "not taken: {page:?}");
 }
 
 /// Digits that are not these.
@@ -200,7 +200,7 @@ async fn somebody_makes_an_account_and_goes_on_where_they_wanted() {
         let [event] = &*events else { panic!("{events:?}") };
         assert_eq!((event.event.subject, event.event.detail.as_deref()), (Some(ceren.sub), Some("password")));
         let trail = browser.get("/account/activity?lang=en").await;
-        assert!(trail.text().contains("Account created by its owner"), "{trail:?}");
+        assert!(trail.text().contains("User registered"), "{trail:?}");
         let counted = provider.sealgate.metrics.text();
         for outcome in ["begun", "proven", "created"] {
             let series = format!("sealgate_self_registrations_total{{outcome=\"{outcome}\"}} 1");
@@ -334,7 +334,7 @@ async fn every_address_gets_the_same_answer_and_the_same_work() {
     for answer in &answers {
         assert_eq!(answer, &answers[0]);
     }
-    assert!(answers[0].1.2.contains("If an account can be made with it"), "{answers:?}");
+    assert!(answers[0].1.2.contains("If the address can be used for an account"), "{answers:?}");
 }
 
 #[tokio::test]
@@ -344,11 +344,11 @@ async fn an_address_that_cannot_be_used_is_told_at_once() {
     let page = begin(&provider, &browser).await;
     assert!(page.text().contains("<bdi>example.test, xn--rnek-4qa.test</bdi>"), "{page:?}");
     for (typed, problem) in [
-        ("ceren@elsewhere.test", "No account can be made with this address"),
-        ("anna@sub.example.test", "No account can be made with this address"),
-        ("ceren", "Mail cannot be sent to this address"),
-        ("", "Mail cannot be sent to this address"),
-        ("ceren@example.test, eve@example.test", "Mail cannot be sent to this address"),
+        ("ceren@elsewhere.test", "This address cannot be used for an account"),
+        ("anna@sub.example.test", "This address cannot be used for an account"),
+        ("ceren", "Emails cannot be sent to this address"),
+        ("", "Emails cannot be sent to this address"),
+        ("ceren@example.test, eve@example.test", "Emails cannot be sent to this address"),
         ("a\u{202e}b@example.test", "before the @"),
         ("şahin@example.test", "before the @"),
     ] {
@@ -446,11 +446,11 @@ async fn a_code_is_good_for_five_tries_and_a_quarter_of_an_hour_and_only_once() 
     let (code, _) = mailbox::code(&provider.sealgate).await;
     // What is no code is no try.
     for nothing in ["", "1234567", "123456789", "abcdefgh"] {
-        assert!(browser.submit(&page, &[("code", nothing)]).await.text().contains("The code is not right"));
+        assert!(browser.submit(&page, &[("code", nothing)]).await.text().contains("The code is incorrect"));
     }
     for _ in 0..4 {
         let wrong = browser.submit(&page, &[("code", other_than(&code))]).await;
-        assert!(wrong.status == 200 && wrong.text().contains("The code is not right"), "{wrong:?}");
+        assert!(wrong.status == 200 && wrong.text().contains("The code is incorrect"), "{wrong:?}");
     }
     assert_over(&browser.submit(&page, &[("code", other_than(&code))]).await);
     assert_eq!(count(&provider, PENDING).await, 0);
@@ -482,7 +482,7 @@ async fn wrong_codes_that_meet_are_both_counted() {
         let wrong = [("code", other_than(&code))];
         let (first, second) =
             tokio::join!(browser.submit(&page, &wrong), stop.meanwhile(browser.submit(&page, &wrong)));
-        assert!([first, second].iter().all(|reply| reply.text().contains("The code is not right")));
+        assert!([first, second].iter().all(|reply| reply.text().contains("The code is incorrect")));
     }
     assert_over(&browser.submit(&page, &[("code", other_than(&code))]).await);
 }
@@ -500,7 +500,7 @@ async fn a_code_that_is_typed_in_another_browser_does_nothing_and_signs_nobody_i
     assert!(elsewhere.text().contains("id=\"register-submit\""), "nothing was begun there: {elsewhere:?}");
     let page = ask(&provider, &victim, NEW).await;
     let (own, _) = mailbox::code(&provider.sealgate).await;
-    assert!(victim.submit(&page, &[("code", &code)]).await.text().contains("The code is not right"));
+    assert!(victim.submit(&page, &[("code", &code)]).await.text().contains("The code is incorrect"));
     let page = victim.submit(&page, &[("code", &own)]).await;
     finish(&victim, &page, "Ceren Kaya", CHOSEN).await;
     // The thief's browser has nothing of it.
@@ -700,7 +700,10 @@ async fn hijack_3_nothing_is_put_beside_an_address_before_it_is_proven() {
     mailbox::code(&provider.sealgate).await;
     for with in [vec![("choose", "passkey")], vec![("with", "key"), ("credential", "{}")], vec![]] {
         let refused = send(&thief, &finishing, &page, &[&more[..], &with].concat()).await;
-        assert!(refused.status == 400 || refused.text().contains("No code is expected"), "{refused:?}");
+        assert!(
+            refused.status == 400 || refused.text().contains("This browser is not waiting for a code"),
+            "{refused:?}"
+        );
     }
     for (_, record) in records(&provider, PENDING).await {
         let text = String::from_utf8(record[1..].to_vec()).unwrap();
@@ -734,7 +737,7 @@ async fn hijack_4_a_change_of_address_that_was_begun_before_takes_nothing() {
     finish(&victim, &form, "Ceren", CHOSEN).await;
     let ceren = user(&provider, NEW).await.unwrap();
     let refused = send(&thief, "/account/address", &page, &[("code", &code)]).await;
-    assert!(refused.text().contains("Somebody else has this address by now"), "{refused:?}");
+    assert!(refused.text().contains("This address now belongs to another account"), "{refused:?}");
     assert_eq!(user(&provider, NEW).await.unwrap(), ceren);
     assert_eq!(user(&provider, ANNA).await.unwrap().sub, provider.anna.sub);
 
@@ -759,7 +762,7 @@ async fn hijack_5_an_address_that_somebody_else_has_vouched_for_is_neither_taken
     let page = ask(&provider, &browser, "ben@example.test").await;
     let mails = mailbox::take(&provider.sealgate).await;
     assert_eq!((mails.len(), &mails[0].mail), (1, &EXISTS), "no code goes to it");
-    assert!(browser.submit(&page, &[("code", "12345678")]).await.text().contains("The code is not right"));
+    assert!(browser.submit(&page, &[("code", "12345678")]).await.text().contains("The code is incorrect"));
     assert!(!user(&provider, "ben@example.test").await.unwrap().email_verified);
     for state in [UserState::Enabled, UserState::Disabled] {
         provider.wait(3600);

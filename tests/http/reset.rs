@@ -120,7 +120,7 @@ async fn a_forgotten_password_is_reset_and_its_owner_goes_on_where_they_wanted()
     let page = browser.open(&on).await;
     assert_login(&page);
     let old = browser.sign_in(&page, ANNA).await;
-    assert!(old.text().contains("Incorrect account or password"), "{old:?}");
+    assert!(old.text().contains("Incorrect email address, username or password"), "{old:?}");
     let page = browser.submit(&old, &[("email", ANNA), ("password", NEW)]).await;
     assert!(is_consent(&page), "{page:?}");
     assert_code(&browser.allow(&page).await);
@@ -197,7 +197,7 @@ async fn every_asker_gets_the_same_answer_and_leaves_the_same_record() {
     for answer in &answers {
         assert_eq!(answer, &answers[0]);
     }
-    assert!(answers[0].1.2.contains("If there is an account"), "{answers:?}");
+    assert!(answers[0].1.2.contains("If the account exists"), "{answers:?}");
     assert!(sizes.iter().all(|size| *size == sizes[0]), "{sizes:?}");
 }
 
@@ -574,7 +574,7 @@ async fn the_second_step_stays_and_is_asked_for() {
     assert!(is_login(&owner.open("/account").await), "the owner's own session ended too");
     let page = browser.open(&provider.c1().authorize(&[])).await;
     let half = browser.submit(&page, &[("email", ANNA), ("password", NEW)]).await;
-    assert!(half.text().contains("Confirm that it is you"), "{half:?}");
+    assert!(half.text().contains("Verify it’s you"), "{half:?}");
     assert!(browser.cookie("__Host-sealgate").is_none(), "no session yet");
     let page = browser.submit(&half, &[("code", &code(&secret, provider.clock.now().seconds()))]).await;
     assert_code(&page);
@@ -618,7 +618,7 @@ async fn a_reset_ends_all_that_was_opened_before_it() {
     client.refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
     client.redeem(&code).await.assert_error(400, "invalid_grant");
     let refused = half.sign_in(&waiting, ANNA).await;
-    assert!(refused.text().contains("Incorrect account or password"), "{refused:?}");
+    assert!(refused.text().contains("Incorrect email address, username or password"), "{refused:?}");
     let known = provider.sealgate.store.known_browsers(provider.anna.sub).await.unwrap();
     assert_eq!(known.browsers.len(), 1, "the browser of the reset only");
 }

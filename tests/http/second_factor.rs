@@ -28,7 +28,7 @@ fn now(provider: &Provider) -> u64 {
 #[track_caller]
 fn assert_factor(page: &Reply) {
     let text = page.text();
-    assert!(text.contains("Confirm that it is you"), "not the second step: {page:?}");
+    assert!(text.contains("Verify it’s you"), "not the second step: {page:?}");
 }
 
 /// A browser in which Anna's password was typed, and the page that asks for more.
@@ -448,7 +448,7 @@ async fn a_wish_that_cannot_be_met_is_left_and_a_demand_is_not() {
         // She adds her first factor after the password, typed for this request.
         let page = browser.open(&provider.c1().authorize(wish)).await;
         let page = browser.sign_in(&page, ANNA).await;
-        assert!(page.text().contains("Set up a second step"), "{page:?}");
+        assert!(page.text().contains("Set up two-factor authentication"), "{page:?}");
     }
 }
 
@@ -469,7 +469,10 @@ async fn who_must_have_a_factor_and_has_none_adds_it_before_there_is_a_session()
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
     let page = browser.sign_in(&page, ANNA).await;
-    assert!(page.text().contains("Set up a second step") && !page.text().contains("id=\"later\""), "{page:?}");
+    assert!(
+        page.text().contains("Set up two-factor authentication") && !page.text().contains("id=\"later\""),
+        "{page:?}"
+    );
     assert!(is_login(&browser.open("/account").await), "the password alone is no sign-in");
     let end = enrol(&provider, &browser, &page).await;
     let claims = claims(&provider, &on_to_client(&browser, end).await).await;
@@ -483,14 +486,14 @@ async fn until_its_day_a_first_factor_can_be_put_off() {
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
     let page = browser.sign_in(&page, ANNA).await;
-    assert!(page.text().contains("Set up a second step"), "{page:?}");
+    assert!(page.text().contains("Set up two-factor authentication"), "{page:?}");
     let end = browser.submit(&page, &[("later", "yes")]).await;
     let found = claims(&provider, &on_to_client(&browser, end).await).await;
     assert_eq!(found["acr"], "1");
     provider.wait(3 * 86_400);
     let page = browser.open(&provider.c1().authorize(&[])).await;
     let page = if is_login(&page) { browser.sign_in(&page, ANNA).await } else { page };
-    assert!(page.text().contains("Set up a second step"), "{page:?}");
+    assert!(page.text().contains("Set up two-factor authentication"), "{page:?}");
     assert!(!page.text().contains("id=\"later\""), "{page:?}");
     let page = browser.open(&way(&page, "totp")).await;
     let forced = browser.submit(&page, &[("later", "yes")]).await;
@@ -586,5 +589,5 @@ async fn a_session_from_before_the_factor_changes_no_password() {
         .await;
     assert_factor(&sent);
     assert_eq!(hers.get("/account").await.status, 200, "she is still signed in");
-    assert!(!hers.open("/account/password").await.text().contains("Confirm that it is you"));
+    assert!(!hers.open("/account/password").await.text().contains("Verify it’s you"));
 }

@@ -26,7 +26,7 @@ fn now(provider: &Provider) -> u64 {
 }
 
 fn asks_for_second_step(page: &Reply) -> bool {
-    page.text().contains("Confirm that it is you")
+    page.text().contains("Verify it’s you")
 }
 
 /// A browser in which Anna's password was typed, and the page that asks for more.

@@ -72,7 +72,7 @@ async fn an_app_counts_once_it_has_shown_a_code() {
     let browser = with_anna(&provider).await;
     assert!(browser.get("/account").await.text().contains("href=\"/account/security\""));
     let empty = browser.get(PAGE).await;
-    assert!(empty.text().contains("with your password only") && empty.text().contains("id=\"add-totp\""), "{empty:?}");
+    assert!(empty.text().contains("with only your password") && empty.text().contains("id=\"add-totp\""), "{empty:?}");
     let page = browser.open(APP).await;
     let first = secret(&page);
     assert_eq!(first.len(), 39);
@@ -159,7 +159,7 @@ async fn a_factor_is_renamed_and_removed_by_its_owner_only() {
     let page = browser.get(PAGE).await;
     let factor = id(&page);
     let settings = browser.open(&format!("/account/security/factor?id={factor}")).await;
-    assert!(settings.text().contains("It is your only one"), "{settings:?}");
+    assert!(settings.text().contains("This is your only two-factor method"), "{settings:?}");
     // Without the token of the form nothing happens.
     let to = "/account/security/factor";
     browser.post(to, &[("factor", factor.as_str()), ("remove", "yes")]).await;
@@ -178,7 +178,7 @@ async fn a_factor_is_renamed_and_removed_by_its_owner_only() {
     let codes = browser.open("/account/security/codes").await;
     send(&browser, "/account/security/codes", &codes, &[]).await;
     let gone = send(&browser, to, &settings, &[("factor", &factor), ("name", "x"), ("remove", "yes")]).await;
-    assert!(gone.text().contains("class=\"done\"") && gone.text().contains("with your password only"), "{gone:?}");
+    assert!(gone.text().contains("class=\"done\"") && gone.text().contains("with only your password"), "{gone:?}");
     let left = provider.sealgate.store.factors(provider.anna.sub).await.unwrap().unwrap().value;
     assert!(left.totp.is_empty() && left.recovery.is_none(), "codes stand in for nothing any more");
     let name = Some("totp <b>yeni</b>".to_owned());
@@ -287,7 +287,7 @@ async fn recovery_codes_are_shown_once_and_stand_in_for_something() {
     let browser = with_anna(&provider).await;
     // Ten codes beside nothing would be ten more passwords.
     let none = browser.open("/account/security/codes").await;
-    assert!(none.text().contains("Add a second step to your password first"), "{none:?}");
+    assert!(none.text().contains("Set up a two-factor method first"), "{none:?}");
     let (browser, _) = with_app(&provider).await;
     let offered = browser.get(PAGE).await;
     assert!(offered.text().contains("id=\"make-codes\"") && offered.text().contains("You have no recovery codes"));

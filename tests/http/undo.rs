@@ -1,4 +1,4 @@
-//! "This was not me": whoever reads the mail of the old address takes a change back.
+//! "This wasn’t me": whoever reads the mail of the old address takes a change back.
 
 use sealgate::facade::admin::command::Command;
 use sealgate::facade::admin::{Directory, execute};
@@ -182,7 +182,7 @@ async fn an_old_address_that_somebody_else_has_stays_theirs_and_the_account_is_c
     let old = provider.anna.email.clone();
     let _ = provider.sealgate.store.rename_user(provider.ben.sub, |ben| ben.email = old.clone()).await.unwrap();
     let undone = press(&provider.browser(), &link).await;
-    assert!(undone.text().contains("Another account has your old address by now"), "{undone:?}");
+    assert!(undone.text().contains("Your old address now belongs to another account"), "{undone:?}");
     let after = anna(&provider).await;
     assert_eq!((after.email.as_str(), after.state), ("thief@evil.test", UserState::Disabled));
     assert_eq!(provider.sealgate.store.user_by_email(&old).await.unwrap().unwrap().sub, provider.ben.sub);

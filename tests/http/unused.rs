@@ -189,7 +189,7 @@ async fn the_consent_page_says_where_it_leads_and_who_registered_itself() {
     assert!(shown.contains("<bdi>elsewhere.test:8443</bdi>"), "{shown}");
     assert!(shown.contains("<bdi>Payroll</bdi> registered itself"), "{shown}");
     let turkish = page(&client.authorize(&[("redirect_uri", elsewhere), ("ui_locales", "tr")])).await;
-    assert!(turkish.contains("kendiliğinden kaydoldu") && turkish.contains("Sizi göndereceği adres"), "{turkish}");
+    assert!(turkish.contains("kendiliğinden kaydoldu") && turkish.contains("Dönüş adresi"), "{turkish}");
     let approval = ClientDecision { by: Authority::Operator, at: provider.clock.now() };
     provider.sealgate.store.change_client(&id(&own), |client| client.approval = Some(approval)).await.unwrap();
     assert!(!page(&client.authorize(&[("redirect_uri", elsewhere)])).await.contains("consent-self-registered"));

@@ -36,10 +36,10 @@ async fn a_username_signs_in_like_the_address_in_any_case_of_ascii() {
     for typed in ["admın", "ADMİN", "ａdmin", "admin.", "admin@", "adm in"] {
         let (page, signed_in) = sign_in(&provider, typed, PASSWORD).await;
         assert_login(&page);
-        assert!(!signed_in && page.text().contains("Incorrect account or password"), "{typed}");
+        assert!(!signed_in && page.text().contains("Incorrect email address, username or password"), "{typed}");
     }
     let (page, signed_in) = sign_in(&provider, "admin", "wrong").await;
-    assert!(!signed_in && page.text().contains("Incorrect account or password"));
+    assert!(!signed_in && page.text().contains("Incorrect email address, username or password"));
 }
 
 #[tokio::test]

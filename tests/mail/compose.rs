@@ -147,7 +147,7 @@ fn names_stay_text_and_stay_names() {
     assert!(invitation.text.contains("<b>Wiki</b> Bcc: x"), "{}", invitation.text);
     assert!(!invitation.text.contains('\u{202e}') && !invitation.text.contains("\n\nhello"));
     // The operator's name has an & that only HTML writes otherwise, and the subject is no HTML.
-    assert_eq!(invitation.subject, "Your invitation – Örnek & Co.");
+    assert_eq!(invitation.subject, "You have been invited – Örnek & Co.");
     assert!(invitation.html.contains("Örnek &#38; Co.") && invitation.text.contains("Örnek & Co."));
     let long = composed(mail(&"Ğ".repeat(200)), Language::Turkish);
     assert_eq!(long.text.matches('Ğ').count(), 100);

@@ -81,7 +81,7 @@ async fn the_trail_names_clients_and_falls_back_on_ids_where_somebody_is_gone() 
     keep(&provider, [AuditEvent::new(now, AuditKind::SignedIn, Actor::Person).of(ben)]).await;
     assert!(store.delete_user(ben, now).await.unwrap());
     let page = anna.get(&format!("/console/audit?person={ben}")).await;
-    assert!(page.text().contains(&format!("<td data-label=\"Person\"><bdi>{ben}</bdi></td>")), "{page:?}");
+    assert!(page.text().contains(&format!("<td data-label=\"User\"><bdi>{ben}</bdi></td>")), "{page:?}");
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn the_trail_is_filtered_by_days_of_the_readers_own() {
         titles.collect::<Vec<_>>().join(" · ")
     };
     let [added, changed, disabled, enabled, deleted] =
-        ["Person added", "Account details changed", "Account disabled", "Account enabled", "Person deleted"];
+        ["User added", "Account details changed", "Account disabled", "Account enabled", "User deleted"];
     for (query, expected) in [
         ("from=2001-03-05&to=2001-03-05", vec![enabled, disabled]),
         ("from=2001-03-05&to=2001-03-05&zone=-120", vec![disabled, changed]),
@@ -257,7 +257,7 @@ async fn a_file_of_the_trail_is_bounded_and_the_page_says_where_all_is() {
     keep(&provider, vec![event; 2_600]).await;
     let page = anna.get("/console/audit?kind=keys_changed").await;
     assert!(
-        page.text().contains("Up to 2500 of the newest") && page.text().contains("sealgate audit export"),
+        page.text().contains("up to 2500 of the newest") && page.text().contains("sealgate audit export"),
         "{page:?}"
     );
     let file = anna.get("/console/audit/export?kind=keys_changed&format=ndjson").await;

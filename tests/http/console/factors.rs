@@ -43,20 +43,20 @@ async fn a_persons_page_shows_what_they_have_and_the_list_what_is_strongest() {
     }
     assert!(page.text().contains("id=\"user-unblock-factors\""), "{page:?}");
     let own = anna.get(&page_of(provider.anna.sub)).await;
-    assert!(own.text().contains("This person signs in with the password only."), "{own:?}");
+    assert!(own.text().contains("This user signs in with only a password."), "{own:?}");
     assert!(!own.text().contains("user-reset-factors"), "nobody shuts themselves out");
 
     let list = anna.get("/console/users").await;
     let cell = |email: &str| {
         let row = list.text().split("row-user").skip(1).find(|row| row.contains(email)).unwrap().to_owned();
-        row.split("data-label=\"Second step\">").nth(1).unwrap().split('<').next().unwrap().to_owned()
+        row.split("data-label=\"Two-factor authentication\">").nth(1).unwrap().split('<').next().unwrap().to_owned()
     };
     assert_eq!((cell(ANNA), cell(BEN)), ("None".to_owned(), "Security key".to_owned()));
     assert!(!list.text().contains("id=\"without-factor\""), "nobody was counted yet");
     let counted = EnrolmentShare { none: 3, totp: 4, ..EnrolmentShare::default() };
     provider.sealgate.enrolment.tell(counted, provider.clock.now());
     let told = element(&anna.get("/console/users").await, "without-factor").unwrap();
-    assert!(told.starts_with("Without a second step: 3 of 7 people who can sign in. Counted: "), "{told}");
+    assert!(told.starts_with("Without two-factor authentication: 3 of 7 users who can sign in (as of "), "{told}");
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn a_reset_is_confirmed_and_its_link_shown_once() {
     let page = press(&anna, &path, &RESET).await;
     let link = element(&page, "enrolment-link").unwrap_or_else(|| panic!("{page:?}"));
     assert!(link.starts_with(&format!("{ISSUER}/oauth/enrolment?token=")), "{link}");
-    assert!(page.text().contains("Until the person sets up a new one with the link"), "{page:?}");
+    assert!(page.text().contains("until they set up a new one with the link"), "{page:?}");
     assert!(!has_factors(&provider).await);
     let again = anna.get(&path).await;
     assert!(element(&again, "enrolment-link").is_none() && !again.text().contains("token="), "{again:?}");

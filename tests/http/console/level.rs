@@ -24,7 +24,7 @@ async fn only_an_administrator_says_which_sign_in_a_client_demands() {
 
     // The developer sees it and cannot lower it: neither by a button that is not there, nor with the form.
     let page = ben.get(&path).await;
-    assert!(page.text().contains("2: password and a second step"), "{page:?}");
+    assert!(page.text().contains("2: password and two-factor method"), "{page:?}");
     assert!(!page.text().contains("client-level-save"), "{page:?}");
     assert_eq!(press(&ben, &path, &[("action", "level"), ("level", "1")]).await.status, 403);
     let fields: Vec<(&str, &str)> = form(&[]).into_iter().chain([("action", "save"), ("level", "1")]).collect();
