@@ -1154,7 +1154,7 @@ export const WALKS = [
       const password = "kimsenin benim yerime seçmediği parola";
       const { page } = await enter();
       await invite(page, issuer, invited, "Davetli Öğrenci", "legacy");
-      assert.match(await stateOfInvitation(page), words({ en: /^Sent on .* Good until /, tr: /^Gönderildi: .* Son geçerlilik: / }));
+      assert.match(await stateOfInvitation(page), words({ en: /^Sent on .* Valid until /, tr: /^Gönderildi: .* Son geçerlilik: / }));
       const stale = await readInvitation(enter, issuer, invited, language, "invitation");
       // The mail was lost: the new link takes the place of the one before.
       await press(page, "#user-resend-invitation", "Space");
