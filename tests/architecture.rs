@@ -7,6 +7,8 @@
 mod circles;
 #[path = "architecture/named_tests.rs"]
 mod named_tests;
+#[path = "architecture/prose.rs"]
+mod prose;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
