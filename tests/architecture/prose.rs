@@ -70,8 +70,10 @@ impl Count {
     }
 }
 
-/// Each phrase, and its words with their alternatives.
-static PARSED: LazyLock<Vec<(&str, Vec<Vec<&str>>)>> = LazyLock::new(|| {
+/// The words of a phrase, each with its alternatives.
+type Words = Vec<Vec<&'static str>>;
+
+static PARSED: LazyLock<Vec<(&str, Words)>> = LazyLock::new(|| {
     let parse = |phrase: &'static str| phrase.split(' ').map(|word| word.split('|').collect()).collect();
     PHRASES.iter().map(|phrase| (*phrase, parse(phrase))).collect()
 });
