@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Starts everything on this machine: a SoftHSM token with a key, the provider and the gate on sled, a sample application
-# behind it, one user, a public and a confidential client. State is kept in ./run/ ; delete that to start over.
+# Starts a demonstration on this machine: a SoftHSM token with a key, provider and gateway with a sled
+# store, a sample application, one user, a public and a confidential client. State is in ./run/; delete
+# it to start over.
 #
 # PORT=8080: the public port. APP_PORT (PORT + 1) and ADMIN_PORT (PORT + 1020) are the sample application's and the metrics'.
-# SEALGATE=FILE: that program, instead of one that is found or built.
-# MAIL_PORT=1025: mails are sent, to the mail server that listens there on this machine.
+# SEALGATE=FILE: the program to run; by default it is found or built.
+# MAIL_PORT=1025: sends mail to the server on this port of this machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 077
@@ -14,7 +15,7 @@ app_port=${APP_PORT:-$((port + 1))}
 admin_port=${ADMIN_PORT:-$((port + 1020))}
 run=${RUN:-run}
 
-# Before anything takes minutes.
+# Check this before the build, which takes minutes.
 for taken in "$port" "$app_port" "$admin_port"; do
     if (exec 3<>"/dev/tcp/127.0.0.1/$taken") 2>/dev/null; then
         echo "port $taken of this machine is taken (ss -ltnp shows by whom); choose others: make run PORT=$((port + 1000))" >&2
@@ -56,20 +57,20 @@ port = $MAIL_PORT
 tls = "none"
 from = "Sealgate demo <no-reply@example.com>"
 END
-# The application needs nothing but the standard library.
+# The application only needs the standard library.
 rustc --edition 2024 -O -o "$run/legacy" examples/legacy.rs
-[ -e "$run/hsm/pin" ] || echo "making a SoftHSM token in $run/hsm"
+[ -e "$run/hsm/pin" ] || echo "creating a SoftHSM token in $run/hsm"
 hsm/init-token.sh "$run/hsm" sealgate >/dev/null
 SOFTHSM2_CONF=$(realpath "$run")/hsm/softhsm2.conf
 export SOFTHSM2_CONF
 if ! "$sealgate" key check --config "$config" >/dev/null 2>&1; then
     "$sealgate" key generate --config "$config"
 elif "$sealgate" key check --config "$config" --json 2>/dev/null | grep -q '"wrapping_keys":\[\]'; then
-    # A state from before the first key came with the one that wraps.
+    # Earlier versions did not create the wrapping key with the first signing key.
     "$sealgate" key wrap-init --config "$config" >/dev/null
 fi
 
-# The password and the secret are kept so that the next start can show them again. A demonstration only.
+# The password and the secret are stored so that the next start can print them. For demonstrations only.
 email=demo@example.com
 if [ ! -e "$run/password" ]; then
     openssl rand -base64 12 >"$run/password.new"

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Starts a whole fleet on this machine: a PostgreSQL primary with a standby that it waits for, three nodes that share it, each with
-# a SoftHSM token of its own, HAProxy in front of them, and the sample application behind them. State is kept in ./run-fleet/ and
-# in the databases' directory, which is told; delete both to start over.
+# Starts a cluster on this machine: a PostgreSQL primary with a synchronous standby, three nodes with a
+# SoftHSM token each, HAProxy in front of them, and the sample application. State is in ./run-fleet/ and
+# in the databases' directory, which is printed; delete both to start over.
 #
-# PORT=8080: the public port, HAProxy's. The others follow from it.
-# SEALGATE=FILE: that program, instead of one that is built.
-# MODULE=FILE: that PKCS#11 module, through which SoftHSM's tokens are reached. EXTRA=FILE: further sections of each node's configuration.
+# PORT=8080: HAProxy's public port. The other ports are derived from it.
+# SEALGATE=FILE: the program to run; by default it is built.
+# MODULE=FILE: the PKCS#11 module that accesses SoftHSM's tokens.
+# EXTRA=FILE: additional sections of each node's configuration.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 077
@@ -37,7 +38,8 @@ sealgate=$(realpath "$sealgate")
 haproxy=$(PATH=$PATH:/usr/sbin:${CARGO_TARGET_DIR:-target}/tools/bin command -v haproxy)
 rustc --edition 2024 -O -o "$run/legacy" examples/legacy.rs
 
-# PostgreSQL does not run as root: then its package's user has the databases, in a place of its own.
+# PostgreSQL does not run as root. For root, the databases belong to the package's user, in a separate
+# directory.
 database=$run/database
 as=()
 if [ "$(id -u)" = 0 ]; then
@@ -49,11 +51,12 @@ bin=$(dirname "$postgres")
 "${as[@]}" mkdir -p "$database"
 
 children=() databases=()
-# The nodes first: what they write last needs the databases, which therefore hear nothing of a Ctrl-C either.
+# Stop the nodes first, because their last writes need the databases. The databases do not receive the
+# SIGINT of Ctrl-C.
 leave() {
     kill "${children[@]}" 2>/dev/null || true
     wait "${children[@]}" 2>/dev/null || true
-    # A standby that goes first would keep the primary waiting.
+    # Stop the primary before the standby, which it would otherwise wait for.
     for server in "${databases[@]}"; do
         kill -INT "$server" 2>/dev/null || true
         wait "$server" 2>/dev/null || true
@@ -74,7 +77,7 @@ server() { # NAME PORT SETTING…
     done
 }
 
-# On this machine alone, and for a demonstration: whoever is here may use the database.
+# For demonstrations on this machine only: every local user may use the database.
 if [ ! -e "$database/primary/PG_VERSION" ]; then
     echo "making two databases in $database"
     (cd / && "${as[@]}" "$bin/initdb" --auth=trust --username=sealgate --encoding=UTF8 --locale=C -D "$database/primary" >/dev/null)
@@ -136,7 +139,7 @@ ${EXTRA:+$(cat "$EXTRA")}
 END
 done
 
-# A command of this node, on its own token.
+# Runs a command with the node's configuration and token.
 on() { # NODE COMMAND…
     local own=$run/node-$1
     shift
@@ -179,7 +182,7 @@ defaults
     retries 2
 frontend public
     bind 127.0.0.1:$port
-    # Where none is ready each still knows what it can answer: public routes, discovery, the key set, and 503 for the rest.
+    # Nodes that are not ready still answer public routes, discovery and the key set, and 503 for the rest.
     use_backend unready if { nbsrv(nodes) eq 0 }
     default_backend nodes
 backend nodes
@@ -194,12 +197,13 @@ END
 "$run/legacy" "127.0.0.1:$app_port" &
 children+=($!)
 serve 1
-# Of the first node's keys there may be later ones; a node that asks to be taken in trusts the one that admits it.
+# The first node may have rotated its key. A node that requests admission trusts the key of the admitting
+# node.
 for node in "${nodes[@]:1}"; do
     if [ ! -e "$run/node-$node/admitted" ]; then
-        echo "taking in node $node, by the fingerprints of its keys"
+        echo "admitting node $node by the fingerprints of its keys"
         has_key "$node"
-        # A moment after the start its entry says all that others have to know.
+        # The first node's entry is complete shortly after its start.
         tries=0
         until trusted=$(on 1 key list --json | member kid) && asked=$(on "$node" node request --trust="$trusted" --json 2>&1); do
             [ $((tries += 1)) -lt 20 ] || { echo "$asked" >&2; exit 1; }
@@ -207,7 +211,7 @@ for node in "${nodes[@]:1}"; do
         done
         key=$(member key <<<"$asked")
         on 1 node admit "id-$node" --key="$key" --enrolment="$(member enrolment <<<"$asked")"
-        # Nobody keeps a key set of before: the key need not be published for a day first.
+        # No client has cached a key set yet, so the key need not be published for a day first.
         on 1 key activate --early --kid "$key" >/dev/null
         touch "$run/node-$node/admitted"
     fi

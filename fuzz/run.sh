@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets and runs each for FUZZ_SECONDS (default 10): fuzz/run.sh [TARGET…]
-# Stable Rust and a C++ compiler suffice: the coverage flags are LLVM's, and libFuzzer comes with the crate libfuzzer-sys.
+# Needs stable Rust and a C++ compiler: the coverage flags are LLVM's, and the crate libfuzzer-sys
+# contains libFuzzer.
 set -euo pipefail
 cd "$(dirname "$0")"
 seconds=${FUZZ_SECONDS:-10}
 host=$(rustc -vV | sed -n 's/^host: //p')
 
-# What cargo-fuzz passes, less the address sanitizer: the code under test has no unsafe block, and that flag needs nightly.
+# The flags of cargo-fuzz without the address sanitizer, which needs nightly Rust. The code under test has
+# no unsafe block.
 flags=(-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
     -Cllvm-args=-sanitizer-coverage-trace-compares -Cllvm-args=-simplifycfg-branch-fold-threshold=0
     -Ccodegen-units=1 --cfg=fuzzing)
-# With --target the flags stay away from build scripts, which are not linked with libFuzzer.
+# With --target the flags do not apply to build scripts, which are not linked with libFuzzer.
 RUSTFLAGS="${flags[*]}" "${CARGO:-cargo}" build --locked --quiet --release --bins --target "$host" --target-dir target
 
 targets=("$@")

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Makes a SoftHSM token for development; does nothing when it is there already.
+# Creates a SoftHSM token for development, unless it exists.
 #
 #   hsm/init-token.sh DIRECTORY [LABEL]
 #
 # writes DIRECTORY/softhsm2.conf (name it in SOFTHSM2_CONF), DIRECTORY/tokens, and the two PINs, each in a file that only
 # its owner can read: DIRECTORY/pin (the user's, for hsm.pin_file) and DIRECTORY/so-pin (the security officer's).
 #
-# Not for production: softhsm2-util takes the PINs as arguments, which other users of the machine can see while it runs,
-# and a SoftHSM key is a file.
+# Not for production: softhsm2-util takes the PINs as arguments, which other users of the machine can read
+# while it runs, and SoftHSM stores keys in files.
 set -eu
 
 if [ $# -lt 1 ] || [ $# -gt 2 ]; then
@@ -27,7 +27,7 @@ random_pin() {
 
 export SOFTHSM2_CONF="$directory/softhsm2.conf"
 if [ ! -e "$SOFTHSM2_CONF" ]; then
-    # Through awk and not sed: a path may hold any character.
+    # awk, because a path may contain any character.
     DIRECTORY=$directory awk '
         { at = index($0, "@DIRECTORY@")
           if (at) $0 = substr($0, 1, at - 1) ENVIRON["DIRECTORY"] substr($0, at + 11)
@@ -42,7 +42,7 @@ done
 
 # The list shows labels padded to 32 characters.
 if softhsm2-util --show-slots | sed -n 's/^ *Label: *//p' | sed 's/ *$//' | grep -qxF -e "$label"; then
-    echo "token \"$label\" is there already"
+    echo "token \"$label\" exists already"
 else
     softhsm2-util --init-token --free --label "$label" \
         --pin "$(cat "$directory/pin")" --so-pin "$(cat "$directory/so-pin")"

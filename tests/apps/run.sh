@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Applications that we did not write, behind the gate with their presets: DokuWiki of this Debian, JupyterLab and Radicale. A
-# person signs in, each calls them by their name, and is attacked: forged headers, and paths that it reads in another way. And
-# files of WsgiDAV, which a program (cadaver of this Debian) keeps with an application password.
+# Third-party applications behind the gateway with their presets: DokuWiki (Debian's package), JupyterLab
+# and Radicale. A user signs in, each application must show the user's name, and each is attacked with
+# forged headers and with paths that it interprets differently. In addition, cadaver (Debian's package)
+# accesses files of WsgiDAV with an application password.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 umask 022
@@ -19,7 +20,7 @@ if ! cmp -s tests/apps/requirements.txt "$venv/installed"; then
     "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/apps/requirements.txt
     cp tests/apps/requirements.txt "$venv/installed"
 fi
-# The packages' files alone: installed they would bring a web server.
+# Unpack the packages without installing them, because they depend on a web server.
 debian=$PWD/target/apps-dokuwiki
 if [ ! -e "$debian/complete" ]; then
     rm -rf "$debian"
@@ -83,7 +84,7 @@ groups = ["owners"]
 basic = true
 END
 
-# DokuWiki: a copy of the packages' files, with its settings and pages in places of its own.
+# DokuWiki: a copy of the packages' files with its own settings and pages.
 site=$work/dokuwiki
 cp -r "$debian/root/usr/share/dokuwiki" "$site"
 rm -rf "$site/lib/plugins" "$site/lib/tpl" "$site/.htaccess"
@@ -91,11 +92,11 @@ cp -r "$debian/root/var/lib/dokuwiki/lib/." "$site/lib/"
 cp -r "$debian/root/var/lib/dokuwiki/data" "$site/data"
 mkdir "$site/conf" "$site/lib/plugins/authsealgate"
 cp -r "$debian/root/etc/dokuwiki/." "$site/conf/"
-# Links to where an installation keeps them.
+# Links that are only valid in an installation.
 find "$site/conf" -xtype l -delete
 grep -rlZ "'/usr/share/php" "$site" --include='*.php' \
     | xargs -0 sed -i "s#'/usr/share/php#'$debian/root/usr/share/php#g"
-# phpseclib is there under another name, and the wiki needs none of it.
+# phpseclib has another name in Debian, and the wiki does not need it.
 sed -i '/phpseclib\/bootstrap/d' "$site"/vendor/composer/autoload_*.php
 cat >"$site/inc/preload.php" <<'END'
 <?php
@@ -135,7 +136,7 @@ cat >"$work/wsgidav.yaml" <<END
 host: 127.0.0.1
 port: $files
 provider_mapping: { "/": "$work/files" }
-# The gate has asked who it is.
+# The gateway has authenticated the user.
 simple_dc: { user_mapping: { "*": true } }
 http_authenticator: { trusted_auth_header: HTTP_REMOTE_USER }
 END

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Every page in Chromium against the real program: the provider, the gate, and the sample application behind it. The mails that it
-# sends arrive here, and are read.
+# Tests every page in Chromium against the real program: the provider, the gateway and the sample
+# application. The tests receive and read the mails that it sends.
 #
 #   tests/browser/run.sh [PART…]
 #
-# A PART limits the run to the states and walks whose names contain it. Screenshots are written to screenshots/.
+# A PART limits the run to states and walks whose names contain it. Screenshots are written to
+# screenshots/.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 umask 077
@@ -18,11 +19,11 @@ export CHROMIUM
 cargo build --locked --quiet --bin sealgate --example legacy
 (cd tests/browser && npm ci --silent --no-audit --no-fund)
 begin browser
-# Nothing ever listens on $away.
+# No server listens on $away.
 read -r port admin upstream callback away brief brief_admin mail turkish turkish_admin < <(node tests/support/free_ports.mjs 10)
-# The load balancer is trusted so that each browser can come from an address of its own, with rate limits of its own.
+# A trusted proxy lets each browser have its own client address and thus its own rate limits.
 export OPERATOR="Örnek Kurumu" MAIL_PORT="$mail" MAIL_FROM="no-reply@example.test"
-# sections: what the configurations of those have that send mail.
+# Prints configuration sections for providers that send mail.
 sections() {
     cat <<END
 [login]
@@ -79,14 +80,14 @@ target/debug/examples/legacy "127.0.0.1:$upstream" >/dev/null &
 pids+=($!)
 serve
 
-# A pair of people for each of the runs that go on side by side; one has long details, for narrow pages.
+# Two users for each parallel run. One has long names, to test narrow pages.
 for lane in en-script tr-script tr-plain walk; do
     sealgate user add --email "gulsah.karaosmanoglu.$lane@example.test" --name "Gülşah İpek Karaosmanoğlu" \
         --phone "+90 555 111 22 33" --email-verified --role admin --role developer --password-stdin \
         <<<"$PASSWORD" >/dev/null
     sealgate user add --email "isik.$lane@example.test" --name "Işık Ağaoğlu" --password-stdin <<<"$PASSWORD" >/dev/null
 done
-# Who have second steps, or must add one, in each of those runs.
+# Users who have second factors, or must add one, in each of those runs.
 for lane in en-script tr-script tr-plain; do
     sealgate user add --email "ikiadim.$lane@example.test" --name "İki Adım" --password-stdin <<<"$PASSWORD" >/dev/null
     sealgate user add --email "zorunlu.$lane@example.test" --name "Zorunlu Kişi" --group zorunlu --password-stdin \
@@ -96,18 +97,18 @@ for mode in script plain; do
     sealgate user add --email "zorunlu.$mode@example.test" --name "Zorunlu Kişi" --group zorunlu --password-stdin \
         <<<"$PASSWORD" >/dev/null
 done
-# Who add second steps in the walks: each walk has two, since it is walked with scripts and without.
+# Users who add second factors in the walks: two per walk, with and without JavaScript.
 for number in 1 2 3 4 5 6 7; do
     for mode in script plain; do
         sealgate user add --email "adim.$number.$mode@example.test" --name "Adım Güvenlioğlu" --password-stdin <<<"$PASSWORD" >/dev/null
     done
 done
-# Who forget their password.
+# Users who forget their password.
 for mode in script plain; do
     sealgate user add --email "unutkan.$mode@example.test" --name "Unutkan Kişi" --email-verified --password-stdin \
         <<<"$PASSWORD" >/dev/null
 done
-# Who change their address.
+# Users who change their address.
 for mode in script plain; do
     sealgate user add --email "adres.$mode@example.test" --name "Adres Değiştiren" --password-stdin <<<"$PASSWORD" >/dev/null
 done
@@ -117,16 +118,16 @@ for lane in en-script tr-script tr-plain; do
             <<<"$PASSWORD" >/dev/null
     done
 done
-# Whom an administrator disables, and lets in again.
+# A user whom an administrator disables and enables again.
 sealgate user add --email "leaver.walk@example.test" --name "Ayrılan Kişi" --password-stdin <<<"$PASSWORD" >/dev/null
 uris=(--redirect-uri "http://localhost:$callback/callback" --post-logout-redirect-uri "http://localhost:$callback/")
 sealgate client add --id reports --name "Aylık Raporlar" --type public "${uris[@]}" >/dev/null
 sealgate client add --id calendar --name "Takvim" --type public "${uris[@]}" >/dev/null
-# Takes a security key or a passkey.
+# Requires a security key or a passkey.
 sealgate client add --id vault --name "Kasa" --type public --level 3 "${uris[@]}" >/dev/null
 
-# serve_other NAME PORT ADMIN_PORT [SERVER_LINE…]: another provider, with a token of its own, where one person is known. Standard input
-# is what follows in its configuration.
+# serve_other NAME PORT ADMIN_PORT [SERVER_LINE…]: starts another provider with its own token and one
+# user. Standard input is appended to its configuration.
 serve_other() {
     local work=$work/$1
     local -x SOFTHSM2_CONF=$work/hsm/softhsm2.conf
@@ -139,9 +140,9 @@ serve_other() {
     sealgate client add --id reports --name "Aylık Raporlar" --type public "${uris[@]}" >/dev/null
     serve
 }
-# One whose sign-ins lapse while somebody types.
+# Sign-ins expire while a user types.
 serve_other brief "$brief" "$brief_admin" <<<$'[sessions]\ninteraction_seconds = 5'
-# One that writes to people in Turkish where it does not know their language.
+# Sends Turkish mail to users without a known language.
 serve_other turkish "$turkish" "$turkish_admin" 'trusted_proxies = ["127.0.0.1"]' < <(sections 'default_language = "tr"')
 export BRIEF="http://localhost:$brief" TURKISH="http://localhost:$turkish"
 

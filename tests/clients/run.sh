@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Relying parties that we did not write, unchanged, against the real program: each signs in, refreshes where it can, and
-# logs out. Each folder here holds one, with an executable `run` that gets the provider and its clients in variables.
+# Tests unmodified third-party relying parties against the real program: each signs in, refreshes if it
+# can, and logs out. Each folder contains one, with an executable `run` that receives the provider's and
+# the clients' data in environment variables.
 #
 #   tests/clients/run.sh [NAME…]
 set -euo pipefail
@@ -17,7 +18,8 @@ configure "$port" "$admin" <<END
 clients = ["web"]
 END
 
-# What a relying party gets. The address SIGNED_OUT_PAGE is for those that protect everything else.
+# The environment of a relying party. SIGNED_OUT_PAGE is for relying parties that protect all other
+# paths.
 export ISSUER="http://localhost:$port" RP_PORT="$rp"
 export REDIRECT_URI="http://localhost:$rp/callback" SIGNED_OUT_URI="http://localhost:$rp/"
 export SIGNED_OUT_PAGE="http://localhost:$rp/signed-out"
@@ -25,7 +27,7 @@ export CLIENT_ID=web PUBLIC_CLIENT_ID=native
 export EMAIL=anna@example.test PASSWORD="correct horse battery staple" NAME="Anna Şahin"
 sealgate key generate >/dev/null
 sealgate user add --email "$EMAIL" --name "$NAME" --email-verified --password-stdin <<<"$PASSWORD" >/dev/null
-# oauth2-proxy and Auth.js have fixed paths of their own.
+# oauth2-proxy and Auth.js have fixed callback paths.
 uris=(--redirect-uri "$REDIRECT_URI" --redirect-uri "http://localhost:$rp/oauth2/callback"
     --redirect-uri "http://localhost:$rp/auth/callback/sealgate"
     --post-logout-redirect-uri "$SIGNED_OUT_URI" --post-logout-redirect-uri "$SIGNED_OUT_PAGE")
@@ -45,7 +47,7 @@ for name in "${names[@]}"; do
     echo "== $name"
     mkdir "$work/$name"
     started=$SECONDS
-    # A relying party's files go to a folder of its own; a hang must not hold the build.
+    # Each relying party has its own directory and a timeout.
     STATE="$work/$name" timeout --kill-after 10 240 "tests/clients/$name/run" \
         || { echo "$name failed (exit code $?; 124 means that it took longer than 240 s)"; exit 1; }
     echo "ok $name in $((SECONDS - started)) s"

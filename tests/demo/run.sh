@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# `make run`, the first command of the README, as a newcomer types it: it must come up, let the person in that it prints, show
-# the application behind the gate, and end at Ctrl-C with all that it started.
+# Tests `make run`, the first command of the README: it must start, accept the user that it prints, show
+# the application behind the gateway, and stop all its processes at Ctrl-C.
 #
 #   tests/demo/run.sh [PROGRAM]
 #
-# PROGRAM is what it must say that it runs: target/debug/sealgate unless another is named.
+# PROGRAM is the path that `make run` must print, target/debug/sealgate by default.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 program=${1:-target/debug/sealgate}
 for tool in node make setsid; do
     command -v "$tool" >/dev/null || { echo "$tool is missing: run .ci/install run" >&2; exit 1; }
 done
-# What it would run must be built, since the time to come up is bounded; and nothing from here may choose for it.
+# The program must exist, because the time to start is limited. Unset variables that select a program.
 unset SEALGATE RUN PORT APP_PORT ADMIN_PORT MAKEFLAGS MAKELEVEL MFLAGS
 [ -x "$program" ] || { echo "$program is not built" >&2; exit 1; }
 
@@ -28,7 +28,7 @@ end() {
 trap end EXIT
 
 read -r port app_port admin_port < <(node tests/support/free_ports.mjs 3)
-# A group of its own, as a terminal gives it, which Ctrl-C interrupts as a whole.
+# A separate process group, which Ctrl-C in a terminal interrupts as a whole.
 RUN=$work/run APP_PORT=$app_port ADMIN_PORT=$admin_port setsid --wait make run PORT="$port" >"$work/said" 2>&1 </dev/null &
 make=$!
 group() { ps -o pgid= --ppid "$make" | tr -d ' ' | head -n 1; }

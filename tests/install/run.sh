@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# make test-install: the package on a Debian 12 that boots systemd, with the commands of docs/how-to and docs/hsm.md as
-# they stand there; then what an operator meets later: rotation, emergency, restore, upgrade, removal, purge.
+# make test-install: tests the package in a Debian 12 container that boots systemd, with the literal
+# commands of docs/how-to and docs/hsm.md: installation, rotation, emergency, restore, upgrade, removal
+# and purge.
 #
 #   tests/install/run.sh PACKAGE.deb
 #
-# Needs root, mmdebstrap and systemd-nspawn. The machine is a directory below target/install, without a network but its own
-# loopback. KEEP=1 leaves it there.
+# Needs root, mmdebstrap and systemd-nspawn. The container is a directory below target/install, with a
+# loopback network only. KEEP=1 keeps it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 package=$(realpath "$1")
 [ "$(id -u)" = 0 ] || exec sudo KEEP="${KEEP:-}" "$0" "$package"
 
-# --- a machine
+# --- the container
 
 mkdir -p target/install
-# What the test itself needs inside, beside what a Debian has: SoftHSM, a client, an application to protect.
+# Packages for the test itself: SoftHSM, a client, an application to protect.
 needs=systemd,systemd-sysv,dbus,procps,softhsm2,openssl,curl,busybox
 base=target/install/base-$(echo "bookworm $needs" | sha256sum | cut -c1-12).tar
 if [ ! -e "$base" ]; then
@@ -68,7 +69,7 @@ boot() {
     exit 1
 }
 
-# --- what is expected
+# --- helpers
 
 step() { doing=$1; echo "== $1"; }
 has() { grep -qF -- "$2" <<<"$1" || { echo "expected: $2"; echo "found:    $1"; return 1; }; }
@@ -76,7 +77,7 @@ lacks() { if grep -qF -- "$2" <<<"$1"; then echo "not expected: $2"; echo "found
 same() { [ "$1" = "$2" ] || { echo "expected: $2"; echo "found:    $1"; return 1; }; }
 fails() { if inside "$1" 2>&1; then echo "should have failed: $1"; return 1; fi; }
 
-# doc FILE HEADING N: the N-th block of commands below a heading, as it stands in the documentation.
+# doc FILE HEADING N: prints the N-th command block below a heading of the documentation.
 told=$root.told
 : >"$told"
 doc() {
@@ -87,13 +88,13 @@ doc() {
         inside && /^```sh$/ { if (++count == wanted) printing = 1 }
     ' "docs/$1"
 }
-# run FILE HEADING N: carries the block out, and notes that it was.
+# run FILE HEADING N: executes the block and records it.
 run() {
     local block
     block=$(doc "$1" "$2" "$3")
     [ -n "$block" ] || { echo "docs/$1 has no block $3 below \"$2\""; return 1; }
     echo "$1|$2|$3" >>"$told"
-    # hsm.md writes the program with a configuration; here it is the installed one.
+    # hsm.md names a configuration file; sealgate_do uses the installed one.
     inside "$(sed -E 's/^sealgate (.*) --config FILE/sealgate_do \1/' <<<"$block")"
 }
 
@@ -101,7 +102,7 @@ kids() { inside 'curl -sfk --resolve id.example.com:443:127.0.0.1 https://id.exa
 active() { inside 'sealgate_do key list' | awk '$2 == "active" { print $1 }'; }
 in_state() { inside 'sealgate_do key list' | awk -v state="$1" '$2 == state { print $1 }'; }
 is_up() { same "$(inside 'systemctl is-active sealgate' || true)" active; }
-# Nothing that the service or SoftHSM in it says at its start needs a look.
+# The start logs no warnings or errors, of the service or of SoftHSM.
 is_quiet() { same "$(inside 'journalctl -q --no-pager -b -p warning -u sealgate -o cat' | grep -vE "$1" || true)" ""; }
 
 boot
@@ -289,7 +290,7 @@ inside '
 '
 
 step "all that the documentation has to run was run"
-# What is not run here, and why.
+# Blocks that are not executed, with reasons.
 echo "how-to/install.md|Without the package|1" >>"$told" # the same files by hand; it builds the program in the machine
 for file in how-to/*.md hsm.md; do
     awk -v file="$file" '

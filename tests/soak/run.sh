@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Hours of mixed load with faults, in which every promise is held against every answer; then the same server for as long
-# again without a restart, in which memory, descriptors, threads and disk must stay flat. Ends with a report.
+# Soak test: hours of mixed load with faults, in which every answer is checked against the guarantees;
+# then the same duration without a restart, in which memory, descriptors, threads and disk must not grow.
+# Writes a report.
 #
 #   make soak [SOAK_SECONDS=28800] [SOAK_SEED=n] [SOAK_REPORT=docs]
 set -euo pipefail
@@ -23,7 +24,8 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -s
     -addext "subjectAltName=DNS:localhost,DNS:app.localhost" -keyout "$WORK/key.pem" -out "$WORK/certificate.pem" 2>/dev/null
 export NODE_EXTRA_CA_CERTS="$WORK/certificate.pem"
 
-# Short lives and small bounds: what a year brings comes within the run, and the store reaches its size early.
+# Short lifetimes and small limits, so that expiry and eviction happen during the run and the store
+# reaches its final size early.
 cat >"$WORK/sealgate.toml" <<END
 issuer = "$ISSUER"
 [server]
