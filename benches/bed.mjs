@@ -1,4 +1,5 @@
-// What the benchmarks of the edge have in common: a directory, the programs that run in it, and a provider with a SoftHSM token.
+// Shared by the benchmarks of the edge: a working directory, its programs, and a provider with a SoftHSM
+// token.
 
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -7,7 +8,7 @@ import { median } from "./measure.mjs";
 
 export const root = new URL("..", import.meta.url).pathname;
 
-// Where .ci/install puts what it takes out of packages.
+// The directory in which .ci/install unpacks programs.
 process.env.PATH += `:/usr/sbin:${process.env.CARGO_TARGET_DIR ?? `${root}/target`}/tools/bin`;
 mkdirSync(`${root}/target`, { recursive: true });
 export const work = mkdtempSync(`${root}/target/bench.`);
@@ -18,7 +19,7 @@ process.on("exit", () => {
 });
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
 
-/// A configuration with its words in capitals replaced; the path of the copy.
+/// Copies a configuration, replaces its words in capitals, and returns the copy's path.
 export function filled(file, values) {
   let text = readFileSync(file, "utf8");
   for (const [word, value] of Object.entries({ WORK: work, ...values })) {
@@ -40,7 +41,7 @@ export function start(program, words, env = {}) {
   return child;
 }
 
-/// Returns once a server answers there, whatever it answers. A large store takes a while to open.
+/// Waits until a server answers with any status. A large store takes a while to open.
 export async function listens(port, scheme = "http") {
   for (let tries = 0; tries < 3000; tries += 1) {
     try {
@@ -54,7 +55,7 @@ export async function listens(port, scheme = "http") {
   throw new Error(`nothing listens on port ${port}\n${said.join("\n")}`);
 }
 
-/// A token of SoftHSM, and the part of a configuration that names it.
+/// Creates a SoftHSM token and returns its configuration section.
 export function softHsm(directory = work) {
   execFileSync(`${root}/hsm/init-token.sh`, [`${directory}/hsm`, "sealgate"], { stdio: "ignore" });
   process.env.SOFTHSM2_CONF = `${directory}/hsm/softhsm2.conf`;
@@ -69,13 +70,13 @@ export function run(...words) {
   runAt(work, ...words);
 }
 
-/// The same for the configuration of another directory.
+/// Returns the same section for a configuration in another directory.
 export function runAt(directory, ...words) {
   const options = typeof words.at(-1) === "object" ? words.pop() : {};
   execFileSync(`${root}/target/release/sealgate`, [...words, "--config", `${directory}/sealgate.toml`], { stdio: ["pipe", "ignore", "inherit"], ...options });
 }
 
-/// A certificate for app.localhost with a key of P-256; `pair` holds both.
+/// Creates a certificate for app.localhost with a P-256 key; `pair` contains both.
 export function certificate() {
   const [certificate, key, pair] = [`${work}/certificate.pem`, `${work}/key.pem`, `${work}/pair.pem`];
   execFileSync(
@@ -88,8 +89,8 @@ export function certificate() {
   return { certificate, key, pair };
 }
 
-/// Each case for `rounds` rounds, after a second of warming up. Another order each round, so that no case always follows the same
-/// neighbour.
+/// Runs each case for `rounds` rounds after one second of warm-up. The order changes in each round, so that
+/// no case always follows the same one.
 export function measured(cases, rounds, measure) {
   const names = Object.keys(cases);
   const results = Object.fromEntries(names.map((name) => [name, []]));
@@ -103,7 +104,7 @@ export function measured(cases, rounds, measure) {
   return results;
 }
 
-/// The medians of each case, as a table. `columns`: name, key, digits.
+/// Returns the medians of each case as a table. `columns`: name, key, digits.
 export function printMedians(results, columns) {
   console.log(medians(results, columns));
 }
@@ -117,7 +118,7 @@ export function medians(results, columns) {
   return lines.join("\n");
 }
 
-/// Pairs of cases as ratios within a round.
+/// Prints ratios of pairs of cases within a round.
 export function printRatios(results, pairs) {
   console.log("\n| ratio within a round | median (least to most) | of processor time (least to most) |\n|-|-|-|");
   for (const [over, under] of pairs) {

@@ -1,4 +1,4 @@
-// What the benchmarks have in common: processor time, medians, and one run of wrk.
+// Shared by the benchmarks: processor time, medians, and runs of load generators.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -15,7 +15,7 @@ export function median(values) {
   return quantile(values, 0.5);
 }
 
-/// Nanoseconds on a processor, of a process and its children.
+/// Processor time of a process and its children, nanoseconds.
 export function processorTime(pid) {
   let sum = 0;
   for (const thread of readdirSync(`/proc/${pid}/task`)) {
@@ -25,9 +25,10 @@ export function processorTime(pid) {
   return sum;
 }
 
-/// One run of wrk, each request with one of the tokens of a file: requests a second, microseconds of processor time of the process
-/// `pid` a request, and milliseconds. `headers`: further ones, `NAME: VALUE`. Every answer must be a 2xx: a gate that refuses is quick.
-/// `script`: what makes the requests of the tokens.
+/// Runs wrk, each request with one of the tokens of a file. Returns requests a second, processor time of the
+/// process `pid` per request in microseconds, and latencies in milliseconds. `headers`: additional ones,
+/// `NAME: VALUE`. `script`: creates the requests from the tokens. Every response must be 2xx, because
+/// refusals are fast.
 export function wrk({ url, host, tokens, pid, connections, duration, headers = [], script = "random_token.lua" }) {
   const before = processorTime(pid);
   const file = new URL(script, import.meta.url).pathname;
@@ -45,7 +46,7 @@ export function wrk({ url, host, tokens, pid, connections, duration, headers = [
   return { rate: Number(/Requests\/sec:\s+([0-9.]+)/.exec(out)[1]), cpu: cpu / count / 1000, p50: milliseconds(50), p99: milliseconds(99) };
 }
 
-/// One run of h2load over TLS, with 10 streams a connection. Every answer must be a 2xx.
+/// Runs h2load over TLS, with 10 streams per connection. Every response must be 2xx.
 export function h2load({ url, host, pid, connections, duration }) {
   const before = processorTime(pid);
   const out = execFileSync("h2load", ["-t1", `-c${connections}`, "-m10", "-D", String(duration), "-H", `:authority: ${host}`, url], { encoding: "utf8" });
@@ -56,8 +57,9 @@ export function h2load({ url, host, pid, connections, duration }) {
   return { rate: Number(/finished in [^,]+, ([0-9.]+) req\/s/.exec(out)[1]), cpu: cpu / Number(count) / 1000 };
 }
 
-/// Prints instruction counts beside those of a file. Whether none has risen by more than 5 %. With ACCEPT=1 in the environment the counts
-/// become the file's; another compiler or other libraries may be a reason.
+/// Prints instruction counts next to those of a file. Returns whether none has increased by more than 5 %.
+/// With ACCEPT=1 in the environment the counts replace those of the file, for example after a change of
+/// the compiler or of libraries.
 export function within(file, counted) {
   const MOST = 1.05;
   const before = JSON.parse(readFileSync(file, "utf8"));

@@ -1,4 +1,4 @@
-// Plots as SVG: what was measured as bars, from the least to the most as a line. Readable on light and on dark pages.
+// SVG plots: medians as bars, with a line from minimum to maximum. Readable on light and on dark pages.
 
 import { writeFileSync } from "node:fs";
 import { median } from "./measure.mjs";
@@ -6,7 +6,7 @@ import { median } from "./measure.mjs";
 const [LEFT, WIDTH, RIGHT, ROW, TOP] = [230, 420, 90, 26, 44];
 const text = (x, y, words, more = "") => `<text x="${x}" y="${y}" ${more}>${words.replaceAll("&", "&amp;").replaceAll("<", "&lt;")}</text>`;
 
-/// One bar for each series of values, under a title that names the unit.
+/// One bar per series of values, with a title that names the unit.
 export function bars(file, title, series) {
   const rows = Object.entries(series).map(([name, values]) => ({ name, middle: median(values), least: Math.min(...values), most: Math.max(...values) }));
   const scale = WIDTH / Math.max(...rows.map((row) => row.most));
@@ -24,7 +24,8 @@ export function bars(file, title, series) {
   writeFileSync(file, svg(LEFT + WIDTH + RIGHT, height, [text(10, 22, title, `font-weight="bold"`), ...drawn]));
 }
 
-/// A line for each series of `[x, y]`, over a logarithmic axis of x and one of y that begins at nought, under a title that names the unit.
+/// One line per series of `[x, y]`, with a logarithmic x axis, a y axis from zero, and a title that names
+/// the unit.
 export function lines(file, title, across, series) {
   const [left, width, top, height] = [70, 520, 44, 200];
   const points = Object.values(series).flat();

@@ -1,4 +1,5 @@
-// A provider and a gate for a benchmark: one person, one client, one application with a public path and one behind a token.
+// Provider and gateway for benchmarks: one user, one client, one application with a public path and a path
+// that requires a token.
 
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
@@ -10,9 +11,9 @@ const [EMAIL, PASSWORD] = ["anna@example.test", "correct horse battery staple"];
 Object.assign(process.env, { EMAIL, PASSWORD, REDIRECT_URI: redirectUri, SIGNED_OUT_URI: redirectUri });
 const { Browser } = await import("../tests/clients/browser.mjs");
 
-/// Sets a provider up, with a SoftHSM token: on `/open/` of app.localhost everybody is let in, on `/api/` with a token. Its `start` takes
-/// what is logged, and words before the command line, of a profiler say. `tls`: the certificate and the key to speak TLS with.
-/// `server`: further lines of that table; `application`: of the application's; `more`: tables behind it.
+/// Sets up a provider with a SoftHSM token. On app.localhost, `/open/` is public and `/api/` requires a
+/// token. Its `start` accepts the log filter and a command prefix, such as a profiler. `tls`: certificate
+/// and key. `server` and `application`: additional lines of those tables; `more`: further tables.
 export function provider({ issuerPort, adminPort, upstream, threads, tls, directory = work, server = "", application = "", more = "" }) {
   const scheme = tls ? "https" : "http";
   const issuer = `${scheme}://localhost:${issuerPort}`;
@@ -71,7 +72,7 @@ ${more}`,
   };
 }
 
-/// As many distinct access tokens, by refreshing.
+/// Returns distinct access tokens, obtained by refreshing.
 export async function accessTokens(issuer, count) {
   let answer = await signIn(issuer);
   const found = [answer.access_token];
@@ -82,7 +83,7 @@ export async function accessTokens(issuer, count) {
   return found;
 }
 
-/// Signs in with a new browser; the token response.
+/// Signs in with a new browser and returns the token response.
 export async function signIn(issuer) {
   const verifier = randomBytes(32).toString("base64url");
   const request = new URL(`${issuer}/oauth/authorize`);

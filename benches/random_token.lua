@@ -1,4 +1,4 @@
--- Each request carries one of the tokens of the file TOKENS, at random.
+-- Each request contains a random token of the file TOKENS.
 local tokens = {}
 for line in io.lines(os.getenv("TOKENS")) do tokens[#tokens + 1] = "Bearer " .. line end
 math.randomseed(1)

@@ -1,6 +1,6 @@
--- Each request is a refresh with one of the tokens of the file TOKENS; the token of its answer waits for its turn behind the others. There
--- must be one more than connections, since wrk looks at a request before it begins. What was not answered at the end is lost: another run
--- needs other tokens.
+-- Each request refreshes a token of the file TOKENS. The token of the response is appended to the queue.
+-- There must be one more token than connections, because wrk creates a request before it begins. Requests
+-- without a response at the end are lost, so each run needs new tokens.
 local tokens, first, last = {}, 1, 0
 local function keep(token)
     last = last + 1

@@ -1,10 +1,10 @@
-// Clients that refresh, and what the token device could do at most.
+// Clients that refresh, and the maximum rate of the token device.
 
 import { execFileSync } from "node:child_process";
 import { Agent, request as httpRequest } from "node:http";
 
-/// Families of refresh tokens, each of a client of its own that refreshes without a pause: responses a second, and milliseconds.
-/// The clients ask the ports in turn. Access tokens are added to `tokens`.
+/// Refreshes families of refresh tokens, each by its own client without a pause. Returns responses a second
+/// and latencies in milliseconds. The clients use the ports in turn. Adds the access tokens to `tokens`.
 export async function refreshing({ families, host, ports, tokens = [] }, seconds) {
   const until = performance.now() + seconds * 1000;
   const times = [];
@@ -26,7 +26,7 @@ export async function refreshing({ families, host, ports, tokens = [] }, seconds
   return { rate: (times.length * 1000) / (performance.now() - began), p50: milliseconds[times.length >> 1], p99: milliseconds[Math.floor(times.length * 0.99)] };
 }
 
-/// A token response of the server at a port of this machine.
+/// Requests a token response from the server at a port of this machine.
 export function token(agent, host, at, fields) {
   const body = new URLSearchParams({ client_id: "bench", ...fields }).toString();
   const headers = { host, "content-type": "application/x-www-form-urlencoded", "content-length": Buffer.byteLength(body) };
@@ -42,7 +42,8 @@ export function token(agent, host, at, fields) {
   });
 }
 
-/// Signatures a second of threads that do nothing else, one for each session of a server. `module`: SoftHSM's own when absent.
+/// Signatures a second of threads that only sign, one per session of a server. `module`: SoftHSM by
+/// default.
 export function signatures(root, module) {
   const env = { ...process.env, ...(module && { SIGNER_MODULE: module }), SIGNER_ROUNDS: "3", SIGNER_SECONDS: "2" };
   const out = execFileSync("cargo", ["bench", "--locked", "--profile", "release", "--bench", "signer"], { cwd: root, env, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });

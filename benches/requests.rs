@@ -1,9 +1,11 @@
-//! What a request meets that is no input and no output: the raw head's check, and the front's decision on it (the path, the
-//! rules, the credential and its cache, the fields that change). Each case is a function of its own, which runs so many times;
-//! callgrind counts the instructions of each, and `benches/requests/run.mjs` sees that they do not rise.
+//! The parts of a request without I/O: the check of the raw head, and the gateway's decision (path, rules,
+//! credential and its cache, changed fields).
 //!
-//! In process: the memory engine, a clock that stands still, and a SoftHSM token that has signed what is shown. What waits for
-//! nothing is never polled twice, so that a count does not depend on the machine.
+//! Each case is a separate function with a fixed number of iterations. callgrind counts its instructions,
+//! and `benches/requests/run.mjs` fails if they increase.
+//!
+//! Everything runs in one process, with the memory engine, a fixed clock, and tokens that a SoftHSM token
+//! signed beforehand. No future waits, so each is polled once and the counts do not depend on the machine.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on ends")]
 #![allow(dead_code, reason = "the tests of the gate use the rest of what they share")]
@@ -35,10 +37,10 @@ use tokio::runtime::{Builder, Runtime};
 use crate::browser::Browser;
 use crate::world::{ANNA, World, request};
 
-/// How often each case runs.
+/// Iterations of each case.
 const TIMES: usize = 200;
 
-/// Fields as a browser sends them.
+/// Header fields that a browser sends.
 const FIELDS: [(&str, &str); 8] = [
     ("user-agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"),
     ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
@@ -103,7 +105,7 @@ fn ambiguous_path(decided: &Decided<'_>, head: &Parts) {
     decided.refuse(head, 400, "ambiguous_path");
 }
 
-/// One that the gate has verified before.
+/// A token in the cache of verified tokens.
 #[inline(never)]
 fn known_token(decided: &Decided<'_>, head: &Parts) {
     decided.forward(head, "known_token");
@@ -114,7 +116,7 @@ fn forged_token(decided: &Decided<'_>, head: &Parts) {
     decided.refuse(head, 401, "forged_token");
 }
 
-/// One that the gate has looked up before.
+/// A session in the cache of sessions.
 #[inline(never)]
 fn known_session(decided: &Decided<'_>, head: &Parts) {
     decided.forward(head, "known_session");
@@ -131,7 +133,8 @@ struct Decided<'a> {
 }
 
 impl Decided<'_> {
-    /// The name keeps the compiler from making one function of two that are alike, which callgrind could not tell apart.
+    /// The name prevents the compiler from merging identical functions, which callgrind could not
+    /// distinguish.
     fn forward(&self, head: &Parts, name: &str) {
         self.all(head, name, |verdict| matches!(verdict, Verdict::Forward(_)));
     }
@@ -149,7 +152,7 @@ impl Decided<'_> {
     }
 }
 
-/// A head as it comes from the edge.
+/// A request head as the edge passes it.
 fn head(url: &str, more: &[(&str, &str)]) -> Parts {
     let (mut head, _) = request("GET", url, &[&FIELDS, more].concat(), "").into_parts();
     head.extensions.insert(Origin {

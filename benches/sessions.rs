@@ -1,8 +1,8 @@
-//! What it costs the gate to look a browser's session up with each request: the application's session, the provider session
-//! that it came from and the person, out of sled. Beside it, what a cache of the outcome would cost. `SESSIONS` (20000),
-//! `SESSION_ROUNDS` (7), `SESSION_LOOKUPS` a round (200000).
+//! Cost of reading a browser session from sled for each request: the application session, its provider
+//! session and the user. For comparison, the cost of a cache of the result. `SESSIONS` (20000),
+//! `SESSION_ROUNDS` (7), `SESSION_LOOKUPS` per round (200000).
 //!
-//! The two take turns, round by round, so that what else the machine does meets both.
+//! The two alternate in each round, so that other work on the machine affects both.
 
 #![expect(clippy::print_stdout, reason = "the figures are the outcome")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on ends")]
@@ -23,7 +23,7 @@ use sealgate::facade::store::sled::SledEngine;
 use sealgate::facade::store::{AddOutcome, Store};
 
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
-/// Commits at once while the store is filled.
+/// Concurrent commits while the store is filled.
 const AT_ONCE: usize = 64;
 
 fn main() {
@@ -59,7 +59,7 @@ fn main() {
     });
 }
 
-/// Each with a person of its own.
+/// Creates sessions, each with its own user.
 async fn fill(store: &Arc<Store>, count: usize) -> Vec<SessionCookie> {
     let mut cookies = Vec::with_capacity(count);
     let mut tasks = tokio::task::JoinSet::new();
@@ -129,7 +129,7 @@ fn session(id: SessionId, cookie: SecretHash, sign_in: SignIn) -> Session {
     }
 }
 
-/// What the gate does with a request's cookie.
+/// Reads the session of a request's cookie as the gateway does.
 async fn find(store: &Store, cookie: &SessionCookie) -> (User, Session, AppSession) {
     let own = store.app_session(cookie.id).await.unwrap().unwrap().value;
     assert!(own.cookie == cookie.hash());
@@ -155,7 +155,7 @@ fn from_cache(
 ) -> Duration {
     let begun = Instant::now();
     for number in 0..lookups {
-        // The hash of the cookie is part of it: it is the key.
+        // The time includes hashing the cookie, because the hash is the key.
         let found = cache.get(at(cookies, number).hash().as_bytes()).unwrap();
         assert!(found.1.is_live(NOW));
         std::hint::black_box(found);
@@ -163,7 +163,7 @@ fn from_cache(
     begun.elapsed()
 }
 
-/// Another session each time, in no order that a processor's cache would like.
+/// Returns a session, in an order that defeats the processor's cache.
 fn at(cookies: &[SessionCookie], number: usize) -> &SessionCookie {
     &cookies[number.wrapping_mul(7919) % cookies.len()]
 }

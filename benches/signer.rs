@@ -1,8 +1,10 @@
-//! What the signer costs beyond the token: signatures a second under 64 waiting requests, as a share of what as many bare
-//! threads as it has sessions reach on the same token at the same time, and how evenly the requests are served. The two
-//! take turns, round by round, so that what else the machine does meets both. `SIGNER_ROUNDS`, `SIGNER_SECONDS` (a round).
+//! Overhead of the signer over the token.
 //!
-//! A bare thread hashes and signs in a session of its own and looks at nothing: no queue, no deadline, no verification.
+//! Measures signatures a second with 64 queued requests, relative to plain threads (one per session) on
+//! the same token, and the latency distribution. The two alternate in each round, so that other work on
+//! the machine affects both. `SIGNER_ROUNDS`, `SIGNER_SECONDS` (per round).
+//!
+//! A plain thread hashes and signs in its own session, without queue, timeout or verification.
 
 #![expect(clippy::print_stdout, reason = "the figures are the outcome")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on ends")]
@@ -27,14 +29,15 @@ use sealgate::facade::signer::{self, KeySize, Pkcs11Signer, Signer, Unobserved};
 
 use crate::softhsm::{MODULE, SoftHsm};
 
-/// Requests that wait at any time.
+/// Queued requests at any time.
 const WAITING: usize = 64;
-/// A response of the token endpoint takes two.
+/// Signatures per request: a response of the token endpoint takes two.
 const SIGNATURES: usize = 2;
-/// The length of a JWT before its signature, bytes.
+/// Length of a JWT before its signature, bytes.
 const INPUT: usize = 900;
 const LABEL: &str = "sealgate";
-/// The token's PIN file, to the process that measures: SoftHSM reads its configuration's place from the environment.
+/// The token's PIN file, for the measuring process. SoftHSM reads the path of its configuration from the
+/// environment.
 const CHILD: &str = "SIGNER_BENCH_PIN_FILE";
 
 fn main() {
@@ -80,7 +83,7 @@ fn measure(pin_file: PathBuf) {
     let time = Duration::from_secs(number("SIGNER_SECONDS", 3));
     let mut rounds = Vec::new();
     println!("round  bare/s  signer/s  share   p50 ms   p99 ms  p99/p50");
-    // The first is for warming up.
+    // The first round is a warm-up.
     for round in 0..=number("SIGNER_ROUNDS", 9) {
         let bare = bare(&module, sessions, time);
         let mut under_load = runtime.block_on(requests(&signer, time));
@@ -145,7 +148,7 @@ fn input(number: u64) -> Vec<u8> {
     input
 }
 
-/// Signatures a second by threads that do nothing else.
+/// Signatures a second of threads that only sign.
 fn bare(module: &Pkcs11, threads: usize, time: Duration) -> f64 {
     let stop = Arc::new(AtomicBool::new(false));
     let made = Arc::new(AtomicU64::new(0));
@@ -192,7 +195,7 @@ struct UnderLoad {
     latencies: Vec<Duration>,
 }
 
-/// Requests one after the other, [`WAITING`] at once.
+/// Sends requests, [`WAITING`] of them concurrently.
 async fn requests(signer: &Arc<Pkcs11Signer>, time: Duration) -> UnderLoad {
     let start = Instant::now();
     let tasks: Vec<_> = (0..WAITING as u64)

@@ -1,11 +1,11 @@
-// A section of docs/performance.md that a benchmark writes: between two comments that name it. Everything is printed too.
+// A generated section of docs/performance.md, between two comments with its name. Everything is printed too.
 
 import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { root, work } from "./bed.mjs";
 
-/// The section of that name. Only with WRITE=1 in the environment does its end write it, and the images, which are shown behind the text
-/// that was said before they were made.
+/// The section with this name. `end` writes it and its images, only with WRITE=1 in the environment. An image
+/// appears after the text that was added before it.
 export function written(name) {
   const out = [];
   const images = `${work}/images`;
@@ -16,13 +16,13 @@ export function written(name) {
   };
   return {
     say,
-    /// Rows as a table. `columns`: name, key, digits.
+    /// Adds rows as a table. `columns`: name, key, digits.
     table(rows, columns) {
       say(`| ${columns.map(([title]) => title).join(" | ")} |`);
       say(`|${columns.map(() => "-|").join("")}`);
       for (const row of rows) say(`| ${columns.map(([, key, digits]) => (digits ? row[key].toFixed(digits) : Math.round(row[key]).toLocaleString("en"))).join(" | ")} |`);
     },
-    /// The file of an image, which stands here in the text.
+    /// Adds an image here and returns its file name.
     image(file, alt = file) {
       say(`\n![${alt}](images/bench-${file}.svg)\n`);
       return `${images}/bench-${file}.svg`;

@@ -1,11 +1,13 @@
-//! A web application as they stood before anybody spoke of OAuth: it knows no tokens and no sign-in, and shows what it
-//! received. HTTP/1.1 with keep-alive, on the standard library alone.
+//! Sample application without authentication, which shows the requests that it receives.
+//!
+//! It supports HTTP/1.1 with keep-alive and only uses the standard library.
 //!
 //! `cargo run --example legacy -- 127.0.0.1:8081`
 //!
-//! `/json` and everything under `/api/` answer with one JSON object: `method`, `path` (with the query), `headers` (a
-//! list of [name, value] in their order) and `body_bytes`. Everything else, `/public/…` too, answers with an HTML page
-//! of the same. Browsers may keep what `/kept/…` answers for ten minutes, and nothing else.
+//! `/json` and all paths below `/api/` return one JSON object: `method`, `path` (with the query),
+//! `headers` (a list of [name, value] in order) and `body_bytes`. All other paths, such as `/public/…`,
+//! return the same as an HTML page. Browsers may cache the responses of `/kept/…` for ten minutes, and
+//! no others.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -41,7 +43,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Serves for ever: a thread a connection.
+/// Accepts connections forever, with one thread per connection.
 pub(crate) fn serve(listener: &TcpListener) {
     let open = Arc::new(AtomicUsize::new(0));
     for stream in listener.incoming().flatten() {
@@ -51,7 +53,7 @@ pub(crate) fn serve(listener: &TcpListener) {
         }
         let open = Arc::clone(&open);
         thread::spawn(move || {
-            // A client that leaves in the middle is no news.
+            // Clients may disconnect at any time.
             let _ = talk(&stream);
             open.fetch_sub(1, Ordering::SeqCst);
         });
@@ -96,7 +98,7 @@ fn talk(stream: &TcpStream) -> io::Result<()> {
     }
 }
 
-/// None at the end of the connection.
+/// Reads a request. Returns `None` at the end of the connection.
 fn read_head(reader: &mut impl BufRead) -> io::Result<Option<Request>> {
     let line = read_line(reader)?;
     if line.is_empty() {
@@ -120,7 +122,7 @@ fn read_head(reader: &mut impl BufRead) -> io::Result<Option<Request>> {
     }
 }
 
-/// A line without its end; empty at the end of the connection too.
+/// Reads a line without its terminator. Also returns an empty line at the end of the connection.
 fn read_line(reader: &mut impl BufRead) -> io::Result<String> {
     let mut line = Vec::new();
     reader.take(LINE).read_until(b'\n', &mut line)?;
@@ -130,7 +132,7 @@ fn read_line(reader: &mut impl BufRead) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Reads the body and forgets it.
+/// Reads and discards the body.
 fn read_body(reader: &mut impl BufRead, request: &Request) -> io::Result<u64> {
     if request.says("transfer-encoding", "chunked") {
         let mut total = 0;

@@ -1,5 +1,7 @@
-//! The program as it could be one version later: its store has one format more, in which some records are other than now. Nodes
-//! of both are run side by side by a test of a rolling upgrade (`tests/blackbox/rolling.rs`).
+//! The program with an additional store format, in which some records differ.
+//!
+//! The test of rolling upgrades (`tests/blackbox/rolling.rs`) runs it together with nodes of the current
+//! version.
 
 use sealgate::facade::store::{Table, VersionStep, add_step};
 use serde_json::Value;
@@ -7,10 +9,10 @@ use serde_json::Value;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What the version of now has in these records, and the next one no more.
+/// Member of these records that the next version removes.
 const MEMBER: &str = "until_format_8";
 
-/// Among the records about the store are keys' times and leases.
+/// `Meta` includes the key times and leases.
 const TABLES: &[Table] = &[Table::Grant, Table::Session, Table::Code, Table::AppSession, Table::Client, Table::Meta];
 
 #[expect(clippy::unnecessary_wraps, reason = "other steps refuse some records")]

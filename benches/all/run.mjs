@@ -1,11 +1,12 @@
-// All that is compared with peers, in one command of about ten minutes: gated requests, TLS, handshakes, sign-ins, refreshes, latency at
-// a constant rate.
+// The complete comparison with other proxies, in about ten minutes: gated requests, TLS, handshakes,
+// sign-ins, refreshes, latency at a constant rate.
 //
 //   make bench [ROUNDS=5] [SECONDS=2] [WRITE=1]
 //
-// The load, the upstream and what is measured share the machine, so a figure alone says little: cases take turns, and what counts are
-// ratios within a round, of processor time first. With WRITE=1 what it prints becomes the section of docs/performance.md, and the plots
-// become those in docs/images. A target that is missed is told of and fails nothing.
+// The load generator, the upstream and the measured program share the machine, so absolute figures mean
+// little. Cases alternate, and the results are ratios within a round, mainly of processor time. With
+// WRITE=1 the output replaces the section of docs/performance.md, and the plots those in docs/images.
+// Missed targets are reported, but do not fail.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -71,7 +72,7 @@ latency(await constantRates());
 report();
 process.exit(0);
 
-/// Requests with a token of a kilobyte, over plain HTTP/1.1.
+/// Measures requests with a token of 1 KB, over plain HTTP/1.1.
 async function gatedRequests() {
   const gate = (server) => ({ port: server.port, child: server.child, tokens: server.file, path: "/api/" });
   const cases = {
@@ -117,8 +118,9 @@ async function overTls() {
   }
 }
 
-/// By eight of OpenSSL's own clients, each of which resumes the session of its connection before. It writes a request line of HTTP/1.0 around
-/// the path, so the rest of the head stands in there.
+/// Measures resumed handshakes with eight `openssl s_time` clients. Each resumes the session of its
+/// previous connection. They put the path into an HTTP/1.0 request line, so the path contains the rest of
+/// the head.
 async function resumed() {
   const CLIENTS = 8;
   const head = `/open/ HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nX-Rest: `;
@@ -129,7 +131,7 @@ async function resumed() {
     const spent = processorTime(child.pid) - before;
     const all = [...out.matchAll(/(\d+) connections in \d+ real seconds, (\d+) bytes/g)];
     const count = all.reduce((sum, [, connections]) => sum + Number(connections), 0);
-    // `r` for a session that was resumed, `*` or `t` for a new one.
+    // `r` is a resumed session, `*` or `t` a new one.
     const again = (out.match(/(?<=^r*)r/gm) ?? []).length;
     assert.ok(all.length === CLIENTS && all.every(([, , bytes]) => bytes > 1024) && again > count * 0.9, `port ${port}: ${again} of ${count}\n${out.slice(-500)}`);
     return { rate: count / duration, cpu: spent / count / 1000 };
@@ -165,7 +167,8 @@ async function signing() {
   verdict("refreshes: share of two signatures alone in their processor time", told(shares), "0.85", median(shares) >= 0.85);
 }
 
-/// Gated requests at half of what the slower one can do, whose times count from when they should have been sent.
+/// Measures gated requests at half the rate of the slower program. Latencies count from the scheduled
+/// time of sending.
 async function constantRates() {
   const rate = Math.floor(gatedRequests.rate / 2);
   const [token] = logged.tokens;
@@ -202,7 +205,7 @@ function table(name, title, results) {
   bars(page.image(name, "Processor time per request"), `${title}: processor time per request, µs`, Object.fromEntries(Object.entries(results).map(([name, runs]) => [name, runs.map((run) => run.cpu)])));
 }
 
-/// Ratios of processor time within a round: median, least, most.
+/// Ratios of processor time within a round: median, minimum, maximum.
 function ratios(results, over, under) {
   const all = results[over].map((run, round) => run.cpu / results[under][round].cpu);
   return [median(all), Math.min(...all), Math.max(...all)];
@@ -216,7 +219,7 @@ function verdict(...all) {
   verdicts.push(all);
 }
 
-/// A peer's processor time over ours, at least.
+/// Target: another program's processor time divided by ours is at least `wanted`.
 function least(title, results, own, peer, wanted) {
   const values = ratios(results, peer, own);
   verdict(`${title}: processor time of ${peer} / ${own}`, spread(values), String(wanted), values[0] >= wanted);
@@ -253,7 +256,7 @@ function tlsServers() {
   };
 }
 
-/// Each gate must do the work that it is timed for.
+/// Checks that a measured gateway verifies tokens.
 function refusesForgeries(port) {
   const [token] = logged.tokens;
   for (const [sent, status] of [[token, "200"], [`${token.slice(0, -8)}AAAAAAAA`, "401"]]) {
@@ -262,7 +265,7 @@ function refusesForgeries(port) {
   }
 }
 
-/// All must give the application's answer, over either protocol.
+/// Checks that a server returns the application's response over both protocols.
 function answers(port) {
   for (const protocol of ["1.1", "2"]) {
     const said = execFileSync("curl", ["-sk", `--http${protocol}`, "-w", " %{http_version} %{http_code}", "-H", `Host: ${host}`, `https://127.0.0.1:${port}/open/`], { encoding: "utf8" });
@@ -270,7 +273,7 @@ function answers(port) {
   }
 }
 
-/// Nanoseconds on a processor of the threads of these names.
+/// Processor time of the threads with these names, nanoseconds.
 function threadTime(pid, name) {
   const tasks = readdirSync(`/proc/${pid}/task`).map((thread) => `/proc/${pid}/task/${thread}`);
   const own = tasks.filter((task) => name.test(readFileSync(`${task}/comm`, "utf8")));

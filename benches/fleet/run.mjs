@@ -1,11 +1,12 @@
-// A fleet beside one server that keeps its store in files: token responses a second with one, two and three nodes, and gated requests
-// whose token is remembered. Rounds take turns; prints ratios within a round.
+// A cluster compared with one server with a store in files: token responses a second with one, two and
+// three nodes, and gated requests with cached tokens. Cases alternate; prints ratios within a round.
 //
 //   make bench-fleet [ROUNDS=5] [SECONDS=5]
 //
-// Nodes, databases, load and, where it is not held back, the token device share this machine. So two kinds of device are measured: one
-// that takes 10 ms for a signature and leaves the processors free meanwhile, as a network HSM or a TPM does, where nodes should add up;
-// and SoftHSM as it is, where all nodes together have the processors that one has.
+// Nodes, databases, load generator and SoftHSM share this machine. Two kinds of token device are measured:
+// one that takes 10 ms for a signature without using the processors, like a network HSM or a TPM, for
+// which the throughput should grow with the number of nodes; and plain SoftHSM, for which all nodes
+// together have the processors of a single one.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -22,26 +23,26 @@ const root = new URL("../..", import.meta.url).pathname;
 const rounds = Number(process.env.ROUNDS ?? 5);
 const seconds = Number(process.env.SECONDS ?? 5);
 const program = process.env.PROGRAM ?? `${root}/target/release/sealgate`;
-/// Clients that refresh one token after the other; as many at each of the servers that are asked.
+/// Clients per server, each of which refreshes continuously.
 const CLIENTS = 64;
 const TOKENS = 1000;
 const DEVICE_MILLISECONDS = 10;
 const redirectUri = "http://127.0.0.1/callback";
 
 mkdirSync(`${root}/target`, { recursive: true });
-// As the shell says it, which writes it into configurations.
+// The real path, because the shell writes it into configurations.
 const work = realpathSync(mkdtempSync(`${root}/target/bench-fleet.`));
 const children = [];
 let ended = false;
 process.on("exit", () => {
   ended = true;
   for (const child of children) child.kill("SIGTERM");
-  // The databases of the fleet end after its nodes; their directory stays until they have.
+  // The databases stop after the nodes. Remove their directory only then.
   spawn("sh", ["-c", `while kill -0 ${children.map((child) => child.pid).join(" ")} 2>/dev/null; do sleep 0.2; done; rm -rf '${work}' '${databases}'`], { detached: true, stdio: "ignore" }).unref();
 });
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
 
-// conf/fleet.sh takes the ports after the one that it is given.
+// conf/fleet.sh also uses ports that it derives from this one.
 const port = await freePort();
 const databases = `/var/lib/postgresql/sealgate-fleet-${port}`;
 const [sledPort, sledAdmin] = await freePorts(2);
@@ -111,7 +112,7 @@ function report() {
   console.log(`\nthe node / sled within a round: requests ${shown(ratios("rate"), 2)}, processor time ${shown(ratios("cpu"), 2)}`);
 }
 
-/// Another order each round, so that no case always follows the same neighbour.
+/// Changes the order in each round, so that no case always follows the same one.
 async function turns(all, act) {
   for (let round = 0; round < rounds; round += 1) {
     for (let turn = 0; turn < all.length; turn += 1) await act(all[(turn + round) % all.length]);
@@ -126,13 +127,13 @@ function gate({ issuer, ports, tokens, pid }, duration) {
   return wrk({ url: `http://127.0.0.1:${ports[0]}/api/`, host: `app.${new URL(issuer).host}`, tokens, pid, connections: 64, duration });
 }
 
-/// Responses a second, and how long one takes.
+/// Responses a second, and their latency.
 function refresh({ issuer, ports }, duration) {
   const { tokens } = issuer === sled.issuer ? sled : fleet;
   return refreshing({ families: families[issuer].slice(0, CLIENTS * ports.length), host: new URL(issuer).host, ports, tokens }, duration);
 }
 
-/// Families of refresh tokens of one person who has signed in.
+/// Creates families of refresh tokens for one user.
 async function signIn({ issuer, email, password, ports }, count) {
   Object.assign(process.env, { EMAIL: email, PASSWORD: password, REDIRECT_URI: redirectUri, SIGNED_OUT_URI: redirectUri });
   const { Browser } = await import("../../tests/clients/browser.mjs");
@@ -181,7 +182,7 @@ async function startFleet() {
   };
 }
 
-/// One server with the configuration of the first node but for its store.
+/// Starts a single server with the first node's configuration except the store.
 async function startSled() {
   const own = `${work}/sled`;
   execFileSync(`${root}/hsm/init-token.sh`, [`${own}/hsm`, "sealgate"], { stdio: "ignore" });
@@ -213,7 +214,7 @@ function addClient(configuration, hsm) {
   execFileSync(program, words, { env: { ...process.env, SOFTHSM2_CONF: `${hsm}/softhsm2.conf` }, stdio: ["ignore", "ignore", "inherit"] });
 }
 
-/// SoftHSM behind a module that can be told to be slow while it runs; its words are told in tests/support/shim.c.
+/// Builds a module that wraps SoftHSM and can be slowed down at run time; see tests/support/shim.c.
 function slowModule() {
   const path = `${work}/slow.so`;
   const real = "/usr/lib/softhsm/libsofthsm2.so";
@@ -222,7 +223,7 @@ function slowModule() {
   return path;
 }
 
-/// Each C_Sign takes so much longer from now on.
+/// Sets an additional delay for each C_Sign.
 function delay(milliseconds) {
   const [SIGN, LATE] = [12, 2];
   const word = Buffer.alloc(8);
@@ -232,7 +233,7 @@ function delay(milliseconds) {
   closeSync(control);
 }
 
-/// Of threads that do nothing else, one for each session of a server.
+/// Signatures a second of threads that only sign, one per session of a server.
 function bareSignatures(milliseconds) {
   delay(milliseconds);
   return signatures(root, module);
@@ -248,7 +249,7 @@ function start(file, words, env) {
   return child;
 }
 
-/// The first of the ports that conf/fleet.sh takes: all of them are free.
+/// Returns a first port for conf/fleet.sh such that all ports that it uses are free.
 async function freePort() {
   for (;;) {
     const [first] = await freePorts(1);

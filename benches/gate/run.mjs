@@ -1,8 +1,9 @@
-// The gate beside its peers, in front of one upstream, in rounds that take turns: prints ratios within a round.
+// The gateway compared with other proxies in front of the same upstream. Cases alternate; prints ratios
+// within a round.
 //
 //   make bench-gate [ROUNDS=7] [SECONDS=3] [THREADS=2]
 //
-// wrk, the upstream and the gate share the machine, so a figure alone says little; a ratio of neighbours says more.
+// wrk, the upstream and the gateway share the machine, so absolute figures mean less than ratios.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -19,7 +20,7 @@ const rounds = Number(process.env.ROUNDS ?? 7);
 const seconds = Number(process.env.SECONDS ?? 3);
 const TOKENS = 1000;
 const CONNECTIONS = 64;
-// Of the gate and of bare Pingora.
+// Threads of the gateway and of bare Pingora.
 const threads = Number(process.env.THREADS ?? availableParallelism());
 
 const ports = await freePorts(5);
@@ -40,7 +41,7 @@ const haproxyChild = start("haproxy", ["-f", filled(`${here}/haproxy.cfg`, { UPS
 const bareChild = start(`${root}/target/release/examples/bare_proxy`, [`127.0.0.1:${bare}`, `127.0.0.1:${upstream}`, String(threads)]);
 for (const port of [upstream, bare, haproxy]) await listens(port);
 
-// The bare proxy and the open path get a token along as well: all carry the same bytes.
+// Requests to the bare proxy and to the public path contain a token too, so that all have the same size.
 const cases = {
   bare: { port: bare, path: "/open/", tokens: "one", child: bareChild },
   ungated: { port: issuerPort, path: "/open/", tokens: "one", child: sealgate },
@@ -57,12 +58,12 @@ report();
 process.exit(0);
 
 function report() {
-  // What is compared, so that nobody takes the ratios for more than they are.
+  // State the differences, so that the ratios are not misinterpreted.
   console.log(`${new Date().toISOString().slice(0, 10)}, make bench-gate ROUNDS=${rounds} SECONDS=${seconds} THREADS=${threads}, release`);
   console.log("logged: nothing a request, by any of them (the gate's filter is warn: no access log)");
   console.log("cached: no answers, by any of them; the gate remembers verified tokens, which HAProxy and bare Pingora cannot: HAProxy verifies each anew\n");
   console.log(`${rounds} rounds of ${seconds} s, ${CONNECTIONS} connections, ${threads} threads on ${availableParallelism()} cores shared with wrk and nginx\n`);
-  printMedians(results, [["requests/s", "rate", 0], ["processor time a request, µs", "cpu", 1], ["p50, ms", "p50", 2], ["p99, ms", "p99", 2]]);
+  printMedians(results, [["requests/s", "rate", 0], ["processor time per request, µs", "cpu", 1], ["p50, ms", "p50", 2], ["p99, ms", "p99", 2]]);
   printRatios(results, [
     ["gated, one token", "ungated"],
     ["gated, 1,000 tokens", "ungated"],
@@ -71,7 +72,7 @@ function report() {
   ]);
 }
 
-/// Both gates must do the work that they are timed for.
+/// Checks that both gateways verify tokens.
 async function refusesForgeries() {
   const forged = `${tokens[0].slice(0, -8)}AAAAAAAA`;
   for (const port of [issuerPort, haproxy]) {

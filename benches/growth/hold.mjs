@@ -1,4 +1,5 @@
-// Opens connections and holds them until its input ends. Says `ready` once all are open and have been answered.
+// Opens connections and keeps them until its input ends. Prints `ready` when all are open and have
+// received a response.
 //
 //   node hold.mjs http|https|websocket PORT COUNT
 

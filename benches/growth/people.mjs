@@ -1,12 +1,13 @@
-// A store of as many people as wanted, each with a session, a grant, a consent and an event, as a file that `sealgate import` takes.
+// Generates a file for `sealgate import` with any number of users, each with a session, a grant, a consent
+// and an event.
 
 import { createHash, randomBytes } from "node:crypto";
 import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 
 const DAY = 86_400;
 
-/// Adds them to what an export holds: one person, whose password is theirs too, and the client `bench`. Some refresh tokens, of people that
-/// lie evenly among all.
+/// Adds users to an export with one user, whose password all get, and the client `bench`. Returns refresh
+/// tokens of users that are evenly distributed.
 export function people({ exported, file, count, tokens }) {
   const lines = readFileSync(exported, "utf8").trimEnd().split("\n");
   const found = (table) => lines.map((line) => JSON.parse(line)).find((record) => record.table === table);
@@ -75,7 +76,7 @@ export function people({ exported, file, count, tokens }) {
     expiry(until, ["g", grant]);
     write("consent", [subject, "bench"], { at: now, client: "bench", incarnation, scope, subject: sub });
 
-    // The newest sort first.
+    // The newest events sort first.
     const event = Buffer.concat([complement(time(now)), randomBytes(8)]);
     write("audit", [event], { actor: "person", address: "192.0.2.1", at: now, client: "bench", count: 1, detail: "password", kind: "signed_in", session: sid, subject: sub });
     write("index", ["u", subject, "j", event]);

@@ -1,9 +1,10 @@
-// What a request costs, and how much memory is taken, as the work grows: people with their sessions, grants and events; applications and
-// rules; open connections and WebSockets.
+// Cost of a request and memory use for growing numbers of users (with sessions, grants and events), of
+// applications and rules, and of open connections and WebSockets.
 //
 //   make bench-growth [PEOPLE=1000,10000,100000] [CONNECTIONS=100,1000,10000] [ROUNDS=3] [SECONDS=2] [WRITE=1]
 //
-// A million people take a quarter of an hour and 10 GB more. With WRITE=1 what it prints becomes the section of docs/performance.md.
+// A million users take another quarter of an hour and 10 GB. With WRITE=1 the output replaces the section
+// of docs/performance.md.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -142,12 +143,12 @@ async function ofConnections(counts) {
   lines(page.image("growth-connections"), "Memory per connection, KiB", "connections", series);
 }
 
-/// Each holds a file more, to the application.
+/// Limits the number, because each WebSocket needs a second descriptor for the upstream.
 function webSockets(connections) {
   return Math.min(connections, 5000);
 }
 
-/// Calls `then` while that many connections are open.
+/// Calls `then` while `count` connections are open.
 async function hold(kind, port, count, then) {
   const holder = spawn("node", [`${here}/hold.mjs`, kind, String(port), String(count)], { stdio: ["pipe", "pipe", "inherit"] });
   const [said] = await Promise.race([once(holder.stdout, "data"), once(holder, "exit").then(() => ["ended"])]);
@@ -157,7 +158,7 @@ async function hold(kind, port, count, then) {
   await once(holder, "exit");
 }
 
-/// An application that takes WebSockets and says nothing.
+/// An application that accepts WebSockets and sends nothing.
 function echo(port) {
   const server = createServer((request, response) => response.end("x"));
   server.on("upgrade", (request, socket) => {
@@ -168,7 +169,7 @@ function echo(port) {
   server.listen(port, "127.0.0.1");
 }
 
-/// MiB of memory that the process has.
+/// Resident memory of a process, MiB.
 function resident(child) {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))[1]) / 1024;
 }

@@ -1,10 +1,11 @@
-// What a request costs, in instructions: of no neighbour on the machine does that depend, nor of its clock, so that a rise of a few
-// percent is seen and is the program's.
+// Instructions per request. The count does not depend on other work on the machine or on its clock, so an
+// increase of a few percent is visible and is caused by the program.
 //
 //   make bench-instructions [ACCEPT=1]
 //
-// Counted by callgrind over 2,000 requests of 8 connections, after 500, one thread; what the program does beside them is among it.
-// A rise of more than 5 % over most.json fails. valgrind's processor has no instructions for SHA-256, so that what a gated request hashes counts ten times.
+// callgrind counts 2,000 requests on 8 connections after 500 warm-up requests, with one thread. Background
+// work of the program is included. An increase of more than 5 % over most.json fails. valgrind's
+// processor has no SHA-256 instructions, so the hashes of a gated request count about ten times.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -60,7 +61,7 @@ function count(name, child, port, path, token) {
   counted[name] = Math.round(Number(total) / REQUESTS);
 }
 
-/// Without an orderly stop, which of bare Pingora takes five minutes.
+/// Kills a program, because a graceful stop of bare Pingora takes five minutes.
 async function end(child) {
   const ended = once(child, "exit");
   child.kill("SIGKILL");

@@ -1,4 +1,5 @@
-// Two mail servers that take no mail: one accepts connections and says nothing, one answers 451 to every mail.
+// Two mail servers that accept no mail: one accepts connections and stays silent, one answers every mail
+// with 451.
 
 import { createServer } from "node:net";
 import { createInterface } from "node:readline";

@@ -1,8 +1,9 @@
-// Sign-ins beside an outbox that cannot be emptied, in rounds that take turns: prints ratios within a round to a server without mail.
+// Sign-ins with a full outbox whose mail cannot be delivered. Cases alternate; prints ratios within a
+// round to a server without mail.
 //
 //   make bench-mail [ROUNDS=15] [SIGN_INS=40] [IDLE=60] [PROGRAM=target/release/sealgate]
 //
-// One server an outbox, of which one runs at a time: the others are stopped by SIGSTOP.
+// One server per outbox. Only one server runs at a time; the others are suspended by SIGSTOP.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -21,7 +22,7 @@ const idleSeconds = Number(process.env.IDLE ?? 60);
 const program = process.env.PROGRAM ?? `${root}/target/release/sealgate`;
 const WAITING = 10_000;
 const PASSWORD = "correct horse battery staple";
-/// Those who sign in, in turn.
+/// The users who sign in, in turn.
 const PEOPLE = Array.from({ length: 20 }, (_, number) => `anna${number}@example.test`);
 
 mkdirSync(`${root}/target`, { recursive: true });
@@ -41,7 +42,7 @@ for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exi
 execFileSync(`${root}/hsm/init-token.sh`, [`${work}/hsm`, "sealgate"], { stdio: "ignore" });
 process.env.SOFTHSM2_CONF = `${work}/hsm/softhsm2.conf`;
 const [silent, later, dead, ...ports] = await freePorts(15);
-// On a thread of its own: it must not delay who measures.
+// In a separate thread, so that it does not delay the measurement.
 const relays = new Worker(new URL("relays.mjs", import.meta.url), { workerData: { silent, later } });
 relays.unref();
 
@@ -56,13 +57,13 @@ const cases = {
 const names = Object.keys(cases);
 const memory = {};
 for (const name of names) memory[name] = resident(cases[name]);
-// Each finds out what its mail server is like.
+// Wait until each server has tried its mail server.
 await sleep(25_000);
 for (const name of names) cases[name].child.kill("SIGSTOP");
 for (const name of names) await alone(name, () => signInSome(cases[name], 5));
 const results = Object.fromEntries(names.map((name) => [name, []]));
 for (let round = 0; round < rounds; round += 1) {
-  // Another order each round, so that no case always follows the same neighbour.
+  // Change the order in each round, so that no case always follows the same one.
   for (let turn = 0; turn < names.length; turn += 1) {
     const name = names[(turn + round) % names.length];
     await alone(name, async () => results[name].push(await signInSome(cases[name], signIns)));
@@ -83,7 +84,7 @@ function report() {
       const ratios = runs.map((run, round) => figure(run) / figure(bare[round]));
       return `${quantile(ratios, 0.5).toFixed(3)} (${quantile(ratios, 0.25).toFixed(2)} to ${quantile(ratios, 0.75).toFixed(2)})`;
     };
-    // What the neighbours on the machine disturb least.
+    // The fastest tenth depends least on other work on the machine.
     const quickest = ratio((run) => quantile(run.times, 0.1));
     const [middle, late] = [median(runs.map((run) => median(run.times))), quantile(runs.flatMap((run) => run.times), 0.95)];
     const cpu = median(runs.map((run) => run.cpu));
@@ -98,17 +99,17 @@ function report() {
   }
 }
 
-/// Does something while of all servers this one runs.
+/// Calls `act` while only this server runs.
 async function alone(name, act) {
   const { child } = cases[name];
   child.kill("SIGCONT");
-  // Until the timers that ran out meanwhile are done with.
+  // Wait until the timers that expired meanwhile have been handled.
   await sleep(1500);
   await act();
   child.kill("SIGSTOP");
 }
 
-/// Sign-ins one after the other, each in a browser of its own: the time of the POST that brings the password.
+/// Signs in sequentially, each time in a new browser. Measures the time of the POST with the password.
 async function signInSome(server, count) {
   const times = [];
   const before = processorTime(server.child.pid);
@@ -159,7 +160,7 @@ function exchange(port, path, cookie, body) {
   });
 }
 
-/// Milliseconds on a processor in each step of 250 ms.
+/// Processor time in each step of 250 ms, milliseconds.
 async function idleTime({ child }) {
   const steps = [];
   let before = processorTime(child.pid);
@@ -172,7 +173,7 @@ async function idleTime({ child }) {
   return steps;
 }
 
-/// A store in which 10,000 people wait for their invitation, and one with as many people and no mail.
+/// Creates a store with 10,000 queued invitations, and one with as many users and no mail.
 async function fill() {
   const server = await start("full", section(dead));
   const command = (words) => admin(server.socket, { user: { invite_person: words } });
@@ -188,7 +189,8 @@ async function fill() {
       const number = next;
       next += 1;
       let answer = await command(invitee(number));
-      // Near the end some are turned away that were counted twice, until the outbox is counted anew.
+      // Near the limit some are refused, because mails were counted twice, until the next count of the
+      // outbox.
       for (let tries = 0; tries < 30 && answer.errors && number > WAITING - 100; tries += 1) {
         await sleep(1000);
         answer = await command(invitee(number));
@@ -197,7 +199,7 @@ async function fill() {
     }
   }));
   const seconds = (Date.now() - begun) / 1000;
-  // Until it was counted anew.
+  // Wait for the next count of the outbox.
   await sleep(16_000);
   const after = resident(server);
   const refused = await command(invitee(WAITING));
@@ -275,7 +277,7 @@ function run(file, ...words) {
   execFileSync(program, [...words, "--config", file], { stdio: ["pipe", "ignore", "inherit"], ...options });
 }
 
-/// One command to a running server, as the command line sends it.
+/// Sends a command to a running server as the command line does.
 function admin(path, command) {
   return new Promise((resolve, reject) => {
     let text = "";
@@ -286,7 +288,7 @@ function admin(path, command) {
   });
 }
 
-/// MiB.
+/// Resident memory, MiB.
 function resident({ child }) {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))[1]) / 1024;
 }

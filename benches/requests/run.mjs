@@ -1,9 +1,10 @@
-// What the parts of a request cost that are no input and no output, in instructions; a rise of more than 5 % fails.
+// Instructions of the parts of a request without I/O. An increase of more than 5 % fails.
 //
 //   make bench-requests [PROFILE=release|dev] [ACCEPT=1]
 //
-// callgrind runs `benches/requests.rs` once; each case there is a function of its own. Of the dev build, in which our code is not
-// optimised, the counts are several times as high; but the tests have built most of it, and more work shows there as well.
+// callgrind runs `benches/requests.rs` once; each case is a separate function. The counts of the
+// unoptimized dev build are several times as high, but additional work is visible there too, and the
+// tests have already built most of it.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -37,8 +38,9 @@ function built() {
   return artifacts.find((artifact) => artifact.target?.name === "requests" && artifact.executable).executable;
 }
 
-/// Of each case the instructions with all that it calls. In callgrind's format a line `cfn=(number) name` says what is called, with its
-/// name the first time; a line `calls=` follows, and behind that one with the place and the cost.
+/// The inclusive instruction count of each case. In callgrind's format, a line `cfn=(number) name` names
+/// the callee (with the name only the first time). A line `calls=` follows, then a line with the position
+/// and the cost.
 function inclusive(text) {
   const names = new Map();
   const found = {};

@@ -1,9 +1,10 @@
-// TLS and HTTP/2 beside peers, in front of one upstream, in rounds that take turns: prints ratios within a round.
+// TLS and HTTP/2 compared with other proxies in front of the same upstream. Cases alternate; prints ratios
+// within a round.
 //
 //   make bench-tls [ROUNDS=7] [SECONDS=3] [THREADS=2]
 //
-// The load, the upstream and what is measured share the machine, so a figure alone says little; a ratio of neighbours says more. A
-// public path, a P-256 certificate, and no log by any of them.
+// The load generator, the upstream and the measured program share the machine, so absolute figures mean
+// less than ratios. All serve a public path with a P-256 certificate and write no log.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -46,12 +47,12 @@ console.log(`${rounds} rounds of ${seconds} s, ${CONNECTIONS} connections (10 st
 for (const [kind, load] of Object.entries(kinds)) {
   const results = measured(servers, rounds, (server, duration = seconds) => load(server, duration));
   console.log(`\n${kind}\n`);
-  printMedians(results, [["requests/s", "rate", 0], ["processor time a request, µs", "cpu", 1]]);
+  printMedians(results, [["requests/s", "rate", 0], ["processor time per request, µs", "cpu", 1]]);
   printRatios(results, Object.keys(servers).slice(1).map((peer) => ["Sealgate", peer]));
 }
 process.exit(0);
 
-/// All must do the same work: the application's answer, over either protocol.
+/// Checks that a server returns the application's response over both protocols.
 function answers(port) {
   for (const protocol of ["1.1", "2"]) {
     const out = execFileSync("curl", ["-sk", `--http${protocol}`, "-w", " %{http_version} %{http_code}", "-H", "Host: app.localhost", `https://127.0.0.1:${port}/`], { encoding: "utf8" });
