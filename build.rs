@@ -1,6 +1,7 @@
-//! Makes Rust of the words of the pages: one method of `page::words::Words` for each message of `src/page/words/*.ftl`.
-//! So a page that names a message or an argument that does not exist does not compile, and one that nothing uses is dead
-//! code. What is wrong in the files themselves is said here, with the file and the message.
+//! Generates one method of `page::words::Words` for each message of `src/page/words/*.ftl`.
+//!
+//! A page with an unknown message or argument therefore does not compile, and an unused message is dead
+//! code. Errors in the files are reported here with the file and the message.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,7 +16,7 @@ const FOLDER: &str = "src/page/words";
 /// The languages: the variant of `Language`, and the name of the file.
 const LANGUAGES: [(&str, &str); 2] = [("English", "en"), ("Turkish", "tr")];
 
-/// The only markup that a message may hold.
+/// The only markup that a message may contain.
 const TAGS: [&str; 4] = ["<bdi>", "</bdi>", "<code>", "</code>"];
 
 fn main() {
@@ -33,14 +34,15 @@ fn main() {
     }
 }
 
-/// A message: its arguments, with whether a number chooses the words, and the Rust expression that formats it.
+/// A message: its arguments, each with whether it selects a plural form, and the Rust expression that
+/// formats it.
 #[derive(Default)]
 struct Method {
     arguments: BTreeMap<String, bool>,
     code: String,
 }
 
-/// The methods for the messages of all files, in the order of [`LANGUAGES`]; or everything that is wrong with them.
+/// Returns the methods for the messages of all files, in the order of [`LANGUAGES`], or all errors in them.
 pub(crate) fn methods(files: &[String; 2]) -> Result<String, Vec<String>> {
     let mut faults = Vec::new();
     let languages = [0, 1].map(|at| read(LANGUAGES[at].1, &files[at], &mut faults));
@@ -59,7 +61,7 @@ pub(crate) fn methods(files: &[String; 2]) -> Result<String, Vec<String>> {
             ));
         }
         let (mut parameters, mut bindings) = (String::new(), String::new());
-        // In the order of the alphabet: what one language says first decides nothing.
+        // Alphabetical order, independent of the order in the files.
         for (name, chooses) in &one.arguments {
             if *chooses || other.arguments.get(name) == Some(&true) {
                 let _ = write!(parameters, ", {name}: impl std::borrow::Borrow<u64>");
@@ -83,7 +85,7 @@ pub(crate) fn methods(files: &[String; 2]) -> Result<String, Vec<String>> {
     if faults.is_empty() { Ok(code) } else { Err(faults) }
 }
 
-/// The messages of a file by their ids.
+/// Returns the messages of a file by their ids.
 fn read(language: &str, text: &str, faults: &mut Vec<String>) -> BTreeMap<String, Method> {
     let mut messages = BTreeMap::new();
     let resource = parser::parse(text).unwrap_or_else(|(resource, errors)| {
@@ -114,7 +116,7 @@ fn read(language: &str, text: &str, faults: &mut Vec<String>) -> BTreeMap<String
     messages
 }
 
-/// The Rust expression that formats a pattern. Adds the arguments that it uses.
+/// Returns the Rust expression that formats a pattern. Adds the arguments that it uses.
 fn expression(pattern: &Pattern<&str>, arguments: &mut BTreeMap<String, bool>) -> Result<String, &'static str> {
     let unknown =
         "uses what this build does not know: it knows { $name } and a number that chooses between [one] and *[other]";
@@ -126,7 +128,7 @@ fn expression(pattern: &Pattern<&str>, arguments: &mut BTreeMap<String, bool>) -
         if !is(one, "one") || !is(other, "other") || !other.default {
             return Err(unknown);
         }
-        // The plural rules of CLDR, of English and Turkish alike, for a whole number.
+        // CLDR's plural rule for integers, which is the same in English and Turkish.
         let (one, other) = (expression(&one.value, arguments)?, expression(&other.value, arguments)?);
         arguments.insert(id.name.to_owned(), true);
         return Ok(format!("match {} {{ 1 => {one}, _ => {other} }}", id.name));
@@ -151,7 +153,7 @@ fn expression(pattern: &Pattern<&str>, arguments: &mut BTreeMap<String, bool>) -
     Ok(format!("format!({format:?})"))
 }
 
-/// A message goes into a page as it is, also into an attribute.
+/// Checks that a message may be inserted unescaped into a page or an attribute.
 fn check_markup(text: &str) -> Result<(), &'static str> {
     if text.contains(['"', '\'', '&']) {
         return Err("holds a quote of ASCII or &: write “ ” ’, and no entities");

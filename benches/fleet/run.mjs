@@ -103,7 +103,7 @@ function report() {
     console.log("");
   }
   console.log(`Gated requests: ${TOKENS} tokens that are remembered, 64 connections, the default log.\n`);
-  console.log("| | requests/s | processor time a request, µs | p50, ms | p99, ms |\n|-|-|-|-|-|");
+  console.log("| | requests/s | processor time per request, µs | p50, ms | p99, ms |\n|-|-|-|-|-|");
   for (const [name, runs] of Object.entries(asked)) {
     const column = (key, digits) => median(runs.map((run) => run[key])).toFixed(digits);
     console.log(`| ${name} | ${column("rate", 0)} | ${column("cpu", 1)} | ${column("p50", 2)} | ${column("p99", 2)} |`);

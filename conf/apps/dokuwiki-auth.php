@@ -1,12 +1,13 @@
 <?php
 /**
- * Tells DokuWiki who somebody is, from the headers that Sealgate writes (preset = "dokuwiki"). Copy it to
- * lib/plugins/authsealgate/auth.php, and write in conf/local.protected.php:
+ * Authenticates DokuWiki users by Sealgate's identity headers (preset = "dokuwiki"). Copy it to
+ * lib/plugins/authsealgate/auth.php, and add to conf/local.protected.php:
  *
  *   $conf['useacl']   = 1;
  *   $conf['authtype'] = 'authsealgate';
  *
- * Nobody may reach DokuWiki but through Sealgate: whoever does can write the headers.
+ * DokuWiki must only be reachable through Sealgate, because a client that reaches it directly can forge
+ * the headers.
  */
 class auth_plugin_authsealgate extends DokuWiki_Auth_Plugin
 {
@@ -14,14 +15,14 @@ class auth_plugin_authsealgate extends DokuWiki_Auth_Plugin
     {
         parent::__construct();
         $this->cando['external'] = true;
-        // The session is Sealgate's: link to /.sealgate/logout.
+        // Sealgate manages the session: link to /.sealgate/logout.
         $this->cando['logout'] = false;
     }
 
     public function trustExternal($user, $pass, $sticky = false)
     {
         global $USERINFO;
-        // Percent-encoded UTF-8, groups with commas between them: split first, then decode.
+        // Values are percent-encoded UTF-8, groups are separated by commas: split first, then decode.
         $said = static fn($name) => rawurldecode($_SERVER['HTTP_REMOTE_' . $name] ?? '');
         $who = $said('USER');
         if ($who === '') {
@@ -31,7 +32,7 @@ class auth_plugin_authsealgate extends DokuWiki_Auth_Plugin
         $USERINFO = [
             'name' => $said('NAME') ?: $who,
             'mail' => $said('EMAIL'),
-            // Every person is in DokuWiki's own group for people.
+            // Every user is in DokuWiki's group `user`.
             'grps' => array_merge(['user'], array_map('rawurldecode', $groups)),
         ];
         $_SERVER['REMOTE_USER'] = $who;

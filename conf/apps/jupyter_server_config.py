@@ -1,7 +1,8 @@
-"""Tells JupyterLab who somebody is, from the headers that Sealgate writes (preset = "jupyterlab").
+"""Authenticates JupyterLab users by Sealgate's identity headers (preset = "jupyterlab").
 
-Nobody may reach JupyterLab but through Sealgate: whoever does can write the headers, and run programs. All people share the
-one account that it runs as; for an account each, use JupyterHub.
+JupyterLab must only be reachable through Sealgate, because a client that reaches it directly can forge the
+headers and run programs. All users share the operating system account of the server; use JupyterHub for
+separate accounts.
 """
 
 from urllib.parse import unquote
@@ -10,7 +11,7 @@ from jupyter_server.auth import IdentityProvider, User
 
 
 class SealgateIdentity(IdentityProvider):
-    # There is no token and no password page: Sealgate signs people in.
+    # No token and no password page: Sealgate signs users in.
     token = ""
     auth_enabled = True
 

@@ -1,4 +1,4 @@
-//! Authorization requests of a known client: the answer goes to a registered URI, whatever else the request says.
+//! Authorization requests of a known client: the answer always goes to a registered URI.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +14,7 @@ const ISSUER: &str = "https://id.test";
 fuzz_target!(|raw: &[u8]| {
     let Some((&first, query)) = raw.split_first() else { return };
     let client = client(if first & 1 == 0 { ClientType::Public } else { ClientType::Confidential });
-    // Most inputs begin with a URI that is registered, or nothing behind that check is ever reached.
+    // Most inputs begin with a registered URI. Otherwise the code behind that check would not be reached.
     let registered = REDIRECT_URIS.get(usize::from(first >> 1 & 3));
     let known = registered
         .map(|uri| url::form_urlencoded::Serializer::new(String::new()).append_pair("redirect_uri", uri).finish());
@@ -28,7 +28,7 @@ fuzz_target!(|raw: &[u8]| {
         Ok(request) => {
             assert!(request.challenge.is_some() || !client.is_public());
             assert!(request.scope.is_subset_of(client.scope));
-            // It is kept while the person signs in.
+            // The request is stored while the user signs in.
             let kept = serde_json::to_vec(&request).expect("a request can be written");
             assert_eq!(serde_json::from_slice::<AuthorizationRequest>(&kept).ok(), Some(request));
         }
@@ -40,7 +40,7 @@ fuzz_target!(|raw: &[u8]| {
     }
 });
 
-/// The location is the registered URI with our answer behind it, and `state` comes back as it was sent.
+/// Checks that the location is the registered URI followed by our answer, with `state` as it was sent.
 fn check(way: &ReturnTo, back: &WayBack, (name, value): (&str, &str), params: &Params) {
     let location = match back {
         WayBack::Redirect(location) => location,

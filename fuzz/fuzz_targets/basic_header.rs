@@ -15,7 +15,7 @@ fuzz_target!(|raw: &[u8]| {
     let _ = ClientCredentials::parse(&[], &form);
     assert!(ClientCredentials::parse(&[header, header], &form).is_err());
     let Ok(credentials) = ClientCredentials::parse(&[header], &form) else { return };
-    // One method only, and nobody is whom two places name differently.
+    // At most one method, and the same client id in both places.
     assert!(!matches!(form.one("client_secret"), Ok(Some(_))));
     if let (Some(id), Ok(Some(named))) = (&credentials.id, form.one("client_id")) {
         assert_eq!(id.as_str(), named);

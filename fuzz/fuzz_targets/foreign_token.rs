@@ -1,4 +1,4 @@
-//! Tokens of other issuers, before and after their claims are judged; signatures are verified elsewhere.
+//! Tokens of other issuers, before and after their claims are checked; other code verifies signatures.
 #![no_main]
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
 
 fuzz_target!(|text: &str| {
     check(text);
-    // The fuzzer does not learn base64 by itself: the same with a header and claims in clear.
+    // The fuzzer does not discover base64 by itself, so also encode a plain header and claims.
     let (header, claims) = two(text);
     check(&format!("{}.{}.c2ln", base64url(header.as_bytes()), base64url(claims.as_bytes())));
 });

@@ -1,4 +1,4 @@
-//! Key sets of other issuers: whatever is taken can verify, and nothing else.
+//! Key sets of other issuers: accepted keys can verify signatures and do nothing else.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use sealgate_fuzz::oauth::jwk_set::{LONGEST_KID, MOST_KEYS, Numbers, read};
 fuzz_target!(|document: &[u8]| {
     let Ok(keys) = read(document) else { return };
     assert!(keys.len() <= MOST_KEYS);
-    // Any reader of JSON finds the same members: none stands twice.
+    // Every JSON parser finds the same members, because none is repeated.
     let whole: serde_json::Value = serde_json::from_slice(document).expect("JSON");
     assert!(keys.len() <= whole["keys"].as_array().expect("a list").len());
     for (at, key) in keys.iter().enumerate() {

@@ -1,15 +1,15 @@
-//! Queries and form bodies: decoding, and every question that is asked of the result.
+//! Queries and form bodies: decoding, and all accessors of the result.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use sealgate_fuzz::oauth::params::Params;
 
-/// What the reference parser puts in the place of bytes that are not UTF-8; ours ignores or refuses them.
+/// The reference parser's replacement for bytes that are not UTF-8. Our parser ignores or refuses them.
 const REPLACEMENT: char = '\u{fffd}';
 
 fuzz_target!(|raw: &[u8]| {
     let Ok(params) = Params::parse(raw) else { return };
-    // What the standard parser makes of the same bytes is the same list, wherever the bytes are UTF-8.
+    // The reference parser returns the same list for UTF-8 input.
     let reference: Vec<(String, String)> = url::form_urlencoded::parse(raw).into_owned().collect();
     for (name, value) in reference.iter().filter(|(name, _)| !name.contains(REPLACEMENT)) {
         let times = reference.iter().filter(|(other, _)| other == name).count();

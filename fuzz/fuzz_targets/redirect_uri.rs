@@ -1,4 +1,4 @@
-//! What may be registered, and what matches it: a browser must never be sent to another place than the registered one.
+//! Registration and matching of redirect URIs: a browser must only be redirected to a registered URI.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -13,10 +13,10 @@ fuzz_target!(|text: &str| {
     let host = url.host_str().expect("it has a host");
     assert!(url.scheme() == "https" || ["localhost", "127.0.0.1", "[::1]"].contains(&host), "{registered}");
     assert!(registered.bytes().all(|byte| byte.is_ascii_graphic()), "{registered}");
-    // A Location header with a text that is not absolute leads to our own host.
+    // A Location header with a relative URI leads to our own host.
     let base = Url::parse("https://id.test/oauth/").expect("valid");
     assert_eq!(base.join(registered).as_ref(), Ok(&url), "{registered}");
-    // It stands in a Content-Security-Policy, where a semicolon or a comma would begin something else.
+    // It is part of a Content-Security-Policy, where a semicolon or a comma is a separator.
     let source = form_action(registered).expect("it has an origin");
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b" :/.-_".contains(&byte);
     assert!(source.bytes().all(plain), "{registered}: {source}");

@@ -1,4 +1,4 @@
-//! Refresh tokens: one text for one token, and the next one is of the same grant.
+//! Refresh tokens: each token has one text form, and its successor belongs to the same grant.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Registration bodies: what was accepted and echoed is accepted again (RFC 7592 §2.2: clients send it back whole).
+//! Registration bodies: an accepted registration, as returned, is accepted again (RFC 7592 §2.2: clients send
+//! back all metadata).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Scope lists: what is written is read back, and sets behave as sets.
+//! Scope lists: a serialized scope parses to the same scope, and scopes behave as sets.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

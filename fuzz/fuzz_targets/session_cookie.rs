@@ -1,4 +1,4 @@
-//! The session cookie: one text for one session, and no other text for the same.
+//! Session cookies: each session has exactly one text form.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

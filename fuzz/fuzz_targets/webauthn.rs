@@ -1,5 +1,5 @@
-//! Answers of authenticators: registrations that nothing signs, and assertions that are signed as they stand, so that what is
-//! found lies behind the signature too.
+//! Responses of authenticators: registrations without a signature, and assertions that the target signs, so
+//! that the code behind the signature check is covered too.
 #![no_main]
 
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 const CHALLENGE: CeremonyChallenge = CeremonyChallenge::from_random([0; 32]);
 
-/// A sound answer's client data; the input brings others.
+/// Valid client data; the input contains others.
 fn client_data(ceremony: &str) -> String {
     format!(r#"{{"type":"webauthn.{ceremony}","challenge":"{CHALLENGE}","origin":"https://id.test"}}"#)
 }
@@ -26,7 +26,7 @@ fn relying_party() -> &'static RelyingParty {
 }
 
 fuzz_target!(|input: &[u8]| {
-    // The first byte says which part the rest stands in.
+    // The first byte selects the part that the rest of the input replaces.
     let Some((part, rest)) = input.split_first() else { return };
     match part % 4 {
         0 => register(client_data("create").as_bytes(), rest),
@@ -57,7 +57,7 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn register(client_data: &[u8], object: &[u8]) {
-    // The id inside of the object, where it stands in every sound one; otherwise any.
+    // The id at its position in a valid object; otherwise any id.
     let start = if object.get(28) == Some(&0x59) { 86 } else { 85 };
     let id = object.get(start..start + 32).unwrap_or(&[1; 32]);
     let id = base64url(id);
@@ -72,13 +72,13 @@ fn register(client_data: &[u8], object: &[u8]) {
         let Ok(made) = answer.verify(&terms) else { continue };
         let made = made.credential;
         assert_eq!((made.id.to_string(), made.kind), (id.clone(), kind));
-        // What is kept can be read again, to the same credential.
+        // The stored record can be parsed to the same credential.
         let stored = serde_json::to_string(&made).expect("a record");
         assert_eq!(serde_json::from_str::<CredentialRecord>(&stored).expect("a record"), made);
     }
 }
 
-/// Whether an assertion of these bytes, signed by the right key, is taken.
+/// Returns whether an assertion of these bytes, signed by the right key, is accepted.
 fn assertion(client_data: &[u8], data: &[u8]) -> bool {
     static KEY: OnceLock<(Ed25519KeyPair, CredentialRecord)> = OnceLock::new();
     let (pair, record) = KEY.get_or_init(|| {

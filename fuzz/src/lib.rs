@@ -1,4 +1,4 @@
-//! The program's pure modules, and what the targets share. Nothing here talks to a network, a disk or a token.
+//! The program's pure modules, and helpers of the targets. No code here uses a network, a disk or a token.
 
 #![allow(unfulfilled_lint_expectations, reason = "what the program does not use yet is public here")]
 
@@ -22,7 +22,7 @@ pub use gateway::{canonical, readings};
 /// The redirect URIs of [`client`]: one plain, one with a query, one that matches any port.
 pub const REDIRECT_URIS: [&str; 3] = ["https://rp.test/cb", "https://rp.test/cb?a=b", "http://127.0.0.1/cb"];
 
-/// A client that may do everything.
+/// A client with all permissions.
 pub fn client(client_type: ClientType) -> Client {
     Client {
         id: ClientId::parse("c1").expect("a valid id"),
@@ -49,7 +49,7 @@ pub fn client(client_type: ClientType) -> Client {
     }
 }
 
-/// Two texts out of one input, cut at its first line break.
+/// Splits an input into two texts at its first line break.
 pub fn two(text: &str) -> (&str, &str) {
     text.split_once('\n').unwrap_or((text, ""))
 }
