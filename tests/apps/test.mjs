@@ -1,4 +1,4 @@
-// What each application calls the person who has signed in, and what becomes of attacks.
+// Checks the user name that each application shows, and attacks on it.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -7,11 +7,11 @@ import http from "node:http";
 import { Browser, listening } from "../clients/browser.mjs";
 
 const { PORT, EMAIL, USERNAME, NAME, WIKI, LAB, CALENDAR, FILES, FILES_ROOT, PROGRAM_HOME } = process.env;
-// Every name is this machine.
+// Every host name resolves to this machine.
 const here = (_, options, found) => (options.all ? found(null, [{ address: "127.0.0.1", family: 4 }]) : found(null, "127.0.0.1", 4));
 http.globalAgent.options.lookup = here;
 
-/// A request, its target byte for byte as written here.
+/// Sends a request with exactly this target.
 function ask(origin, path, { method = "GET", headers = {}, body } = {}) {
   const url = new URL(origin);
   return new Promise((resolve, reject) => {
@@ -31,7 +31,7 @@ function ask(origin, path, { method = "GET", headers = {}, body } = {}) {
 const site = (name) => `http://${name}.localhost:${PORT}`;
 const browser = new Browser([]);
 
-/// Signs the person in at an application; yields a function that asks it for things with their session.
+/// Signs the user in at an application. Returns a function that sends requests with their session.
 async function signedIn(name, path) {
   const page = await browser.pass(site(name) + path);
   assert.equal(page.url.host, `${name}.localhost:${PORT}`, `${page.url} (${page.status}): ${page.html}`);
@@ -50,7 +50,7 @@ async function eventually(what, origin) {
   }
 }
 
-/// Spellings of a header that are one header to CGI and its heirs.
+/// Spellings that CGI and its successors treat as the same header.
 const forged = (name, value) => ({ [name]: value, [name.replaceAll("-", "_")]: value, [name.toUpperCase()]: value });
 
 async function dokuwiki() {
@@ -62,7 +62,7 @@ async function dokuwiki() {
   assert.deepEqual(called(page.html), [NAME, USERNAME]);
   console.log(`ok DokuWiki calls the person ${NAME} (${USERNAME})`);
 
-  // The application believes each of these: nobody but the gate may write them.
+  // The application trusts each of these, so only the gateway may set them.
   const direct = await ask(WIKI, "/doku.php?id=start", { headers: { Remote_User: "ceo" } });
   assert.match(direct.text, /<bdi>ceo<\/bdi>/, "DokuWiki reads the header in this spelling");
   const told = await wiki("/doku.php?id=start", { headers: { ...forged("Remote-User", "ceo"), ...forged("Remote-Groups", "admin"), ...forged("X-Remote-User", "ceo") } });
@@ -87,12 +87,12 @@ async function jupyterlab() {
   assert.equal((await ask(LAB, "/api/me", { headers: { "Remote-User": "ceo" } })).status, 200, "JupyterLab believes the header");
   assert.equal((await me({ ...forged("Remote-User", "ceo"), ...forged("Remote-Name", "The CEO") })).username, USERNAME);
 
-  // A name with a semicolon is data here, in both spellings.
+  // A semicolon in a name is data here, in both spellings.
   for (const path of ["/files/a;b.txt", "/files/a%3Bb.txt"]) {
     const file = await lab(path, { headers: { referer: `${site("lab")}/lab` } });
     assert.deepEqual([file.status, file.text], [200, "data with a semicolon\n"], path);
   }
-  // A server that decodes first reads what another rule is for.
+  // A server that decodes first serves a path of another rule.
   const secret = "/api/contents/private%2Fsecret.txt";
   const direct = await ask(LAB, secret, { headers: { "Remote-User": USERNAME } });
   assert.equal(JSON.parse(direct.text).content, "for owners\n", "JupyterLab takes %2F for a slash");
@@ -130,7 +130,8 @@ async function radicale() {
   console.log("ok Radicale: nobody enters as ceo");
 }
 
-/// A program that can only do HTTP Basic, with an application password that its owner makes and revokes.
+/// Tests a program that only supports HTTP Basic, with an application password that its owner creates and
+/// revokes.
 async function webdav() {
   await eventually("WsgiDAV", FILES);
   await signedIn("files", "/");
@@ -147,7 +148,8 @@ async function webdav() {
   writeFileSync(`${PROGRAM_HOME}/.netrc`, `machine files.localhost login ${USERNAME} password ${password}\n`, { mode: 0o600 });
   writeFileSync(`${PROGRAM_HOME}/note.txt`, "kept by a program\n");
   const cadaver = (...commands) =>
-    // Where names below localhost are not looked up, the gate can be asked as a proxy is: the whole address in the request line.
+    // Where names below localhost are not resolved, use the gateway as a proxy, with the absolute URI in the
+    // request line.
     execFileSync("cadaver", [`--proxy=127.0.0.1:${PORT}`, `${site("files")}/`], { cwd: PROGRAM_HOME, env: { ...process.env, HOME: PROGRAM_HOME, TERM: "dumb" }, input: [...commands, "quit", ""].join("\n"), encoding: "utf8", timeout: 30_000 });
 
   const told = cadaver("mkcol work", "put note.txt work/note.txt", "copy work/note.txt work/copy.txt", "move work/note.txt work/moved.txt", "ls work", "get work/copy.txt back.txt");
@@ -156,7 +158,7 @@ async function webdav() {
   assert.ok(existsSync(`${FILES_ROOT}/work/moved.txt`) && !existsSync(`${FILES_ROOT}/work/note.txt`), told);
   console.log("ok WsgiDAV: cadaver makes, puts, copies, moves, lists and gets with an application password");
 
-  // The rule for a part holds for where something is copied to, too: the application itself writes there.
+  // The rule of a path also applies to the destination of copies, because the application writes there.
   const basic = `Basic ${Buffer.from(`${USERNAME}:${password}`).toString("base64")}`;
   const copy = (origin, headers) => ask(origin, "/work/copy.txt", { method: "COPY", headers: { destination: `${new URL(origin).origin}/private/mine.txt`, ...headers } });
   const direct = await copy(FILES, { "Remote-User": USERNAME });
@@ -166,7 +168,7 @@ async function webdav() {
   assert.match(cadaver("copy work/copy.txt private/over.txt"), /403/);
   assert.match(cadaver("move work/copy.txt private/over.txt"), /403/);
   assert.ok(!existsSync(`${FILES_ROOT}/private/over.txt`));
-  // The person's own password, and none.
+  // The user's own password, and no password.
   for (const authorization of [`Basic ${Buffer.from(`${USERNAME}:${process.env.PASSWORD}`).toString("base64")}`, undefined]) {
     const answer = await ask(site("files"), "/", { method: "PROPFIND", headers: authorization ? { authorization } : {} });
     assert.equal(answer.status, 401);

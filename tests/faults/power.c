@@ -1,14 +1,14 @@
-/* A power cut for a process that writes files: what it has not synced is gone. Preloaded into the process, this keeps a
- * second directory, the image, that shows what a disk would hold if the power failed now.
+/* Simulates a power cut for a process that writes files: unsynced data is lost. Preloaded into the process, this
+ * library maintains a second directory, the image, with the contents that a disk would have if the power failed now.
  *
  * POWER_ROOT     the directory whose files are watched
  * POWER_IMAGE    the image of it
- * POWER_SCATTER  a seed: each write also reaches the image at once with a chance of one in two, and one in four of those
- *                only in part, in whole sectors. So writes arrive out of order and torn. Without it a write reaches the
- *                image when its file is synced, and not before.
- * POWER_BARRIER  "off": fdatasync answers and does nothing. To show that the test notices.
+ * POWER_SCATTER  a seed: each write also reaches the image immediately with a probability of one half, and a quarter of
+ *                those only partially, in whole sectors. So writes arrive out of order and torn. Without it a write
+ *                reaches the image only when its file is synced.
+ * POWER_BARRIER  "off": fdatasync returns without doing anything, to show that the test detects it.
  *
- * Names (created, renamed and removed files) reach the image at once; only contents wait. */
+ * File names (created, renamed and removed files) reach the image immediately; only contents are delayed. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,7 +29,7 @@ struct range {
     off_t start, end;
 };
 
-/* A file with what was written to it since its last sync. */
+/* A file with its writes since the last sync. */
 struct file {
     char name[256];
     struct range *ranges;
@@ -66,7 +66,7 @@ static uint64_t chance(void)
     return mixed ^ (mixed >> 31);
 }
 
-/* The name below the root, or NULL for files elsewhere. */
+/* Returns the name below the root, or NULL for files elsewhere. */
 static const char *below_root(const char *path)
 {
     size_t length;
@@ -139,7 +139,7 @@ static void copy_range(int from, int to, off_t start, off_t end)
     }
 }
 
-/* The real file again, readable: the process may have opened it for writing only. */
+/* Opens the real file again for reading, because the process may have opened it for writing only. */
 static int reopen(const struct file *file)
 {
     char path[PATH_MAX];

@@ -1,5 +1,5 @@
-// What implementations that we did not write make of the same input. Reads an array of questions on standard input, writes an array
-// of answers on standard output.
+// Processes inputs with third-party implementations. Reads an array of requests on standard input, writes an
+// array of results to standard output.
 import { verifyAuthenticationResponse, verifyRegistrationResponse } from "@simplewebauthn/server";
 import jsqr from "jsqr";
 import * as OTPAuth from "otpauth";
@@ -49,14 +49,15 @@ const answers = {
         };
     },
 
-    // The code of an app that was set up by the URI, and what the app shows of it.
+    // Code and displayed data of an authenticator app that was set up by the URI.
     async totp({ uri, seconds }) {
         const totp = OTPAuth.URI.parse(uri);
         const { issuer, label, algorithm, digits, period } = totp;
         return { issuer, label, algorithm, digits, period, code: totp.generate({ timestamp: seconds * 1000 }) };
     },
 
-    // The text of a QR code that is drawn by strokes, a row of modules each: `h` draws, `m` goes on. Three pixels a module.
+    // Text of a QR code drawn by strokes, one row of modules each: `h` draws, `m` moves. Three pixels per
+    // module.
     async qr({ svg }) {
         const [, border, size] = /viewBox="-(\d+) -\1\.5 (\d+) /.exec(svg).map(Number);
         const scale = 3, width = size * scale;

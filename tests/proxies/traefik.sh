@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds Traefik from its module into target/tools, if it is not there: no package has it, and a build takes two to ten minutes of
-# two cores and 5 GB of disk. Prints the program's path.
+# Builds Traefik from its Go module into target/tools unless it exists, because Debian has no package. The
+# build takes two to ten minutes on two cores and 5 GB of disk. Prints the program's path.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 version=v3.5.0
@@ -14,7 +14,7 @@ if [ ! -x "$program" ]; then
     trap 'chmod -R u+w "$source"; rm -rf "$source"' EXIT
     cp -r "$module/." "$source"
     chmod -R u+w "$source"
-    # Its dashboard is built elsewhere, and not a part of the module.
+    # The module does not contain the built dashboard.
     mkdir -p "$source/webui/static"
     echo '<!doctype html>' >"$source/webui/static/index.html"
     (cd "$source" && go build -o "$program" ./cmd/traefik) >&2

@@ -1,5 +1,5 @@
-// The load of a soak. Each role does what people and programs do, for as long as it is told to, and holds each answer
-// against what was acknowledged before: an answer that breaks a promise is a violation.
+// The load of a soak test. Each role acts like users and programs until it is stopped, and checks each
+// answer against earlier acknowledgements. An answer that contradicts them is a violation.
 
 import { createHash, createPublicKey, randomBytes, verify } from "node:crypto";
 import http2 from "node:http2";
@@ -13,19 +13,21 @@ const { ISSUER, APP, REDIRECT_URI, CLIENT_SECRET } = process.env;
 const APP_HOST = new URL(APP).hostname;
 const APP_PORT = Number(new URL(APP).port);
 const CLIENT = "soak";
-/// How long after the answer of a revocation something may still pass: what Sealgate promises, and the time to see it.
+/// How long after a revocation's answer access may remain, milliseconds: Sealgate's guarantee, and the time
+/// to detect the end of a connection.
 const REVOKED_WITHIN = 1000;
 const CLOSED_WITHIN = 2000;
-/// Revoked refresh tokens and used codes that are tried again.
+/// Maximum number of revoked refresh tokens and used codes that are presented again.
 const REMEMBERED = 200;
 
-/// The times in which something was broken on purpose. What fails then is excused; what is answered wrongly never is.
+/// The times of injected faults. Failures are allowed then, but wrong answers never are.
 export class Trouble {
-  /// How long after the end of a fault a failure is still put down to it.
+  /// How long after the end of a fault a failure is attributed to it, milliseconds.
   static GRACE = 5000;
   #times = [];
 
-  /// `part`: "all", or "token" for a fault that only what needs a signature may feel. Yields what ends it.
+  /// Begins a fault and returns a function that ends it. `part`: "all", or "token" for a fault that only
+  /// affects requests that need a signature.
   begin(part) {
     const time = { part, from: Date.now(), to: Infinity };
     this.#times = [...this.#times.slice(-50), time];
@@ -39,7 +41,7 @@ export class Trouble {
 
 const agent = new https.Agent({ keepAlive: true, maxSockets: 64, servername: APP_HOST });
 
-/// A gated request over HTTP/1.1: status and JSON of the answer.
+/// Sends a gated request over HTTP/1.1 and returns the status and JSON of the answer.
 function gated(path, headers = {}) {
   return new Promise((resolve, reject) => {
     const mark = randomBytes(6).toString("hex");
@@ -96,7 +98,7 @@ export class Load {
     this.#stopped = true;
   }
 
-  /// The refresh tokens that are in force: after the last restart each must still give tokens.
+  /// Checks that each valid refresh token still works after the last restart.
   async finish() {
     for (const { person, family } of this.#lives.values()) {
       if (family) await this.#refresh(person, family);
@@ -104,7 +106,7 @@ export class Load {
     for (const token of this.#revoked) await this.#mustBeRefused({ grant_type: "refresh_token", refresh_token: token }, "a revoked refresh token");
   }
 
-  /// Runs a step. A failure that no fault explains is a violation; yields null after any failure.
+  /// Runs a step. A failure outside a fault is a violation. Returns null after any failure.
   async #step(what, part, act) {
     const since = Date.now();
     try {
@@ -119,7 +121,7 @@ export class Load {
     }
   }
 
-  /// A person's sign-ins, one after the other, each with a session, a family of refresh tokens and a WebSocket.
+  /// Signs a user in repeatedly, each time with a session, a family of refresh tokens and a WebSocket.
   async #live(person) {
     while (!this.#stopped) {
       const life = { person, family: null };
@@ -165,7 +167,8 @@ export class Load {
     }
   }
 
-  /// A family of refresh tokens by a code. One code in ten is used again, which must fail and end what it gave.
+  /// Redeems a code for a family of refresh tokens. One code in ten is redeemed again, which must fail and
+  /// revoke the family.
   async #authorize(person, browser) {
     const verifier = randomBytes(32).toString("base64url");
     const address = new URL(`${ISSUER}/oauth/authorize`);
@@ -197,7 +200,8 @@ export class Load {
     if (list.length > REMEMBERED) list.splice(Math.floor(Math.random() * REMEMBERED), 1);
   }
 
-  /// Renews a family. After an answer that never came the same token is sent again: the client has a retry window.
+  /// Refreshes a family. After a lost answer the same token is sent again, because the client has a retry
+  /// window.
   async #refresh(person, family) {
     const fields = { grant_type: "refresh_token", refresh_token: family.refresh };
     let reply = null;
@@ -208,7 +212,7 @@ export class Load {
     if (reply) Object.assign(family, { refresh: reply.refresh_token, access: reply.access_token });
   }
 
-  /// Asks for tokens and verifies them; null when a fault kept the answer away.
+  /// Requests tokens and verifies them. Returns null if a fault prevented the answer.
   async #tokens(what, person, fields) {
     return this.#step(what, "token", async () => {
       const { status, body } = await token(fields);
@@ -221,7 +225,7 @@ export class Load {
     });
   }
 
-  /// Presents what is worth nothing any more.
+  /// Presents invalid tokens and codes.
   async #mustBeRefused(fields, what) {
     await this.#step(`${what} again`, "token", async () => {
       const { status, body } = await token(fields);
@@ -230,7 +234,7 @@ export class Load {
     });
   }
 
-  /// The claims of a token whose signature is that of a published key.
+  /// Verifies a token's signature with a published key and returns its claims.
   async #verified(jwt) {
     const [head, payload, signature] = jwt.split(".");
     const { kid } = parse(Buffer.from(head, "base64url").toString());
@@ -244,7 +248,7 @@ export class Load {
     return parse(Buffer.from(payload, "base64url").toString());
   }
 
-  /// Takes a person's access away in one of four ways, and sees that it is gone.
+  /// Revokes a user's access in one of four ways, and checks that it has ended.
   async #end(life, headers, socket) {
     const { person, family } = life;
     const way = ["session end", "user revoke", "token revoked", "abandoned"][Math.floor(Math.random() * 4)];
@@ -252,7 +256,7 @@ export class Load {
       socket.close();
       return;
     }
-    // No refresh at the end of the run may meet a grant that was just taken away.
+    // A refresh at the end of the run must not use a grant that was just revoked.
     if (way !== "session end") this.#lives.delete(person.sub);
     const done = await this.#step(way, way === "token revoked" ? "token" : "all", async () => {
       if (way === "token revoked") await revoke(family.refresh);
@@ -271,7 +275,7 @@ export class Load {
       socket.close();
       return;
     }
-    // Sent after the promised second. The server may be gone by then, but it must not let the request in.
+    // Sent after the guaranteed second. The server may be stopped by then, but it must not allow the request.
     await sleep(REVOKED_WITHIN - Math.min(REVOKED_WITHIN, Date.now() - done));
     await this.#step("requests of an ended session", "all", async () => {
       const { status } = await gated("/in/ended", headers);
@@ -283,7 +287,7 @@ export class Load {
     socket.close();
   }
 
-  /// Requests without a right to anything.
+  /// Sends requests without valid credentials.
   async #strangers() {
     for (let round = 0; !this.#stopped; round += 1) {
       const forged = [{}, { cookie: `__Host-sealgate_app=${randomBytes(32).toString("base64url")}` }, { authorization: `Bearer ${randomBytes(40).toString("base64url")}` }][round % 3];
@@ -300,7 +304,7 @@ export class Load {
     }
   }
 
-  /// Gated requests over HTTP/2, four at once, with the access tokens of those who are signed in.
+  /// Sends gated requests over HTTP/2, four concurrently, with the access tokens of signed-in users.
   async #streams() {
     let session = null;
     while (!this.#stopped) {
@@ -310,7 +314,7 @@ export class Load {
         const [path, access] = [`/api/${index}`, family.access];
         await this.#step("gated requests, HTTP/2", "all", async () => {
           const { status, body, mark } = await stream(session, path, { authorization: `Bearer ${access}` });
-          // Its person's access may have been taken away since, or it has run out while a fault kept the next away.
+          // The user's access may have been revoked, or the token expired while a fault prevented a refresh.
           const current = this.#lives.get(person.sub)?.family?.access === access;
           if (status === 401 && (!current || this.trouble.excuses("token", expires(access) * 1000 - 60_000))) return;
           if (status !== 200) throw new Error(`status ${status} ${JSON.stringify(body)}`);
@@ -322,7 +326,7 @@ export class Load {
     session?.close();
   }
 
-  /// What was used or revoked, also before the last restart, stays so.
+  /// Checks that used and revoked tokens and codes stay invalid, also across restarts.
   async #lookBack() {
     while (!this.#stopped) {
       const any = (list) => list[Math.floor(Math.random() * list.length)];
@@ -373,12 +377,12 @@ function stream(session, path, headers) {
     request.on("response", (answer) => (status = answer[":status"]));
     request.on("data", (chunk) => (text += chunk));
     request.on("error", reject);
-    // A stream that the session's end took along ends without an answer.
+    // A stream that ends with its session gets no answer.
     request.on("close", () => (status ? resolve({ status, body: parse(text), mark }) : reject(new Error("no answer"))));
   });
 }
 
-/// A WebSocket through the gate: sends a message a second, and each must come back as it was.
+/// A WebSocket through the gateway: sends a message every second, and each must be echoed unchanged.
 class Socket {
   isOpen = false;
   #socket;
@@ -425,7 +429,7 @@ class Socket {
   }
 
   #send() {
-    // The last one is still on its way: a fault, or the end.
+    // The previous message has not returned, because of a fault or the end of the session.
     if (this.#awaited) return;
     const text = Buffer.from(randomBytes(20).toString("hex"));
     const mask = randomBytes(4);

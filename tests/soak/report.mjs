@@ -1,11 +1,11 @@
-// The report of a soak: Markdown, and a picture of each figure over time.
+// The report of a soak test: Markdown, and a chart of each figure over time.
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import os from "node:os";
 
 const { WORK, SEALGATE } = process.env;
-/// Where soak.md and images/ go.
+/// The directory for soak.md and images/.
 const DIRECTORY = process.env.SOAK_REPORT ?? `${WORK}-report`;
 const WIDTH = 900;
 const HEIGHT = 220;
@@ -27,16 +27,17 @@ export async function report({ seconds, seed, verdict, samples, events, contents
   const counts = Object.entries(verdict.counts).sort(([one], [other]) => (one < other ? -1 : 1));
   const kinds = new Map();
   for (const { name } of events) kinds.set(name, (kinds.get(name) ?? 0) + 1);
-  const text = `# A long run
+  const text = `# Soak test
 
 Written by \`make soak\`: ${duration(seconds)} of mixed load with seed ${seed} on ${new Date().toISOString().slice(0, 10)}; ${version}, ${os.cpus().length} cores shared with the load, the
-application and the token. Signatures are made by SoftHSM behind a p11-kit server. In the first half the server is also killed, stopped and paused; the
-second half is one process, of which the figures below tell whether anything grows.
+application and the token. SoftHSM behind a p11-kit server makes the signatures. In the first half the
+server is also killed, stopped and suspended. The second half is one process, whose memory, files and
+threads must not grow.
 
-**${verdict.violations.length === 0 ? "No promise was broken." : `${verdict.violations.length} violations:`}**
+**${verdict.violations.length === 0 ? "No violations." : `${verdict.violations.length} violations:`}**
 ${verdict.violations.map((line) => `\n- ${line}`).join("")}
 
-## What was broken on purpose
+## Injected faults
 
 | fault | times |
 |---|---|
@@ -44,26 +45,26 @@ ${table([...kinds].sort())}
 
 The server was started ${server.starts} times; the slowest start took ${(server.slowestStart / 1000).toFixed(1)} s until it was ready.
 
-## What was done and checked
+## Operations and checks
 
-"Failed in a fault": no answer, or a refusal for the moment, while something was broken on purpose and for five seconds after. Everything else that
-fails, and every wrong answer at any time, is a violation.
+"Failed in a fault": no answer or a temporary refusal during an injected fault or in the five seconds
+after it. Any other failure, and any wrong answer at any time, is a violation.
 
 | what | times |
 |---|---|
 ${table(counts)}
 
-## What must stay flat
+## Growth
 
-The medians of the second and the last quarter of the second half${flat.every((one) => one.judged) ? "" : " (not judged: the run was too short)"}.
+Medians of the second and the last quarter of the second half${flat.every((one) => one.judged) ? "" : " (not judged: the run was too short)"}.
 
 | | second quarter | last quarter |
 |---|---|---|
 ${table(flat.map(({ key, early, late }) => [FIGURES.find((figure) => figure.key === key).title, early?.toFixed(1), late?.toFixed(1)]))}
 
-## What the store held
+## Contents of the store
 
-Records by table, as five of the ${contents.length} backups had them.
+Records by table in five of the ${contents.length} backups.
 
 ${held(contents)}
 
@@ -73,7 +74,7 @@ ${FIGURES.map(({ key, title }) => `![${title}](images/soak-${key}.svg)`).join("\
   console.log(`the report is ${DIRECTORY}/soak.md`);
 }
 
-/// A table of what five backups held, spread over the run.
+/// Returns a table of the records in five backups, spread over the run.
 function held(contents) {
   const shown = [...new Set([0, 0.25, 0.5, 0.75, 1].map((share) => contents[Math.round(share * (contents.length - 1))]))].filter(Boolean);
   const tables = [...new Set(shown.flatMap(({ records }) => Object.keys(records)))].sort();
@@ -86,7 +87,7 @@ function duration(seconds) {
   return seconds >= 3600 ? `${(seconds / 3600).toFixed(1)} hours` : `${Math.round(seconds / 60)} minutes`;
 }
 
-/// A line over time; grey marks are faults. Gaps are times without a process.
+/// Returns a line chart over time. Grey marks are faults, gaps are times without a process.
 function chart(title, key, samples, events, seconds) {
   const points = thinned(samples.filter((one) => one[key] !== undefined), key);
   const top = Math.max(1, ...points.map((one) => one[key])) * 1.1;
@@ -106,7 +107,7 @@ ${grid}${marks}${hours}
 `;
 }
 
-/// At most 600 points: of neighbours the largest, so that no peak is lost.
+/// Reduces a series to at most 600 points by the maximum of neighbours, which keeps peaks.
 function thinned(points, key) {
   const step = Math.ceil(points.length / 600);
   const kept = [];

@@ -1,4 +1,4 @@
-// A soak: makes people and a client, runs the load, breaks something every now and then, measures, and writes the report.
+// A soak test: creates users and a client, runs the load, injects faults, measures, and writes the report.
 
 import { appendFileSync, readFileSync, rmSync, truncateSync, statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,10 +9,10 @@ const { WORK, REDIRECT_URI } = process.env;
 const SECONDS = Number(process.env.SOAK_SECONDS ?? 8 * 3600);
 const SEED = Number(process.env.SOAK_SEED ?? Date.now() % 1e9);
 const PEOPLE = 12;
-/// A fault every so many seconds, in the mean.
+/// Mean time between faults, seconds.
 const PAUSE = Math.min(45, Math.max(8, SECONDS / 40));
 const SAMPLE = Math.min(10, Math.max(1, SECONDS / 360));
-/// The longest until the server is ready again after a fault.
+/// Maximum time until the server is ready after a fault, milliseconds.
 const BACK_WITHIN = 30_000;
 
 const begun = Date.now();
@@ -57,7 +57,7 @@ stopped = true;
 load.stop();
 await Promise.all([running, ...background]);
 
-// What was acknowledged holds over one more restart, a clean one.
+// Acknowledged changes survive a final clean restart.
 const code = await server.end("SIGTERM");
 if (code !== 0) verdict.violation(`a stop ended with ${code}`);
 await server.start();
@@ -80,14 +80,14 @@ async function sample() {
       const at = (quantile) => sorted[Math.floor(sorted.length * quantile)];
       samples.push({ time: (Date.now() - begun) / 1000, pid: server.pid, memory, threads, descriptors, processor, disk, p50: at(0.5), p99: at(0.99), requests: sorted.length });
     } catch {
-      // Between two processes there is nothing to measure.
+      // No process to measure.
     }
     watchLog();
     await sleep(SAMPLE * 1000);
   }
 }
 
-/// Reads what the server has logged since, and empties the file: the disk holds other things as well.
+/// Reads new lines of the server's log and truncates the file, to save disk space.
 function watchLog() {
   const path = `${WORK}/log`;
   const text = readFileSync(path, "utf8");
@@ -100,7 +100,7 @@ function watchLog() {
   if (statSync(`${WORK}/log.kept`, { throwIfNoEntry: false })?.size > 256 << 20) truncateSync(`${WORK}/log.kept`);
 }
 
-/// In the first half anything happens; in the second nothing that restarts the server, so that what it gathers is seen.
+/// Faults that restart the server only happen in the first half, so that growth is visible in the second.
 async function breakThings() {
   let state = SEED;
   // mulberry32: the same seed gives the same order of faults.
@@ -182,7 +182,7 @@ async function tokenHangs(chance) {
   end();
 }
 
-/// Nothing may fail by these three.
+/// These three must not cause any failure.
 async function reload() {
   await command(["reload"]);
 }
@@ -191,7 +191,7 @@ async function rotation() {
   try {
     await command(["key", "rotate"]);
   } catch (error) {
-    // The last rotation is still under way.
+    // The previous rotation has not finished.
     if (!/under way|already|announced|waits/.test(error.message)) throw error;
     verdict.count("rotation refused: one was under way");
   }
@@ -201,7 +201,7 @@ async function backup() {
   const directory = `${WORK}/backup`;
   rmSync(directory, { recursive: true, force: true });
   await command(["backup", "--to", directory]);
-  // The store by kind of record: what grows without an end shows here by its name.
+  // Count records by table, which shows what grows without a limit.
   const records = {};
   for (const line of (await command(["export", "--backup", directory, "--to", "-"])).split("\n")) {
     const { table } = line ? JSON.parse(line) : {};
@@ -211,8 +211,8 @@ async function backup() {
   rmSync(directory, { recursive: true, force: true });
 }
 
-/// What the one process of the second half holds must not grow: its last quarter beside its second one. A short run says
-/// nothing about it.
+/// Compares the last quarter of the second half with its second quarter: the process must not grow. Short
+/// runs are not judged.
 function flatness() {
   const half = samples.filter((one) => one.time > SECONDS / 2 && one.pid === samples.at(-1)?.pid);
   const quarter = (number) => half.slice(Math.floor(half.length * number * 0.25), Math.floor(half.length * (number + 1) * 0.25));

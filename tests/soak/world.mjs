@@ -1,5 +1,5 @@
-// What a soak runs on: a token behind a p11-kit server, an application that looks closely at what it gets, and the server
-// itself, which can be killed, stopped, started again and asked by its commands.
+// The environment of a soak test: a token behind a p11-kit server, an application that checks its requests,
+// and the server, which can be killed, stopped, restarted and controlled by commands.
 
 import { execFile, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -13,10 +13,10 @@ const SOFTHSM = "/usr/lib/softhsm/libsofthsm2.so";
 const WEBSOCKET = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 export const PATIENCE = 20_000;
-/// A header that each client forges: the gate must replace it.
+/// A header that each client forges and the gateway must replace.
 export const FORGED = "forged";
 
-/// Violations of what Sealgate promises. Any of them fails the run.
+/// Violations of Sealgate's guarantees. Any violation fails the run.
 export class Verdict {
   violations = [];
   counts = {};
@@ -32,12 +32,12 @@ export class Verdict {
   violation(what) {
     const line = `${Math.round((Date.now() - this.begun) / 1000)} s: ${what}`;
     console.log(`VIOLATION ${line}`);
-    // A fault that repeats itself must not fill the memory of a long run.
+    // Repeated violations must not fill the memory in a long run.
     if (this.violations.length < 200) this.violations.push(line);
   }
 }
 
-/// The application. It must get exactly one identity, never the session cookie, and nothing that a client forged.
+/// The application. Requests must contain exactly one identity, no session cookie and no forged header.
 export function startApplication(verdict) {
   const server = http.createServer((request, response) => {
     inspect(verdict, request);
@@ -53,7 +53,7 @@ export function startApplication(verdict) {
     const accept = createHash("sha1").update(request.headers["sec-websocket-key"] + WEBSOCKET).digest("base64");
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`);
     socket.on("error", () => {});
-    // Each message of a soak has less than 126 bytes and comes whole: it is sent back without its mask.
+    // Each message has fewer than 126 bytes and arrives in one piece. It is returned without its mask.
     let rest = Buffer.alloc(0);
     socket.on("data", (chunk) => {
       rest = Buffer.concat([rest, chunk]);
@@ -83,14 +83,14 @@ function inspect(verdict, request) {
   }
 }
 
-/// SoftHSM behind a p11-kit server's socket, which stands for a device in the network: it can die, hang and come back.
+/// SoftHSM behind a p11-kit server's socket, which simulates a network device that fails, hangs and returns.
 export class Token {
   #server;
 
   async start() {
     const socket = `${WORK}/p11.sock`;
     rmSync(socket, { force: true });
-    // A group of its own: the server starts a process for each connection.
+    // A separate process group, because the server starts a process for each connection.
     this.#server = spawn(P11_KIT, ["-f", "-n", socket, "--provider", SOFTHSM, "pkcs11:"], { detached: true, stdio: "ignore" });
     for (let tries = 0; !existsSync(socket); tries += 1) {
       if (tries > 100) throw new Error("the p11-kit server does not listen");
@@ -102,7 +102,7 @@ export class Token {
     try {
       process.kill(-this.#server.pid, name);
     } catch {
-      // It has ended already.
+      // The process has ended already.
     }
   }
 }
@@ -147,7 +147,7 @@ export class Server {
     this.#child.kill(name);
   }
 
-  /// Sends a signal that ends it; yields the exit code or the signal's name.
+  /// Sends a signal that ends it. Returns the exit code or the signal's name.
   async end(name) {
     this.#child.kill(name);
     return this.#ended;
@@ -158,7 +158,7 @@ export class Server {
   }
 }
 
-/// A command of the same binary: its standard output. Rejects with what it printed when it fails.
+/// Runs a command of the same binary and returns its standard output. Rejects with the output on failure.
 export function command(words, input = "") {
   return new Promise((resolve, reject) => {
     const child = execFile(SEALGATE, [...words, "--config", `${WORK}/sealgate.toml`], { timeout: 120_000, maxBuffer: 64 << 20 }, (error, out, complaint) =>
@@ -189,7 +189,7 @@ function diskBytes(path) {
     if (!stat.isDirectory()) return stat.blocks * 512;
     return readdirSync(path).reduce((sum, name) => sum + diskBytes(`${path}/${name}`), 0);
   } catch {
-    // sled removes files meanwhile.
+    // sled may remove files during the scan.
     return 0;
   }
 }

@@ -1,5 +1,5 @@
-// Ports that nobody uses, for servers that are yet to start: below those that the kernel deals out to outgoing connections
-// (32768 on, on Linux), of which one may be gone by the time that the server binds it.
+// Prints unused ports for servers that will be started. They are below the kernel's range for outgoing
+// connections (from 32768 on Linux), whose ports may be taken before the server binds them.
 //
 //   node free_ports.mjs COUNT
 
@@ -9,7 +9,7 @@ import { createServer } from "node:net";
 const [FIRST, SPAN] = [10_000, 22_000];
 
 export async function freePorts(count) {
-  // All are held until the last is found, so that no two are the same.
+  // Keep all of them bound until the last one is found, so that they differ.
   const held = [];
   while (held.length < count) {
     const server = createServer();

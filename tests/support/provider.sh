@@ -1,6 +1,7 @@
-# Sourced by tests/*/run.sh at the root: a provider in a directory of its own, which ends and is swept away with the script.
+# Sourced by tests/*/run.sh in the root directory: a provider in its own directory, which is stopped and
+# removed when the script ends.
 
-# begin NAME: a directory in $work, and a token in it.
+# begin NAME: creates a directory $work with a token.
 begin() {
     mkdir -p target
     work=$(mktemp -d "$PWD/target/$1.XXXXXX")
@@ -17,14 +18,15 @@ end() {
     if [ "$status" != 0 ]; then
         echo "--- log of the provider"
         tail -n 50 "$work/log" 2>/dev/null || true
-        # Once more, at the end, where a truncated output still has it.
+        # Repeat the failures at the end, in case the output is truncated.
         [ ! -s "$work/faults" ] || { echo "--- faults"; cat "$work/faults"; }
     fi
     rm -rf "$work"
     exit "$status"
 }
 
-# configure PORT ADMIN_PORT [SERVER_LINE…]: what every configuration begins with; standard input is what follows.
+# configure PORT ADMIN_PORT [SERVER_LINE…]: writes the common sections of a configuration and appends standard
+# input.
 configure() {
     admin=$2
     cat - /dev/fd/3 3<&0 >"$work/sealgate.toml" <<END

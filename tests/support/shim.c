@@ -1,9 +1,9 @@
-/* A PKCS#11 module that passes every call on to SoftHSM and, as a test tells it while it runs, is late, hangs, fails,
- * lies or vanishes. It notes what a caller must never do: use one session from two threads at once, finalize the module
- * under a call.
+/* A PKCS#11 module that forwards every call to SoftHSM. At run time a test can make it slow, hang, fail, return wrong
+ * results or disappear. It records errors of the caller: concurrent use of a session by two threads, and finalizing
+ * the module during a call.
  *
- * The test and the module share a file of 64-bit words beside the library: PATH.so and PATH.so.control. Words 0 to 15 are
- * the enum below; then each function has eight words, of which five are used. shim.rs has the same numbers. */
+ * The test and the module share a file of 64-bit words next to the library: PATH.so and PATH.so.control. Words 0 to 15
+ * are the enum below; then each function has eight words, five of them used. shim.rs has the same numbers. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ enum {
     OPEN,       /* note: sessions that are open */
 };
 
-/* The functions that can be steered, in the order of their words. */
+/* The functions that a test can control, in the order of their words. */
 enum {
     INITIALIZE, FINALIZE, GET_SLOT_LIST, GET_TOKEN_INFO, OPEN_SESSION, CLOSE_SESSION, LOGIN, FIND_OBJECTS_INIT,
     FIND_OBJECTS, FIND_OBJECTS_FINAL, GET_ATTRIBUTE_VALUE, SIGN_INIT, SIGN, GENERATE_KEY_PAIR,
@@ -61,7 +61,7 @@ static int take(_Atomic uint64_t *left) {
     return 0;
 }
 
-/* What a call to a function answers before the real module is asked; CKR_OK: ask it. */
+/* Returns the result of a call before the real module is called, or CKR_OK to call it. */
 static CK_RV verdict(int function) {
     atomic_fetch_add(rule(function, CALLS), 1);
     if (take(rule(function, HANG))) {
@@ -79,7 +79,7 @@ static CK_RV verdict(int function) {
     return CKR_OK;
 }
 
-/* A device that went away answers nothing until the module is initialized anew after its return. */
+/* A device that disappeared answers no calls until it has returned and the module is initialized again. */
 static CK_RV presence(void) {
     uint64_t code = atomic_load(&words[GONE]);
     if (code != 0)
@@ -105,7 +105,7 @@ static CK_RV leave(CK_SESSION_HANDLE session, CK_RV answer) {
     return end(answer);
 }
 
-/* One call in a session: the faults first, then the real thing. */
+/* A call in a session: injected faults first, then the real module. */
 #define IN_SESSION(function, session, call)                                                                            \
     enter(session);                                                                                                    \
     CK_RV answer = verdict(function);                                                                                  \
@@ -166,7 +166,7 @@ static CK_RV open_session(CK_SLOT_ID slot, CK_FLAGS flags, void *application, CK
         answer = presence();
     if (answer != CKR_OK)
         return end(answer);
-    /* A place first: two who ask at the same moment would both find the last one. */
+    /* Reserve a slot first, because two concurrent callers would otherwise both find the last one. */
     if (atomic_fetch_add(&words[OPEN], 1) >= most && most != 0)
         answer = CKR_SESSION_COUNT;
     else
@@ -226,7 +226,7 @@ static CK_RV sign(CK_SESSION_HANDLE session, unsigned char *data, unsigned long 
                   unsigned long *space) {
     enter(session);
     CK_RV answer = presence();
-    /* A question for the length is no signature. */
+    /* A query for the length makes no signature. */
     if (answer != CKR_OK || signature == NULL)
         return leave(session, answer != CKR_OK ? answer : real->C_Sign(session, data, length, NULL, space));
     answer = verdict(SIGN);

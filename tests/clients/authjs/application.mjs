@@ -1,4 +1,4 @@
-// An Express application that signs people in with Auth.js, with the provider of its own documentation for any issuer.
+// An Express application with Auth.js, with a generic provider as in its documentation.
 
 import { randomBytes } from "node:crypto";
 import { ExpressAuth, getSession } from "@auth/express";

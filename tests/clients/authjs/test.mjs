@@ -8,7 +8,7 @@ const site = `http://localhost:${RP_PORT}`;
 await listening(site);
 const browser = new Browser([]);
 
-// Its own page has a button for each provider.
+// The sign-in page of Auth.js has a button for each provider.
 const button = await browser.open(`${site}/auth/signin?callbackUrl=${encodeURIComponent(`${site}/`)}`);
 const toProvider = await browser.submit(button, {});
 assert.match(toProvider.html, /id="login-submit"/, toProvider.html);
@@ -19,7 +19,7 @@ assert.deepEqual([session.user.name, session.user.email], [NAME, EMAIL]);
 assert.match(session.sub, /^[0-9a-f-]{36}$/);
 console.log("ok sign-in with its defaults");
 
-// It ends its own session; at the provider the browser is sent by the application.
+// Auth.js only ends its own session; the application redirects the browser to the provider.
 const question = await browser.open(`${site}/auth/signout`);
 await browser.submit(question, {});
 assert.deepEqual(JSON.parse((await browser.open(site)).html), { error: "nobody" });

@@ -9,7 +9,7 @@ from flask import Flask, redirect, session
 
 application = Flask(__name__)
 application.secret_key = secrets.token_hex()
-# The provider is on the same host, and ports do not keep cookies apart.
+# The provider is on the same host, and cookies do not distinguish ports.
 application.config["SESSION_COOKIE_NAME"] = "authlib"
 
 provider = OAuth(application).register(

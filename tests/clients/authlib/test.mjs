@@ -29,7 +29,7 @@ const { body: refreshed } = await json(browser, "/refresh");
 assert.deepEqual(refreshed, { sub, rotated: true, another_access_token: true, reuse: "invalid_grant" });
 console.log("ok refresh, rotation, reuse refused");
 
-// The reuse ended the family: a second sign-in, for which the session suffices, gives a new one.
+// The reuse revoked the family. A second sign-in with the existing session creates a new one.
 assert.equal((await json(browser, "/login")).body.sub, sub);
 const signedOut = await json(browser, "/logout");
 assert.ok(signedOut.url.startsWith(`${SIGNED_OUT_PAGE}?state=`), signedOut.url);

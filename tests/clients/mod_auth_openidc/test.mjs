@@ -16,7 +16,7 @@ async function fields(browser, address) {
 await listening(SIGNED_OUT_PAGE);
 const browser = new Browser([]);
 
-// It comes back to the very page that it wanted.
+// The browser returns to the page that it requested.
 const wanted = `${site}/?page=1`;
 const first = await fields(browser, wanted);
 assert.deepEqual([first.url, first.remote_user, first.name], [wanted, `${EMAIL}`, NAME]);

@@ -10,7 +10,7 @@ import { Browser, listening } from "../browser.mjs";
 const { ISSUER, CLIENT_ID, COOKIE_SECRET, EMAIL, PROGRAM, RP_PORT, SIGNED_OUT_PAGE, STATE } = process.env;
 const site = `http://localhost:${RP_PORT}`;
 
-// The page behind it: what it was told, in a form that the browser of these tests reads.
+// The upstream returns the request as JSON.
 const page = http.createServer((request, response) => {
   response.setHeader("content-type", "application/json");
   response.end(JSON.stringify({ url: request.url, headers: request.headers }));
@@ -64,7 +64,7 @@ async function signInRefreshAndLogOut() {
   assert.match(first.headers["x-forwarded-user"], /^[0-9a-f-]{36}$/);
   console.log("ok sign-in, comes back to the page wanted");
 
-  // It counts the second of cookie-refresh in whole seconds, from when it likes.
+  // oauth2-proxy rounds cookie-refresh to whole seconds.
   let second = first;
   for (let tries = 0; tries < 20 && second.headers["x-forwarded-access-token"] === first.headers["x-forwarded-access-token"]; tries += 1) {
     await sleep(500);

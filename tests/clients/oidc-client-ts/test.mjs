@@ -57,7 +57,7 @@ try {
   assert.equal((await page.evaluate(() => keys()))[0].alg, "RS256");
   console.log("ok discovery and keys");
 
-  // The page goes away under the script: nothing to wait for but the next one.
+  // The page is replaced while the script runs, so wait for the next page.
   await page.evaluate(() => void manager.signinRedirect({ url_state: "kept" }));
   await page.fill("#email", EMAIL);
   await page.fill("#password", PASSWORD);
@@ -80,8 +80,8 @@ try {
   assert.notEqual(renewed.refresh_token, user.refresh_token);
   console.log("ok silent renewal by refresh token");
 
-  // Without a refresh token it opens the provider in a frame, with prompt=none: the session of a provider on the same
-  // site is there, and the answer comes back without a page.
+  // Without a refresh token it opens the provider in a frame with prompt=none. The provider is on the same
+  // site, so its session is available and it answers without a page.
   const framed = await page.evaluate(async () => {
     const held = await manager.getUser();
     delete held.refresh_token;
@@ -101,7 +101,7 @@ try {
   await page.waitForSelector("#login-submit");
   console.log("ok sign-out, at the provider too");
 
-  // Each of them was a request across origins.
+  // Each of them was a cross-origin request.
   for (const call of ["GET /.well-known/openid-configuration 200", "GET /oauth/jwks 200", "POST /oauth/token 200",
     "GET /oauth/userinfo 200", "POST /oauth/revoke 200"]) assert.ok(calls.includes(call), `${call} in ${calls}`);
   assert.deepEqual(calls.filter((call) => !call.endsWith(" 200")), []);

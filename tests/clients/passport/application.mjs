@@ -1,4 +1,4 @@
-// An Express application that signs people in with passport and passport-openidconnect, written as its own documentation says.
+// An Express application with passport and passport-openidconnect, as in its documentation.
 
 import { randomBytes } from "node:crypto";
 import express from "express";

@@ -1,4 +1,4 @@
-// passport with passport-openidconnect (npm), as a confidential client. It asks with no PKCE of its own accord.
+// passport with passport-openidconnect (npm), as a confidential client. It does not use PKCE by default.
 
 import assert from "node:assert/strict";
 import { Browser, listening } from "../browser.mjs";
