@@ -36,6 +36,16 @@ fn all_hashes() -> String {
     "name,email,password_hash\n".to_owned() + &rows.map(row).collect::<String>()
 }
 
+/// As Microsoft Excel writes it where the comma is in numbers.
+#[test]
+fn a_first_line_that_names_the_delimiter_is_no_person() {
+    let site = Site::new();
+    let file = "\u{feff}sep=;\r\nemail;name;groups\r\nanna@example.test;\"Öz; Anna\";staff,night shift\r\n";
+    let imported = site.json_with(&CSV, file);
+    assert_eq!((&imported["people"], &imported["groups"]), (&json!(1), &json!({ "night shift": 1, "staff": 1 })));
+    assert_eq!(site.json(&["user", "show", "anna@example.test"])["name"], "Öz; Anna");
+}
+
 #[test]
 fn people_are_added_with_everything_that_the_file_says() {
     let site = Site::new();

@@ -45,8 +45,10 @@ pub(super) const INVITED: Columns = Columns(&[
 ]);
 
 pub(super) fn read(text: &str, known: &Columns, file: &mut PeopleFile) {
-    let header = text.lines().next().unwrap_or_default();
-    let delimiter = if header.contains(';') && !header.contains(',') { b';' } else { b',' };
+    let first = text.lines().next().unwrap_or_default();
+    let named = named_delimiter(first);
+    let header = if named.is_some() { text.lines().nth(1).unwrap_or_default() } else { first };
+    let delimiter = named.unwrap_or(if header.contains(';') && !header.contains(',') { b';' } else { b',' });
     // Rows of another length are told apart below, with their line.
     let mut reader = ReaderBuilder::new()
         .delimiter(delimiter)
@@ -61,6 +63,9 @@ pub(super) fn read(text: &str, known: &Columns, file: &mut PeopleFile) {
         let at = record.position().and_then(|position| usize::try_from(position.byte()).ok()).unwrap_or_default();
         let line = lines.number_at(at);
         let Some(columns) = &columns else {
+            if named.is_some() && line == 1 {
+                continue;
+            }
             match known.of(&record, line) {
                 Ok(found) => columns = Some(found),
                 Err(faults) => return file.faults.extend(faults),
@@ -77,6 +82,20 @@ pub(super) fn read(text: &str, known: &Columns, file: &mut PeopleFile) {
     }
     if columns.is_none() {
         file.fault(1, "the file is empty; the first line names the columns");
+    }
+}
+
+/// The delimiter that a first line `sep=;` names, as Microsoft Excel reads it. It is no record.
+fn named_delimiter(first: &str) -> Option<u8> {
+    let first = first.trim().trim_matches('"');
+    let (name, delimiter) = first.split_at_checked(4)?;
+    let delimiter = Some(delimiter).filter(|_| name.eq_ignore_ascii_case("sep="))?;
+    // The line ends with the tab that it names, which `trim` takes away.
+    match delimiter {
+        ";" => Some(b';'),
+        "," => Some(b','),
+        "" | "\t" => Some(b'\t'),
+        _ => None,
     }
 }
 
@@ -196,6 +215,33 @@ mod tests {
             assert_eq!((row.groups.join("|").as_str(), row.username.as_str()), ("staff|night shift", "anna"));
             assert_eq!((row.phone_number.as_str(), row.email_verified), ("+90 555 111 22 33", true));
             assert_eq!(row.password_hash.expose(), "$6$a$b");
+        }
+    }
+
+    #[test]
+    fn a_first_line_may_name_the_delimiter() {
+        for text in [
+            "sep=;\r\nemail;name;groups\r\na@b.test;Anna;staff,night shift\r\n",
+            "\u{feff}SEP=;\nemail;name;groups\na@b.test;Anna;staff,night shift",
+            "\"sep=;\"\nemail;name;groups\na@b.test;Anna;staff,night shift",
+            "sep=,\nemail,name,groups\na@b.test,Anna,\"staff,night shift\"",
+            "sep=\t\nemail\tname\tgroups\na@b.test\tAnna\tstaff,night shift",
+        ] {
+            let file = csv(text);
+            assert_eq!(faults(&file), [""; 0], "{text:?}");
+            let row = &file.rows[0];
+            assert_eq!(
+                (row.line, row.name.as_str(), row.groups.join("|")),
+                (3, "Anna", "staff|night shift".to_owned())
+            );
+        }
+        for (text, told) in [
+            ("sep=;\n", "1: the file is empty"),
+            ("sep=;\nname;groups\n", "2: there is no column email"),
+            ("sep=x\nemailxname\n", "1: column 1 has a name"),
+            ("email;name\nsep=;\n", "2: "),
+        ] {
+            assert!(faults(&csv(text))[0].starts_with(told), "{text:?} {:?}", faults(&csv(text)));
         }
     }
 
