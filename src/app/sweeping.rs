@@ -27,7 +27,7 @@ const MOST_PENDING: usize = 16_384;
 /// Records of the audit trail that are trimmed at a time: more than strangers can make between two sweeps.
 const MOST_TRIMMED: usize = 16_384;
 
-/// Sweeps every half minute while this is the node that does, until told to stop.
+/// Sweeps at once and then every half minute while this is the node that does, until told to stop.
 pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
     let mut sweeper = Sweeper {
         duty: Duty::new(&sealgate, LeaseName::Sweeping),
@@ -35,24 +35,25 @@ pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
         is_fleet: sealgate.store.is_shared(),
         sealgate,
     };
-    let mut swept_at = Instant::now();
+    let mut swept_at = None::<Instant>;
     loop {
         tokio::select! {
             biased;
             _ = stop.changed() => break,
+            held = sweeper.duty.hold() => {
+                if held.is_some() && swept_at.is_none_or(|at| at.elapsed() >= EVERY) {
+                    tokio::select! {
+                        biased;
+                        _ = stop.changed() => break,
+                        () = sweeper.sweep() => swept_at = Some(Instant::now()),
+                    }
+                }
+            }
+        }
+        tokio::select! {
+            biased;
+            _ = stop.changed() => break,
             () = tokio::time::sleep(duty::LOOK) => {}
-        }
-        tokio::select! {
-            biased;
-            _ = stop.changed() => break,
-            held = sweeper.duty.hold() => if held.is_none() || swept_at.elapsed() < EVERY {
-                continue;
-            },
-        }
-        tokio::select! {
-            biased;
-            _ = stop.changed() => break,
-            () = sweeper.sweep() => swept_at = Instant::now(),
         }
     }
     sweeper.duty.let_go().await;
