@@ -3,7 +3,9 @@
 //! for the next check, and the queue before them is bounded and fair. Who may try how often is decided elsewhere. Hashes that
 //! an import brought ([`foreign`]) are checked too, within bounds, until their owners' first sign-in.
 //!
-//! A password is taken as the bytes that were typed; no Unicode normalisation.
+//! A new password is hashed in Unicode Normalization Form C (RFC 8265 §4.2): keyboards of different systems send different
+//! bytes for the same letters. A password that is tried is compared in that form and then, if it differs, as it was typed, for
+//! hashes that an import brought or an older version made.
 
 mod foreign;
 mod queue;
@@ -18,6 +20,7 @@ use std::time::Duration;
 use argon2::password_hash::phc::{self, Output, ParamsString, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use foreign::ForeignHash;
+use icu_normalizer::ComposingNormalizerBorrowed;
 use queue::{PasswordJob, PasswordQueue};
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
@@ -304,6 +307,8 @@ impl Hasher {
         if password.expose_secret().len() > MAX_PASSWORD_BYTES {
             return Err(PasswordError::TooLong);
         }
+        let composed = composed(password);
+        let password = composed.as_ref().unwrap_or(password);
         let params = new_params()?;
         let mut output = Zeroizing::new([0; OUTPUT_BYTES]);
         self.derive(Algorithm::Argon2id, &params, password, &salt, &mut *output)?;
@@ -319,7 +324,17 @@ impl Hasher {
         Ok(PasswordHash::new(phc.to_string()))
     }
 
+    /// Tries the composed form and then, only if that differs, what was typed.
     fn verify(&mut self, hash: Option<&PasswordHash>, password: &SecretString) -> Result<bool, PasswordError> {
+        if let Some(composed) = composed(password)
+            && self.verify_bytes(hash, &composed)?
+        {
+            return Ok(true);
+        }
+        self.verify_bytes(hash, password)
+    }
+
+    fn verify_bytes(&mut self, hash: Option<&PasswordHash>, password: &SecretString) -> Result<bool, PasswordError> {
         let Some(hash) = hash else {
             self.spend(password)?;
             return Ok(false);
@@ -380,6 +395,23 @@ impl Hasher {
         }
         derived.map_err(|_| PasswordError::Broken)
     }
+}
+
+/// The password in Normalization Form C; `None` where that is what was typed. A form that is longer than a password may be
+/// is not used, neither for a new password nor for one that is tried.
+fn composed(password: &SecretString) -> Option<SecretString> {
+    let typed = password.expose_secret();
+    if typed.is_ascii() {
+        return None;
+    }
+    let normalizer = ComposingNormalizerBorrowed::new_nfc();
+    if normalizer.is_normalized(typed) {
+        return None;
+    }
+    // One allocation that is wiped: no letter grows to more than three times its bytes (Unicode Standard Annex 15).
+    let mut composed = Zeroizing::new(String::with_capacity(3 * typed.len()));
+    normalizer.normalize_to(typed, &mut *composed).ok()?;
+    (composed.len() <= MAX_PASSWORD_BYTES).then(|| SecretString::from(composed.as_str()))
 }
 
 fn new_params() -> Result<Params, PasswordError> {

@@ -3,10 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use sealgate::facade::domain::user::{PasswordHash, UserState};
+use sealgate::facade::domain::user::{PasswordHash, User, UserState};
+use sealgate::facade::password::hash_blocking;
+use secrecy::SecretString;
 
 use crate::steps::{assert_code, assert_consent, assert_login, with_anna};
-use crate::support::{Browser, PASSWORD, Provider, Reply, form_action};
+use crate::support::{Browser, PASSWORD, Provider, Reply, form_action, is_login};
 
 const ANNA: &str = "anna@example.test";
 const SESSION: &str = "__Host-sealgate";
@@ -40,6 +42,32 @@ fn assert_throttled(page: &Reply) {
     assert!(page.text().contains("Too many sign-in attempts"));
     assert!(page.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+}
+
+/// macOS sends some letters in two characters, most other systems in one.
+#[tokio::test]
+async fn a_password_is_the_same_however_its_letters_are_composed() {
+    const COMPOSED: &str = "g\u{fc}l \u{15f}eker \u{130}zmir vapur";
+    const DECOMPOSED: &str = "gu\u{308}l s\u{327}eker I\u{307}zmir vapur";
+    let provider = Provider::new().await;
+    let salt = *b"0123456789abcdef";
+    // The hash of an older version (made with libargon2), of what was typed at the time.
+    let old = "$argon2id$v=19$m=19456,t=2,p=1$MDEyMzQ1Njc4OWFiY2RlZg$pZK69N1r3jCmGRWy+H7PsBUO3Okr8JEuRz6AI+DkGTU";
+    let kept = |text: &str| hash_blocking(&SecretString::from(text), salt).unwrap();
+    for (name, hash, opens) in [
+        ("set composed", kept(COMPOSED), [true, true]),
+        ("set decomposed", kept(DECOMPOSED), [true, true]),
+        ("older, decomposed", PasswordHash::new(old.to_owned()), [false, true]),
+    ] {
+        let set = |user: &mut User| user.password = Some(hash.clone());
+        provider.sealgate.store.change_user(provider.anna.sub, set).await.unwrap();
+        for (password, opens) in [COMPOSED, DECOMPOSED].into_iter().zip(opens) {
+            let page = guess(&provider.browser(), &provider, ANNA, password).await;
+            assert_eq!(!is_login(&page), opens, "{name} {password:?}: {page:?}");
+        }
+        let page = guess(&provider.browser(), &provider, ANNA, "gul seker Izmir vapur").await;
+        assert!(is_login(&page), "{name}");
+    }
 }
 
 #[tokio::test]
