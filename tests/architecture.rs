@@ -9,6 +9,8 @@ mod circles;
 mod named_tests;
 #[path = "architecture/prose.rs"]
 mod prose;
+#[path = "architecture/tried_clients.rs"]
+mod tried_clients;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

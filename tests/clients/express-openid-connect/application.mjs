@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import express from "express";
 import openid from "express-openid-connect";
 
-const { ISSUER, CLIENT_ID, CLIENT_SECRET, RP_PORT } = process.env;
+const { ISSUER, CLIENT_ID, CLIENT_SECRET, RP_PORT, RESPONSE_MODE } = process.env;
 const application = express();
 application.use(
   openid.auth({
@@ -15,7 +15,11 @@ application.use(
     secret: randomBytes(32).toString("hex"),
     // A port does not keep cookies apart.
     session: { name: "express" },
-    authorizationParams: { response_type: "code", response_mode: "form_post", scope: "openid profile email" },
+    authorizationParams: {
+      response_type: "code",
+      ...(RESPONSE_MODE && { response_mode: RESPONSE_MODE }),
+      scope: "openid profile email",
+    },
     idpLogout: true,
     authRequired: false,
     routes: { postLogoutRedirect: process.env.SIGNED_OUT_URI },

@@ -1,4 +1,4 @@
-// express-openid-connect (npm) with the code in a form (response_mode=form_post), as a confidential client.
+// express-openid-connect (npm) with the code in the address or in a form (response_mode=form_post), as a confidential client.
 
 import assert from "node:assert/strict";
 import { Browser, listening } from "../browser.mjs";
@@ -12,7 +12,7 @@ const signedIn = await browser.pass(`${site}/login`);
 assert.deepEqual([signedIn.status, signedIn.url.href], [200, `${site}/`], signedIn.html);
 const user = JSON.parse(signedIn.html);
 assert.deepEqual([user.email, user.name], [EMAIL, NAME]);
-console.log("ok sign-in by a form");
+console.log(`ok sign-in by ${process.env.RESPONSE_MODE || "query"}`);
 
 const claims = JSON.parse((await browser.pass(`${site}/claims`)).html);
 assert.deepEqual([claims.sub, claims.email], [user.sub, EMAIL]);

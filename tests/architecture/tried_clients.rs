@@ -1,0 +1,79 @@
+//! docs/clients.md: each entry says whether a test runs it, and names the test.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// The folders of `tests/clients` that hold a client.
+fn tested_clients(root: &Path) -> BTreeSet<String> {
+    let folders = fs::read_dir(root.join("tests/clients")).unwrap().map(|entry| entry.unwrap().path());
+    let clients = folders.filter(|folder| folder.join("run").is_file());
+    clients.map(|folder| folder.file_name().unwrap().to_str().unwrap().to_owned()).collect()
+}
+
+/// The folders of `tests/clients` that a text names.
+fn named_folders(text: &str) -> BTreeSet<String> {
+    let parts = text.split("`tests/clients/").skip(1);
+    parts.filter_map(|part| part.split_once('`')).map(|(name, _)| name.to_owned()).collect()
+}
+
+/// The entries of a part of the page: each with its heading, without the one about all of them.
+fn entries(part: &str) -> impl Iterator<Item = (&str, &str)> {
+    let sections = part.split("\n## ").skip(1).filter_map(|section| section.split_once("\n\n"));
+    sections.filter(|(heading, _)| *heading != "Common settings")
+}
+
+/// The entries that do not say whether a test runs them, or name a test that does not exist, and the tests that no entry names.
+fn faults(page: &str, clients: &BTreeSet<String>, applications: &str) -> Vec<String> {
+    let (libraries, behind) = page.split_once("\n# Applications behind the gateway\n").unwrap();
+    let (mut faults, mut named) = (Vec::new(), BTreeSet::new());
+    for (heading, text) in entries(libraries) {
+        let folders = named_folders(text);
+        let is_marked = (text.starts_with("Tested") && !folders.is_empty())
+            || (text.starts_with("Not tested") && folders.is_empty());
+        if !is_marked {
+            faults.push(format!("{heading}: write `Tested …, in tests/clients/…` or `Not tested`"));
+        }
+        named.extend(folders);
+    }
+    faults.extend(
+        named
+            .symmetric_difference(clients)
+            .map(|name| format!("{name}: an entry without a test, or a test without an entry")),
+    );
+    // `make test-apps` runs all of these.
+    for (heading, _) in entries(behind) {
+        let name = heading.split(' ').next().unwrap_or_default().to_lowercase();
+        if !applications.to_lowercase().contains(&name) {
+            faults.push(format!("{heading}: tests/apps/test.mjs does not run it"));
+        }
+    }
+    faults
+}
+
+#[test]
+fn the_page_on_clients_says_of_each_whether_a_test_runs_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/clients.md")).unwrap();
+    let applications = fs::read_to_string(root.join("tests/apps/test.mjs")).unwrap();
+    let clients = tested_clients(root);
+    assert!(clients.len() >= 8 && entries(&page).count() >= 20, "{clients:?}");
+    assert_eq!(faults(&page, &clients, &applications), [""; 0]);
+}
+
+#[test]
+fn a_mark_that_is_missing_or_wrong_is_found() {
+    let page = |libraries: &str| {
+        format!(
+            "# Clients\n\n## Common settings\n\nx\n{libraries}\n# Applications behind the gateway\n\n## Wiki\n\nx\n"
+        )
+    };
+    let clients: BTreeSet<String> = ["one".to_owned()].into();
+    let found = |libraries: &str| faults(&page(libraries), &clients, "the wiki").len();
+    assert_eq!(found("\n## One\n\nTested (1), in `tests/clients/one`.\n\n## Two\n\nNot tested. x\n"), 0);
+    assert_eq!(found("\n## One\n\nTested (1), in `tests/clients/one`.\n\n## Two\n\nWorks.\n"), 1);
+    assert_eq!(found("\n## One\n\nTested (1).\n"), 2);
+    assert_eq!(found("\n## One\n\nTested, in `tests/clients/one` and `tests/clients/gone`.\n"), 1);
+    assert_eq!(found("\n## One\n\nNot tested. `tests/clients/one`\n"), 1);
+    assert_eq!(faults(&page("\n## One\n\nTested, in `tests/clients/one`.\n"), &clients, "").len(), 1);
+}
