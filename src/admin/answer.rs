@@ -293,7 +293,10 @@ shown! {
         description: String = client.details.description.clone();
         client_uri: String = client.details.client_uri.clone();
         initiate_login_uri: String = client.details.initiate_login_uri.clone();
+        tos_uri: String = client.details.tos_uri.clone();
+        policy_uri: String = client.details.policy_uri.clone();
         default_max_age: u64 = client.details.default_max_age;
+        default_scope: Scope = client.details.default_scope;
         level: AssuranceLevel = client.level;
         grants_ended: usize = None;
         client_secret: ShownSecret = None;

@@ -13,7 +13,7 @@ use crate::domain::client::{
 use crate::domain::profile::is_line;
 use crate::domain::rate_limit::RateLimit;
 use crate::domain::redirect_uri::RedirectUri;
-use crate::domain::scope::Scope;
+use crate::domain::scope::{Scope, ScopeValue};
 use crate::domain::secret::Secret;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
@@ -48,6 +48,10 @@ pub struct NewClient {
     /// What the client may ask for, such as "openid profile"; can be repeated [default: every scope]
     #[arg(long = "scope", value_name = "SCOPE")]
     pub scopes: Vec<String>,
+    /// The scope of requests that name none, such as "openid profile email" [default: such requests are refused]
+    #[arg(long, value_name = "SCOPE")]
+    #[serde(default)]
+    pub default_scope: Option<String>,
     /// How the client authenticates at the token endpoint [default: by its type]
     #[arg(long, value_name = "METHOD", value_parser = arguments::auth_method())]
     pub auth_method: Option<AuthMethod>,
@@ -91,6 +95,9 @@ pub struct ClientSettings {
     /// What the client may ask for, in place of all that there was, such as "openid profile"; can be repeated
     #[arg(long = "scope", value_name = "SCOPE")]
     pub(super) scopes: Option<Vec<String>>,
+    /// The scope of requests that name none, such as "openid profile email"; '' for none: such requests are refused
+    #[arg(long, value_name = "SCOPE", value_parser = arguments::some_text)]
+    pub(super) default_scope: Option<Setting<String>>,
     /// What the client may do at the token endpoint, in place of all that there was; can be repeated
     #[arg(long = "grant-type", value_name = "GRANT", value_parser = arguments::grant_type())]
     pub(super) grant_types: Option<Vec<GrantType>>,
@@ -109,6 +116,12 @@ pub struct ClientSettings {
     /// Where a sign-in can be started from outside, https; '' for none
     #[arg(long, value_name = "URL", value_parser = arguments::some_text)]
     pub(super) initiate_login_uri: Option<Setting<String>>,
+    /// The client's terms of use, https, to which the consent page links; '' for none
+    #[arg(long, value_name = "URL", value_parser = arguments::some_text)]
+    pub(super) tos_uri: Option<Setting<String>>,
+    /// The client's privacy policy, https, to which the consent page links; '' for none
+    #[arg(long, value_name = "URL", value_parser = arguments::some_text)]
+    pub(super) policy_uri: Option<Setting<String>>,
     /// How old a sign-in may be where the client does not say, or "none"
     #[arg(long, value_name = "SECONDS|none", value_parser = arguments::some_seconds)]
     pub(super) default_max_age: Option<Setting<u64>>,
@@ -186,6 +199,12 @@ impl ClientSettings {
                 Err(fault) => faults.push(fault),
             }
         }
+        if let Some(setting) = &self.default_scope {
+            match setting.value().map(|text| default_scope(text, client.scope)).transpose() {
+                Ok(scope) => client.details.default_scope = scope,
+                Err(fault) => faults.push(fault),
+            }
+        }
         if let Some(grants) = &self.grant_types {
             client.grant_types = [GrantType::AuthorizationCode, GrantType::RefreshToken]
                 .into_iter()
@@ -229,6 +248,8 @@ impl ClientSettings {
         for (what, setting, kept) in [
             ("home page", &self.client_uri, &mut details.client_uri),
             ("address to start a sign-in at", &self.initiate_login_uri, &mut details.initiate_login_uri),
+            ("address of the terms of use", &self.tos_uri, &mut details.tos_uri),
+            ("address of the privacy policy", &self.policy_uri, &mut details.policy_uri),
         ] {
             Setting::apply(setting.as_ref(), kept);
             let is_https = |text: &String| text.starts_with("https://") && RedirectUri::parse(text).is_ok();
@@ -264,12 +285,15 @@ pub(super) fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
         ("redirect_uris", before.redirect_uris != after.redirect_uris),
         ("post_logout_redirect_uris", before.post_logout_redirect_uris != after.post_logout_redirect_uris),
         ("scope", before.scope != after.scope),
+        ("default_scope", old.default_scope != new.default_scope),
         ("grant_types", before.grant_types != after.grant_types),
         ("auth_method", before.auth_method != after.auth_method),
         ("consent", before.consent != after.consent),
         ("description", old.description != new.description),
         ("client_uri", old.client_uri != new.client_uri),
         ("initiate_login_uri", old.initiate_login_uri != new.initiate_login_uri),
+        ("tos_uri", old.tos_uri != new.tos_uri),
+        ("policy_uri", old.policy_uri != new.policy_uri),
         ("default_max_age", old.default_max_age != new.default_max_age),
         ("refresh_retry_seconds", before.refresh_retry_seconds != after.refresh_retry_seconds),
         ("token_limit", before.token_limit != after.token_limit),
@@ -309,6 +333,19 @@ pub(super) fn scope(written: &[String]) -> Result<Scope, String> {
     let text = written.join(" ");
     let scope = Scope::parse(&text).map_err(|unknown| format!("the scope {text:?} is refused: {unknown}"))?;
     if scope.is_empty() { Err("the scope is empty: leave it out for all scopes".to_owned()) } else { Ok(scope) }
+}
+
+/// The scope of requests that name none, of a client that may ask for `allowed`.
+pub(super) fn default_scope(text: &str, allowed: Scope) -> Result<Scope, String> {
+    let refused = |why: &str| format!("the default scope {text:?} is refused: {why}");
+    let scope = Scope::parse(text).map_err(|unknown| refused(&unknown.to_string()))?;
+    if !scope.contains(ScopeValue::OpenId) {
+        return Err(refused("it must include openid"));
+    }
+    if !scope.is_subset_of(allowed) {
+        return Err(refused(&format!("the client may only ask for {allowed}")));
+    }
+    Ok(scope)
 }
 
 pub(super) fn auth_method(client_type: ClientType, asked: Option<AuthMethod>) -> Result<AuthMethod, String> {

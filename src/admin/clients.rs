@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::answer::{Answer, ClientAnswer, EndedAnswer, InitialToken, ListPage, Rows, ShownSecret};
 use super::arguments::Setting;
 use super::client_settings::{
-    ClientSettings, Means, NewClient, auth_method, changes, kept, name_fault, retry_fault, scope, uris,
+    ClientSettings, Means, NewClient, auth_method, changes, default_scope, kept, name_fault, retry_fault, scope, uris,
 };
 use super::command::ClientCommand;
 use super::directory::{CommandError, Directory, PAGE};
@@ -67,7 +67,7 @@ async fn add(directory: &Directory<'_>, new: NewClient) -> Result<Answer, Comman
         state: ClientState::Enabled,
         created_at: now,
         incarnation: u32::from_be_bytes(random(directory.entropy)),
-        details: ClientDetails::default(),
+        details: ClientDetails { default_scope: checked.default_scope, ..ClientDetails::default() },
         owner: None,
         registration: None,
         refresh_retry_seconds: new.refresh_retry_seconds,
@@ -92,6 +92,7 @@ struct Checked {
     redirect_uris: Vec<RedirectUri>,
     post_logout_redirect_uris: Vec<RedirectUri>,
     scope: Scope,
+    default_scope: Option<Scope>,
 }
 
 /// Reads what a new client says. Every fault is told at once.
@@ -113,6 +114,11 @@ fn check(new: &NewClient) -> Result<Checked, CommandError> {
         faults.push(fault);
         Scope::EMPTY
     });
+    let default_scope =
+        new.default_scope.as_deref().map(|text| default_scope(text, scope)).transpose().unwrap_or_else(|fault| {
+            faults.push(fault);
+            None
+        });
     let auth_method = auth_method(new.client_type, new.auth_method).unwrap_or_else(|fault| {
         faults.push(fault);
         AuthMethod::None
@@ -121,7 +127,7 @@ fn check(new: &NewClient) -> Result<Checked, CommandError> {
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
-    Ok(Checked { auth_method, redirect_uris, post_logout_redirect_uris, scope })
+    Ok(Checked { auth_method, redirect_uris, post_logout_redirect_uris, scope, default_scope })
 }
 
 fn fresh_secret(directory: &Directory<'_>) -> Secret {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::assurance::AssuranceLevel;
 use crate::domain::rate_limit::RateLimit;
 use crate::domain::redirect_uri::RedirectUri;
-use crate::domain::scope::Scope;
+use crate::domain::scope::{Scope, ScopeValue};
 use crate::domain::secret::{Secret, SecretHash};
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
@@ -99,6 +99,16 @@ pub enum GrantType {
     RefreshToken,
 }
 
+impl GrantType {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AuthorizationCode => "authorization_code",
+            Self::RefreshToken => "refresh_token",
+        }
+    }
+}
+
 /// Whether people are asked before the client learns who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -181,9 +191,19 @@ pub struct ClientDetails {
     /// Where a sign-in can be started from outside (OpenID Connect Core §4).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initiate_login_uri: Option<String>,
+    /// Terms of use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tos_uri: Option<String>,
+    /// Privacy policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy_uri: Option<String>,
     /// `max_age` of requests that name none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_max_age: Option<u64>,
+    /// Scope of authorization requests that name none (RFC 6749 §3.3). Registration and update requests of the client cannot
+    /// change it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_scope: Option<Scope>,
 }
 
 /// How a client came in through the registration endpoint.
@@ -309,9 +329,18 @@ impl Client {
 
     /// What pages show of it, or link to: the consent page, pages that say what went wrong, and whatever starts a sign-in.
     /// A new member of [`ClientDetails`] that a page shows belongs here.
-    fn shown(&self) -> (&str, Option<String>, Option<&str>, Option<&str>) {
-        let ClientDetails { description: _, client_uri, initiate_login_uri, default_max_age: _ } = &self.details;
-        (&self.name, self.home(), client_uri.as_deref(), initiate_login_uri.as_deref())
+    fn shown(&self) -> (&str, Option<String>, [Option<&str>; 4]) {
+        let ClientDetails {
+            description: _,
+            client_uri,
+            initiate_login_uri,
+            tos_uri,
+            policy_uri,
+            default_max_age: _,
+            default_scope: _,
+        } = &self.details;
+        let links = [client_uri, initiate_login_uri, tos_uri, policy_uri].map(Option::as_deref);
+        (&self.name, self.home(), links)
     }
 
     /// Whether it is one of those that registered themselves and go again, because nobody needed them in time.
@@ -333,6 +362,12 @@ impl Client {
     /// How long the parent of an unused refresh token is good for the same child.
     pub fn refresh_retry(&self, configured: Duration) -> Duration {
         self.refresh_retry_seconds.map_or(configured, Duration::from_secs)
+    }
+
+    /// Scope of an authorization request that names none: what is left of its default within the scope that it may ask for.
+    pub fn default_scope(&self) -> Option<Scope> {
+        let scope = self.details.default_scope?.intersection(self.scope);
+        scope.contains(ScopeValue::OpenId).then_some(scope)
     }
 
     /// Whether it may use this grant.

@@ -69,6 +69,11 @@ impl Scope {
             .collect()
     }
 
+    /// Reads the values of a space-separated list that the provider knows, and ignores the others.
+    pub fn known_in(text: &str) -> Self {
+        text.split(' ').filter_map(|value| ScopeValue::ALL.into_iter().find(|known| known.as_str() == value)).collect()
+    }
+
     /// Whether the set has this value.
     pub fn contains(self, value: ScopeValue) -> bool {
         self.0 & value.bit() != 0

@@ -271,8 +271,18 @@ fn refuse_unsupported(params: &Params) -> Result<(), Refusal> {
     Ok(())
 }
 
+const NO_SCOPE: Refusal = Refusal::invalid_request(
+    "The parameter scope is missing, and the client has no default scope (sealgate client set --default-scope).",
+);
+
 fn scope(params: &Params, client: &Client) -> Result<Scope, Refusal> {
-    let text = params.required("scope", Refusal::invalid_request("The parameter scope is missing."))?;
+    let usable = |scope: Scope| {
+        // A client that cannot use a refresh token is given none, and is told so by the `scope` of the token response.
+        if client.may_use(GrantType::RefreshToken) { scope } else { scope.without(ScopeValue::OfflineAccess) }
+    };
+    let Some(text) = params.one("scope")? else {
+        return client.default_scope().map(usable).ok_or(NO_SCOPE);
+    };
     let refused = |description| Refusal::new(ErrorCode::InvalidScope, description);
     let scope = Scope::parse(text).map_err(|unknown| Refusal::unknown_scope(&unknown))?;
     if !scope.contains(ScopeValue::OpenId) {
@@ -281,8 +291,7 @@ fn scope(params: &Params, client: &Client) -> Result<Scope, Refusal> {
     if !scope.is_subset_of(client.scope) {
         return Err(refused("The client may not ask for this scope."));
     }
-    // A client that cannot use a refresh token is given none, and is told so by the `scope` of the token response.
-    if client.may_use(GrantType::RefreshToken) { Ok(scope) } else { Ok(scope.without(ScopeValue::OfflineAccess)) }
+    Ok(usable(scope))
 }
 
 fn challenge(params: &Params, client: &Client) -> Result<Option<CodeChallenge>, Refusal> {

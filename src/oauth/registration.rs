@@ -1,7 +1,8 @@
 //! Dynamic client registration (RFC 7591, RFC 7592, OpenID Connect Registration 1.0): from metadata to a client and back.
 //!
-//! Metadata that our endpoints honour is stored and echoed; metadata that asks for something we do not do is refused;
-//! the rest is ignored (RFC 7591 §2). No URL in a registration is ever fetched.
+//! Metadata that our endpoints honour is stored and echoed. From lists of response types, grants and scopes the values that
+//! are not supported are dropped, and the answer says what was registered (RFC 7591 §2); other metadata that asks for
+//! something unsupported is refused; the rest is ignored. No URL in a registration is ever fetched.
 
 use serde_json::{Map, Value, json};
 
@@ -55,18 +56,7 @@ impl ClientMetadata {
             }
         };
         let grant_types = grant_types(&members)?;
-        let scope = match text(&members, "scope")? {
-            Some(list) => {
-                let scope = Scope::parse(list).map_err(|unknown| {
-                    let named = Refusal::unknown_scope(&unknown);
-                    Refusal { code: ErrorCode::InvalidClientMetadata, ..named }
-                })?;
-                // What only an operator gives is as unknown to strangers as what there is not.
-                let given = Some(scope).filter(|scope| scope.is_subset_of(Scope::all()));
-                given.ok_or(invalid("The scope names an unknown value."))?
-            }
-            None => Scope::all(),
-        };
+        let scope = scope(&members)?;
         Ok(Self {
             name: name(&members)?,
             auth_method,
@@ -78,7 +68,10 @@ impl ClientMetadata {
                 description: None,
                 client_uri: https(&members, "client_uri")?,
                 initiate_login_uri: https(&members, "initiate_login_uri")?,
+                tos_uri: https(&members, "tos_uri")?,
+                policy_uri: https(&members, "policy_uri")?,
                 default_max_age: default_max_age(&members)?,
+                default_scope: None,
             },
         })
     }
@@ -88,7 +81,8 @@ impl ClientMetadata {
         if self.auth_method == AuthMethod::None { ClientType::Public } else { ClientType::Confidential }
     }
 
-    /// Puts the metadata in the place of a client's own; everything that it left out is reset (RFC 7592 §2.2).
+    /// Puts the metadata in the place of a client's own; everything that it left out is reset (RFC 7592 §2.2). The default
+    /// scope is no metadata of the client and stays.
     pub fn replace(self, client: &mut Client) {
         client.client_type = self.client_type();
         client.name = self.name.unwrap_or_else(|| client.id.to_string());
@@ -97,7 +91,7 @@ impl ClientMetadata {
         client.post_logout_redirect_uris = self.post_logout_redirect_uris;
         client.scope = self.scope;
         client.grant_types = self.grant_types;
-        client.details = self.details;
+        client.details = ClientDetails { default_scope: client.details.default_scope, ..self.details };
         client.consent = ConsentRule::Ask;
     }
 }
@@ -137,6 +131,8 @@ pub fn client_information(client: &Client, registration_uri: &str, issued: &Issu
     }
     set("client_uri", client.details.client_uri.as_ref().map(|uri| json!(uri)));
     set("initiate_login_uri", client.details.initiate_login_uri.as_ref().map(|uri| json!(uri)));
+    set("tos_uri", client.details.tos_uri.as_ref().map(|uri| json!(uri)));
+    set("policy_uri", client.details.policy_uri.as_ref().map(|uri| json!(uri)));
     set("default_max_age", client.details.default_max_age.map(|seconds| json!(seconds)));
     set("client_secret", issued.secret.map(|secret| json!(secret.expose())));
     set("client_secret_expires_at", issued.secret.map(|_| json!(0)));
@@ -167,10 +163,8 @@ fn refuse_unsupported(members: &Map<String, Value>) -> Result<(), Refusal> {
     if members.contains_key("jwks") && members.contains_key("jwks_uri") {
         return Err(invalid("The members jwks and jwks_uri exclude each other."));
     }
-    if let Some(types) = members.get("response_types")
-        && *types != json!(["code"])
-    {
-        return Err(invalid("The response types are a list with code alone."));
+    if strings(members, "response_types")?.is_some_and(|types| !types.contains(&"code")) {
+        return Err(invalid("The only response type that is supported is code."));
     }
     for (member, only) in [
         ("subject_type", "public"),
@@ -207,15 +201,33 @@ fn refuse_unsupported(members: &Map<String, Value>) -> Result<(), Refusal> {
 }
 
 fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> {
-    let Some(list) = members.get("grant_types") else {
+    let Some(asked) = strings(members, "grant_types")? else {
         // RFC 7591 §2 defaults to the code grant alone. A scope of offline_access then gives no refresh token.
         return Ok(vec![GrantType::AuthorizationCode]);
     };
-    let refused = || invalid("The grant types are authorization_code and refresh_token, the first always.");
-    let mut types: Vec<GrantType> = serde_json::from_value(list.clone()).map_err(|_| refused())?;
-    types.sort();
-    types.dedup();
-    if types.contains(&GrantType::AuthorizationCode) { Ok(types) } else { Err(refused()) }
+    let supported = [GrantType::AuthorizationCode, GrantType::RefreshToken];
+    let types: Vec<_> = supported.into_iter().filter(|grant| asked.contains(&grant.as_str())).collect();
+    if !types.contains(&GrantType::AuthorizationCode) {
+        return Err(invalid("The grant types that are supported are authorization_code, always, and refresh_token."));
+    }
+    Ok(types)
+}
+
+/// The values of a scope that anybody may ask for. The others, and those that only an operator gives, are dropped.
+fn scope(members: &Map<String, Value>) -> Result<Scope, Refusal> {
+    let Some(list) = text(members, "scope")? else { return Ok(Scope::all()) };
+    let scope = Scope::known_in(list).intersection(Scope::all());
+    if scope.is_empty() && !list.trim().is_empty() {
+        return Err(invalid("The scope names no value that is known here."));
+    }
+    Ok(scope)
+}
+
+/// A list of texts; `None` when the member is absent.
+fn strings<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<Vec<&'a str>>, Refusal> {
+    let Some(value) = members.get(name) else { return Ok(None) };
+    let list = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+    list.map(Some).ok_or(invalid("The members response_types and grant_types are lists of texts."))
 }
 
 /// Something to show on one line of a page.
@@ -241,7 +253,7 @@ fn https(members: &Map<String, Value>, name: &str) -> Result<Option<String>, Ref
     let Some(value) = text(members, name)? else { return Ok(None) };
     match RedirectUri::parse(value) {
         Ok(uri) if uri.as_str().starts_with("https://") => Ok(Some(value.to_owned())),
-        _ => Err(invalid("The members client_uri and initiate_login_uri are https URLs.")),
+        _ => Err(invalid("The members client_uri, initiate_login_uri, tos_uri and policy_uri are https URLs.")),
     }
 }
 
@@ -299,8 +311,13 @@ mod tests {
         for (member, value) in [
             ("grant_types", json!(["implicit"])),
             ("grant_types", json!(["refresh_token"])),
+            ("grant_types", json!(["authorization_code", 7])),
             ("response_types", json!(["token"])),
-            ("response_types", json!(["code", "id_token"])),
+            ("response_types", json!(["code id_token"])),
+            ("response_types", json!([])),
+            ("response_types", json!("code")),
+            ("scope", json!("foo groups")),
+            ("tos_uri", json!("http://rp.test/terms")),
             ("token_endpoint_auth_method", json!("private_key_jwt")),
             ("id_token_signed_response_alg", json!("none")),
             ("subject_type", json!("pairwise")),

@@ -62,7 +62,7 @@ pub use security::{
     SecurityPage, SecurityProblem,
 };
 pub use sign_in::{
-    AccountChooserPage, ConfirmLogoutPage, ConsentPage, LoginPage, LoginProblem, PasskeyOffer, Publisher,
+    AccountChooserPage, ClientLink, ConfirmLogoutPage, ConsentPage, LoginPage, LoginProblem, PasskeyOffer, Publisher,
     ReturnFormPage, SignedOutPage,
 };
 

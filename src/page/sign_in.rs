@@ -119,12 +119,23 @@ pub struct ConsentPage<'a> {
     pub is_new: bool,
     /// Host of its home page, where somebody vouches for it.
     pub website: Option<&'a str>,
+    /// The client's terms of use.
+    pub terms: Option<ClientLink<'a>>,
+    /// The client's privacy policy.
+    pub policy: Option<ClientLink<'a>>,
     /// The account that is signed in, as its owner knows it (the email address).
     pub account: &'a str,
     /// What is asked for, without `offline_access`, and the very values that the client will receive for it.
     pub scopes: &'a [(ScopeValue, Vec<String>)],
     /// Whether `offline_access` is asked for; it gets a choice of its own.
     pub offline_access: bool,
+}
+
+/// A page of a client, https.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientLink<'a> {
+    pub address: &'a str,
+    pub host: String,
 }
 
 /// Who stands behind a client.
@@ -154,6 +165,12 @@ impl ConsentPage<'_> {
             Publisher::Nobody => t.consent_publisher_nobody(operator),
             Publisher::Itself => t.consent_publisher_itself(),
         }
+    }
+
+    fn links(&self) -> impl Iterator<Item = (&'static str, Markup, &ClientLink<'_>)> {
+        let t = self.frame.t;
+        let terms = self.terms.iter().map(move |link| ("consent-terms", t.consent_terms(), link));
+        terms.chain(self.policy.iter().map(move |link| ("consent-policy", t.consent_policy(), link)))
     }
 
     /// What people know themselves by comes first, and the number that only programs read last.

@@ -10,7 +10,7 @@ use crate::domain::scope::{Scope, ScopeValue};
 use crate::domain::user::User;
 use crate::oauth::next_step::{Interaction, Progress};
 use crate::oauth::params::Params;
-use crate::page::{ConsentPage, Problem, Publisher, html};
+use crate::page::{ClientLink, ConsentPage, Problem, Publisher, html};
 use crate::provider::authorize::account;
 use crate::provider::interaction::{RESUME, Waiting, finished};
 use crate::store::Committed;
@@ -70,6 +70,9 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
     // A URI that is registered has a host; should it have none, the whole of it says where it leads.
     let redirect_uri = waiting.interaction().request.return_to.redirect_uri();
     let host = redirect_uri::host(redirect_uri).unwrap_or_else(|| redirect_uri.to_owned());
+    let only = (!vouched_for).then_some(host.as_str());
+    let terms = client.details.tos_uri.as_deref().and_then(|address| link(address, only));
+    let policy = client.details.policy_uri.as_deref().and_then(|address| link(address, only));
     let page = ConsentPage {
         frame: ctx.frame(),
         action: &waiting.address(ctx, PAGE),
@@ -79,11 +82,20 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
         publisher,
         is_new: !client.is_operators_own() && ctx.now.since(client.created_at) < NEW,
         website: website.as_deref(),
+        terms,
+        policy,
         account: user.email.as_str(),
         scopes: &shared,
         offline_access: scope.contains(ScopeValue::OfflineAccess),
     };
     Ok(Response::page(StatusCode::OK, html(&page), waiting.then().as_deref()))
+}
+
+/// A page of a client, if it may be linked to. `only`: the host that it must have, where nobody vouches for the client: the
+/// host that the browser goes back to. Another host would lend the client its name.
+fn link<'a>(address: &'a str, only: Option<&str>) -> Option<ClientLink<'a>> {
+    let host = redirect_uri::host(address).filter(|_| address.starts_with("https://"))?;
+    only.is_none_or(|only| host == only).then_some(ClientLink { address, host })
 }
 
 /// The very values that a scope shares.

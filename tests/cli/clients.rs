@@ -1,14 +1,15 @@
 //! `sealgate client` on a store that nobody serves.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use sealgate::facade::domain::client::{Client, ClientId};
+use sealgate::facade::domain::client::{Client, ClientId, SelfRegistration};
 use sealgate::facade::domain::secret::{Secret, SecretHash};
 use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::Subject;
 use serde_json::{Value, json};
 
 use crate::records;
+use crate::serve::Server;
 use crate::site::{Site, names, stderr};
 
 const WEB: &[&str] = &[
@@ -189,6 +190,36 @@ fn a_client_is_given_a_retry_window_and_loses_it_again() {
 }
 
 #[test]
+fn a_default_scope_has_openid_and_nothing_that_the_client_may_not_ask_for() {
+    let site = Site::new();
+    let added = site.json(&[WEB, &["--default-scope=openid profile email"]].concat());
+    assert_eq!(added["default_scope"], "openid profile email");
+    let refused = |arguments: &[&str]| site.errors(arguments, "").concat();
+    let set = ["client", "set", "wiki"];
+    for (scope, why) in [
+        ("profile email", "it must include openid"),
+        ("openid api", "the scopes are"),
+        ("openid groups", "the client may only ask for openid profile email phone offline_access"),
+    ] {
+        let setting = format!("--default-scope={scope}");
+        assert!(refused(&[&set[..], &[&setting]].concat()).contains(why), "{scope}");
+        let mut other = [WEB, &[setting.as_str(), "--scope=openid email profile phone offline_access"]].concat();
+        other[2] = "--id=other";
+        assert!(refused(&other).contains(why), "{scope}");
+    }
+    // What is set together is judged together, and a narrower scope leaves the default as it is.
+    assert_eq!(
+        site.json(&["client", "set", "wiki", "--scope=openid", "--default-scope=openid"])["default_scope"],
+        "openid"
+    );
+    assert!(
+        refused(&["client", "set", "wiki", "--scope=openid", "--default-scope=openid email"])
+            .contains("may only ask for openid")
+    );
+    assert_eq!(site.json(&["client", "show", "wiki"])["default_scope"], "openid");
+}
+
+#[test]
 fn every_setting_of_a_client_is_set() {
     let site = Site::new();
     site.json(WEB);
@@ -200,12 +231,15 @@ fn every_setting_of_a_client_is_set() {
         "--redirect-uri=https://wiki.example.test/two",
         "--post-logout-redirect-uri=https://wiki.example.test/",
         "--scope=openid email",
+        "--default-scope=openid email",
         "--grant-type=authorization_code",
         "--auth-method=client_secret_post",
         "--consent=implied",
         "--description=Where the town writes things down",
         "--client-uri=https://wiki.example.test/about",
         "--initiate-login-uri=https://wiki.example.test/login",
+        "--tos-uri=https://wiki.example.test/terms",
+        "--policy-uri=https://wiki.example.test/privacy",
         "--default-max-age=3600",
         "--refresh-retry-seconds=20",
         "--token-limit=5000",
@@ -221,7 +255,8 @@ fn every_setting_of_a_client_is_set() {
         "scope": "openid email", "grant_types": ["authorization_code"], "consent": "implied", "state": "enabled",
         "description": "Where the town writes things down", "client_uri": "https://wiki.example.test/about",
         "initiate_login_uri": "https://wiki.example.test/login", "default_max_age": 3600,
-        "refresh_retry_seconds": 20, "token_limit": 5000, "level": "3",
+        "tos_uri": "https://wiki.example.test/terms", "policy_uri": "https://wiki.example.test/privacy",
+        "default_scope": "openid email", "refresh_retry_seconds": 20, "token_limit": 5000, "level": "3",
         "owner": owner, "approval": set["approval"], "vouched_for": true, "self_registered": false,
         "created_at": before["created_at"], "client_secrets": before["client_secrets"],
     });
@@ -230,8 +265,8 @@ fn every_setting_of_a_client_is_set() {
     let trail = site.json(&["audit", "--client=wiki", "--kind=client_changed"]);
     assert_eq!(
         trail["events"][0]["detail"],
-        "set name, redirect_uris, post_logout_redirect_uris, scope, grant_types, auth_method, consent, description, \
-         client_uri, initiate_login_uri, default_max_age, refresh_retry_seconds, token_limit, level, owner"
+        "set name, redirect_uris, post_logout_redirect_uris, scope, default_scope, grant_types, auth_method, consent, \
+         description, client_uri, initiate_login_uri, tos_uri, policy_uri, default_max_age, refresh_retry_seconds, token_limit, level, owner"
     );
 
     let removed = [
@@ -239,6 +274,9 @@ fn every_setting_of_a_client_is_set() {
         "--description=",
         "--client-uri=",
         "--initiate-login-uri=",
+        "--tos-uri=",
+        "--policy-uri=",
+        "--default-scope=",
         "--default-max-age=none",
         "--refresh-retry-seconds=default",
         "--token-limit=default",
@@ -248,7 +286,17 @@ fn every_setting_of_a_client_is_set() {
     let bare = site.json(&[&["client", "set", "wiki"], &removed[..]].concat());
     assert_eq!(bare["post_logout_redirect_uris"], json!([]));
     assert_eq!((&bare["refresh_retry_seconds"], &bare["token_limit"]), (&Value::Null, &Value::Null));
-    for gone in ["description", "client_uri", "initiate_login_uri", "default_max_age", "level", "owner"] {
+    for gone in [
+        "description",
+        "client_uri",
+        "initiate_login_uri",
+        "tos_uri",
+        "policy_uri",
+        "default_max_age",
+        "default_scope",
+        "level",
+        "owner",
+    ] {
         assert_eq!(bare.get(gone), None, "{gone}");
     }
     assert_eq!(bare["client_name"], "Wiki of the town", "what is not named stays");
@@ -397,4 +445,25 @@ async fn a_long_list_is_whole() {
 
 pub(crate) fn client(id: &str) -> Client {
     records::client(id, UnixTime::from_seconds(1_700_000_000))
+}
+
+#[tokio::test]
+async fn what_expired_while_the_server_was_stopped_goes_with_its_start() {
+    let site = Site::with_token();
+    site.json(&["key", "generate"]);
+    {
+        let past = UnixTime::from_seconds(1);
+        let unused = SelfRegistration { access_token: SecretHash::of(b""), used: false, unused_until: Some(past) };
+        let client = Client { registration: Some(unused), ..client("forgotten") };
+        let registered = site.store().await.register_client(&client, None, 9).await.unwrap();
+        assert_eq!(format!("{registered:?}"), "Added");
+    }
+    assert_eq!(site.json(&["client", "list"])["clients"][0]["client_id"], "forgotten");
+    let _server = Server::start(&site);
+    // A sweep that waits for its half minute comes too late.
+    let end = Instant::now() + Duration::from_secs(20);
+    while !site.json(&["client", "list"])["clients"].as_array().unwrap().is_empty() {
+        assert!(Instant::now() < end, "nothing was swept");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }

@@ -189,6 +189,7 @@ async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subjec
         "client  withdraw-approval  wiki",
         "client  approve  wiki",
         "client  set  wiki  --name  The Wiki  --description  Notes  --client-uri  https://wiki.test/  \
+         --tos-uri  https://wiki.test/terms  --policy-uri  https://wiki.test/privacy  --default-scope  openid email  \
          --initiate-login-uri  https://wiki.test/login  --default-max-age  60  --refresh-retry-seconds  5  --token-limit  100  --level  2  \
          --redirect-uri  https://wiki.test/a  --redirect-uri  https://wiki.test/b  --scope  openid  --scope  email  \
          --grant-type  authorization_code  --auth-method  client_secret_post  --consent  implied  \

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use sealgate::facade::domain::client::{Client, GrantType};
+use sealgate::facade::domain::client::{Client, ClientDetails, ClientId, GrantType};
 use sealgate::facade::domain::scope::Scope;
 use serde_json::json;
 
@@ -63,8 +63,34 @@ async fn auth_16_every_other_response_type_is_refused() {
 async fn auth_17_a_missing_scope_is_an_invalid_request() {
     let provider = Provider::new().await;
     for value in ["-", ""] {
-        answer_to(&provider, &[("scope", value)]).await.assert_error_redirect("invalid_request");
+        let reply = answer_to(&provider, &[("scope", value)]).await;
+        reply.assert_error_redirect("invalid_request");
+        let told = reply.returned("error_description").unwrap();
+        assert!(told.contains("sealgate client set --default-scope"), "{told}");
     }
+}
+
+#[tokio::test]
+async fn a_client_may_have_a_scope_for_requests_that_name_none() {
+    let provider = Provider::new().await;
+    let of = |text: &str| Scope::parse(text).unwrap();
+    let details = ClientDetails { default_scope: Some(of("openid email offline_access")), ..ClientDetails::default() };
+    provider.add_client(Client { details, ..provider.confidential("spring") }).await;
+    let client = support::Client::confidential(&provider, "spring");
+    for absent in ["-", ""] {
+        let tokens = client.redeem(&client.code(&[("scope", absent)]).await).await.json();
+        assert_eq!(tokens["scope"], "openid email offline_access");
+    }
+    // A scope in the request counts alone, and what the client may not have any more is left out.
+    let narrow = async |scope: &'static str| {
+        let id = ClientId::parse("spring").unwrap();
+        provider.sealgate.store.change_client(&id, |client| client.scope = of(scope)).await.unwrap();
+        provider.browser().open(&client.authorize(&[("scope", "-")])).await
+    };
+    assert_login(&narrow("openid email").await);
+    let named = client.authorize(&[("scope", "openid offline_access")]);
+    provider.browser().open(&named).await.assert_error_redirect("invalid_scope");
+    narrow("email").await.assert_error_redirect("invalid_request");
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ async fn add(provider: &Provider, id: &str) -> String {
         redirect_uris: vec!["https://rp.test/cb".into()],
         post_logout_redirect_uris: vec![],
         scopes: vec![],
+        default_scope: None,
         consent: ConsentRule::Ask,
         refresh_retry_seconds: None,
         token_limit: None,

@@ -274,7 +274,9 @@ async fn resp_15_names_are_text_and_addresses_of_clients_are_no_links() {
             description: Some("<img src=x onerror=alert(1)>".into()),
             client_uri: Some("javascript:alert(1)".into()),
             initiate_login_uri: Some("javascript:alert(1)".into()),
-            default_max_age: None,
+            tos_uri: Some("javascript:alert(1)".into()),
+            policy_uri: Some("javascript:alert(1)".into()),
+            ..ClientDetails::default()
         },
         ..provider.confidential("evil")
     };

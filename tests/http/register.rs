@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealgate::facade::clock::Clock;
+use sealgate::facade::domain::client::{Authority, ClientDecision, ClientId};
+use sealgate::facade::domain::scope::Scope;
 use sealgate::facade::domain::secret::Secret;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use crate::steps::{assert_consent, with_anna};
 use crate::support::{Client, ISSUER, Provider, REDIRECT_URI, Reply, Tokens};
 
 pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
@@ -106,6 +109,8 @@ async fn reg_01_what_our_endpoints_honour_is_echoed() {
         "post_logout_redirect_uris": ["https://rp.test/bye"],
         "client_uri": "https://rp.test/",
         "initiate_login_uri": "https://rp.test/login",
+        "tos_uri": "https://rp.test/terms",
+        "policy_uri": "https://rp.test/privacy",
         "default_max_age": 3600,
         "subject_type": "public",
         "id_token_signed_response_alg": "RS256",
@@ -239,16 +244,16 @@ async fn reg_07_other_grants_and_response_types_are_refused() {
     let provider = open().await;
     for more in [
         json!({"grant_types": ["implicit"]}),
-        json!({"grant_types": ["authorization_code", "implicit"]}),
         json!({"grant_types": ["client_credentials"]}),
         json!({"grant_types": ["refresh_token"]}),
         json!({"grant_types": []}),
         json!({"grant_types": "authorization_code"}),
         json!({"response_types": ["token"]}),
-        json!({"response_types": ["code", "id_token"]}),
         json!({"response_types": ["code id_token"]}),
         json!({"response_types": "code"}),
         json!({"response_types": []}),
+        json!({"response_types": ["code", 7]}),
+        json!({"grant_types": ["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"]}),
     ] {
         register(&provider, &metadata(&more)).await.assert_error(400, "invalid_client_metadata");
     }
@@ -271,8 +276,11 @@ async fn reg_09_what_we_do_not_do_is_refused() {
         json!({"subject_type": "pairwise"}),
         json!({"sector_identifier_uri": "https://rp.test/sector"}),
         json!({"application_type": "browser"}),
-        json!({"scope": "openid foo"}),
+        json!({"scope": "foo bar"}),
+        json!({"scope": "groups"}),
         json!({"scope": ["openid"]}),
+        json!({"tos_uri": "http://rp.test/terms"}),
+        json!({"policy_uri": "javascript:alert(1)"}),
         json!({"client_name": 7}),
         json!({"client_name": "x".repeat(201)}),
         json!({"default_max_age": -1}),
@@ -285,6 +293,91 @@ async fn reg_09_what_we_do_not_do_is_refused() {
         let reply = register(&provider, &metadata(&more)).await;
         assert_eq!(reply.status, 400, "{more}: {reply:?}");
         reply.assert_error(400, "invalid_client_metadata");
+    }
+}
+
+/// RFC 7591 §2: the server may replace what it does not support, and answers with what it registered.
+#[tokio::test]
+async fn unsupported_values_of_a_list_are_dropped_and_the_answer_says_so() {
+    let provider = open().await;
+    let asked = json!({
+        "grant_types": ["authorization_code", "urn:ietf:params:oauth:grant-type:device_code", "refresh_token", "implicit"],
+        "response_types": ["code", "code id_token", "none"],
+        "scope": "profile api:read openid groups offline_access",
+    });
+    let own = Registered::new(&provider, &asked).await;
+    let registered = |body: &Value| {
+        assert_eq!(body["grant_types"], json!(["authorization_code", "refresh_token"]));
+        assert_eq!(body["response_types"], json!(["code"]));
+        assert_eq!(body["scope"], "openid profile offline_access");
+    };
+    registered(&own.body);
+    registered(&own.manage(&provider, "GET", "").await.json());
+    registered(&own.manage(&provider, "PUT", &own.update(&asked).to_string()).await.json());
+    own.client(&provider).tokens("openid profile offline_access").await;
+    for scope in ["openid email", "openid groups"] {
+        let reply = provider.browser().open(&own.client(&provider).authorize(&[("scope", scope)])).await;
+        reply.assert_error_redirect("invalid_scope");
+    }
+    // Never redirect URIs and authentication methods: the client would not work with others.
+    let uris = json!({"redirect_uris": [REDIRECT_URI, "http://rp.test/cb"]});
+    register(&provider, &metadata(&uris)).await.assert_error(400, "invalid_redirect_uri");
+    let method = json!({"token_endpoint_auth_method": "private_key_jwt"});
+    register(&provider, &metadata(&method)).await.assert_error(400, "invalid_client_metadata");
+}
+
+#[tokio::test]
+async fn an_update_keeps_the_default_scope_and_cannot_set_it() {
+    let provider = open().await;
+    let own =
+        Registered::new(&provider, &json!({"default_scope": "openid profile", "scope": "openid profile email"})).await;
+    let id = ClientId::parse(own.text("client_id")).unwrap();
+    let without = own.client(&provider).authorize(&[("scope", "-")]);
+    provider.browser().open(&without).await.assert_error_redirect("invalid_request");
+    let default_scope = Some(Scope::parse("openid email").unwrap());
+    provider.sealgate.store.change_client(&id, |client| client.details.default_scope = default_scope).await.unwrap();
+    let update = own.update(&json!({"default_scope": "openid phone", "scope": "openid email"}));
+    let reply = own.manage(&provider, "PUT", &update.to_string()).await;
+    assert!(reply.status == 200 && reply.json().get("default_scope").is_none(), "{reply:?}");
+    let code = own.client(&provider).code(&[("scope", "-")]).await;
+    assert_eq!(own.client(&provider).redeem(&code).await.json()["scope"], "openid email");
+}
+
+/// Strangers could otherwise borrow the name of another host.
+#[tokio::test]
+async fn the_consent_page_links_to_terms_and_policy_of_the_client() {
+    let provider = open().await;
+    let more = json!({"tos_uri": "https://rp.test/terms?a=1&b=2", "policy_uri": "https://bank.example/privacy"});
+    let own = Registered::new(&provider, &more).await;
+    let id = ClientId::parse(own.text("client_id")).unwrap();
+    let consent = async || {
+        let browser = with_anna(&provider).await;
+        let page = browser.open(&own.client(&provider).authorize(&[("scope", "openid")])).await;
+        assert_consent(&page);
+        page.text().to_owned()
+    };
+    let terms = "<a id=\"consent-terms\" href=\"https://rp.test/terms?a=1&#38;b=2\" target=\"_blank\" \
+        rel=\"noopener noreferrer\"><bdi>rp.test</bdi></a>";
+    let page = consent().await;
+    assert!(page.contains(terms) && !page.contains("bank.example"), "{page}");
+    let approval = Some(ClientDecision { by: Authority::Operator, at: provider.sealgate.clock.now() });
+    provider.sealgate.store.change_client(&id, |client| client.approval = approval).await.unwrap();
+    let page = consent().await;
+    assert!(page.contains(terms) && page.contains("href=\"https://bank.example/privacy\""), "{page}");
+    // The approval is for what the page shows.
+    for (changes, stays) in [
+        (json!({}), true),
+        (json!({"policy_uri": "https://rp.test/other"}), false),
+        (json!({"tos_uri": "https://rp.test/other"}), false),
+        (json!({"tos_uri": null}), false),
+    ] {
+        provider.sealgate.store.change_client(&id, |client| client.approval = approval).await.unwrap();
+        let mut update = own.update(&more);
+        update.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        assert_eq!(own.manage(&provider, "PUT", &update.to_string()).await.status, 200);
+        let kept = provider.sealgate.store.client(&id).await.unwrap().unwrap();
+        assert_eq!(kept.approval.is_some(), stays, "{changes}");
+        assert_eq!(own.manage(&provider, "PUT", &own.update(&more).to_string()).await.status, 200);
     }
 }
 

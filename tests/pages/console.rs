@@ -72,6 +72,31 @@ fn client(sample: &Sample, public: bool) -> Client {
 }
 
 /// The pages about clients in every state.
+/// The form with every field refused, for each fault of a URI.
+fn wrong_forms(form: &ClientForm) -> impl Iterator<Item = (usize, ClientForm)> {
+    let of = |field, uri| ClientFault { field, uri };
+    let uri_faults = [
+        RedirectUriFault::TooLong,
+        RedirectUriFault::Characters,
+        RedirectUriFault::NotAbsolute,
+        RedirectUriFault::Wildcard,
+        RedirectUriFault::Fragment,
+        RedirectUriFault::UserName,
+        RedirectUriFault::Scheme,
+        RedirectUriFault::Host,
+    ];
+    uri_faults.into_iter().enumerate().map(move |(number, fault)| {
+        let faults = vec![
+            of(ClientField::Name, None),
+            of(ClientField::Description, None),
+            of(ClientField::RedirectUris, Some((fault, 2))),
+            of(ClientField::PostLogoutRedirectUris, None),
+            of(ClientField::DefaultScope, None),
+        ];
+        (number, ClientForm { faults, public: true, ..form.clone() })
+    })
+}
+
 fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { person, csrf, .. } = sample;
     let mut all = Vec::new();
@@ -107,29 +132,13 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         redirect_uris: "https://app.example.com/callback".into(),
         post_logout_redirect_uris: "https://app.example.com/".into(),
         scope: [ScopeValue::OpenId, ScopeValue::Profile, ScopeValue::OfflineAccess].into_iter().collect(),
+        default_scope: "openid profile".into(),
         secret_in_body: false,
         faults: Vec::new(),
     };
     let page = |form: &ClientForm| html(&NewClientPage { inside: inside_of_admin(), csrf, form });
     add("console-client-new", page(&form));
-    let of = |field, uri| ClientFault { field, uri };
-    for (number, fault) in (0..).zip([
-        RedirectUriFault::TooLong,
-        RedirectUriFault::Characters,
-        RedirectUriFault::NotAbsolute,
-        RedirectUriFault::Wildcard,
-        RedirectUriFault::Fragment,
-        RedirectUriFault::UserName,
-        RedirectUriFault::Scheme,
-        RedirectUriFault::Host,
-    ]) {
-        let faults = vec![
-            of(ClientField::Name, None),
-            of(ClientField::Description, None),
-            of(ClientField::RedirectUris, Some((fault, 2))),
-            of(ClientField::PostLogoutRedirectUris, None),
-        ];
-        let form = ClientForm { faults, public: true, ..form.clone() };
+    for (number, form) in wrong_forms(&form) {
         add(&format!("console-client-wrong-{number}"), page(&form));
     }
     let secret = |created_at, expires_at| ClientSecret { hash: SecretHash::of(b""), created_at, expires_at };

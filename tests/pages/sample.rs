@@ -8,7 +8,7 @@ use sealgate::facade::domain::session::{Session, SessionId, SignIn};
 use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::{Email, Role, Subject, User, UserState};
 use sealgate::facade::page::{
-    AccountChooserPage, Addresses, ConfirmLogoutPage, ConsentPage, CreateAccountPage, CreateAccountProblem,
+    AccountChooserPage, Addresses, ClientLink, ConfirmLogoutPage, ConsentPage, CreateAccountPage, CreateAccountProblem,
     CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage, ForgotPasswordPage, Frame, InvitationPage, LoginPage,
     LoginProblem, NewAccountPage, NewPasswordPage, NewPasswordProblem, Pages, PasskeyOffer, Problem, ProveAddressPage,
     Publisher, ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, Way, WayTo, WeakSignInPage, html,
@@ -262,6 +262,10 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
             publisher,
             is_new: true,
             website,
+            terms: website
+                .map(|_| ClientLink { address: "https://app.example.com/terms", host: "app.example.com".to_owned() }),
+            policy: website
+                .map(|_| ClientLink { address: "https://app.example.com/privacy", host: "app.example.com".to_owned() }),
             account,
             scopes,
             offline_access,

@@ -31,6 +31,14 @@ fn every_page_is_small_and_asks_for_nothing_but_its_stylesheet_and_script() {
             for (attribute, value) in &tag.attributes {
                 assert!(attribute != "style" && !attribute.starts_with("on"), "{name}: inline code in {tag:?}");
                 if ["href", "src", "action"].contains(&attribute.as_str()) {
+                    // Terms and policy of a client, which open in a window of their own.
+                    let id = tag.attribute("id");
+                    if matches!(id, Some("consent-terms" | "consent-policy")) {
+                        assert!(value.starts_with("https://"), "{name}: {value}");
+                        let opens = (tag.attribute("target"), tag.attribute("rel"));
+                        assert_eq!(opens, (Some("_blank"), Some("noopener noreferrer")), "{name}");
+                        continue;
+                    }
                     let known = ["/", "sealgate.css", "sealgate.js", "return.js", "/oauth/login", "/oauth/logout"];
                     assert!(
                         ["/account", "/console", "/oauth/login?with=", "#", "otpauth://totp/", "data:image/svg+xml,"]

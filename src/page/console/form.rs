@@ -5,7 +5,7 @@ use crate::domain::scope::{Scope, ScopeValue};
 use crate::page::words::{Argument, Markup, Words};
 
 /// What a client's form holds. It sends `csrf`, `name`, `description`, `type`, `redirect_uris` and
-/// `post_logout_redirect_uris` (one URI a line), `scope_profile` and its like, and `auth_method`.
+/// `post_logout_redirect_uris` (one URI a line), `scope_profile` and its like, `default_scope`, and `auth_method`.
 #[derive(Debug, Clone)]
 pub struct ClientForm {
     pub name: String,
@@ -18,6 +18,8 @@ pub struct ClientForm {
     pub post_logout_redirect_uris: String,
     /// The scopes that it may ask for.
     pub scope: Scope,
+    /// The scope of requests that name none; empty where those are refused.
+    pub default_scope: String,
     /// Whether it sends its secret in the form body.
     pub secret_in_body: bool,
     pub faults: Vec<ClientFault>,
@@ -39,6 +41,7 @@ pub enum ClientField {
     RedirectUris,
     /// Where browsers may be sent after a logout.
     PostLogoutRedirectUris,
+    DefaultScope,
 }
 
 /// The faults of a URI, by the names by which the script finds their words.

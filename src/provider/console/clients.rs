@@ -74,7 +74,11 @@ async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: Sound)
         state: ClientState::Enabled,
         created_at: ctx.now,
         incarnation: u32::from_be_bytes(ctx.random()),
-        details: ClientDetails { description: sound.description, ..ClientDetails::default() },
+        details: ClientDetails {
+            description: sound.description,
+            default_scope: sound.default_scope,
+            ..ClientDetails::default()
+        },
         refresh_retry_seconds: None,
         token_limit: None,
         level: None,

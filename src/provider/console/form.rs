@@ -23,6 +23,8 @@ pub(super) struct Sound {
     pub(super) redirect_uris: Vec<RedirectUri>,
     pub(super) post_logout_redirect_uris: Vec<RedirectUri>,
     pub(super) scope: Scope,
+    /// The scope of requests that name none.
+    pub(super) default_scope: Option<Scope>,
 }
 
 /// An empty form: a confidential client that may ask for name and address.
@@ -34,6 +36,7 @@ pub(super) fn empty() -> ClientForm {
         redirect_uris: String::new(),
         post_logout_redirect_uris: String::new(),
         scope: [ScopeValue::OpenId, ScopeValue::Profile, ScopeValue::Email].into_iter().collect(),
+        default_scope: String::new(),
         secret_in_body: false,
         faults: Vec::new(),
     }
@@ -51,6 +54,7 @@ pub(super) fn of(client: &Client, own: &str) -> ClientForm {
         redirect_uris: lines(&client.redirect_uris),
         post_logout_redirect_uris: lines(&client.post_logout_redirect_uris),
         scope: client.scope,
+        default_scope: client.details.default_scope.map(|scope| scope.to_string()).unwrap_or_default(),
         secret_in_body: client.auth_method == AuthMethod::ClientSecretPost,
         faults: Vec::new(),
     }
@@ -71,6 +75,7 @@ pub(super) fn read(form: &Params, client_type: Option<ClientType>) -> Result<Cli
         redirect_uris: text("redirect_uris")?,
         post_logout_redirect_uris: text("post_logout_redirect_uris")?,
         scope: ticked.chain([ScopeValue::OpenId]).collect(),
+        default_scope: text("default_scope")?,
         secret_in_body: form.one("auth_method")? == Some("client_secret_post"),
         faults: Vec::new(),
     })
@@ -101,6 +106,16 @@ pub(super) fn check(form: &ClientForm) -> Result<Sound, Vec<ClientFault>> {
         Ok(uris) if uris.len() > MOST_URIS => blame(ClientField::PostLogoutRedirectUris, None),
         Ok(_) => {}
     }
+    let default_scope = match form.default_scope.as_str() {
+        "" => None,
+        text => match Scope::parse(text) {
+            Ok(scope) if scope.contains(ScopeValue::OpenId) && within(scope, form.scope) => Some(scope),
+            _ => {
+                blame(ClientField::DefaultScope, None);
+                None
+            }
+        },
+    };
     let (Ok(redirect_uris), Ok(post_logout_redirect_uris), []) =
         (redirect_uris, post_logout_redirect_uris, faults.as_slice())
     else {
@@ -113,7 +128,16 @@ pub(super) fn check(form: &ClientForm) -> Result<Sound, Vec<ClientFault>> {
     };
     let description = Some(form.description.clone()).filter(|text| !text.is_empty());
     let (name, scope) = (form.name.clone(), form.scope);
-    Ok(Sound { name, description, client_type, auth_method, redirect_uris, post_logout_redirect_uris, scope })
+    Ok(Sound {
+        name,
+        description,
+        client_type,
+        auth_method,
+        redirect_uris,
+        post_logout_redirect_uris,
+        scope,
+        default_scope,
+    })
 }
 
 impl Sound {
@@ -128,12 +152,18 @@ impl Sound {
         // Only an operator gives and takes it.
         let groups: Scope = [ScopeValue::Groups].into_iter().collect();
         client.scope = self.scope.union(client.scope.intersection(groups));
+        client.details.default_scope = self.default_scope;
     }
 
     /// Both grants, or the one where no refresh token can be asked for.
     pub(super) fn grant_types() -> Vec<GrantType> {
         vec![GrantType::AuthorizationCode, GrantType::RefreshToken]
     }
+}
+
+/// Whether a default scope names only what is ticked, and groups, for which the form has no box.
+fn within(scope: Scope, ticked: Scope) -> bool {
+    scope.without(ScopeValue::Groups).is_subset_of(ticked)
 }
 
 /// The URIs of a list with one a line; the same one twice counts once.
