@@ -21,13 +21,13 @@ use crate::domain::username::Username;
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 struct PersonArguments {
-    /// The person's sub, e-mail address or username
+    /// User ID (sub), e-mail address or username
     #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = person)]
     person: Option<Person>,
-    /// The person's sub
+    /// User ID (sub)
     #[arg(long, value_name = "SUB", value_parser = subject)]
     sub: Option<Person>,
-    /// The person's e-mail address
+    /// E-mail address of the user
     #[arg(long, value_name = "EMAIL", value_parser = email_of)]
     email: Option<Person>,
 }
@@ -36,10 +36,10 @@ struct PersonArguments {
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 struct ClientArguments {
-    /// The client's id
+    /// Client ID
     #[arg(value_name = "ID", value_parser = client_id)]
     client: Option<ClientId>,
-    /// The client's id
+    /// Client ID
     #[arg(long, value_name = "ID", value_parser = client_id, allow_hyphen_values = true)]
     id: Option<ClientId>,
 }

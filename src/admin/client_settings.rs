@@ -30,44 +30,42 @@ const LONGEST_MAX_AGE: u64 = 366 * 24 * 60 * 60;
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewClient {
-    /// The client's id: letters, digits, '-', '.', '_', '~'
+    /// Client ID: letters, digits, '-', '.', '_', '~'
     #[arg(long, value_parser = arguments::client_id)]
     pub id: ClientId,
-    /// The client's name, which people see when they are asked for consent
+    /// Client name; users see it on the consent page
     #[arg(long)]
     pub name: String,
     /// Whether the client can keep a secret
     #[arg(long = "type", value_name = "TYPE", value_parser = arguments::client_type())]
     pub client_type: ClientType,
-    /// Where codes may be sent: https, or http on localhost, compared byte for byte; can be repeated
+    /// Redirect URI: https, or http on localhost; compared byte for byte; can be repeated
     #[arg(long = "redirect-uri", value_name = "URI", required = true)]
     pub redirect_uris: Vec<String>,
-    /// Where browsers may be sent after a logout; can be repeated
+    /// Post-logout redirect URI; can be repeated
     #[arg(long = "post-logout-redirect-uri", value_name = "URI")]
     pub post_logout_redirect_uris: Vec<String>,
-    /// What the client may ask for, such as "openid profile"; can be repeated [default: every scope]
+    /// Allowed scopes, such as "openid profile"; can be repeated [default: all]
     #[arg(long = "scope", value_name = "SCOPE")]
     pub scopes: Vec<String>,
-    /// The scope of requests that name none, such as "openid profile email" [default: such requests are refused]
+    /// Scope of authorization requests that name none, such as "openid profile email" [default: refuse them]
     #[arg(long, value_name = "SCOPE")]
     #[serde(default)]
     pub default_scope: Option<String>,
-    /// How the client authenticates at the token endpoint [default: by its type]
+    /// Client authentication at the token endpoint [default: by type]
     #[arg(long, value_name = "METHOD", value_parser = arguments::auth_method())]
     pub auth_method: Option<AuthMethod>,
-    /// Whether people are asked for consent
+    /// Whether users are asked for consent
     #[arg(long, value_name = "RULE", default_value = "ask", value_parser = arguments::consent_rule())]
     pub consent: ConsentRule,
-    /// How long a refresh token that was just rotated still gives the very same new one, 0 to 300
-    /// [default: what the configuration says]
+    /// Seconds for which a rotated refresh token still returns the same new one, 0 to 300 [default: from the
+    /// configuration]
     #[arg(long, value_name = "SECONDS")]
     pub refresh_retry_seconds: Option<u64>,
-    /// How often the client may come to the token endpoint in a minute, 1 to 1000000, or "none" for no limit
-    /// [default: what the configuration says]
+    /// Requests per minute at the token endpoint, 1 to 1000000, or "none" [default: from the configuration]
     #[arg(long, value_name = "N|none", value_parser = arguments::rate_limit)]
     pub token_limit: Option<RateLimit>,
-    /// The level that people must reach before the client gets tokens: 1 a password, 2 a second step, 3 a passkey or a
-    /// security key [default: any]
+    /// Required authentication level: 1 password, 2 two-factor method, 3 passkey or security key [default: any]
     #[arg(long, value_name = "LEVEL", value_parser = arguments::level)]
     #[serde(default)]
     pub level: Option<AssuranceLevel>,
@@ -79,65 +77,63 @@ pub struct NewClient {
 #[group(id = "settings", required = true, multiple = true)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClientSettings {
-    /// The client's name, which people see when they are asked for consent
+    /// Client name; users see it on the consent page
     #[arg(long)]
     pub(super) name: Option<String>,
-    /// Whether the client can keep a secret: one that comes to be confidential gets a secret, printed this once; one that
-    /// comes to be public loses its own
+    /// Whether the client can keep a secret: changing to confidential generates one and prints it once; changing to
+    /// public removes it
     #[arg(long = "type", value_name = "TYPE", value_parser = arguments::client_type())]
     pub(super) client_type: Option<ClientType>,
-    /// Where codes may be sent, in place of all that there were; can be repeated
+    /// Redirect URI, replacing all current ones; can be repeated
     #[arg(long = "redirect-uri", value_name = "URI")]
     pub(super) redirect_uris: Option<Vec<String>>,
-    /// Where browsers may be sent after a logout, in place of all that there were; can be repeated; '' for none
+    /// Post-logout redirect URI, replacing all current ones; can be repeated; '' for none
     #[arg(long = "post-logout-redirect-uri", value_name = "URI")]
     pub(super) post_logout_redirect_uris: Option<Vec<String>>,
-    /// What the client may ask for, in place of all that there was, such as "openid profile"; can be repeated
+    /// Allowed scopes, replacing all current ones, such as "openid profile"; can be repeated
     #[arg(long = "scope", value_name = "SCOPE")]
     pub(super) scopes: Option<Vec<String>>,
-    /// The scope of requests that name none, such as "openid profile email"; '' for none: such requests are refused
+    /// Scope of authorization requests that name none, such as "openid profile email"; '' to refuse them
     #[arg(long, value_name = "SCOPE", value_parser = arguments::some_text)]
     pub(super) default_scope: Option<Setting<String>>,
-    /// What the client may do at the token endpoint, in place of all that there was; can be repeated
+    /// Allowed grant types, replacing all current ones; can be repeated
     #[arg(long = "grant-type", value_name = "GRANT", value_parser = arguments::grant_type())]
     pub(super) grant_types: Option<Vec<GrantType>>,
-    /// How the client authenticates at the token endpoint
+    /// Client authentication at the token endpoint
     #[arg(long, value_name = "METHOD", value_parser = arguments::auth_method())]
     pub(super) auth_method: Option<AuthMethod>,
-    /// Whether people are asked for consent
+    /// Whether users are asked for consent
     #[arg(long, value_name = "RULE", value_parser = arguments::consent_rule())]
     pub(super) consent: Option<ConsentRule>,
-    /// What the client is, in a sentence; '' for none
+    /// Description in one sentence; '' for none
     #[arg(long, value_name = "TEXT", value_parser = arguments::some_text)]
     pub(super) description: Option<Setting<String>>,
-    /// The client's home page, https; '' for none
+    /// Home page, https; '' for none
     #[arg(long, value_name = "URL", value_parser = arguments::some_text)]
     pub(super) client_uri: Option<Setting<String>>,
-    /// Where a sign-in can be started from outside, https; '' for none
+    /// URL that starts a sign-in (OpenID Connect Core, section 4), https; '' for none
     #[arg(long, value_name = "URL", value_parser = arguments::some_text)]
     pub(super) initiate_login_uri: Option<Setting<String>>,
-    /// The client's terms of use, https, to which the consent page links; '' for none
+    /// Terms of use, https, linked from the consent page; '' for none
     #[arg(long, value_name = "URL", value_parser = arguments::some_text)]
     pub(super) tos_uri: Option<Setting<String>>,
-    /// The client's privacy policy, https, to which the consent page links; '' for none
+    /// Privacy policy, https, linked from the consent page; '' for none
     #[arg(long, value_name = "URL", value_parser = arguments::some_text)]
     pub(super) policy_uri: Option<Setting<String>>,
-    /// How old a sign-in may be where the client does not say, or "none"
+    /// Default `max_age` in seconds, or "none"
     #[arg(long, value_name = "SECONDS|none", value_parser = arguments::some_seconds)]
     pub(super) default_max_age: Option<Setting<u64>>,
-    /// How long a refresh token that was just rotated still gives the very same new one, 0 to 300, or "default" for what the
-    /// configuration says
+    /// Seconds for which a rotated refresh token still returns the same new one, 0 to 300, or "default"
     #[arg(long, value_name = "SECONDS|default", value_parser = arguments::own_seconds)]
     pub(super) refresh_retry_seconds: Option<Setting<u64>>,
-    /// How often the client may come to the token endpoint in a minute, 1 to 1000000, "none" for no limit, or "default" for
-    /// what the configuration says
+    /// Requests per minute at the token endpoint, 1 to 1000000, "none" or "default"
     #[arg(long, value_name = "N|none|default", value_parser = arguments::own_rate_limit)]
     pub(super) token_limit: Option<Setting<RateLimit>>,
-    /// The level that people must reach before the client gets tokens, and at each refresh: 1 a password, 2 a second step, 3
-    /// a passkey or a security key, or "none" for any
+    /// Required authentication level, also at each refresh: 1 password, 2 two-factor method, 3 passkey or security key,
+    /// or "none"
     #[arg(long, value_name = "LEVEL|none", value_parser = arguments::some_level)]
     pub(super) level: Option<Setting<AssuranceLevel>>,
-    /// The developer whose client it is, or "none" for the operator's own
+    /// Owning developer, or "none" for the operator
     #[arg(long, value_name = "SUB|EMAIL|none", value_parser = arguments::some_person)]
     pub(super) owner: Option<Setting<Person>>,
 }

@@ -23,27 +23,27 @@ use crate::domain::time::UnixTime;
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
-    /// Ask the running server whether it works
+    /// Show whether the running server works
     Status,
-    /// Have the running server take over its configuration file, without dropping a connection: all of it, or nothing
+    /// Apply the configuration file to the running server
     #[command(long_about = reload::ABOUT)]
     Reload,
-    /// People: who may sign in
+    /// Manage users
     #[command(subcommand)]
     User(UserCommand),
-    /// Client applications: who may ask for tokens
+    /// Manage OAuth clients
     #[command(subcommand)]
     Client(ClientCommand),
-    /// Browser sessions
+    /// List and end browser sessions
     #[command(subcommand)]
     Session(SessionCommand),
-    /// Grants: the tokens that clients were given for people
+    /// List and revoke grants (the tokens of a client for a user)
     #[command(subcommand)]
     Grant(GrantCommand),
-    /// Consents: what people allowed clients
+    /// List and withdraw consents
     #[command(subcommand)]
     Consent(ConsentCommand),
-    /// Application passwords: what people made on their account page for programs that can only do HTTP Basic
+    /// List and revoke application passwords
     #[command(subcommand)]
     AppPassword(AppPasswordCommand),
     /// Mails: what waits, what was given up, what was sent
@@ -106,9 +106,12 @@ impl Command {
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum UserCommand {
-    /// Add a person; prints their sub, a UUID that stays theirs. Without a password they are invited, where the server sends mail
+    /// Add a user, or invite one
+    ///
+    /// Prints the user's ID (sub), a UUID that never changes. Without a password the user is invited by mail, if the
+    /// server sends mail.
     Add(Box<NewUser>),
-    /// Invite a person, or those of a file: they get a link by mail, good for 7 days, by which they choose a password or a passkey
+    /// Invite a user, or the users in a file, by mail
     #[command(long_about = user_settings::ABOUT_INVITATIONS)]
     #[serde(skip)]
     Invite(Box<InviteArguments>),
@@ -117,34 +120,34 @@ pub enum UserCommand {
     InvitePerson(Box<Invitee>),
     #[command(skip)]
     InviteMany(Box<Invitees>),
-    /// A person's invitation
+    /// Manage a user's invitation
     Invitation {
-        /// The person's sub, e-mail address or username
+        /// User ID (sub), e-mail address or username
         #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
         person: Person,
         /// What becomes of it
         #[command(subcommand)]
         command: InvitationCommand,
     },
-    /// Change what is known of a person; what is not named stays
+    /// Change a user's details; unnamed settings stay
     Set {
-        /// The person's sub, e-mail address or username
+        /// User ID (sub), e-mail address or username
         #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
         person: Person,
         /// What becomes of it
         #[command(flatten)]
         changes: Box<UserChanges>,
     },
-    /// Add the people of another system, with the hashes of their passwords: all of them, or nobody and a report by line
+    /// Import users of another system with their password hashes
     #[command(long_about = import_settings::ABOUT)]
     Import(Box<Import>),
-    /// Write all people as CSV, without the hashes of their passwords
+    /// Export all users as CSV, without password hashes
     Export {
-        /// How they are written
+        /// Output format
         #[arg(long, value_enum, default_value_t)]
         #[serde(skip)]
         format: ExportFormat,
-        /// A new file, or - for standard output
+        /// New file, or - for standard output
         #[arg(long, value_name = "FILE|-", default_value = "-")]
         #[serde(skip)]
         to: PathBuf,
@@ -152,15 +155,15 @@ pub enum UserCommand {
         #[arg(skip)]
         after: Option<String>,
     },
-    /// List all people
+    /// List all users
     List {
         /// The last one of the page before
         #[arg(skip)]
         after: Option<String>,
     },
-    /// Show what is known of a person
+    /// Show a user
     Show(Person),
-    /// Set a person's password and end their sessions and tokens everywhere
+    /// Set a user's password and revoke all sessions and tokens
     SetPassword {
         /// Whose
         #[command(flatten)]
@@ -169,17 +172,17 @@ pub enum UserCommand {
         #[command(flatten)]
         password: NewPassword,
     },
-    /// Keep a person out: they cannot sign in, their sessions and tokens end
+    /// Disable a user: block sign-in and revoke all sessions and tokens
     Disable(PersonToEnd),
-    /// Let a disabled person in again; they have to sign in anew
+    /// Enable a disabled user
     Enable(Person),
-    /// Remove a person with their sessions, tokens and consents
+    /// Delete a user with all sessions, tokens and consents
     Delete(PersonToEnd),
-    /// End a person's sessions and tokens everywhere; they may sign in again
+    /// Revoke all sessions and tokens of a user
     Revoke(PersonToEnd),
-    /// A person's second factors: authenticator apps, security keys, passkeys, recovery codes
+    /// Manage a user's two-factor methods and passkeys
     Factors {
-        /// The person's sub, e-mail address or username
+        /// User ID (sub), e-mail address or username
         #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
         person: Person,
         /// What becomes of them
@@ -194,7 +197,7 @@ pub enum UserCommand {
 pub struct PersonToEnd {
     #[command(flatten)]
     pub(super) person: Person,
-    /// Return only when every node of a fleet has heard of it: nobody is let in on what has ended any more
+    /// Wait until every node of the cluster has applied the change
     #[arg(long)]
     #[serde(skip)]
     wait: bool,
@@ -210,16 +213,19 @@ impl From<Person> for PersonToEnd {
 #[derive(Debug, Clone, Copy, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InvitationCommand {
-    /// Mail a new link, to somebody who has neither a password nor a passkey; a link that was mailed before is dead
+    /// Send a new link; the previous one stops working
+    ///
+    /// For a user who has neither a password nor a passkey.
     Resend,
-    /// Make the link dead. The account stays, and nobody can sign in as it
+    /// Revoke the link; the account stays, and no one can sign in to it
     Withdraw,
 }
 
 /// How people are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
-    /// Comma-separated values with a header (RFC 4180); before a cell that a spreadsheet would run stands an apostrophe
+    /// Comma-separated values with a header (RFC 4180); cells that a spreadsheet would evaluate begin with an
+    /// apostrophe
     #[default]
     Csv,
 }
@@ -228,12 +234,14 @@ pub enum ExportFormat {
 #[derive(Debug, Clone, Copy, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FactorCommand {
-    /// List what the person has, when each was added, and when it was last used
+    /// List the methods, when each was added and last used
     List,
-    /// Remove all of them, end the person's sessions, tokens and application passwords, and print a link, this once, by which
-    /// they add a new one within 24 hours. Until they have, their password alone lets nobody in
+    /// Remove all methods and print a link to set up a new one
+    ///
+    /// Revokes the user's sessions, tokens and application passwords. The link is printed once and works for 24 hours.
+    /// Until the user has set up a new method, the password alone does not sign in.
     Reset,
-    /// Let codes be tried again after too many wrong ones
+    /// Unblock codes after too many wrong attempts
     Unblock,
 }
 
@@ -241,7 +249,7 @@ pub enum FactorCommand {
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ClientCommand {
-    /// Add a client; prints the secret of a confidential one, this once
+    /// Add a client; prints the secret of a confidential client once
     Add(Box<NewClient>),
     /// List all clients
     List {
@@ -249,9 +257,9 @@ pub enum ClientCommand {
         #[arg(skip)]
         after: Option<String>,
     },
-    /// Show what is known of a client
+    /// Show a client
     Show(ClientId),
-    /// Change settings of a client, whoever made it; what is not named stays as it is
+    /// Change a client's settings; unnamed settings stay
     #[command(override_usage = "sealgate client set [OPTIONS] <ID|--id <ID>> <--SETTING VALUE>...")]
     Set {
         /// Whose
@@ -261,38 +269,41 @@ pub enum ClientCommand {
         #[command(flatten)]
         settings: Box<ClientSettings>,
     },
-    /// Make a new secret, and print it this once. At most five secrets work at the same time
+    /// Generate a new secret and print it once; at most five are valid
     RotateSecret {
         /// Whose
         #[command(flatten)]
         client: ClientId,
-        /// How long the secret before it goes on working; older ones keep their own end. 0 ends all of them at once
+        /// Seconds for which the previous secret stays valid; older ones keep their own end. 0 ends all of them at once
         #[arg(long, value_name = "SECONDS", default_value_t = 0)]
         overlap_seconds: u64,
     },
-    /// Refuse a client everywhere and end the tokens that it was given
+    /// Disable a client and revoke its tokens
     Disable(ClientId),
-    /// Take a disabled client again; people have to sign in to it anew
+    /// Enable a disabled client; users sign in to it again
     Enable(ClientId),
-    /// Vouch for a client that a developer made, or that registered itself: its tokens then open every application without
-    /// a list of clients
+    /// Approve a client of a developer, or one that registered itself
+    ///
+    /// Applications without a list of clients then accept its tokens.
     Approve(ClientId),
-    /// Take an approval back
+    /// Withdraw a client's approval
     WithdrawApproval(ClientId),
-    /// Remove a client and end the tokens that it was given
+    /// Delete a client and revoke its tokens
     Delete(ClientId),
-    /// Set how long a refresh token that was just rotated still gives the very same new one
+    /// Set how long a rotated refresh token still returns the same new one
     RefreshRetry {
         /// Whose
         #[command(flatten)]
         client: ClientId,
-        /// How long, 0 to 300 [default: what the configuration says]
+        /// Seconds, 0 to 300 [default: from the configuration]
         #[arg(long, value_name = "SECONDS")]
         seconds: Option<u64>,
     },
-    /// Make a token with which one client can be registered over HTTP (RFC 7591); printed this once
+    /// Create a token that registers one client over HTTP (RFC 7591)
+    ///
+    /// The token is printed once.
     InitialToken {
-        /// How long it works
+        /// Seconds for which it is valid
         #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
         lifetime_seconds: u64,
     },
@@ -302,7 +313,7 @@ pub enum ClientCommand {
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum SessionCommand {
-    /// List the browsers in which a person is signed in, or from which a client was given tokens that work
+    /// List the sessions of a user or a client
     List {
         /// Which
         #[command(flatten)]
@@ -311,7 +322,9 @@ pub enum SessionCommand {
         #[arg(skip)]
         after: Option<String>,
     },
-    /// End one session, or all sessions of a person or a client; tokens go on working (see: user revoke)
+    /// End one session, or all sessions of a user or a client
+    ///
+    /// Tokens stay valid; `user revoke` ends them too.
     End(SessionsToEnd),
 }
 
@@ -320,16 +333,16 @@ pub enum SessionCommand {
 #[group(required = true, multiple = false)]
 #[serde(deny_unknown_fields)]
 pub struct SessionsOf {
-    /// In which this person is signed in
+    /// Sessions of this user
     #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     pub(super) person: Option<Person>,
-    /// In which the person with this sub is signed in
+    /// Sessions of the user with this ID (sub)
     #[arg(long, value_name = "SUB", value_parser = arguments::subject)]
     pub(super) sub: Option<Person>,
-    /// In which the person with this e-mail address is signed in
+    /// Sessions of the user with this e-mail address
     #[arg(long, value_name = "EMAIL", value_parser = arguments::email_of)]
     pub(super) email: Option<Person>,
-    /// From which this client was given tokens that work
+    /// Sessions in which this client has valid tokens
     #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
     pub(super) client: Option<ClientId>,
 }
@@ -339,19 +352,19 @@ pub struct SessionsOf {
 #[group(required = true, multiple = false)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionsToEnd {
-    /// All sessions of this person
+    /// All sessions of this user
     #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     pub(super) person: Option<Person>,
-    /// All sessions of the person with this sub
+    /// All sessions of the user with this ID (sub)
     #[arg(long, value_name = "SUB", value_parser = arguments::subject)]
     pub(super) sub: Option<Person>,
-    /// All sessions of the person with this e-mail address
+    /// All sessions of the user with this e-mail address
     #[arg(long, value_name = "EMAIL", value_parser = arguments::email_of)]
     pub(super) email: Option<Person>,
-    /// The session with this sid
+    /// The session with this ID (sid)
     #[arg(long, value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
     pub(super) sid: Option<SessionId>,
-    /// All sessions from which this client was given tokens that work
+    /// All sessions in which this client has valid tokens
     #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
     pub(super) client: Option<ClientId>,
 }
@@ -366,7 +379,7 @@ impl From<SessionId> for SessionsToEnd {
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum GrantCommand {
-    /// List the grants whose tokens work: of a person, a client, a session, or of all that is named together
+    /// List valid grants by user, client or session
     List {
         /// Whose
         #[command(flatten)]
@@ -375,7 +388,7 @@ pub enum GrantCommand {
         #[arg(skip)]
         after: Option<String>,
     },
-    /// End one grant, or all that are named; access and refresh tokens of it work no more
+    /// Revoke one grant, or those of a user, client or session
     Revoke(GrantsToEnd),
 }
 
@@ -384,13 +397,13 @@ pub enum GrantCommand {
 #[group(required = true, multiple = true)]
 #[serde(deny_unknown_fields)]
 pub struct GrantsOf {
-    /// About this person
+    /// Of this user
     #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     pub(super) user: Option<Person>,
     /// Of this client
     #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
     pub(super) client: Option<ClientId>,
-    /// From this session
+    /// Of this session
     #[arg(long, value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
     pub(super) session: Option<SessionId>,
 }
@@ -400,17 +413,17 @@ pub struct GrantsOf {
 #[group(required = true, multiple = true)]
 #[serde(deny_unknown_fields)]
 pub struct GrantsToEnd {
-    /// The grant with this id, which `sealgate grant list` shows
+    /// The grant with this ID (see `sealgate grant list`)
     #[arg(long, value_name = "GRANT", value_parser = arguments::grant_id, allow_hyphen_values = true,
         conflicts_with_all = ["user", "client", "session"])]
     pub(super) grant: Option<GrantId>,
-    /// All about this person
+    /// All grants of this user
     #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     pub(super) user: Option<Person>,
-    /// All of this client
+    /// All grants of this client
     #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
     pub(super) client: Option<ClientId>,
-    /// All from this session
+    /// All grants of this session
     #[arg(long, value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
     pub(super) session: Option<SessionId>,
 }
@@ -419,7 +432,7 @@ pub struct GrantsToEnd {
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ConsentCommand {
-    /// List what a person has allowed clients
+    /// List a user's consents
     List {
         /// Who
         #[command(flatten)]
@@ -428,12 +441,12 @@ pub enum ConsentCommand {
         #[arg(skip)]
         after: Option<String>,
     },
-    /// Take a consent back: the person is asked anew, and the client's tokens for them work no more
+    /// Withdraw a consent and revoke the client's tokens for the user
     Withdraw {
         /// Whose
         #[command(flatten)]
         person: Person,
-        /// The client's id
+        /// Client ID
         #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
         client: ClientId,
     },
@@ -443,17 +456,17 @@ pub enum ConsentCommand {
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AppPasswordCommand {
-    /// List a person's application passwords: what they called each, for which application, and when it was last used
+    /// List a user's application passwords
     List(Person),
-    /// Revoke one: it opens nothing any more, and connections that it opened are closed
+    /// Revoke an application password and close its connections
     Revoke {
         /// Whose
         #[command(flatten)]
         person: Person,
-        /// Its id, which `sealgate app-password list` shows
+        /// Its ID (see `sealgate app-password list`)
         #[arg(long, value_name = "ID", allow_hyphen_values = true)]
         id: String,
-        /// Return only when every node of a fleet has heard of it: nobody is let in by it any more
+        /// Wait until every node of the cluster has applied the change
         #[arg(long)]
         #[serde(skip)]
         wait: bool,
@@ -464,9 +477,9 @@ pub enum AppPasswordCommand {
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum MailCommand {
-    /// List the mails that were given up and those that wait, without what they say
+    /// List queued and failed mail, without contents
     List {
-        /// List those that were sent in the last 30 days instead, the newest first
+        /// List mail sent in the last 30 days instead, newest first
         #[arg(long)]
         sent: bool,
         /// The last one of the page before
@@ -474,15 +487,15 @@ pub enum MailCommand {
         #[serde(default)]
         after: Option<String>,
     },
-    /// Have a mail be tried now that waits or was given up
+    /// Retry a queued or failed mail now
     Retry {
-        /// Its id, which `sealgate mail list` shows
+        /// Its ID (see `sealgate mail list`)
         #[arg(allow_hyphen_values = true)]
         id: String,
     },
-    /// Remove a mail that waits or was given up; it is never sent
+    /// Remove a queued or failed mail without sending it
     Drop {
-        /// Its id, which `sealgate mail list` shows
+        /// Its ID (see `sealgate mail list`)
         #[arg(allow_hyphen_values = true)]
         id: String,
     },
@@ -526,9 +539,9 @@ pub enum KeyCommand {
         /// Even what they signed is refused
         now: bool,
     },
-    /// Publish a key that was put into the token by other means than `generate --next`
+    /// Publish a key that was put into the token by other means
     Announce {
-        /// The key's kid, as `sealgate key list` shows it
+        /// Key ID (see `sealgate key list`)
         #[arg(long, value_name = "KID", allow_hyphen_values = true)]
         kid: String,
         /// Its `CKA_ID`, hexadecimal
@@ -538,30 +551,30 @@ pub enum KeyCommand {
         #[arg(skip)]
         others: Vec<String>,
     },
-    /// Let a published key sign, once verifiers know it; the one that signs until then is retired, and removed later
+    /// Schedule a published key to sign; retires the current key
     Activate {
-        /// The key's kid, as `sealgate key list` shows it
+        /// Key ID (see `sealgate key list`)
         #[arg(long, value_name = "KID", allow_hyphen_values = true)]
         kid: String,
-        /// From when on, such as 2027-01-31T08:00:00Z; as early as verifiers know it when left out
+        /// Start time, such as 2027-01-31T08:00:00Z [default: when verifiers have fetched the key]
         #[arg(long, value_name = "RFC3339", value_parser = arguments::instant)]
         at: Option<UnixTime>,
-        /// Even if verifiers may not know the key yet and refuse its tokens until they fetch the keys again
+        /// Allow a start before verifiers have fetched the key; until then they refuse its tokens
         #[arg(long)]
         early: bool,
     },
-    /// Take back a published key that does not sign yet
+    /// Withdraw a published key that does not sign yet
     Retire {
-        /// The key's kid, as `sealgate key list` shows it
+        /// Key ID (see `sealgate key list`)
         #[arg(long, value_name = "KID", allow_hyphen_values = true)]
         kid: String,
     },
-    /// Publish a retired key no more, once nothing that it signed is valid
+    /// Remove a retired key once nothing it signed is valid
     Remove {
-        /// The key's kid, as `sealgate key list` shows it
+        /// Key ID (see `sealgate key list`)
         #[arg(long, value_name = "KID", allow_hyphen_values = true)]
         kid: String,
-        /// At once, whatever it signed: for a key that others may be using. Another key takes over at once
+        /// Remove a compromised key at once: everything it signed is refused, and another key starts to sign
         #[arg(long)]
         now: bool,
         /// The kids in the token, of which one may take over at once; any, where the token could not be looked at
@@ -574,10 +587,10 @@ pub enum KeyCommand {
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditCommand {
-    /// Of which events
+    /// Filter
     #[command(flatten)]
     pub filter: EventFilter,
-    /// Events at most
+    /// Maximum number of events
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     pub limit: usize,
     /// The last one that the page before looked at
@@ -589,19 +602,19 @@ pub struct AuditCommand {
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventFilter {
-    /// About this person
+    /// Of this user
     #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     pub(super) user: Option<Person>,
-    /// With or about this client
+    /// About this client
     #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
     pub(super) client: Option<ClientId>,
-    /// Of this kind, such as `sign_in_failed`; can be repeated
+    /// Event kind, such as `sign_in_failed`; can be repeated
     #[arg(long = "kind", value_name = "KIND", value_parser = arguments::audit_kind)]
     pub(super) kinds: Vec<AuditKind>,
-    /// From this day or instant on, such as 2026-11-21 or 2026-11-21T08:00:00Z
+    /// Start: a day or instant, such as 2026-11-21 or 2026-11-21T08:00:00Z
     #[arg(long, value_name = "TIME", value_parser = arguments::day_or_instant)]
     pub(super) since: Option<UnixTime>,
-    /// Before this day or instant
+    /// End (exclusive): a day or instant
     #[arg(long, value_name = "TIME", value_parser = arguments::day_or_instant)]
     pub(super) until: Option<UnixTime>,
 }

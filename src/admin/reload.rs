@@ -6,12 +6,12 @@ use super::answer::Reloaded;
 
 /// What `--help` says.
 pub(super) const ABOUT: &str = "\
-Have the running server take over its configuration file, without dropping a connection.
+Apply the configuration file to the running server without dropping a connection.
 
-Applications, routes, upstreams, rate limits, limits on failed sign-ins, pages, the log's filter, certificates and most \
-lifetimes change at once; requests under way end as they began; open WebSockets and streams go on while the new rules \
-still let them through. All of the file is taken over, or nothing: a fault, or a key that only a start reads (such as \
-server.listen), is named, and everything stays as it was. SIGHUP does the same, and tells the log alone.";
+Applications, routes, upstreams, rate limits, sign-in limits, pages, the log filter, certificates and most lifetimes change at \
+once. Requests in progress complete under the old rules. Open WebSockets and streams continue while the new rules permit them. \
+If the file has an error, or changes a setting that needs a restart (such as server.listen), the command names it and nothing \
+changes. SIGHUP does the same, with its result only in the log.";
 
 /// What reloads the configuration of a running server.
 #[async_trait]

@@ -17,10 +17,10 @@ use crate::domain::username::Username;
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewUser {
-    /// E-mail address, with which they sign in
+    /// E-mail address; the user signs in with it
     #[arg(long, value_parser = arguments::email)]
     pub email: Email,
-    /// What they can sign in with as well, and what applications may call them
+    /// Username; the user can sign in with it, and applications may show it
     #[arg(long, value_parser = arguments::username)]
     pub username: Option<Username>,
     /// Full name
@@ -29,16 +29,16 @@ pub struct NewUser {
     /// Phone number, such as +905551112233
     #[arg(long, value_name = "NUMBER")]
     pub phone: Option<String>,
-    /// The https URL of an image
+    /// HTTPS URL of an image
     #[arg(long, value_name = "URL")]
     pub picture: Option<String>,
-    /// The address was verified
+    /// Mark the address as verified
     #[arg(long)]
     pub email_verified: bool,
-    /// What the person may do in Sealgate itself; can be repeated
+    /// Console role; can be repeated
     #[arg(long = "role", value_name = "ROLE", value_parser = arguments::role())]
     pub roles: Vec<Role>,
-    /// A group that applications see; can be repeated
+    /// Group, visible to applications; can be repeated
     #[arg(long = "group", value_name = "GROUP")]
     pub groups: Vec<String>,
     /// What they sign in with
@@ -48,19 +48,18 @@ pub struct NewUser {
 
 /// What `user invite --help` says.
 pub(super) const ABOUT_INVITATIONS: &str = "\
-Invite a person: they get a link by mail, good for 7 days, by which they choose a password or a passkey themselves. Nobody makes a \
-password for somebody else.
+Invite a user by mail. The link in the mail is valid for 7 days; the user chooses a password or a passkey with it.
 
-With --from, those of a CSV file: all of them, or nobody and a report by line; look first with --dry-run. The file begins with the \
-names of its columns: email and name, and any of username, groups (commas between them), phone_number, app, language (tr or en).";
+With --from, invites the users in a CSV file: all of them, or none with a report by line. Try it with --dry-run first. The first \
+line names the columns: email and name, and any of username, groups (separated by commas), phone_number, app, language (tr or en).";
 
 /// Who is to be invited, as the command line says it: one person, or those of a file.
 #[derive(Debug, Clone, Args)]
 pub struct InviteArguments {
-    /// E-mail address, to which the invitation goes and with which they sign in
+    /// E-mail address; receives the invitation, and the user signs in with it
     #[arg(long, value_parser = arguments::email, required_unless_present = "from")]
     email: Option<Email>,
-    /// What they can sign in with as well, and what applications may call them
+    /// Username; the user can sign in with it, and applications may show it
     #[arg(long, value_parser = arguments::username)]
     username: Option<Username>,
     /// Full name
@@ -69,27 +68,27 @@ pub struct InviteArguments {
     /// Phone number, such as +905551112233
     #[arg(long, value_name = "NUMBER")]
     phone: Option<String>,
-    /// The https URL of an image
+    /// HTTPS URL of an image
     #[arg(long, value_name = "URL")]
     picture: Option<String>,
-    /// What the person may do in Sealgate itself; can be repeated
+    /// Console role; can be repeated
     #[arg(long = "role", value_name = "ROLE", value_parser = arguments::role())]
     roles: Vec<Role>,
-    /// A group that applications see; can be repeated. With --from: all of them are in it, beside the groups of their line
+    /// Group, visible to applications; can be repeated. With --from: in addition to the groups in each line
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,
-    /// The application to which they go after they have accepted, by its name in the configuration. With --from: those whose
-    /// line names none
+    /// Application to open after acceptance, by its name in the configuration. With --from: default for lines without
+    /// one
     #[arg(long, value_name = "NAME")]
     app: Option<String>,
-    /// The mail's language, tr or en; that of the configuration otherwise. With --from: of those whose line names none
+    /// Language of the mail [default: from the configuration]. With --from: default for lines without one
     #[arg(long, value_name = "tr|en", value_parser = arguments::language)]
     language: Option<Language>,
-    /// Invite those of a CSV file, at most 5,000, or - for standard input: all of them, or nobody and a report by line
+    /// Invite the users in a CSV file, at most 5,000, or - for standard input; all or none, with a report by line
     #[arg(long, value_name = "FILE|-",
         conflicts_with_all = ["email", "username", "name", "phone", "picture", "roles"])]
     from: Option<PathBuf>,
-    /// Report what would happen or be refused, and write and mail nothing
+    /// Report what would happen, without writing or sending anything
     #[arg(long, requires = "from",
         conflicts_with_all = ["email", "username", "name", "phone", "picture", "roles"])]
     dry_run: bool,
@@ -162,19 +161,19 @@ impl From<NewUser> for Invitee {
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
 pub struct UserChanges {
-    /// Another e-mail address; it counts as not verified unless --email-verified says so
+    /// New e-mail address; not verified unless --email-verified is given
     #[arg(long, value_parser = arguments::email)]
     pub(super) email: Option<Email>,
-    /// The address was verified
+    /// Mark the address as verified
     #[arg(long, conflicts_with = "email_unverified")]
     pub(super) email_verified: bool,
-    /// The address was not verified
+    /// Mark the address as not verified
     #[arg(long)]
     pub(super) email_unverified: bool,
-    /// The username; applications that know the person by another one take them for somebody else
+    /// Username; applications that identify the user by the old one will see a new user
     #[arg(long, value_parser = arguments::username, conflicts_with = "no_username")]
     pub(super) username: Option<Username>,
-    /// No username any more; it is free for others then
+    /// Remove the username; others can use it then
     #[arg(long)]
     pub(super) no_username: bool,
     /// Full name
@@ -183,19 +182,19 @@ pub struct UserChanges {
     /// Phone number, such as +905551112233
     #[arg(long, value_name = "NUMBER", conflicts_with = "no_phone")]
     pub(super) phone: Option<String>,
-    /// No phone number any more
+    /// Remove the phone number
     #[arg(long)]
     pub(super) no_phone: bool,
-    /// The https URL of an image
+    /// HTTPS URL of an image
     #[arg(long, value_name = "URL", conflicts_with = "no_picture")]
     pub(super) picture: Option<String>,
-    /// No picture any more
+    /// Remove the picture
     #[arg(long)]
     pub(super) no_picture: bool,
-    /// What the person may do in Sealgate itself, in place of what they may; can be repeated
+    /// Console role, replacing all current ones; can be repeated
     #[arg(long = "role", value_name = "ROLE", value_parser = arguments::role(), conflicts_with = "no_roles")]
     pub(super) roles: Vec<Role>,
-    /// No role any more
+    /// Remove all roles
     #[arg(long)]
     pub(super) no_roles: bool,
     /// A group that applications see, in place of all that they are in; can be repeated

@@ -26,7 +26,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Write all events of a time, the newest first, for another program
+    /// Export events, newest first
     Export(Export),
 }
 
@@ -34,10 +34,10 @@ enum Verb {
 struct Export {
     #[command(flatten)]
     wanted: EventFilter,
-    /// How they are written
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Ndjson)]
     format: Format,
-    /// A new file, or - for standard output
+    /// New file, or - for standard output
     #[arg(long, value_name = "FILE|-", default_value = "-")]
     to: PathBuf,
 }

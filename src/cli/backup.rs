@@ -22,7 +22,7 @@ use crate::store::{Store, StoreError};
 /// Where a backup goes.
 #[derive(Debug, Args)]
 pub(super) struct BackupArguments {
-    /// A new directory for the copy; it is made by the server's user
+    /// New directory for the copy; the server's user must be able to create it
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
 }
@@ -30,13 +30,13 @@ pub(super) struct BackupArguments {
 /// Where a backup is.
 #[derive(Debug, Args)]
 pub(super) struct RestoreArguments {
-    /// The directory that `backup` made
+    /// Directory that `backup` created
     #[arg(long, value_name = "DIR")]
     from: PathBuf,
-    /// Only look whether the backup is whole; lays down nothing, and works beside a running server
+    /// Verify the backup without restoring it; works while a server runs
     #[arg(long, conflicts_with = "accept_loss")]
     check: bool,
-    /// Lay down what is left of a store or backup that has lost saved changes
+    /// Restore a store or backup that has lost saved changes
     #[arg(long)]
     accept_loss: bool,
 }

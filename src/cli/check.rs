@@ -20,7 +20,7 @@ use crate::store::postgres::{FormatSurvey, PostgresSettings, Survey, survey};
 /// How much is looked at.
 #[derive(Debug, Args)]
 pub(super) struct CheckArguments {
-    /// Look at the file and the files that it names alone, not at the token, the store and the database
+    /// Check only the configuration file and the files it refers to, not the token and the store
     #[arg(long)]
     file_only: bool,
 }

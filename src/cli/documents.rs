@@ -15,7 +15,7 @@ use crate::metrics::Metrics;
 /// Where they go.
 #[derive(Debug, Args)]
 pub(super) struct DocumentsArguments {
-    /// A directory, made where it is absent: man/, completions/ and metrics.md appear in it
+    /// Output directory for man/, completions/ and metrics.md; created if absent
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
 }

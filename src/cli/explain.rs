@@ -25,20 +25,20 @@ const LONGEST_INPUT: u64 = 64 * 1024;
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArguments {
-    /// The request's method
+    /// HTTP method
     #[arg(long, value_name = "METHOD", default_value = "GET")]
     method: String,
-    /// The whole address that is asked for; its path is taken as it stands
+    /// Full URL of the request; the path is used unchanged
     #[arg(long, value_name = "URL")]
     url: String,
-    /// An access token that comes with the request; - reads it from standard input. Its signature is not checked
+    /// Access token of the request, or - for standard input; its signature is not checked
     #[arg(long, value_name = "TOKEN", conflicts_with = "user", allow_hyphen_values = true)]
     token: Option<String>,
-    /// The person who has just signed in with the browser that asks
+    /// User who has just signed in with the browser
     #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     user: Option<Person>,
-    /// The level that they have reached: 1 with a password, 2 with a second step, 3 with a passkey or a security key. By
-    /// default the level that `[factors]` requires of them
+    /// Authentication level: 1 password, 2 two-factor method, 3 passkey or security key [default: the level that
+    /// `[factors]` requires of the user]
     #[arg(long, value_name = "LEVEL", value_parser = arguments::level, requires = "user")]
     level: Option<AssuranceLevel>,
 }

@@ -24,37 +24,48 @@ use crate::signer::{self, FirstKeys, KeyReport, KeySize, SignerOpenError};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
-    /// Make a key pair that signs tokens and cannot leave the PKCS#11 token; prints its kid. With the first one the key that
-    /// wraps is made, unless there is one: see wrap-init
+    /// Generate a signing key in the PKCS#11 token; prints its key ID
+    ///
+    /// The key pair cannot be extracted. The first call also creates the wrapping key, unless there is one (see
+    /// wrap-init).
     Generate {
         #[command(flatten)]
         size: Size,
-        /// A further key, beside the one that signs: it is published at once, and signs when it is activated
+        /// Generate the next key: published at once, signs when it is activated
         #[arg(long)]
         next: bool,
-        /// Make the signing key alone, for a token that has no AES: authenticator apps and recovery codes cannot be kept then
+        /// Create no wrapping key, for a token without AES: authenticator apps and recovery codes are not available
+        /// then
         #[arg(long, conflicts_with = "next")]
         without_wrapping_key: bool,
     },
-    /// Make the key in the PKCS#11 token under which the store's data key is wrapped, so that what must be read back lies
-    /// on the disk sealed: for a token that was made ready without one. Prints its id. AES-256, not extractable; a server
-    /// takes it into use when it starts
+    /// Create the wrapping key in the PKCS#11 token; prints its ID
+    ///
+    /// For a token that was set up without one. It wraps the store's data key, which encrypts secrets that must be read
+    /// back. AES-256, not extractable. A server uses it from its next start.
     WrapInit,
-    /// List the RSA private keys in the token and the keys that were announced, with their states and times
+    /// List the keys in the token and the published keys with their schedule
     List,
-    /// Check that a server can sign with the keys: made on the token, never readable, never extractable, fit for nothing
-    /// but signing, each there once; that each signs; and that the token agrees with the times in the store
+    /// Check that the keys can sign and cannot be extracted
+    ///
+    /// Each key must have been generated in the token, be sensitive, not extractable, usable for signing only, and
+    /// exist once. Signs with each key, and compares the token with the schedule in the store.
     Check,
-    /// Verify from outside what a provider publishes about its keys, up to the root of the device's vendor; needs no
-    /// configuration. Exit status: 0 proven, 1 something is wrong, 3 nothing is wrong but not every key is proven
+    /// Verify the key attestations that a provider publishes
+    ///
+    /// Checks them up to the root certificate of the HSM vendor. Needs no configuration. Exit status: 0 all proven, 1
+    /// an error was found, 3 no error, but not every key is proven.
     Attestation(attestation::Attestation),
     #[command(flatten)]
     Life(KeyCommand),
-    /// Make a key, publish it, let it sign once verifiers know it, and retire and remove the one before; prints the plan
+    /// Rotate the signing key; prints the schedule
+    ///
+    /// Generates and publishes a key. It signs once verifiers have fetched it; the previous key is then retired and
+    /// removed.
     Rotate {
         #[command(flatten)]
         size: Size,
-        /// The key that signs may be in other hands: it is removed at once, whatever it signed, and another one signs
+        /// The current key may be compromised: remove it at once with everything it signed, and sign with another key
         #[arg(long)]
         emergency: bool,
     },
@@ -63,7 +74,7 @@ pub(super) enum Verb {
 /// `--bits`.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct Size {
-    /// The modulus's length
+    /// RSA modulus length in bits
     #[arg(long, default_value = "2048", value_parser = sizes())]
     bits: KeySize,
 }

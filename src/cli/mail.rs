@@ -20,16 +20,18 @@ use crate::mail::{SendError, Sender, Transport, compose};
 pub(super) enum MailVerb {
     #[command(flatten)]
     Kept(MailCommand),
-    /// Send a test mail, and tell what the mail server says; no server has to run, and nothing is kept
+    /// Send a test mail and show the mail server's reply
+    ///
+    /// Does not need a running server and stores nothing.
     Test(TestArguments),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct TestArguments {
-    /// To whom
+    /// Recipient
     #[arg(long, value_name = "ADDRESS", value_parser = email)]
     to: Email,
-    /// Its language, tr or en; that of the configuration otherwise
+    /// Language, tr or en [default: from the configuration]
     #[arg(long, value_parser = arguments::language)]
     language: Option<Language>,
 }

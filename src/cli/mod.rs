@@ -43,70 +43,98 @@ pub(crate) use self::failure::CommandFailure;
 #[derive(Debug, Parser)]
 #[command(name = "sealgate", version, about, max_term_width = 100, after_help = AFTER_HELP)]
 struct Cli {
-    /// The configuration file (TOML)
-    #[arg(long, global = true, value_name = "FILE", env = "SEALGATE_CONFIG")]
-    config: Option<PathBuf>,
-    /// Print one JSON object on standard output
-    #[arg(long, global = true)]
+    /// Configuration file
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "SEALGATE_CONFIG",
+        default_value = DEFAULT_CONFIG,
+        help_heading = GLOBAL_OPTIONS,
+        display_order = 1000
+    )]
+    config: PathBuf,
+    /// Print one JSON object to standard output
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS, display_order = 1001)]
     json: bool,
     #[command(subcommand)]
     noun: Noun,
 }
 
-const AFTER_HELP: &str = "\
-The first steps, with a configuration file of your own:
-  sealgate check  --config sealgate.toml
-  sealgate key generate --config sealgate.toml
-  echo 'a long password' | sealgate user add --config sealgate.toml \\
-      --email anna@example.com --name 'Anna Example' --password-stdin
-  sealgate client add --config sealgate.toml --id wiki --name Wiki --type confidential \\
-      --redirect-uri https://wiki.example.com/callback
-  sealgate serve  --config sealgate.toml
+/// The configuration file of the Debian package.
+const DEFAULT_CONFIG: &str = "/etc/sealgate/sealgate.toml";
 
-The commands about users, clients, sessions, grants, consents, application passwords, mails, the audit trail and keys' times go
-through the admin socket while a server runs, and work on the store itself while none does. Exit status: 0 done, 1 failed, 2 wrong usage, 3 not proven. Errors go to standard error.";
+const GLOBAL_OPTIONS: &str = "Global options";
+
+const AFTER_HELP: &str = "\
+First steps, with a configuration file:
+  sealgate check
+  sealgate key generate
+  echo 'a long password' | sealgate user add --email anna@example.com \\
+      --name 'Anna Example' --role admin --password-stdin
+  sealgate client add --id wiki --name Wiki --type confidential \\
+      --redirect-uri https://wiki.example.com/callback
+  sealgate serve
+
+Commands that manage data go through the admin socket while a server runs, and
+open the store directly while none does.
+Exit status: 0 success, 1 failure, 2 wrong usage, 3 not proven (key attestation).";
 
 #[derive(Debug, Subcommand)]
 enum Noun {
     /// Run the server in the foreground, until SIGTERM or SIGINT
     Serve,
-    /// Tell what a start would refuse: every fault of the configuration file and the files that it names, of the keys in the
-    /// token (the PIN is tried once), and of the keys' times in the store. Whether ports are free is not looked at. With a store
-    /// in a database also how that is reached and set up: its standbys, lock slots, clock, round trip and the role's rights
+    /// Validate the configuration, the files it refers to and the signing keys
+    ///
+    /// Reports every error. Tries the PIN of the PKCS#11 token once and reads the key schedule from the store. With
+    /// PostgreSQL it also reports the connection, standbys, lock slots, clock, round-trip time and permissions of the
+    /// role. Does not check whether ports are free.
     Check(check::CheckArguments),
-    /// Tell which application, which rule and which claim decide on a request, and what the application is told of who asks
+    /// Show which rule decides on a request and which identity headers are sent
     Explain(explain::ExplainArguments),
     #[command(flatten)]
     Kept(Command),
-    /// Show the audit trail, the newest event first
+    /// Show or export the audit log, newest event first
     Audit(audit::Arguments),
-    /// Copy the store to a new directory, while a server runs or not; every record of the copy is compared
+    /// Copy the store to a new directory and verify the copy
+    ///
+    /// Works while the server runs and while it does not. Compares every record of the copy.
     Backup(backup::BackupArguments),
-    /// Lay down a backup in place of a store that was lost, or check one; sessions and grants end, people sign in anew
+    /// Restore or verify a backup
+    ///
+    /// Ends all sessions and grants: users sign in again.
     Restore(backup::RestoreArguments),
-    /// After the database or the machine was put back to an earlier moment, or the database has lost what it had acknowledged:
-    /// end what may have ended since, as `restore` does, in the store as it lies, while no server runs
+    /// Revoke sessions and grants after a snapshot rollback
+    ///
+    /// For a database or machine that was put back to an earlier state, or a database that lost acknowledged writes.
+    /// Ends in place what `restore` ends. No server may run.
     Restored,
-    /// Write the store of a server that is stopped, or a backup, as lines of JSON: to move it to another machine or engine
+    /// Export a stopped server's store, or a backup, as lines of JSON
+    ///
+    /// For moving to another machine or another storage engine.
     Export(transfer::ExportArguments),
-    /// Lay down an export as the store of a server that has none yet
+    /// Import an export into an empty store
     Import(transfer::ImportArguments),
-    /// The servers that share a store in a database
+    /// Manage the nodes of a cluster
     #[command(subcommand)]
     Node(node::NodeVerb),
-    /// The store in a database
+    /// Create or upgrade the tables of a PostgreSQL store
     #[command(subcommand)]
     Store(store::StoreVerb),
-    /// Mails: what waits to be sent, what was given up, what was sent
+    /// Manage queued, failed and sent mail
     #[command(subcommand)]
     Mail(mail::MailVerb),
-    /// Signing keys: those in the PKCS#11 token, and when each of them signs
+    /// Manage signing keys in the PKCS#11 token and their schedule
     #[command(subcommand)]
     Key(key::Verb),
-    /// Write man pages, completions of shells and the page about metrics, for packages; needs no configuration
+    /// Write man pages, shell completions and the metrics page, for packages
+    ///
+    /// Needs no configuration.
     #[command(hide = true)]
     Documents(documents::DocumentsArguments),
-    /// Look through the copy of a store, for the server that made it; needs no configuration
+    /// Verify a copy of the store for the server that made it
+    ///
+    /// Needs no configuration.
     #[command(hide = true)]
     VerifyCopy(backup::VerifyCopyArguments),
 }
@@ -136,10 +164,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
     if let Noun::VerifyCopy(arguments) = &cli.noun {
         return backup::verify_copy(arguments, &output);
     }
-    let Some(file) = cli.config else {
-        let message = "which configuration? give it with --config FILE or in SEALGATE_CONFIG";
-        return Err(Cli::command().error(ErrorKind::MissingRequiredArgument, message).into());
-    };
+    let file = cli.config;
     match cli.noun {
         Noun::Serve => serve::run(load(&file)?, &file),
         Noun::Check(arguments) => check::run(&arguments, load(&file)?, &file, &output),

@@ -15,32 +15,36 @@ use crate::store::postgres::{FleetMember, PostgresSettings, members, set_removed
 
 #[derive(Debug, Subcommand)]
 pub(super) enum NodeVerb {
-    /// Show all nodes: whether each serves, its version, which formats of the store it serves, and how long ago it was heard of
+    /// List the nodes with state, version, store formats and last heartbeat
     List,
-    /// Remove a node: it serves no more a quarter of a second later, and does not come back by a restart
+    /// Remove a node: it stops within 0.25 s and cannot rejoin by a restart
     Remove {
-        /// Its name, `fleet.node`
+        /// Node name (`fleet.node`)
         name: String,
-        /// Its token may be in other hands: what its own keys signed is refused everywhere a second later. Without this it is good
-        /// until it expires
+        /// The node's token may be compromised: refuse everything its keys signed within a second [default: accept it
+        /// until it expires]
         #[arg(long)]
         now: bool,
     },
-    /// Ask for this new node, whose token is its own, to be taken in; prints what `node admit` has to be told on another node
+    /// Request admission of this new node, which has its own token
+    ///
+    /// Prints the command to run on another node.
     Request {
-        /// The key of the node that will admit this one, as `sealgate key list` shows it there
+        /// Signing key of the admitting node (see `sealgate key list` there)
         #[arg(long, value_name = "KID", allow_hyphen_values = true)]
         trust: String,
     },
-    /// Take in a new node that has a token of its own, with what `node request` has printed there, while this one serves; or,
-    /// by its name alone, let a node that was removed serve again. It has to be started after that
+    /// Admit a new node with its own token, or a removed node by name
+    ///
+    /// For a new node, pass the fingerprints that `node request` printed there; this node must be serving. Start the
+    /// admitted node afterwards.
     Admit {
-        /// Its name, `fleet.node`
+        /// Node name (`fleet.node`)
         name: String,
-        /// The fingerprint of its signing key
+        /// Fingerprint of its signing key
         #[arg(long, value_name = "FINGERPRINT", allow_hyphen_values = true, requires = "enrolment")]
         key: Option<String>,
-        /// The fingerprint of its enrolment key
+        /// Fingerprint of its enrolment key
         #[arg(long, value_name = "FINGERPRINT", allow_hyphen_values = true, requires = "key")]
         enrolment: Option<String>,
     },

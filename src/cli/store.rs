@@ -11,12 +11,15 @@ use crate::store::postgres::{FleetMember, FormatRaise, PostgresSettings, initial
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreVerb {
-    /// Make the tables of a store in the database that `store.url_file` names; what is there already stays. Once, by a role that
-    /// may make tables: the servers' role need not. After an upgrade once more: it adds what tables of an older version lack,
-    /// while nodes serve
+    /// Create the tables in the database that `store.url_file` names
+    ///
+    /// Existing tables stay. Run it once with a role that may create tables; the servers' role does not need that. Run
+    /// it again after an upgrade, while nodes serve, to add what older tables lack.
     Init,
-    /// Raise the store's format to the newest that all nodes read. Before that nodes of the older version and of this one serve
-    /// side by side; afterwards the older one is refused, and there is no way back
+    /// Raise the store format to the newest that all nodes support
+    ///
+    /// Before this, nodes of the older and of this version can serve together. Afterwards the older version is refused.
+    /// This cannot be undone.
     Upgrade,
 }
 

@@ -26,10 +26,10 @@ use crate::store::{Store, StoreError};
 /// What is exported, and where to.
 #[derive(Debug, Args)]
 pub(super) struct ExportArguments {
-    /// A new file, or - for standard output
+    /// New file, or - for standard output
     #[arg(long, value_name = "FILE|-")]
     to: PathBuf,
-    /// Export this backup instead of the store: a store in files that is served cannot be exported itself
+    /// Export this backup instead of the store; the sled store of a running server cannot be exported
     #[arg(long, value_name = "DIR")]
     backup: Option<PathBuf>,
 }
@@ -37,16 +37,16 @@ pub(super) struct ExportArguments {
 /// What is imported.
 #[derive(Debug, Args)]
 pub(super) struct ImportArguments {
-    /// The file that `export` wrote
+    /// File that `export` wrote
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
-    /// The issuer that the export was made under, if it is not the configuration's
+    /// Issuer of the export, if it differs from the configuration
     #[arg(long, value_name = "URL")]
     issuer: Option<String>,
-    /// The SHA-256 of the whole file, as `sha256sum` prints it: any other file is refused
+    /// Expected SHA-256 of the file, as `sha256sum` prints it
     #[arg(long, value_name = "DIGEST", value_parser = digest)]
     sha256: Option<String>,
-    /// The export is not from just now: end what may have ended since, as `restore` does
+    /// The export is not recent: end sessions and grants as `restore` does
     #[arg(long)]
     old: bool,
 }

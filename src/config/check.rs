@@ -52,7 +52,8 @@ pub(super) fn file(path: &Path, files: impl FnOnce(PathBuf) -> Files) -> Result<
 
 /// A file's text, and the directory that it stands in.
 fn content(path: &Path) -> Result<(String, PathBuf), String> {
-    let content = fs::read(path).map_err(|error| format!("cannot be read ({error})"))?;
+    let content = fs::read(path)
+        .map_err(|error| format!("cannot be read ({error}); name the file with --config FILE or SEALGATE_CONFIG"))?;
     let content = String::from_utf8(content).map_err(|_| "is not UTF-8 text".to_owned())?;
     let absolute = std::path::absolute(path).map_err(|error| format!("cannot be found ({error})"))?;
     Ok((content, absolute.parent().map(Path::to_owned).unwrap_or_default()))

@@ -446,9 +446,24 @@ impl Drop for Section<'_, '_> {
         for (key, _) in std::mem::take(&mut self.entries) {
             let line = self.reading.position(key.span().start).0;
             let key: DeString<'_> = key.into_inner();
-            self.reading.report(self.join(&key), Some(line), format!("unknown key; the keys here are {known}"));
+            let problem = match similar(&key, self.asked.keys().copied()) {
+                Some(similar) => format!("unknown key; did you mean {similar}? The keys here are {known}"),
+                None => format!("unknown key; the keys here are {known}"),
+            };
+            self.reading.report(self.join(&key), Some(line), problem);
         }
     }
+}
+
+/// The Jaro-Winkler similarity, 0 to 1, above which a known key is suggested for an unknown one. clap suggests above 0.7; short
+/// keys resemble each other more than commands do.
+const MIN_SIMILARITY: f64 = 0.8;
+
+/// Returns the known key that a mistyped one resembles most, if one does.
+fn similar<'k>(key: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    let scored = known.map(|known| (strsim::jaro_winkler(key, known), known));
+    let best = scored.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    (best.0 > MIN_SIMILARITY).then_some(best.1)
 }
 
 fn integer_value(integer: &DeInteger<'_>) -> Option<i128> {

@@ -5,11 +5,43 @@ use std::fs;
 use crate::site::{Site, run, stderr};
 
 #[test]
-fn a_command_without_a_configuration_is_wrong_usage() {
+fn a_missing_configuration_file_is_named_with_the_ways_to_give_another() {
     let site = Site::new();
-    let output = run(&mut site.program(&["user", "list"]), "");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("--config FILE or in SEALGATE_CONFIG"), "{}", stderr(&output));
+    let output = run(&mut site.program(&["user", "list", "--config", "absent/sealgate.toml"]), "");
+    assert_eq!(output.status.code(), Some(1));
+    let error = stderr(&output);
+    assert!(error.contains("absent/sealgate.toml") && error.contains("--config FILE or SEALGATE_CONFIG"), "{error}");
+    let help = run(&mut site.program(&["user", "list", "--help"]), "");
+    let help = String::from_utf8(help.stdout).unwrap();
+    assert!(help.contains("[default: /etc/sealgate/sealgate.toml]"), "{help}");
+}
+
+/// The list of commands in a page of help, with what each line says.
+fn listed(help: &str) -> Vec<(&str, &str)> {
+    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    lines
+        .filter_map(|line| line.strip_prefix("  ")?.split_once("  "))
+        .map(|(name, about)| (name, about.trim()))
+        .collect()
+}
+
+#[test]
+fn each_command_is_listed_with_one_short_line() {
+    let site = Site::new();
+    let mut paths = vec![Vec::new()];
+    let mut number = 0;
+    while let Some(path) = paths.pop() {
+        let arguments: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
+        let output = run(&mut site.program(&arguments), "");
+        let help = String::from_utf8(output.stdout).unwrap();
+        assert!(help.contains("\nGlobal options:\n"), "{path:?}: {help}");
+        for (name, about) in listed(&help).into_iter().filter(|(name, _)| *name != "help") {
+            assert!(!about.is_empty() && about.len() <= 75, "{path:?} {name}: {about}");
+            paths.push([path.clone(), vec![name.to_owned()]].concat());
+            number += 1;
+        }
+    }
+    assert!(number > 50, "{number}");
 }
 
 #[test]

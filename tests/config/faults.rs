@@ -52,7 +52,7 @@ fn all_faults_are_reported_at_once_in_the_order_of_the_file() {
     let starts_in_order = [
         "issuer: \"http://id.example.com\": http is allowed on localhost",
         "server.listen[1]: \"localhost:80\" is not an address; write IP:PORT",
-        "server.theads: unknown key; the keys here are ",
+        "server.theads: unknown key; did you mean threads? The keys here are ",
         "hsm.token_label: \"\" is not a name; ",
         "hsm.pin_file: is an integer; write the file that holds the PIN (line 8)",
         "store.engine: \"redis\" is not known; write \"sled\" or \"postgres\" (line 10)",

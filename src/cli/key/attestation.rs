@@ -27,10 +27,10 @@ const LONGEST: u64 = 1 << 20;
 /// What to examine.
 #[derive(Debug, Args)]
 pub(crate) struct Attestation {
-    /// The provider, as it stands in its tokens
+    /// Issuer URL of the provider
     #[arg(long, value_name = "URL", value_parser = IssuerUrl::parse)]
     issuer: IssuerUrl,
-    /// Certificates that you trust: the vendor's root, PEM or DER, read where the vendor publishes it. May be repeated
+    /// Trusted root certificate of the HSM vendor, PEM or DER; can be repeated
     #[arg(long, value_name = "FILE")]
     root: Vec<PathBuf>,
 }
