@@ -50,13 +50,13 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("app::not_serving", &["store"]),
     ("app::expiry", &["config"]),
     ("app::status", &["clock", "domain", "metrics"]),
-    ("app::lateness", &["domain"]),
+    ("app::answers", &["domain", "store"]),
     ("app::endorsing", &["app::not_serving", "clock", "domain", "signer", "store"]),
     (
         "app::state",
         &[
+            "app::answers",
             "app::endorsing",
-            "app::lateness",
             "app::not_serving",
             "app::status",
             "attestation",
@@ -171,7 +171,6 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "app::site",
         &[
             "app::expiry",
-            "app::lateness",
             "app::notices",
             "app::server",
             "app::state",

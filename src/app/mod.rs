@@ -2,12 +2,12 @@
 //! server, reloads, and the work beside requests.
 
 pub(crate) mod address_lookup;
+pub(crate) mod answers;
 pub(crate) mod counting;
 pub(crate) mod duty;
 pub(crate) mod endorsing;
 pub(crate) mod enrolment;
 pub(crate) mod expiry;
-pub(crate) mod lateness;
 pub(crate) mod memory;
 pub(crate) mod not_serving;
 pub(crate) mod notices;

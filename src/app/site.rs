@@ -11,11 +11,11 @@ use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Response, request};
 
 use crate::app::expiry::Expiry;
-use crate::app::lateness;
 use crate::app::notices;
 use crate::app::server::Stop;
 use crate::app::state::Sealgate;
 use crate::config::{Config, host_name};
+use crate::domain::answers::HEARTBEAT_INTERVAL;
 use crate::domain::error::Refusal;
 use crate::edge::{
     Again, AnsweredBy, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health, Occasion, Policy, Verdict,
@@ -25,6 +25,8 @@ use crate::provider;
 
 /// How often the store is asked whether it takes writes.
 const PULSE: Duration = Duration::from_secs(2);
+/// How often the answers to refreshes are reported, where there are new ones.
+const REPORT_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The route of a form to an application whose person has to sign in first: the gate keeps it.
 struct Form;
@@ -91,16 +93,38 @@ impl Site {
         self.gateway.note_uses(&self.sealgate).await;
     }
 
-    /// Shows for as long as the process runs that it does, so that a time in which it was stopped is seen.
+    /// Records for as long as the process runs that it does, so that a suspension is detected.
     pub async fn beat(self: Arc<Self>, mut stop: Stop) {
         loop {
-            self.sealgate.lateness.beat();
+            self.sealgate.answers.heartbeat();
             tokio::select! {
                 _ = stop.changed() => break,
-                () = tokio::time::sleep(lateness::BEAT) => {}
+                () = tokio::time::sleep(HEARTBEAT_INTERVAL) => {}
             }
         }
-        self.sealgate.lateness.rest();
+        self.sealgate.answers.rest();
+    }
+
+    /// Reports which answers to refreshes were ready in time, until told to stop.
+    pub async fn report_answers(self: Arc<Self>, mut stop: Stop) {
+        loop {
+            tokio::select! {
+                _ = stop.changed() => return,
+                () = tokio::time::sleep(REPORT_INTERVAL) => {}
+            }
+            let Sealgate { answers, store, clock, .. } = self.sealgate.as_ref();
+            if let Err(error) = answers.report(store, clock.now()).await {
+                tracing::warn!(%error, "the answers to refreshes were not reported; the next report has them too");
+            }
+        }
+    }
+
+    /// Reports the last of them, before the store is closed.
+    pub async fn report_last_answers(&self) {
+        let Sealgate { answers, store, clock, .. } = self.sealgate.as_ref();
+        if let Err(error) = answers.report_last(store, clock.now()).await {
+            tracing::warn!(%error, "the last answers to refreshes were not reported");
+        }
     }
 
     /// Watches the store, and writes what waits for it, until told to stop.

@@ -91,7 +91,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     sealgate.metrics.configured(sealgate.clock.now().seconds());
     let site = Arc::new(Site::new(Arc::clone(&sealgate)));
     let config = &sealgate.config;
-    let (last, keeping, beating) = (Arc::clone(&site), Arc::clone(&site), Arc::clone(&site));
+    let site_again = || Arc::clone(&site);
+    let (last, keeping, beating, reporting) = (site_again(), site_again(), site_again(), site_again());
     let own = || Arc::clone(&sealgate);
     let (rotating, people, mailing, sweeping, bounded) = (own(), own(), own(), own(), own());
     let (trust, clock, metrics) =
@@ -109,6 +110,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
         background: vec![
             Background::new("store", |stop| keeping.keep(stop)),
             Background::new("heartbeat", |stop| beating.beat(stop)),
+            Background::new("answers", |stop| reporting.report_answers(stop)),
             Background::new("sweeping", |stop| sweeping::keep(sweeping, stop)),
             Background::new("trusted issuers", |stop| trusted::keep(trust, clock, metrics, stop)),
             Background::new("key rotation", |stop| rotation::keep(rotating, stop)),
@@ -118,6 +120,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
         ],
         stopped: Box::new(move || {
             Box::pin(async move {
+                last.report_last_answers().await;
                 last.write_last_audit().await;
                 // It blocks for ten seconds at most, and nothing else is left to do here. A thread for it might not be had.
                 closing.close();

@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::sync::Mutex as AsyncMutex;
 
+use crate::app::answers::Answers;
 use crate::app::endorsing;
-use crate::app::lateness::Lateness;
 use crate::app::not_serving::NotServing;
 use crate::app::status::{EnrolmentStatus, RotationStatus, UpstreamStates};
 use crate::attestation::Attestations;
 use crate::audit::AuditLog;
 use crate::clock::{Clock, Entropy, random};
 use crate::config::Config;
+use crate::domain::answers::ProcessId;
 use crate::domain::client::{Client, ClientId};
 use crate::domain::key_ring::{KeyFault, KeyRing, PublicJwk};
 use crate::domain::mail::MailKind;
@@ -68,7 +69,8 @@ pub struct Sealgate {
     pub pages: Arc<Pages>,
     pub metrics: Arc<Metrics>,
     pub audit: Arc<AuditLog>,
-    pub lateness: Arc<Lateness>,
+    /// Whether answers to refreshes were ready in time.
+    pub answers: Arc<Answers>,
     /// The configuration that is in effect, for what works beside requests: a reload sets another one.
     pub in_effect: Arc<ArcSwap<Config>>,
 }
@@ -131,7 +133,7 @@ impl Parts {
             pages: Arc::new(Pages::new(&config.pages)),
             metrics,
             audit: Arc::new(AuditLog::new(&config.audit)),
-            lateness: Arc::default(),
+            answers: Arc::new(Answers::new(ProcessId::from_bytes(random(entropy.as_ref())))),
             store: Arc::new(store),
             clock,
             entropy,

@@ -6,9 +6,10 @@
 //! - a forged token finds no record, and nobody who has not held a genuine token of the family can end it,
 //! - a genuine token of any older generation is recognised without a row of its own.
 //!
-//! A client whose answer got lost holds the parent of a token that nobody has. Within a retry window it is given the very
-//! same child again. The child's secret is a hash of its parent's secret and a random salt, and the salt is what the
-//! record keeps: without the parent the record makes no child, and without the record the parent makes none.
+//! A client whose answer got lost holds the parent of a token that nobody has. Within a retry window, or while the answer is
+//! doubtful ([`crate::domain::answers`]), it is given the very same child again. The child's secret is a hash of its parent's
+//! secret and a random salt, and the salt is what the record keeps: without the parent the record makes no child, and without
+//! the record the parent makes none.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+use crate::domain::answers::{REPEAT_WINDOW, RotationId};
 use crate::domain::client::ClientId;
 use crate::domain::id::Id;
 use crate::domain::scope::Scope;
@@ -123,12 +125,15 @@ impl fmt::Debug for Salt {
     }
 }
 
-/// The parent of the refresh token in force, of a client that may ask for its child again.
+/// The parent of the refresh token in force: its client may have to ask for the child again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parent {
     pub hash: SecretHash,
     pub salt: Salt,
     pub rotated_at: UnixTime,
+    /// The last answer with the child. Records of older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<RotationId>,
 }
 
 /// The refresh token in force of a grant.
@@ -138,7 +143,7 @@ pub struct Refresh {
     pub current: SecretHash,
     /// When the token in force stops working.
     pub expires_at: UnixTime,
-    /// Kept only for a client with a retry window, until the token in force is rotated in its turn.
+    /// Kept until the token in force is rotated in its turn. Older versions kept it only for clients with a retry window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
 }
@@ -200,6 +205,9 @@ pub enum PresentedToken {
     /// It is the parent of the one in force, which nobody has used, and the retry window is open: the child is made of
     /// this salt.
     Again(Salt),
+    /// The same, outside the retry window: the child is given again where its answer is doubtful, and the grant ends where the
+    /// answer was in time.
+    Parent(Salt, RotationId),
     /// It was revoked, or its grant ended otherwise.
     Ended,
     Expired,
@@ -231,19 +239,33 @@ impl Grant {
         if let Some(parent) = parent.filter(|parent| now < parent.rotated_at.plus(retry) && now < refresh.expires_at) {
             return PresentedToken::Again(parent.salt.clone());
         }
+        if let Some(parent) =
+            parent.filter(|parent| now < parent.rotated_at.plus(REPEAT_WINDOW) && now < refresh.expires_at)
+            && let Some(answer) = &parent.answer
+        {
+            return PresentedToken::Parent(parent.salt.clone(), answer.clone());
+        }
         // The key is right, so whoever made this token has held a genuine one of the family. Not the one in force
         // means an older one: a theft, or a client that lost its newest answer. Either way the family ends.
         PresentedToken::Replayed
     }
 
-    /// Whether this refresh token is the one in force, which nobody has used.
-    pub fn is_in_force(&self, token: &RefreshToken, now: UnixTime) -> bool {
-        self.is_active()
-            && self.refresh.as_ref().is_some_and(|refresh| refresh.current == token.hash() && now < refresh.expires_at)
+    /// When the refresh token was rotated last, if that is known.
+    pub fn rotated_at(&self) -> Option<UnixTime> {
+        self.refresh.as_ref()?.parent.as_ref().map(|parent| parent.rotated_at)
     }
 
-    /// The grant after its refresh token was rotated to one that lives for `lifetime`. The parent is given when it may be
-    /// presented again.
+    /// The grant after the child was given again, with this answer. The time since the rotation goes on.
+    #[must_use]
+    pub fn given_again(&self, answer: RotationId) -> Self {
+        let mut grant = self.clone();
+        if let Some(parent) = grant.refresh.as_mut().and_then(|refresh| refresh.parent.as_mut()) {
+            parent.answer = Some(answer);
+        }
+        grant
+    }
+
+    /// The grant after its refresh token was rotated to one that lives for `lifetime`.
     #[must_use]
     pub fn rotated(&self, next: &RefreshToken, parent: Option<Parent>, now: UnixTime, lifetime: Duration) -> Self {
         let (generation, current, expires_at) = (next.generation, next.hash(), now.plus(lifetime));
@@ -269,6 +291,7 @@ impl Grant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::answers::ProcessId;
 
     const NOW: UnixTime = UnixTime::from_seconds(1_000_000);
     const MONTH: Duration = Duration::from_hours(720);
@@ -321,7 +344,8 @@ mod tests {
         let client = ClientId::parse("c1").unwrap();
         let (salt, window) = (Salt::from_random([5; 32]), Duration::from_secs(10));
         let second = first().next(&salt);
-        let parent = |token: &RefreshToken| Parent { hash: token.hash(), salt: salt.clone(), rotated_at: NOW };
+        let parent =
+            |token: &RefreshToken| Parent { hash: token.hash(), salt: salt.clone(), rotated_at: NOW, answer: None };
         let grant = grant(&first()).rotated(&second, Some(parent(&first())), NOW, MONTH);
         let at = |seconds| NOW.plus(Duration::from_secs(seconds));
         assert_eq!(grant.judge(&first(), &client, window, at(9)), PresentedToken::Again(salt.clone()));
@@ -332,6 +356,31 @@ mod tests {
         let used = grant.rotated(&third, Some(parent(&second)), NOW, MONTH);
         assert_eq!(used.judge(&first(), &client, window, NOW), PresentedToken::Replayed);
         assert_eq!(used.judge(&second, &client, window, NOW), PresentedToken::Again(salt.clone()));
+    }
+
+    #[test]
+    fn a_parent_outside_the_retry_window_depends_on_its_answer_for_a_minute() {
+        let client = ClientId::parse("c1").unwrap();
+        let salt = Salt::from_random([5; 32]);
+        let answer = |number| RotationId { process: ProcessId::from_bytes([9; 16]), number, at: NOW };
+        let second = first().next(&salt);
+        let parent = |token: &RefreshToken| Parent {
+            hash: token.hash(),
+            salt: salt.clone(),
+            rotated_at: NOW,
+            answer: Some(answer(1)),
+        };
+        let rotated = grant(&first()).rotated(&second, Some(parent(&first())), NOW, MONTH);
+        let at = |seconds| NOW.plus(Duration::from_secs(seconds));
+        let judged = |grant: &Grant, now| grant.judge(&first(), &client, Duration::ZERO, now);
+        assert_eq!(judged(&rotated, at(59)), PresentedToken::Parent(salt.clone(), answer(1)));
+        assert_eq!(judged(&rotated, at(60)), PresentedToken::Replayed);
+        assert_eq!(judged(&rotated.given_again(answer(2)), at(59)), PresentedToken::Parent(salt.clone(), answer(2)));
+        assert_eq!(judged(&rotated.given_again(answer(2)), at(60)), PresentedToken::Replayed);
+        let used = rotated.rotated(&second.next(&salt), Some(parent(&second)), NOW, MONTH);
+        assert_eq!(judged(&used, NOW), PresentedToken::Replayed);
+        let short = grant(&first()).rotated(&second, Some(parent(&first())), NOW, Duration::from_secs(5));
+        assert_eq!(judged(&short, at(5)), PresentedToken::Replayed);
     }
 
     /// A parent alone must not make its child, or a thief with an old token would need no server to get the newest one.

@@ -4,6 +4,7 @@
 
 pub mod account_links;
 pub mod admission;
+pub mod answers;
 pub mod app_password;
 pub mod assurance;
 pub mod audit;

@@ -46,7 +46,11 @@ async fn refresh_token(ctx: &RequestContext<'_>, caller: &Caller, token: &Refres
     let Some(grant) = ctx.sealgate.store.grant(token.grant()).await? else { return Ok(()) };
     match grant.value.judge(token, &client.id, Duration::ZERO, ctx.now) {
         // A rotated token of its own family: the client wants to be rid of it, and so it is of all that came of it.
-        PresentedToken::Current | PresentedToken::Again(_) | PresentedToken::Expired | PresentedToken::Replayed => {
+        PresentedToken::Current
+        | PresentedToken::Again(_)
+        | PresentedToken::Parent(..)
+        | PresentedToken::Expired
+        | PresentedToken::Replayed => {
             caller.prove(ctx).await?;
             if ctx.sealgate.store.end_grant(grant.value.id, EndReason::Revoked, ctx.now).await? {
                 let event = ctx.event(AuditKind::TokenRevoked, Actor::Client).of(grant.value.subject);

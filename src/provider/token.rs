@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use http::StatusCode;
 
+use crate::domain::answers::AnswerOutcome;
 use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::client::{Client, ConsentRule};
 use crate::domain::code::{Code, RedeemFault, UNKNOWN_CODE};
@@ -43,17 +44,23 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
             return Err(refusal.into());
         }
     };
+    let received = Instant::now();
     let caller = client_auth::authenticate(ctx, &form, Bucket::Token).await?;
-    let outcome = grant_tokens(ctx, &caller, &form).await;
+    let outcome = grant_tokens(ctx, &caller, &form, received).await;
     caller.settle(ctx, outcome).await
 }
 
-async fn grant_tokens(ctx: &RequestContext<'_>, caller: &Caller, form: &Params) -> Result<Response, Failure> {
+async fn grant_tokens(
+    ctx: &RequestContext<'_>,
+    caller: &Caller,
+    form: &Params,
+    received: Instant,
+) -> Result<Response, Failure> {
     match TokenRequest::parse(form, &caller.client)? {
         TokenRequest::Code { code, redirect_uri, verifier } => {
             redeem(ctx, caller, &code, &redirect_uri, verifier.as_ref()).await
         }
-        TokenRequest::Refresh { token, scope } => refresh(ctx, caller, &token, scope).await,
+        TokenRequest::Refresh { token, scope } => refresh(ctx, caller, &token, scope, received).await,
     }
 }
 
@@ -114,28 +121,36 @@ async fn refresh(
     caller: &Caller,
     presented: &Secret,
     narrower: Option<Scope>,
+    received: Instant,
 ) -> Result<Response, Failure> {
     let client = &caller.client;
     let unknown = Refusal::invalid_grant("The refresh token is invalid.");
     let Some(token) = RefreshToken::parse(presented.expose()) else { return Err(unknown.into()) };
     let settings = &ctx.sealgate.config.tokens;
     let window = client.refresh_retry(settings.refresh_retry);
-    let begun = Instant::now();
     for _ in 0..MOST_TRIES {
         let Some(loaded) = ctx.sealgate.store.grant(token.grant()).await? else { return Err(unknown.into()) };
         let grant = &loaded.value;
-        let again = match grant.judge(&token, &client.id, window, ctx.now) {
+        let answers = &ctx.sealgate.answers;
+        let may_precede_rotation = answers.may_precede_rotation(received, grant.rotated_at(), ctx.now);
+        let mut judged = grant.judge(&token, &client.id, window, ctx.now);
+        let is_doubtful = matches!(judged, PresentedToken::Parent(..));
+        if let PresentedToken::Parent(salt, rotation) = judged {
+            judged = match answers.outcome(&ctx.sealgate.store, &rotation, ctx.now).await? {
+                AnswerOutcome::Doubtful => PresentedToken::Again(salt),
+                AnswerOutcome::InTime => PresentedToken::Replayed,
+                AnswerOutcome::Pending => return Err(Failure::Unavailable),
+            };
+        }
+        let again = match judged {
             PresentedToken::Current => None,
             PresentedToken::Again(salt) => Some(salt),
             PresentedToken::Unknown => return Err(unknown.into()),
             PresentedToken::Ended => return Err(Refusal::invalid_grant("The refresh token was revoked.").into()),
             PresentedToken::Expired => return Err(Refusal::invalid_grant("The refresh token has expired.").into()),
-            PresentedToken::Replayed if let Some(salt) = late_child(ctx, grant, &token) => Some(salt),
-            // Sent before the rotation, perhaps: it may be what the client gave up on. Whoever asks again is judged then.
-            PresentedToken::Replayed if ctx.sealgate.lateness.is_overtaken(grant.id, &token.hash(), begun) => {
-                return Err(Failure::Unavailable);
-            }
-            PresentedToken::Replayed => {
+            // The client may have given up on this request and asked again, here or at another node, before we came to it.
+            PresentedToken::Replayed if may_precede_rotation => return Err(Failure::Unavailable),
+            PresentedToken::Replayed | PresentedToken::Parent(..) => {
                 // The newer token may be in a thief's hands, or this one: the whole family ends (RFC 9700 §4.14.2).
                 ctx.sealgate.store.end_grant(grant.id, EndReason::RefreshReplayed, ctx.now).await?;
                 ctx.sealgate.metrics.replayed(Replayed::RefreshToken);
@@ -156,32 +171,26 @@ async fn refresh(
         let detail = again.as_ref().map(|_| "again");
         let salt = again.clone().unwrap_or_else(|| Salt::from_random(ctx.random()));
         let next = token.next(&salt);
-        let answering = ctx.sealgate.lateness.rotating(grant.id, token.hash(), salt.clone(), begun);
+        let answering = answers.begin(received, ctx.now);
         let changed = if again.is_some() {
             // Committed like a rotation, though little changes: a child that was used or a grant that ended while the
             // token device signed makes it fail.
-            grant.clone()
+            if is_doubtful { grant.given_again(answering.rotation()) } else { grant.clone() }
         } else {
-            let parent = Parent { hash: token.hash(), salt, rotated_at: ctx.now };
-            let parent = Some(parent).filter(|_| !window.is_zero());
-            grant.rotated(&next, parent, ctx.now, settings.refresh_token)
+            let answer = Some(answering.rotation());
+            let parent = Parent { hash: token.hash(), salt, rotated_at: ctx.now, answer };
+            grant.rotated(&next, Some(parent), ctx.now, settings.refresh_token)
         };
         let changed = changed.living_until(ctx.now.plus(settings.access_token));
         if ctx.sealgate.store.update_grant(&loaded, &changed).await? == Committed::Yes {
             note(ctx, AuditKind::TokensRefreshed, grant, detail);
             let response = respond(ctx, tokens, Some(&next), scope);
-            answering.answered();
+            answering.ready();
             return Ok(response);
         }
+        answering.withdraw();
     }
     Err(Failure::Unavailable)
-}
-
-/// The salt of the child that a rotated token may be given again, because our own answer to its rotation was late or never
-/// came: nobody has used that child, so nobody is known to have it.
-fn late_child(ctx: &RequestContext<'_>, grant: &Grant, parent: &RefreshToken) -> Option<Salt> {
-    let mut due = ctx.sealgate.lateness.due(grant.id, &parent.hash()).into_iter();
-    due.find(|salt| grant.is_in_force(&parent.next(salt), ctx.now))
 }
 
 /// Takes down what became of a grant.

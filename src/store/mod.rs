@@ -7,6 +7,7 @@
 mod access;
 mod account_links;
 mod admission;
+mod answers;
 mod app_passwords;
 mod audit;
 pub(crate) mod barrier;

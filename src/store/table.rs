@@ -2,6 +2,7 @@
 //!
 //! One key space, one leading byte a table. Secrets never stand here in clear, only their hashes.
 
+use crate::domain::answers::ProcessId;
 use crate::domain::assurance::FactorId;
 use crate::domain::audit::AuditId;
 use crate::domain::client::ClientId;
@@ -276,6 +277,11 @@ pub(super) fn counts() -> Key {
 /// Who has which factor, as one node has counted it for all.
 pub(super) fn people_count() -> Key {
     key(Table::Meta, &[b"people_count"])
+}
+
+/// What a process reports about its answers to refreshes.
+pub(super) fn answers(process: ProcessId) -> Key {
+    key(Table::Meta, &[b"answers/", process.as_bytes()])
 }
 
 /// Which node does this work.

@@ -16,7 +16,7 @@ pub(super) struct Fleet {
     pub(super) relay: Relay,
     pub(super) first: Instance,
     pub(super) second: Instance,
-    secret: String,
+    pub(super) secret: String,
     _upstream: Upstream,
 }
 

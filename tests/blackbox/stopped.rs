@@ -1,53 +1,144 @@
-//! A process that was stopped for a while: clients give up and ask again, and nobody loses what is theirs.
+//! Nodes that are suspended or killed: clients give up and ask again, at the same node or another, and keep their grants.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use reqwest::Client;
 use serde_json::Value;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, block_in_place};
+use tokio::time::{sleep, timeout};
 
-use crate::backup::{LIMITS, granted, refresh};
+use crate::backup::{LIMITS, granted};
+use crate::fleet::Fleet;
 use crate::support::{Browser, Instance, Settings};
 
 /// Clients that refresh all the time.
 const CLIENTS: usize = 16;
 /// After which a client gives up on an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long the process is stopped.
-const STOPPED: Duration = Duration::from_secs(4);
+/// How long a process is suspended.
+const SUSPENDED: Duration = Duration::from_secs(4);
+/// No test waits longer for anything.
+const LIMIT: Duration = Duration::from_mins(1);
 
-/// Refreshes until a new token has come at least `times` times, asking again with the token in hand whenever no answer comes.
-/// Yields that token and how often no answer came.
-async fn refresh_on(instance: Arc<Instance>, secret: String, mut token: String, times: usize) -> (String, usize) {
-    let client = Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
-    let (mut done, mut unanswered) = (0, 0);
-    while done < times {
-        let form = [("grant_type", "refresh_token"), ("refresh_token", token.as_str())];
-        let request = client.post(instance.url("/oauth/token")).basic_auth("web", Some(&secret)).form(&form);
-        let Ok(answer) = request.send().await else {
-            unanswered += 1;
-            continue;
-        };
-        let status = answer.status().as_u16();
-        let Ok(body) = answer.json::<Value>().await else {
-            unanswered += 1;
-            continue;
-        };
-        match status {
-            200 => {
-                body["refresh_token"].as_str().unwrap().clone_into(&mut token);
-                done += 1;
-            }
-            503 => unanswered += 1,
-            _ => panic!("{status} after {done} refreshes and {unanswered} without an answer: {body}"),
-        }
-    }
-    (token, unanswered)
+/// How the clients reach the nodes, and what became of their requests.
+struct Clients {
+    /// The port in the issuer, and those of all nodes.
+    issuer_port: u16,
+    ports: Vec<u16>,
+    secret: String,
+    http: Client,
+    refreshed: AtomicUsize,
+    unanswered: AtomicUsize,
+    /// Whether each client's next refresh is its last.
+    is_over: AtomicBool,
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn clients_that_ask_again_after_a_stop_keep_their_grants_and_reuse_still_ends_one() {
+impl Clients {
+    fn new(issuer_port: u16, ports: Vec<u16>, secret: &str) -> Arc<Self> {
+        Arc::new(Self {
+            issuer_port,
+            ports,
+            secret: secret.to_owned(),
+            http: Client::builder().no_proxy().timeout(PATIENCE).build().unwrap(),
+            refreshed: AtomicUsize::new(0),
+            unanswered: AtomicUsize::new(0),
+            is_over: AtomicBool::new(false),
+        })
+    }
+
+    /// What a node answers; nothing where it does not within a client's patience.
+    async fn refresh(&self, node: usize, token: &str) -> Option<(u16, Value)> {
+        let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
+        let request = self.http.post(format!("http://127.0.0.1:{}/oauth/token", self.ports[node % self.ports.len()]));
+        let request = request.header("Host", format!("localhost:{}", self.issuer_port));
+        let answer = request.basic_auth("web", Some(&self.secret)).form(&form).send().await.ok()?;
+        let status = answer.status().as_u16();
+        Some((status, answer.json().await.ok()?))
+    }
+
+    /// Refreshes until it is over, and once more; asks another node with the token in hand whenever no answer comes. Yields the
+    /// last token.
+    async fn refresh_on(self: Arc<Self>, mut node: usize, first: String) -> String {
+        let (mut token, mut done) = (first, 0);
+        loop {
+            let is_over = self.is_over.load(Ordering::SeqCst);
+            match self.refresh(node, &token).await {
+                Some((200, body)) => {
+                    body["refresh_token"].as_str().unwrap().clone_into(&mut token);
+                    self.refreshed.fetch_add(1, Ordering::SeqCst);
+                    done += 1;
+                    if is_over {
+                        return token;
+                    }
+                }
+                None | Some((503, _)) => {
+                    self.unanswered.fetch_add(1, Ordering::SeqCst);
+                    node += 1;
+                    sleep(Duration::from_millis(50)).await;
+                }
+                Some((status, body)) => panic!("{status} after {done} refreshes: {body}"),
+            }
+        }
+    }
+
+    /// Waits until so many refreshes more were made in all.
+    async fn go_on(&self, more: usize) {
+        let until = self.refreshed.load(Ordering::SeqCst) + more;
+        let reached = async {
+            while self.refreshed.load(Ordering::SeqCst) < until {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(LIMIT, reached).await.expect("the clients go on");
+    }
+
+    /// The first answer of a node other than 503.
+    async fn decided(&self, node: usize, token: &str) -> (u16, Value) {
+        let asked = async {
+            loop {
+                match self.refresh(node, token).await {
+                    None | Some((503, _)) => sleep(Duration::from_millis(50)).await,
+                    Some(answer) => return answer,
+                }
+            }
+        };
+        timeout(LIMIT, asked).await.expect("the node decides")
+    }
+
+    /// A token of which the child was used ends the grant, at another node too, once no request can be from before a fault.
+    async fn assert_reuse_ends_the_grant(&self, token: &str) {
+        let mut newest = token.to_owned();
+        for _ in 0..2 {
+            let (status, body) = self.decided(0, &newest).await;
+            assert_eq!(status, 200, "{body}");
+            body["refresh_token"].as_str().unwrap().clone_into(&mut newest);
+        }
+        for (node, presented) in [(0, token), (1, &newest)] {
+            let (status, body) = self.decided(node, presented).await;
+            assert_eq!((status, &body["error"]), (400, &"invalid_grant".into()), "{body}");
+        }
+    }
+}
+
+/// Lets clients refresh while `faults` happen; all keep their grants, and reuse still ends one.
+async fn keep_their_grants(clients: &Arc<Clients>, tokens: Vec<String>, faults: impl AsyncFnOnce(&Clients)) {
+    let mut running = JoinSet::new();
+    for (number, token) in tokens.into_iter().enumerate() {
+        running.spawn(Arc::clone(clients).refresh_on(number, token));
+    }
+    // In the middle of it: answers are in all stages then.
+    clients.go_on(CLIENTS * 2).await;
+    faults(clients).await;
+    clients.go_on(CLIENTS * 2).await;
+    clients.is_over.store(true, Ordering::SeqCst);
+    let ended = timeout(LIMIT, running.join_all()).await.expect("every client gets a last token");
+    assert!(clients.unanswered.load(Ordering::SeqCst) >= CLIENTS / 2, "hardly any client noticed");
+    clients.assert_reuse_ends_the_grant(&ended[0]).await;
+}
+
+async fn one_node() -> (Instance, Arc<Clients>, Vec<String>) {
     let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
     let secret = instance.add_confidential_client("web");
     instance.start();
@@ -56,33 +147,68 @@ async fn clients_that_ask_again_after_a_stop_keep_their_grants_and_reuse_still_e
     for _ in 0..CLIENTS {
         tokens.push(granted(&instance, &secret, &browser).await);
     }
-    let instance = Arc::new(instance);
-    let mut running = JoinSet::new();
-    for token in tokens {
-        running.spawn(refresh_on(Arc::clone(&instance), secret.clone(), token, 40));
-    }
-    // In the middle of it: answers are in all stages then.
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    instance.signal("STOP");
-    tokio::time::sleep(STOPPED).await;
-    instance.signal("CONT");
-    let ended = running.join_all().await;
-    let unanswered: usize = ended.iter().map(|(_, unanswered)| unanswered).sum();
-    assert!(unanswered >= CLIENTS, "hardly anybody noticed the stop: {unanswered}");
+    let clients = Clients::new(instance.port, vec![instance.port], &secret);
+    (instance, clients, tokens)
+}
 
-    // A token of which the child was used gives nothing, and ends the grant as soon as no request can be of before the stop.
-    let (current, _) = ended.into_iter().next().unwrap();
-    let (status, body) = refresh(&instance, &secret, &current).await;
-    assert_eq!(status, 200, "{body}");
-    let child = body["refresh_token"].as_str().unwrap().to_owned();
-    assert_eq!(refresh(&instance, &secret, &child).await.0, 200);
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let (status, body) = loop {
-        let (status, body) = refresh(&instance, &secret, &current).await;
-        if status != 503 || Instant::now() > deadline {
-            break (status, body);
+async fn two_nodes() -> (Fleet, Arc<Clients>, Vec<String>) {
+    let fleet = Fleet::start_with(&format!("{LIMITS}\nsign_ins = 4000")).await;
+    let mut tokens = Vec::new();
+    for _ in 0..CLIENTS {
+        tokens.push(fleet.tokens().await["refresh_token"].as_str().unwrap().to_owned());
+    }
+    let ports = vec![fleet.first.port, fleet.second.port];
+    let clients = Clients::new(fleet.first.port, ports, &fleet.secret);
+    (fleet, clients, tokens)
+}
+
+async fn suspend(instance: &Instance) {
+    instance.signal("STOP");
+    sleep(SUSPENDED).await;
+    instance.signal("CONT");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_of_a_node_that_is_suspended_keep_their_grants() {
+    let (instance, clients, tokens) = one_node().await;
+    keep_their_grants(&clients, tokens, async |_| suspend(&instance).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_of_a_node_that_is_killed_and_started_again_keep_their_grants() {
+    let (mut instance, clients, tokens) = one_node().await;
+    keep_their_grants(&clients, tokens, async |clients| {
+        for _ in 0..2 {
+            instance.kill();
+            block_in_place(|| instance.start());
+            clients.go_on(CLIENTS * 2).await;
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    };
-    assert_eq!((status, &body["error_description"]), (400, &"The refresh token was used before.".into()));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_ask_another_node_while_one_is_suspended_keep_their_grants() {
+    let (fleet, clients, tokens) = two_nodes().await;
+    keep_their_grants(&clients, tokens, async |clients| {
+        for node in [&fleet.first, &fleet.second] {
+            suspend(node).await;
+            clients.go_on(CLIENTS * 2).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_ask_another_node_when_one_is_killed_keep_their_grants() {
+    let (mut fleet, clients, tokens) = two_nodes().await;
+    keep_their_grants(&clients, tokens, async |clients| {
+        fleet.first.kill();
+        clients.go_on(CLIENTS * 2).await;
+        block_in_place(|| fleet.first.start());
+        fleet.second.kill();
+        clients.go_on(CLIENTS * 2).await;
+        block_in_place(|| fleet.second.start());
+    })
+    .await;
 }

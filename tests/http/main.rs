@@ -73,6 +73,7 @@ mod races;
 mod rate_limit;
 mod redirect_uri;
 mod refresh;
+mod refresh_nodes;
 mod refresh_retry;
 mod register;
 mod registration;

@@ -70,6 +70,7 @@ pub(crate) struct Meddler {
     most_in_flight: AtomicUsize,
     /// What the engine was asked to do.
     operations: AtomicUsize,
+    commits: AtomicUsize,
 }
 
 impl Meddler {
@@ -83,6 +84,7 @@ impl Meddler {
             in_flight: AtomicUsize::new(0),
             most_in_flight: AtomicUsize::new(0),
             operations: AtomicUsize::new(0),
+            commits: AtomicUsize::new(0),
         })
     }
 
@@ -122,6 +124,11 @@ impl Meddler {
     /// How often the engine was asked to read or write.
     pub(crate) fn operations(&self) -> usize {
         self.operations.load(Ordering::SeqCst)
+    }
+
+    /// How often it was asked to write.
+    pub(crate) fn commits(&self) -> usize {
+        self.commits.load(Ordering::SeqCst)
     }
 
     async fn pass(&self, at: At, is: impl Fn(u8) -> bool) {
@@ -178,6 +185,7 @@ impl Engine for Meddler {
 
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
         self.operations.fetch_add(1, Ordering::SeqCst);
+        self.commits.fetch_add(1, Ordering::SeqCst);
         let waiting = self.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_in_flight.fetch_max(waiting, Ordering::SeqCst);
         // As on a disk, others come before this one is done.

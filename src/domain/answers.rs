@@ -1,0 +1,586 @@
+//! Whether the answer to a refresh was ready in time.
+//!
+//! A refresh token works once. A parent token that is presented again proves a second holder only if the client received the
+//! answer with the child. A process numbers its rotations and stamps the number into the grant ([`RotationId`]). It classifies
+//! each answer ([`AnswerLedger`]) and reports the result in the store ([`AnswerReport`]), so that every process decides alike,
+//! also about rotations of a process that was suspended or killed.
+//!
+//! Times are durations since a common start, on a clock of the machine that never goes back.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::id::Id;
+use crate::domain::time::UnixTime;
+
+/// Interval of [`AnswerLedger::heartbeat`].
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(100);
+/// Age from which an answer, a request or a heartbeat counts as late. Clients rarely give up earlier.
+pub const LATE_AFTER: Duration = Duration::from_secs(1);
+/// How long after a rotation a doubtful answer is repeated. Afterwards the parent ends the grant.
+pub const REPEAT_WINDOW: Duration = Duration::from_mins(1);
+/// Time after which a process that has not reported an answer is considered suspended or dead.
+pub const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How far the clocks of two nodes may differ: each may be two seconds from the database's.
+const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(4);
+/// Requests received this soon after a suspension may have waited through it.
+const BACKLOG_TIME: Duration = Duration::from_secs(5);
+/// An answer may not have been sent yet when a suspension begins this soon after it was ready.
+const SENDING_TIME: Duration = Duration::from_millis(250);
+/// How long a report is kept after its last change.
+const REPORT_LIFETIME: Duration = Duration::from_hours(1);
+/// Maximum number of answers that are not classified. Beyond it the oldest count as late.
+const MAX_OPEN_ANSWERS: usize = 65_536;
+/// Maximum number of ranges of late answers in a report. Beyond it the oldest two become one.
+const MAX_LATE_RANGES: usize = 1_024;
+/// Maximum number of remembered suspensions. The oldest is evicted first.
+const MAX_SUSPENSIONS: usize = 8;
+
+/// A process that rotates refresh tokens; chosen at random when it starts.
+pub type ProcessId = Id<'P'>;
+
+/// Which process answered a rotation, as which of its rotations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RotationId {
+    pub process: ProcessId,
+    pub number: u64,
+    pub at: UnixTime,
+}
+
+/// What is known about an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerOutcome {
+    /// It was ready in time and the process went on running.
+    InTime,
+    /// It was late, was not sent, or its process no longer reports.
+    Doubtful,
+    /// Its process has not reported it yet.
+    Pending,
+}
+
+/// What a process reports about its answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerReport {
+    /// Answers with smaller numbers are classified.
+    pub classified: u64,
+    /// First and last numbers of late answers. Other classified answers were in time.
+    pub late: Vec<(u64, u64)>,
+    pub expires_at: UnixTime,
+}
+
+impl AnswerReport {
+    /// When a report that is written now may be removed: the same instant for all reports of an hour.
+    pub fn expiry(now: UnixTime) -> UnixTime {
+        let hour = REPORT_LIFETIME.as_secs();
+        UnixTime::from_seconds((now.seconds() / hour).saturating_add(2).saturating_mul(hour))
+    }
+
+    /// Returns the outcome of an answer of the process whose last report this is, as seen by another process.
+    pub fn outcome(report: Option<&Self>, rotation: &RotationId, now: UnixTime) -> AnswerOutcome {
+        match report {
+            Some(report) if rotation.number < report.classified => {
+                let is_late = report.late.iter().any(|(first, last)| (*first..=*last).contains(&rotation.number));
+                if is_late { AnswerOutcome::Doubtful } else { AnswerOutcome::InTime }
+            }
+            _ if now < rotation.at.plus(REPORT_TIMEOUT) => AnswerOutcome::Pending,
+            _ => AnswerOutcome::Doubtful,
+        }
+    }
+}
+
+/// Reports whether a request that waited this long may have been sent before the last rotation of its grant.
+pub fn may_precede_rotation(waited: Duration, rotated_at: Option<UnixTime>, now: UnixTime) -> bool {
+    let precedes_request = |at: UnixTime| at.plus(MAX_CLOCK_DIFFERENCE).plus(waited) < now;
+    waited > LATE_AFTER && !rotated_at.is_some_and(precedes_request)
+}
+
+/// The answers of one process.
+#[derive(Debug, Default)]
+pub struct AnswerLedger {
+    next: u64,
+    open: BTreeMap<u64, OpenAnswer>,
+    /// In order, not touching.
+    late: VecDeque<LateRange>,
+    /// The last heartbeat; none before the first.
+    heartbeat: Option<Duration>,
+    suspensions: VecDeque<Suspension>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OpenAnswer {
+    received: Duration,
+    ready: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct LateRange {
+    first: u64,
+    last: u64,
+    /// When its newest answer was classified.
+    at: Duration,
+}
+
+/// A time in which the process did nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Suspension {
+    from: Duration,
+    to: Duration,
+}
+
+impl Suspension {
+    pub fn length(self) -> Duration {
+        self.to.saturating_sub(self.from)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Open,
+    Late,
+    /// In time so far: a suspension may still catch it on its way.
+    Ready,
+    Sent,
+}
+
+impl AnswerLedger {
+    /// Records that the process runs, and classifies answers. Returns the suspension that has just ended. To be called every
+    /// [`HEARTBEAT_INTERVAL`].
+    pub fn heartbeat(&mut self, now: Duration) -> Option<Suspension> {
+        let ended = self.suspension_until(now);
+        if let Some(suspension) = ended {
+            if self.suspensions.len() == MAX_SUSPENSIONS {
+                self.suspensions.pop_front();
+            }
+            self.suspensions.push_back(suspension);
+        }
+        self.heartbeat = Some(now);
+        self.classify(now, false);
+        while self.late.front().is_some_and(|range| range.at + 2 * REPEAT_WINDOW < now) {
+            self.late.pop_front();
+        }
+        ended
+    }
+
+    /// Records that there will be no more heartbeats: the process stops in order, and may still answer requests.
+    pub fn rest(&mut self) {
+        self.heartbeat = None;
+    }
+
+    /// Classifies what is left when the process ends in order: answers that are ready were sent.
+    pub fn close(&mut self, now: Duration) {
+        self.rest();
+        self.classify(now, true);
+    }
+
+    /// Numbers a rotation whose request was received then.
+    pub fn begin(&mut self, received: Duration) -> u64 {
+        let number = self.next;
+        self.next = self.next.saturating_add(1);
+        self.open.insert(number, OpenAnswer { received, ready: None });
+        if self.open.len() > MAX_OPEN_ANSWERS
+            && let Some((oldest, _)) = self.open.pop_first()
+        {
+            self.mark_late(oldest, received);
+        }
+        number
+    }
+
+    /// Records that the answer is ready to be sent.
+    pub fn ready(&mut self, number: u64, now: Duration) {
+        if let Some(answer) = self.open.get_mut(&number) {
+            answer.ready.get_or_insert(now);
+        }
+    }
+
+    /// Records that there will be no answer, or none that tells: the client closed the connection, or the outcome of the commit
+    /// is not known.
+    pub fn abandon(&mut self, number: u64, now: Duration) {
+        if self.open.get(&number).is_some_and(|answer| answer.ready.is_none()) {
+            self.open.remove(&number);
+            self.mark_late(number, now);
+        }
+    }
+
+    /// Forgets a number that no grant has: its commit did not happen.
+    pub fn withdraw(&mut self, number: u64) {
+        self.open.remove(&number);
+    }
+
+    /// Returns the outcome of an answer of this process.
+    pub fn outcome(&self, number: u64, now: Duration) -> AnswerOutcome {
+        let is_late = || self.late.iter().any(|range| (range.first..=range.last).contains(&number));
+        match self.open.get(&number).map(|answer| self.class(*answer, now)) {
+            Some(Class::Open) => AnswerOutcome::Pending,
+            Some(Class::Late) => AnswerOutcome::Doubtful,
+            None if is_late() => AnswerOutcome::Doubtful,
+            Some(Class::Ready | Class::Sent) | None => AnswerOutcome::InTime,
+        }
+    }
+
+    /// Returns how long a request that was received then may have waited: all through a suspension before it was received.
+    pub fn waited(&self, received: Duration, now: Duration) -> Duration {
+        now.saturating_sub(self.sent(received, now))
+    }
+
+    /// Returns what to report, without the expiry: the number below which answers are classified, and the late ones.
+    pub fn report(&self) -> (u64, Vec<(u64, u64)>) {
+        let classified = self.open.first_key_value().map_or(self.next, |(number, _)| *number);
+        // A late answer above the first open one is reported with it.
+        let late = self.late.iter().filter(|range| range.first < classified);
+        (classified, late.map(|range| (range.first, range.last)).collect())
+    }
+
+    fn classify(&mut self, now: Duration, at_end: bool) {
+        let classes = self.open.iter().map(|(number, answer)| (*number, self.class(*answer, now)));
+        let classes: Vec<_> = classes.filter(|(_, class)| *class != Class::Open).collect();
+        for (number, class) in classes {
+            if class == Class::Late {
+                self.mark_late(number, now);
+            }
+            if class != Class::Ready || at_end {
+                self.open.remove(&number);
+            }
+        }
+    }
+
+    fn class(&self, answer: OpenAnswer, now: Duration) -> Class {
+        let sent = self.sent(answer.received, now);
+        let ready = answer.ready.unwrap_or(now);
+        if ready.saturating_sub(sent) > LATE_AFTER {
+            return Class::Late;
+        }
+        if answer.ready.is_none() {
+            return Class::Open;
+        }
+        let caught = |suspension: Suspension| suspension.from <= ready + SENDING_TIME && suspension.to > ready;
+        if self.suspensions_until(now).any(caught) {
+            return Class::Late;
+        }
+        if now >= ready + SENDING_TIME { Class::Sent } else { Class::Ready }
+    }
+
+    /// When a request that was received then may have been sent.
+    fn sent(&self, received: Duration, now: Duration) -> Duration {
+        let waited = |it: &Suspension| it.from <= received && received < it.to + BACKLOG_TIME;
+        self.suspensions_until(now).filter(waited).map(|suspension| suspension.from).min().unwrap_or(received)
+    }
+
+    /// The suspension that ends at `now`, or has not been recorded yet.
+    fn suspension_until(&self, now: Duration) -> Option<Suspension> {
+        let from = self.heartbeat.filter(|heartbeat| now.saturating_sub(*heartbeat) > LATE_AFTER)?;
+        Some(Suspension { from, to: now })
+    }
+
+    fn suspensions_until(&self, now: Duration) -> impl Iterator<Item = Suspension> {
+        self.suspensions.iter().copied().chain(self.suspension_until(now))
+    }
+
+    fn mark_late(&mut self, number: u64, now: Duration) {
+        let place = self.late.partition_point(|range| range.last < number);
+        if self.late.get(place).is_some_and(|range| range.first <= number) {
+            return;
+        }
+        self.late.insert(place, LateRange { first: number, last: number, at: now });
+        self.join_next(place);
+        if let Some(before) = place.checked_sub(1) {
+            self.join_next(before);
+        }
+        if self.late.len() > MAX_LATE_RANGES
+            && let Some(oldest) = self.late.pop_front()
+            && let Some(next) = self.late.front_mut()
+        {
+            next.first = oldest.first;
+        }
+    }
+
+    /// Makes one range of this one and the next, if they touch.
+    fn join_next(&mut self, place: usize) {
+        let (Some(range), Some(next)) = (self.late.get(place), self.late.get(place + 1)) else { return };
+        if range.last.checked_add(1) == Some(next.first) {
+            let joined = LateRange { first: range.first, last: next.last, at: range.at.max(next.at) };
+            self.late.remove(place + 1);
+            if let Some(range) = self.late.get_mut(place) {
+                *range = joined;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PROCESS: ProcessId = ProcessId::from_bytes([7; 16]);
+    const NOW: UnixTime = UnixTime::from_seconds(1_000_000);
+
+    fn ms(milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds)
+    }
+
+    /// A process whose heartbeats a test drives.
+    #[derive(Default)]
+    struct World {
+        ledger: AnswerLedger,
+        now: Duration,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let mut world = Self::default();
+            world.run(0);
+            world
+        }
+
+        /// Goes on running for so long, in steps of a heartbeat.
+        fn run(&mut self, milliseconds: u64) {
+            let end = self.now + ms(milliseconds);
+            self.ledger.heartbeat(self.now);
+            while self.now < end {
+                self.now = end.min(self.now + HEARTBEAT_INTERVAL);
+                self.ledger.heartbeat(self.now);
+            }
+        }
+
+        fn suspend(&mut self, milliseconds: u64) {
+            self.now += ms(milliseconds);
+        }
+
+        fn begin(&mut self) -> u64 {
+            self.ledger.begin(self.now)
+        }
+
+        fn answered(&mut self) -> u64 {
+            let number = self.begin();
+            self.ledger.ready(number, self.now);
+            number
+        }
+
+        fn own(&self, number: u64) -> AnswerOutcome {
+            self.ledger.outcome(number, self.now)
+        }
+
+        /// What another process makes of the report.
+        fn reported(&self, number: u64) -> AnswerOutcome {
+            let (classified, late) = self.ledger.report();
+            let report = AnswerReport { classified, late, expires_at: NOW };
+            AnswerReport::outcome(Some(&report), &RotationId { process: PROCESS, number, at: NOW }, NOW)
+        }
+    }
+
+    #[test]
+    fn an_answer_in_time_is_known_at_once_and_reported_a_moment_later() {
+        let mut world = World::new();
+        let number = world.begin();
+        assert_eq!(world.own(number), AnswerOutcome::Pending);
+        world.run(900);
+        world.ledger.ready(number, world.now);
+        assert_eq!((world.own(number), world.reported(number)), (AnswerOutcome::InTime, AnswerOutcome::Pending));
+        world.run(300);
+        assert_eq!((world.own(number), world.reported(number)), (AnswerOutcome::InTime, AnswerOutcome::InTime));
+    }
+
+    #[test]
+    fn a_late_answer_is_reported_before_it_is_ready_and_holds_up_no_other() {
+        let mut world = World::new();
+        let number = world.begin();
+        let other = world.answered();
+        world.run(900);
+        assert_eq!((world.own(number), world.reported(other)), (AnswerOutcome::Pending, AnswerOutcome::Pending));
+        world.run(200);
+        world.ledger.ready(number, world.now);
+        world.run(1000);
+        assert_eq!((world.own(number), world.reported(number)), (AnswerOutcome::Doubtful, AnswerOutcome::Doubtful));
+        assert_eq!((world.own(other), world.reported(other)), (AnswerOutcome::InTime, AnswerOutcome::InTime));
+    }
+
+    #[test]
+    fn a_suspension_catches_answers_on_their_way_and_requests_that_waited() {
+        let mut world = World::new();
+        let earlier = world.answered();
+        world.run(1000);
+        let leaving = world.answered();
+        let open = world.begin();
+        world.suspend(4000);
+        assert_eq!((world.own(leaving), world.own(open)), (AnswerOutcome::Doubtful, AnswerOutcome::Doubtful));
+        // Received at once afterwards, sent during it perhaps.
+        let queued = world.answered();
+        assert_eq!((world.own(queued), world.ledger.waited(world.now, world.now)), (AnswerOutcome::Doubtful, ms(4000)));
+        world.run(300);
+        assert_eq!([leaving, open, queued].map(|number| world.reported(number)), [AnswerOutcome::Doubtful; 3]);
+        assert_eq!(world.reported(earlier), AnswerOutcome::InTime);
+        world.run(5000);
+        assert_eq!(world.ledger.waited(world.now, world.now), Duration::ZERO);
+        let later = world.answered();
+        world.run(300);
+        assert_eq!(world.reported(later), AnswerOutcome::InTime);
+    }
+
+    #[test]
+    fn an_abandoned_answer_is_doubtful_at_once_and_a_withdrawn_one_is_nobodys() {
+        let mut world = World::new();
+        let (abandoned, withdrawn, ready) = (world.begin(), world.begin(), world.answered());
+        world.ledger.abandon(abandoned, world.now);
+        world.ledger.withdraw(withdrawn);
+        world.ledger.abandon(ready, world.now);
+        world.run(300);
+        assert_eq!(world.ledger.report(), (3, vec![(0, 0)]));
+    }
+
+    #[test]
+    fn a_process_that_stops_in_order_reports_all_that_is_ready() {
+        let mut world = World::new();
+        let (number, open) = (world.answered(), world.begin());
+        world.ledger.rest();
+        world.now += ms(500);
+        world.ledger.close(world.now);
+        assert_eq!((world.reported(number), world.reported(open)), (AnswerOutcome::InTime, AnswerOutcome::Pending));
+    }
+
+    #[test]
+    fn what_is_not_reported_for_three_seconds_is_doubtful() {
+        let rotation = RotationId { process: PROCESS, number: 5, at: NOW };
+        let report = |classified| AnswerReport { classified, late: vec![(3, 4)], expires_at: NOW };
+        let at = |seconds| NOW.plus(Duration::from_secs(seconds));
+        for unreported in [None, Some(report(5))] {
+            assert_eq!(AnswerReport::outcome(unreported.as_ref(), &rotation, at(2)), AnswerOutcome::Pending);
+            assert_eq!(AnswerReport::outcome(unreported.as_ref(), &rotation, at(3)), AnswerOutcome::Doubtful);
+        }
+        assert_eq!(AnswerReport::outcome(Some(&report(6)), &rotation, at(50)), AnswerOutcome::InTime);
+        let late = RotationId { number: 4, ..rotation };
+        assert_eq!(AnswerReport::outcome(Some(&report(6)), &late, NOW), AnswerOutcome::Doubtful);
+    }
+
+    #[test]
+    fn only_a_request_that_waited_may_precede_a_rotation_and_none_that_is_long_past() {
+        let rotated = Some(NOW);
+        let at = |seconds| NOW.plus(Duration::from_secs(seconds));
+        assert!(!may_precede_rotation(ms(1000), rotated, NOW) && may_precede_rotation(ms(1001), rotated, NOW));
+        assert!(may_precede_rotation(ms(2000), rotated, at(6)) && !may_precede_rotation(ms(2000), rotated, at(7)));
+        assert!(may_precede_rotation(ms(1001), None, at(100)) && !may_precede_rotation(ms(1000), None, at(100)));
+    }
+
+    #[test]
+    fn everything_is_bounded_and_too_much_is_late() {
+        let mut world = World::new();
+        for _ in 0..MAX_OPEN_ANSWERS + 10 {
+            world.answered();
+        }
+        assert_eq!((world.ledger.open.len(), world.own(9)), (MAX_OPEN_ANSWERS, AnswerOutcome::Doubtful));
+        assert_eq!(world.own(10), AnswerOutcome::InTime);
+        let mut world = World::new();
+        for number in 0..3_000 {
+            world.begin();
+            if number % 2 == 0 {
+                world.ledger.abandon(number, world.now);
+            } else {
+                world.ledger.withdraw(number);
+            }
+        }
+        let (classified, late) = world.ledger.report();
+        assert_eq!((classified, late.len(), late[0].0), (3_000, MAX_LATE_RANGES, 0));
+        assert!((0..3_000).step_by(2).all(|number| world.own(number) == AnswerOutcome::Doubtful));
+        world.run(121_000);
+        assert!(world.ledger.report().1.is_empty());
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Run(u64),
+        Suspend(u64),
+        /// A request; where a suspension has just ended, it may have been sent when that began.
+        Begin {
+            waited: bool,
+        },
+        Ready(usize),
+        Abandon(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0_u64..1500).prop_map(Step::Run),
+            1 => (1_001_u64..9_000).prop_map(Step::Suspend),
+            4 => any::<bool>().prop_map(|waited| Step::Begin { waited }),
+            4 => (0_usize..4).prop_map(Step::Ready),
+            1 => (0_usize..4).prop_map(Step::Abandon),
+        ]
+    }
+
+    /// A request as its client sees it.
+    #[derive(Debug)]
+    struct Seen {
+        number: u64,
+        sent: Duration,
+        received: Duration,
+        ready: Option<Duration>,
+        abandoned: bool,
+    }
+
+    proptest! {
+        /// An answer that its client may have given up on is never reported as in time, and one that nothing delayed always is.
+        #[test]
+        fn reports_are_true(steps in prop::collection::vec(step(), 1..60)) {
+            let mut world = World::new();
+            let (mut seen, mut suspensions): (Vec<Seen>, Vec<Suspension>) = Default::default();
+            let mut reported_in_time = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Run(milliseconds) => world.run(milliseconds),
+                    Step::Suspend(milliseconds) => {
+                        world.run(0);
+                        let from = world.now;
+                        world.suspend(milliseconds);
+                        suspensions.push(Suspension { from, to: world.now });
+                    }
+                    Step::Begin { waited } => {
+                        let latest = suspensions.last().filter(|_| waited);
+                        let latest = latest.filter(|suspension| world.now < suspension.to + BACKLOG_TIME);
+                        let (sent, received) = (latest.map_or(world.now, |it| it.from), world.now);
+                        let number = world.begin();
+                        seen.push(Seen { number, sent, received, ready: None, abandoned: false });
+                    }
+                    Step::Ready(back) => {
+                        let open = seen.iter_mut().rev().nth(back);
+                        if let Some(open) = open.filter(|open| open.ready.is_none() && !open.abandoned) {
+                            open.ready = Some(world.now);
+                            world.ledger.ready(open.number, world.now);
+                        }
+                    }
+                    Step::Abandon(back) => {
+                        let open = seen.iter_mut().rev().nth(back);
+                        if let Some(open) = open.filter(|open| open.ready.is_none() && !open.abandoned) {
+                            open.abandoned = true;
+                            world.ledger.abandon(open.number, world.now);
+                        }
+                    }
+                }
+                let in_time = |one: &&Seen| world.reported(one.number) == AnswerOutcome::InTime;
+                reported_in_time.extend(seen.iter().filter(in_time).map(|one| one.number));
+            }
+            world.run(1500);
+            for one in &seen {
+                let caught = suspensions.iter().filter(|it| {
+                    one.ready.is_some_and(|ready| it.from < ready + SENDING_TIME && it.to > ready)
+                });
+                let left = caught.map(|it| it.to).max().or(one.ready);
+                let is_late = left.is_none_or(|left| left.saturating_sub(one.sent) > LATE_AFTER);
+                let outcome = world.reported(one.number);
+                if is_late {
+                    prop_assert_eq!(outcome, AnswerOutcome::Doubtful, "{:?} {:?}", one, suspensions);
+                    prop_assert!(!reported_in_time.contains(&one.number), "{:?} {:?}", one, suspensions);
+                }
+                let is_near = |it: &Suspension| {
+                    let ready = one.ready.unwrap_or(world.now);
+                    it.from <= ready + SENDING_TIME + HEARTBEAT_INTERVAL && one.received < it.to + BACKLOG_TIME
+                };
+                let is_prompt = one.ready.is_some_and(|ready| ready.saturating_sub(one.received) <= LATE_AFTER);
+                if is_prompt && !suspensions.iter().any(is_near) {
+                    prop_assert_eq!(outcome, AnswerOutcome::InTime, "{:?} {:?}", one, suspensions);
+                }
+            }
+        }
+    }
+}

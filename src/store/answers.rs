@@ -1,0 +1,27 @@
+//! What processes report about their answers to refreshes: one record a process.
+
+use crate::domain::answers::{AnswerReport, ProcessId};
+use crate::store::engine::Changes;
+use crate::store::{Store, StoreError, record, table};
+
+impl Store {
+    /// Writes the report of a process over its last one. `is_listed`: the expiry index has it already.
+    pub async fn report_answers(
+        &self,
+        process: ProcessId,
+        report: &AnswerReport,
+        is_listed: bool,
+    ) -> Result<(), StoreError> {
+        let key = table::answers(process);
+        let mut put = vec![(key.clone(), record::encode(report)?)];
+        if !is_listed {
+            put.push((table::expiry(report.expires_at, &key), Vec::new()));
+        }
+        self.write(Changes { put, ..Changes::default() }).await
+    }
+
+    /// The last report of a process.
+    pub async fn answer_report(&self, process: ProcessId) -> Result<Option<AnswerReport>, StoreError> {
+        Ok(self.load(table::answers(process)).await?.map(|loaded| loaded.value))
+    }
+}
