@@ -7,6 +7,8 @@
 mod circles;
 #[path = "architecture/named_tests.rs"]
 mod named_tests;
+#[path = "architecture/process_state.rs"]
+mod process_state;
 #[path = "architecture/prose.rs"]
 mod prose;
 #[path = "architecture/tried_clients.rs"]

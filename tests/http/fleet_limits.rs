@@ -53,6 +53,29 @@ async fn three_nodes_let_one_limit_pass_and_their_headers_agree() {
     assert_eq!(fleet[1].c1().refresh("RT_x").await.status, 400);
 }
 
+/// A failover empties the table of blocks. Each one permits the limit once more, and no more than that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_failover_in_a_window_permits_the_limit_once_more() {
+    let settings = store().await;
+    let fleet = Provider::fleet(3, "", &settings).await;
+    let database = beside(&settings).await;
+    let passed = async |node: &Provider| {
+        let mut passed = 0;
+        for _ in 0..60 {
+            passed += usize::from(node.c1().refresh("RT_x").await.status == 400);
+        }
+        passed
+    };
+    for node in &fleet {
+        assert_eq!(passed(node).await, 50);
+        database.batch_execute("TRUNCATE share").await.unwrap();
+    }
+    // Each node has found the window used up, and does not ask again.
+    for node in &fleet {
+        assert_eq!(passed(node).await, 0);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_left_falls_at_every_node_and_is_never_more_than_is_there() {
     let fleet = Provider::fleet(3, "", &store().await).await;
