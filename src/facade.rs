@@ -172,13 +172,13 @@ pub mod page {
         CONTENT_SECURITY_POLICY, ClientLink, ConfirmLogoutPage, ConsentPage, ConsoleRole, CreateAccountPage,
         CreateAccountProblem, CredentialChoice, Done, EnrolPage, EnrolProblem, EnrolStep, ErrorPage, EventLine,
         FactorChoice, FactorLine, FactorLineKind, FactorPage, FactorProblem, FactorSettingsPage, ForbiddenPage,
-        ForgotPasswordPage, Frame, HomeApp, HomePage, Inside, InvitationPage, KeyEnrolment, LoginPage, LoginProblem,
-        MakeCodesPage, Named, NewAccountPage, NewAddressPage, NewAddressProblem, NewAppPassword, NewPasswordPage,
-        NewPasswordProblem, Pages, PasskeyOffer, PasskeySignals, PasswordPage, PasswordProblem, Problem, ProfileField,
-        ProfilePage, ProveAddressPage, Publisher, RETURN_SCRIPT, RecoveryCodesPage, RecoveryState, RecoveryUsedPage,
-        ResetDonePage, ReturnFormPage, SCRIPT, STYLESHEET, SecurityPage, SecurityProblem, SendAgainPage, SessionsPage,
-        SignedOutPage, UndoOutcome, UndoPage, UndonePage, UnmetPage, WaitingCode, Way, WayTo, WeakSignInPage, html,
-        language_tag,
+        ForgotPasswordPage, Frame, HomeApp, HomePage, Inside, InvitationPage, KeptFormPage, KeyEnrolment, LoginPage,
+        LoginProblem, MakeCodesPage, Named, NewAccountPage, NewAddressPage, NewAddressProblem, NewAppPassword,
+        NewPasswordPage, NewPasswordProblem, Pages, PasskeyOffer, PasskeySignals, PasswordPage, PasswordProblem,
+        Problem, ProfileField, ProfilePage, ProveAddressPage, Publisher, RETURN_SCRIPT, RecoveryCodesPage,
+        RecoveryState, RecoveryUsedPage, ResetDonePage, ReturnFormPage, SCRIPT, STYLESHEET, SecurityPage,
+        SecurityProblem, SendAgainPage, SessionsPage, SignedOutPage, UndoOutcome, UndoPage, UndonePage, UnmetPage,
+        WaitingCode, Way, WayTo, WeakSignInPage, html, language_tag,
     };
     pub mod console {
         pub use crate::page::console::{

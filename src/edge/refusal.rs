@@ -7,13 +7,14 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use pingora::{Error, ErrorSource, ErrorType, ImmutStr};
 use sha2::{Digest, Sha256};
 
 use super::listen::chunks::MalformedChunk;
 use super::listen::head::HeadFault;
+use crate::web::navigation::Requester;
 
 const MALFORMED_CHUNK: &str = HeadFault::Chunk.reason().1;
 
@@ -38,7 +39,7 @@ pub(in crate::edge) fn refusal(
 ) -> Response<Bytes> {
     let (error, sentence) = wording(status);
     let sentence = why.unwrap_or(sentence);
-    let mut response = if prefers_page(request) {
+    let mut response = if Requester::of(request).reads_pages() {
         let mut response = Response::new(Bytes::from(page(status, sentence, request_id)));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
@@ -166,13 +167,10 @@ fn turkish(status: StatusCode) -> &'static str {
     }
 }
 
-/// Whether a person is looking: programs rarely name text/html.
-fn prefers_page(request: &HeaderMap) -> bool {
-    request.get_all(ACCEPT).iter().any(|value| memchr::memmem::find(value.as_bytes(), b"text/html").is_some())
-}
-
 #[cfg(test)]
 mod tests {
+    use http::header::ACCEPT;
+
     use super::*;
 
     #[test]

@@ -22,6 +22,7 @@ use crate::gateway::request::AppRequest;
 use crate::limiter::LimitKey;
 use crate::oauth::credentials::{self, NamedPassword};
 use crate::web::failure::error;
+use crate::web::navigation;
 use crate::web::response::Response;
 
 const WRONG: Refusal = Refusal::new(
@@ -88,17 +89,13 @@ fn challenge(ctx: &AppRequest<'_>) -> String {
 /// is not offered Basic, or it would put up a window of its own that asks for a password: browsers say which kind of request it
 /// is (Fetch Metadata), programs do not.
 pub(super) fn offered(ctx: &AppRequest<'_>, answer: Response) -> Response {
-    if is_browser(&ctx.head.headers) {
+    if navigation::is_by_browser(&ctx.head.headers) {
         return answer;
     }
     match HeaderValue::try_from(challenge(ctx)) {
         Ok(value) => answer.with_value(WWW_AUTHENTICATE, value),
         Err(_) => answer,
     }
-}
-
-fn is_browser(headers: &HeaderMap) -> bool {
-    ["sec-fetch-mode", "sec-fetch-site", "x-requested-with"].iter().any(|name| headers.contains_key(*name))
 }
 
 /// Whether a request presents something by Basic, whatever it is worth. Two of them are refused like two tokens.

@@ -18,7 +18,7 @@ use crate::store::StoreError;
 use crate::tokens::clients::{CALLBACK, INTERNAL_CLIENT};
 use crate::web::asset;
 use crate::web::cookie;
-use crate::web::failure::Failure;
+use crate::web::failure::{Failure, error};
 use crate::web::navigation;
 use crate::web::response::Response;
 
@@ -28,7 +28,7 @@ pub(super) async fn answer(ctx: &AppRequest<'_>, path: &CanonicalPath<'_>) -> Re
         callback if callback == CALLBACK.as_bytes() => (&[Method::GET], Own::Callback),
         b"/.sealgate/logout" => (&[Method::GET, Method::POST], Own::Logout),
         b"/.sealgate/switch-account" => (&[Method::GET], Own::SwitchAccount),
-        b"/.sealgate/form" => (&[Method::GET], Own::Form),
+        b"/.sealgate/form" => (&[Method::GET, Method::POST], Own::Form),
         b"/.sealgate/language" => (&[Method::GET], Own::Language),
         b"/.sealgate/style.css" => (&[Method::GET, Method::HEAD], Own::Stylesheet),
         b"/.sealgate/logo" if ctx.sealgate.pages.logo().is_some() => (&[Method::GET, Method::HEAD], Own::Logo),
@@ -39,6 +39,9 @@ pub(super) async fn answer(ctx: &AppRequest<'_>, path: &CanonicalPath<'_>) -> Re
     };
     if !methods.contains(&ctx.head.method) {
         return Ok(Failure::Method(methods).into_response(ctx));
+    }
+    if !matches!(name, Own::Stylesheet | Own::Logo) && navigation::is_look_ahead(ctx.head) {
+        return Ok(error(StatusCode::FORBIDDEN, &navigation::AHEAD));
     }
     match name {
         Own::Callback => login::callback(ctx).await,
@@ -61,14 +64,15 @@ enum Own {
     Logo,
 }
 
-/// Ends the application's session and goes on to the provider, which ends the rest. A link on a stranger's page ends
-/// nothing here: the provider asks the person first.
+/// Ends the application's session and goes on to the provider, which ends the rest. A link on a stranger's page, an image or a
+/// link scanner ends nothing here: the provider asks the user first.
 async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let issuer = ctx.sealgate.config.issuer.as_str();
     let location = format!("{issuer}/oauth/logout?client_id={INTERNAL_CLIENT}{}", ctx.app.name);
     let status = if ctx.head.method == Method::POST { StatusCode::SEE_OTHER } else { StatusCode::FOUND };
     let answer = Response::redirect(status, &location);
-    if ctx.sessions == Sessions::OfProvider || navigation::is_cross_site(&ctx.head.headers) {
+    let is_meant = navigation::is_act_of_user(ctx.head) && !navigation::is_cross_site(&ctx.head.headers);
+    if ctx.sessions == Sessions::OfProvider || !is_meant {
         return Ok(answer);
     }
     // Another site's form comes without the cookie (SameSite=Lax), but the browser would take our word that it is over.

@@ -95,13 +95,20 @@ pub(super) async fn refuse(
     }
     let by_browser = !credential.is_by_token() && navigation::is_navigation(ctx.head);
     let answer = match (refused, who) {
+        // Office opens a link itself and hands the last address of the redirects to the browser, where there are none this one.
+        (Refused::Unknown, _) if rule.access == Access::SignedIn && !rule.basic && navigation::is_office(ctx.head) => {
+            ctx.problem(StatusCode::OK, Problem::SignInNeeded)
+        }
         (Refused::Unknown, _) if rule.access == Access::SignedIn && by_browser => {
             return sign_in("signing_in", ctx, asked.path_and_query, rule, refused).await;
         }
         (Refused::Acr(_) | Refused::TooOld(_), _) if by_browser => {
             return sign_in("stepping_up", ctx, asked.path_and_query, rule, refused).await;
         }
-        (Refused::Acr(_) | Refused::TooOld(_), _) => step_up_challenge(ctx, &refused.demanded(rule), rule.max_age),
+        (Refused::Acr(_) | Refused::TooOld(_), _) => {
+            let refused = step_up_challenge(ctx, &refused.demanded(rule), rule.max_age);
+            if credential.is_by_token() { refused } else { ctx.as_page(refused, Problem::SignInNeeded) }
+        }
         (Refused::Audience, _) => {
             let refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is for another audience.");
             return GateReply::new("invalid_token", challenge(ctx, None, Some(&refusal)));
@@ -133,7 +140,13 @@ pub(super) async fn refuse(
             let refusal = Refusal::new(ErrorCode::ServerError, "The groups of this account do not fit into a header.");
             ctx.refuse(StatusCode::INTERNAL_SERVER_ERROR, &refusal, Problem::Internal)
         }
-        (Refused::Unknown, _) if rule.basic => app_password::offered(ctx, challenge(ctx, Some(rule), None)),
+        (Refused::Unknown, _) if rule.basic => {
+            let refused = app_password::offered(ctx, challenge(ctx, Some(rule), None));
+            ctx.as_page(refused, Problem::SignInNeeded)
+        }
+        (Refused::Unknown, _) if rule.access == Access::SignedIn => {
+            ctx.as_page(challenge(ctx, Some(rule), None), Problem::SignInNeeded)
+        }
         (Refused::Unknown | Refused::Group | Refused::User | Refused::Groups(_), _) => challenge(ctx, Some(rule), None),
     };
     GateReply::new(refused.as_str(), answer)
@@ -150,8 +163,8 @@ async fn sign_in(
     let demand = SignInRequest { first: First::Needed, acr: &refused.demanded(rule), max_age: rule.max_age };
     let answer = match ReturnPath::parse(target.as_str()) {
         Some(wanted) => login::begin(ctx, &wanted, demand).await,
-        // Sending them back to another page than they wanted would be worse than saying so.
-        None => Ok(ctx.problem(StatusCode::URI_TOO_LONG, Problem::InvalidRequest)),
+        // It is too long to be kept. The browser keeps it: after a sign-in at the first page, Back leads here.
+        None => Ok(ctx.as_page(challenge(ctx, Some(rule), None), Problem::SignInNeeded)),
     };
     answer.map_or_else(|error| ctx.failed(&error), |response| GateReply::new(label, response))
 }

@@ -17,7 +17,7 @@ use crate::page::{ForbiddenPage, Problem, WayTo, WeakSignInPage, html};
 use crate::store::StoreError;
 use crate::web::context::{Body, PageHost, Recipient, RequestContext};
 use crate::web::failure::{Failure, error};
-use crate::web::navigation;
+use crate::web::navigation::{self, Requester};
 use crate::web::response::Response;
 
 /// Whose session cookie opens an application. Cookies do not tell ports apart (RFC 6265 §8.5), so an application on the
@@ -117,6 +117,16 @@ impl<'a> AppRequest<'a> {
             switch_account: &own_path("switch-account", &[("then", again)]),
         };
         Response::html(StatusCode::FORBIDDEN, html(&page), Some(PAGES.form_action))
+    }
+
+    /// The refusal, with a page in the place of its JSON for who reads pages: a form or a frame that needs a sign-in. Frames of the
+    /// application's own pages show it.
+    pub(super) fn as_page(&self, refused: Response, problem: Problem) -> Response {
+        if !self.speaks_to_people() {
+            return refused;
+        }
+        let page = self.problem(refused.status(), problem).with_challenges_of(&refused);
+        if Requester::of(&self.head.headers) == Requester::Frame { page.framed_by_own_origin() } else { page }
     }
 
     /// 503, or 500 where waiting will not help.

@@ -54,7 +54,7 @@ pub use invitation::InvitationPage;
 pub(crate) use language::language_from_tag;
 pub use language::language_tag;
 pub(crate) use mail::MailView;
-pub use problem::{ErrorPage, ForbiddenPage, Problem, SendAgainPage, Way, WayTo, WeakSignInPage};
+pub use problem::{ErrorPage, ForbiddenPage, KeptFormPage, Problem, SendAgainPage, Way, WayTo, WeakSignInPage};
 pub use reset::{ForgotPasswordPage, NewPasswordPage, NewPasswordProblem, ResetDonePage};
 pub(crate) use security::default_factor_name;
 pub use security::{

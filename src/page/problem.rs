@@ -78,6 +78,8 @@ pub enum Problem {
     FormOfAnother,
     /// A form that was to be kept is not there, or not any more.
     FormNotKept,
+    /// A form or a frame needs a sign-in, and its request cannot be kept until then.
+    SignInNeeded,
     /// The person has no second step, and sets one up by an administrator's link only.
     FactorsReset,
     /// That link was used already, or is too old.
@@ -136,6 +138,7 @@ fn problem(t: Words, operator: &str, problem: Problem) -> (Markup, Markup) {
         Problem::Console => (t.error_console_title(), t.error_console_text()),
         Problem::FormOfAnother => (t.error_form_of_another_title(), t.error_form_of_another_text()),
         Problem::FormNotKept => (t.error_form_not_kept_title(), t.error_form_not_kept_text()),
+        Problem::SignInNeeded => (t.error_sign_in_needed_title(), t.error_sign_in_needed_text()),
         Problem::FactorsReset => (t.error_factors_reset_title(), t.error_factors_reset_text()),
         Problem::EnrolmentLink => (t.error_enrolment_link_title(), t.error_enrolment_link_text()),
         Problem::ResetLink => (t.error_reset_link_title(), t.error_reset_link_text()),
@@ -143,6 +146,15 @@ fn problem(t: Words, operator: &str, problem: Problem) -> (Markup, Markup) {
         Problem::InvitationLink => (t.error_invitation_link_title(), t.error_invitation_link_text()),
         Problem::Internal => (t.error_internal_title(), t.error_internal_text()),
     }
+}
+
+/// Asks before a kept form is shown, where the browser does not say that its user opened the page.
+#[derive(Template)]
+#[template(path = "kept_form.html")]
+pub struct KeptFormPage<'a> {
+    pub frame: Frame<'a>,
+    pub app: &'a str,
+    pub action: &'a str,
 }
 
 /// A form that was kept while its sender signed in. Its button sends it to the application.

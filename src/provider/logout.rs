@@ -1,7 +1,8 @@
 //! `GET` and `POST /oauth/logout` (specification §7; OpenID Connect RP-Initiated Logout 1.0).
 //!
-//! A valid ID token as hint, of a person who is signed in here, ends the session at once. Everything else could be a
-//! link on a stranger's page, so the person is asked first. Never a redirect to a URI that was not registered for it.
+//! A valid ID token as hint, of a user who is signed in here, ends the session at once, by a POST or by a page that the browser
+//! says its user opens. Everything else could be a link on a stranger's page, an image or a link scanner, so the user is asked
+//! first. Never a redirect to a URI that was not registered for it.
 
 use http::{Method, StatusCode};
 
@@ -18,6 +19,7 @@ use crate::store::Loaded;
 use crate::web::context::RequestContext;
 use crate::web::cookie;
 use crate::web::failure::Failure;
+use crate::web::navigation;
 use crate::web::response::Response;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
@@ -38,7 +40,9 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let session = ctx.session_to_end().await?;
     let subject = hint.as_ref().and_then(|claims| Subject::parse(&claims.sub));
     match (session, subject) {
-        (Some(session), Some(subject)) if session.value.sign_in_of(subject).is_some() => {
+        (Some(session), Some(subject))
+            if session.value.sign_in_of(subject).is_some() && navigation::is_act_of_user(ctx.head) =>
+        {
             end(ctx, &session, after.as_ref()).await
         }
         (Some(_), _) => Ok(Response::redirect(StatusCode::FOUND, &ask(ctx, &request, client.as_ref(), after.as_ref()))),

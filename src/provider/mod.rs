@@ -66,6 +66,7 @@ use crate::web::context::{Body, Recipient, RequestContext};
 use crate::web::cookie::{self, CookieNames};
 use crate::web::failure::Failure;
 use crate::web::limits::Bucket;
+use crate::web::navigation;
 use crate::web::response::Response;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,6 +113,11 @@ enum Endpoint {
 }
 
 impl Endpoint {
+    /// Whether a GET of it changes something: a sign-in begins or goes on, or a session ends.
+    const fn acts(self) -> bool {
+        matches!(self, Self::Authorize | Self::Resume | Self::Logout)
+    }
+
     /// Whether it is a page of somebody who is signed in.
     const fn is_for_signed_in(self) -> bool {
         matches!(self, Self::Home | Self::Account(_) | Self::Console(_))
@@ -320,7 +326,7 @@ pub(crate) fn refuse(sealgate: &Sealgate, head: &Parts, status: StatusCode, refu
 /// The answer to a request for a host that is nobody's (421): to a person a page, to a program JSON.
 pub(crate) fn misdirected(sealgate: &Sealgate, head: &Parts) -> Response {
     refused(sealgate, head, |ctx| {
-        if ctx.is_opened_by_person() {
+        if ctx.reads_pages() {
             return Failure::Page(StatusCode::MISDIRECTED_REQUEST, Problem::UnknownHost);
         }
         let refusal = Refusal::invalid_request("This host is not served here.");
@@ -329,7 +335,7 @@ pub(crate) fn misdirected(sealgate: &Sealgate, head: &Parts) -> Response {
 }
 
 fn refused(sealgate: &Sealgate, head: &Parts, failure: impl FnOnce(&RequestContext<'_>) -> Failure) -> Response {
-    let ctx = context(sealgate, head, Body::Away, Recipient::Programs);
+    let ctx = context(sealgate, head, Body::Away, Recipient::Sender);
     let failure = ctx.charge_page().map_or_else(Failure::from, |()| failure(&ctx));
     failure.into_response(&ctx).with_reading(ctx.reading().as_ref())
 }
@@ -348,7 +354,7 @@ pub async fn dispatch(sealgate: &Sealgate, route: &ProviderRoute, head: &Parts, 
         route.endpoint.is_for_signed_in().then(|| Box::new(sealgate.for_page(session_cookie(sealgate, head).as_ref())));
     let mut ctx = context(own.as_deref().unwrap_or(sealgate), head, Body::Read(body), route.recipient);
     // Where there is nothing: to a person who mistyped an address as a page, to programs as everywhere else.
-    if route.endpoint == Endpoint::Nothing && ctx.is_opened_by_person() {
+    if route.endpoint == Endpoint::Nothing && ctx.reads_pages() {
         ctx.recipient = Recipient::People;
     }
     let mut response = answer(&ctx, route).await.unwrap_or_else(|failure| failure.into_response(&ctx));
@@ -385,6 +391,11 @@ async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respo
     if !route.methods.contains(&ctx.head.method) {
         ctx.charge_page()?;
         return Err(Failure::Method(route.methods));
+    }
+    // The browser discards a page that it gets with this status, and asks again when its user opens the link.
+    if route.endpoint.acts() && navigation::is_look_ahead(ctx.head) {
+        ctx.charge_page()?;
+        return Err(Failure::json(StatusCode::FORBIDDEN, navigation::AHEAD));
     }
     // Whoever carries requests here may let more through, or less.
     if ctx.body().len() > route.body {

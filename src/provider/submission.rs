@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use http::{HeaderName, Method};
+use http::Method;
 use tokio::time::{Instant, sleep};
 
 use crate::domain::secret::{Secret, SecretHash, base64url};
@@ -17,6 +17,7 @@ use crate::provider::visitor::Visitor;
 use crate::store::SubmissionState;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
+use crate::web::navigation;
 use crate::web::response::Response;
 
 /// The query parameter that names a submission on the page that shows its result.
@@ -28,9 +29,6 @@ const MAX_TOKEN_CHARS: usize = 64;
 /// How long a second request waits for the first one, and how often it looks.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-
-/// Fields by which browsers say that they load a page ahead.
-const PURPOSES: [HeaderName; 2] = [HeaderName::from_static("sec-purpose"), HeaderName::from_static("purpose")];
 
 /// What the work behind a form has come to.
 pub(super) enum Effect {
@@ -115,7 +113,7 @@ pub(super) async fn shown(ctx: &RequestContext<'_>, visitor: &Visitor, page: &st
     let query = ctx.query()?;
     let Some(token) = query.one(MADE)?.filter(|token| is_token(token)) else { return Ok(ShownResult::Nothing) };
     // A page that nobody looks at must not use up the secret.
-    if ctx.head.method != Method::GET || PURPOSES.iter().any(|name| ctx.head.headers.contains_key(name)) {
+    if ctx.head.method != Method::GET || navigation::is_look_ahead(ctx.head) {
         return Ok(ShownResult::Nothing);
     }
     let submission = Submission::new(ctx, visitor, token);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, USER_AGENT};
+use http::header::{ACCEPT_LANGUAGE, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderValue, Method};
 
@@ -192,14 +192,11 @@ impl<'a> RequestContext<'a> {
         text.chars().take(200).collect()
     }
 
-    /// Whether a person opens this address in a browser. At the provider, those name text/html, and programs ask for anything.
-    pub(crate) fn is_opened_by_person(&self) -> bool {
-        if self.recipient == Recipient::Sender {
-            return navigation::is_navigation(self.head);
-        }
-        let names_html = |value: &HeaderValue| memchr::memmem::find(value.as_bytes(), b"text/html").is_some();
+    /// Whether the answer is shown as a page. What only programs use shows one to a user who opens its address; a POST there is
+    /// always a program's.
+    pub(crate) fn reads_pages(&self) -> bool {
         let opens = matches!(self.head.method, Method::GET | Method::HEAD);
-        opens && self.head.headers.get_all(ACCEPT).iter().any(names_html)
+        (opens || self.recipient != Recipient::Programs) && navigation::reads_pages(self.head)
     }
 
     /// Whether a page says what went wrong, and not JSON.
@@ -207,7 +204,7 @@ impl<'a> RequestContext<'a> {
         match self.recipient {
             Recipient::Programs => false,
             Recipient::People => true,
-            Recipient::Sender => navigation::is_navigation(self.head),
+            Recipient::Sender => self.reads_pages(),
         }
     }
 

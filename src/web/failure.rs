@@ -113,7 +113,7 @@ impl Failure {
             }
             Self::Method(methods) => {
                 let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
-                let response = if ctx.is_opened_by_person() {
+                let response = if ctx.reads_pages() {
                     ctx.problem(StatusCode::METHOD_NOT_ALLOWED, Problem::ForPrograms)
                 } else {
                     let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "The method is not allowed here.");
@@ -122,7 +122,7 @@ impl Failure {
                 response.with(ALLOW, &names.join(", "))
             }
             Self::RateLimited(seconds) => {
-                let response = if ctx.is_opened_by_person() {
+                let response = if ctx.reads_pages() {
                     ctx.problem(StatusCode::TOO_MANY_REQUESTS, Problem::TooManyRequests { seconds })
                 } else {
                     // The specification's 429: JSON to every program wherever it happens, with the seconds in words too.

@@ -1,58 +1,135 @@
-//! What kind of request this is: a person who opens a page, a program, or the handshake of a WebSocket. Pure.
+//! Who sent a request: a user who opens a page, a page that frames another one, a browser that looks ahead, or a program. The
+//! gateway, the provider and the edge all decide it here. Pure.
 //!
-//! Only the first can be sent to sign in. A script that gets a redirect instead of a 401 ends up with the sign-in page
-//! where it wanted data, and nobody understands why.
+//! Only a user can be sent to sign in, and reads a page where a program reads JSON. A script that is redirected instead of
+//! answered 401 gets the sign-in page where it wants data.
 
-use http::header::{ACCEPT, HOST, HeaderName, ORIGIN, UPGRADE};
+use http::header::{ACCEPT, HOST, HeaderName, ORIGIN, UPGRADE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 
+use crate::domain::error::{ErrorCode, Refusal};
 use crate::web::origin::Again;
+
+/// The answer to a browser that looks ahead at what only its user may do.
+pub(crate) const AHEAD: Refusal =
+    Refusal::new(ErrorCode::AccessDenied, "This is done when a user opens it, and not before.");
 
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
-/// Whether a person opens a document with this request. Browsers say so themselves (Fetch Metadata); of older ones, those
-/// do it that ask for text/html by name and not by a script.
-pub(crate) fn is_navigation(head: &Parts) -> bool {
-    let headers = &head.headers;
-    if !matches!(head.method, Method::GET | Method::HEAD) || headers.contains_key(UPGRADE) {
-        return false;
-    }
-    // Nobody waits for an answer, so that no sign-in is to be begun.
-    if head.extensions.get::<Again>().is_some() {
-        return false;
-    }
-    if [FETCH_MODE, FETCH_DEST, FETCH_SITE].iter().any(|name| headers.contains_key(name)) {
-        return is(headers, &FETCH_MODE, "navigate") && is(headers, &FETCH_DEST, "document");
-    }
-    !headers.contains_key(REQUESTED_WITH) && names_html(headers)
+/// What browsers say when they fetch a page before their user asks for it: today, and in older versions.
+const PURPOSES: [HeaderName; 4] = [
+    HeaderName::from_static("sec-purpose"),
+    HeaderName::from_static("purpose"),
+    HeaderName::from_static("x-purpose"),
+    HeaderName::from_static("x-moz"),
+];
+
+/// Who sent a request, and so who reads its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Requester {
+    /// A user who opens a page in a window or a tab.
+    Window,
+    /// A page that shows another one in a frame.
+    Frame,
+    /// A browser that fetches a page before its user asks for it (prefetch, prerendering, preview).
+    LookAhead,
+    /// A script, an image, a program, or the handshake of a WebSocket.
+    Program,
 }
 
-/// Whether a page of this very origin, `own`, sends a form with this request and a person waits for the answer. Browsers
+impl Requester {
+    /// Reads it from the header: what browsers say themselves (Fetch Metadata, which no script can set), otherwise the media types
+    /// that are accepted.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        if headers.contains_key(UPGRADE) || is_by_script(headers) {
+            return Self::Program;
+        }
+        if PURPOSES.iter().any(|name| headers.get_all(name).iter().any(is_ahead)) {
+            return Self::LookAhead;
+        }
+        if has_fetch_metadata(headers) {
+            let in_frame = ["iframe", "frame", "object", "embed", "fencedframe"];
+            return match () {
+                () if !is(headers, &FETCH_MODE, "navigate") => Self::Program,
+                // A service worker that passes a navigation on has no destination of its own. No script can make such a request.
+                () if is(headers, &FETCH_DEST, "document") || is(headers, &FETCH_DEST, "empty") => Self::Window,
+                () if in_frame.iter().any(|dest| is(headers, &FETCH_DEST, dest)) => Self::Frame,
+                () => Self::Program,
+            };
+        }
+        if names_html(headers) && !is_java(headers) { Self::Window } else { Self::Program }
+    }
+
+    /// Whether the answer is shown as a page.
+    pub(crate) const fn reads_pages(self) -> bool {
+        matches!(self, Self::Window | Self::Frame)
+    }
+}
+
+/// Whether a user opens a page with this request, and can be sent to sign in first.
+pub(crate) fn is_navigation(head: &Parts) -> bool {
+    // When an open exchange is judged again, there is no response that could redirect its user.
+    matches!(head.method, Method::GET | Method::HEAD)
+        && head.extensions.get::<Again>().is_none()
+        && Requester::of(&head.headers) == Requester::Window
+}
+
+/// Whether the answer is shown as a page, that to a form included.
+pub(crate) fn reads_pages(head: &Parts) -> bool {
+    head.extensions.get::<Again>().is_none() && Requester::of(&head.headers).reads_pages()
+}
+
+/// Whether a GET or POST that changes something is the act of a user: a POST, or a page that the browser says its user opens. Images,
+/// frames, prefetches and link scanners send GETs as well. A client without Fetch Metadata could be any of them, so its user is
+/// asked; that is one click more in browsers from before 2023. A navigation that a service worker passes on may be a look-ahead too.
+pub(crate) fn is_act_of_user(head: &Parts) -> bool {
+    let opened = || {
+        Requester::of(&head.headers) == Requester::Window
+            && is(&head.headers, &FETCH_MODE, "navigate")
+            && is(&head.headers, &FETCH_DEST, "document")
+    };
+    head.method == Method::POST || (head.method == Method::GET && opened())
+}
+
+/// Whether Microsoft Office opens a link from a document. It follows redirects with its own cookies and hands the last address to
+/// the browser, which has begun no sign-in there.
+pub(crate) fn is_office(head: &Parts) -> bool {
+    let agent = head.headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
+    let names = [&b"ms-office"[..], b"Microsoft Office"];
+    let opens = matches!(head.method, Method::GET | Method::HEAD);
+    opens && names.iter().any(|name| memchr::memmem::find(agent, name).is_some())
+}
+
+/// Whether a browser fetches this before its user asks for it.
+pub(crate) fn is_look_ahead(head: &Parts) -> bool {
+    Requester::of(&head.headers) == Requester::LookAhead
+}
+
+/// Whether a browser sent this, which puts up a window of its own where it is offered Basic. Every browser says where a request comes
+/// from; Node.js, which is none, says the mode alone.
+pub(crate) fn is_by_browser(headers: &HeaderMap) -> bool {
+    [FETCH_SITE, REQUESTED_WITH].iter().any(|name| headers.contains_key(name)) || Requester::of(headers).reads_pages()
+}
+
+/// Whether a page of this very origin, `own`, sends a form with this request and a user waits for the answer. Browsers
 /// say so themselves; of older ones, the `Origin` must tell.
 pub(crate) fn is_own_form(head: &Parts, own: &str) -> bool {
     let headers = &head.headers;
-    let waits = head.extensions.get::<Again>().is_none() && !headers.contains_key(UPGRADE);
-    if head.method != Method::POST || !waits || headers.contains_key(REQUESTED_WITH) {
+    let waits = head.extensions.get::<Again>().is_none() && Requester::of(headers) == Requester::Window;
+    if head.method != Method::POST || !waits {
         return false;
     }
     let origin = headers.get(ORIGIN);
-    if [FETCH_MODE, FETCH_DEST, FETCH_SITE].iter().any(|name| headers.contains_key(name)) {
+    if has_fetch_metadata(headers) {
         // A page that sends no referrer sends no origin either (Fetch Standard, "append a request `Origin` header").
         return is(headers, &FETCH_SITE, "same-origin")
-            && is(headers, &FETCH_MODE, "navigate")
-            && is(headers, &FETCH_DEST, "document")
             && origin.is_none_or(|origin| origin == "null" || is_own(headers, origin, own));
     }
-    names_html(headers) && origin.is_some_and(|origin| is_own(headers, origin, own))
-}
-
-/// Whether a page can be read where the answer goes: a form's answer too.
-pub(crate) fn reads_pages(head: &Parts) -> bool {
-    is_navigation(head) || !head.headers.contains_key(REQUESTED_WITH) && names_html(&head.headers)
+    origin.is_some_and(|origin| is_own(headers, origin, own))
 }
 
 /// Whether a browser says that another site's page caused this request.
@@ -87,6 +164,41 @@ fn is(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
     matches!((values.next(), values.next()), (Some(only), None) if only.as_bytes() == wanted.as_bytes())
 }
 
+fn has_fetch_metadata(headers: &HeaderMap) -> bool {
+    [FETCH_MODE, FETCH_DEST, FETCH_SITE].iter().any(|name| headers.contains_key(name))
+}
+
+/// Whether this says that a browser looks ahead: `prefetch`, `prefetch;prerender` (a structured field) or `preview`.
+fn is_ahead(purpose: &HeaderValue) -> bool {
+    let words = purpose.as_bytes().split(|byte| matches!(byte, b';' | b',')).map(<[u8]>::trim_ascii);
+    words
+        .into_iter()
+        .any(|word| [&b"prefetch"[..], b"prerender", b"preview"].iter().any(|known| word.eq_ignore_ascii_case(known)))
+}
+
+/// Whether a script says that it asks (`XMLHttpRequest`, by convention). An Android WebView sends the name of its app in the same
+/// field with each page that its user opens, or nothing.
+fn is_by_script(headers: &HeaderMap) -> bool {
+    let is_package = |name: &[u8]| {
+        let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        name.contains(&b'.')
+            && name.split(|byte| *byte == b'.').all(|part| !part.is_empty() && part.iter().all(is_letter))
+    };
+    headers
+        .get_all(REQUESTED_WITH)
+        .iter()
+        .map(HeaderValue::as_bytes)
+        .any(|value| !value.is_empty() && !is_package(value))
+}
+
+/// Whether this is what Java's HttpURLConnection accepts where its program sets nothing: HTML before all, as no browser says it.
+fn is_java(headers: &HeaderMap) -> bool {
+    let mut accept = headers.get_all(ACCEPT).iter();
+    let (Some(only), None) = (accept.next(), accept.next()) else { return false };
+    let tight: Vec<u8> = only.as_bytes().iter().copied().filter(|byte| *byte != b' ').collect();
+    tight.starts_with(b"text/html,image/gif,image/jpeg,*")
+}
+
 /// Whether `Accept` names text/html itself (RFC 9110 §12.5.1). `*/*` is what programs send.
 fn names_html(headers: &HeaderMap) -> bool {
     let ranges = headers.get_all(ACCEPT).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
@@ -118,45 +230,243 @@ mod tests {
         request.body(()).unwrap().into_parts().0
     }
 
+    /// Header sets of real clients: browsers, what they fetch for a page, and programs.
+    const CLIENTS: &[(&str, &[(&str, &str)], Requester)] = {
+        use Requester::{Frame, LookAhead, Program, Window};
+        const MODE: &str = "sec-fetch-mode";
+        const DEST: &str = "sec-fetch-dest";
+        const SITE: &str = "sec-fetch-site";
+        &[
+            (
+                "Chromium 130, typed",
+                &[
+                    (SITE, "none"),
+                    (MODE, "navigate"),
+                    ("sec-fetch-user", "?1"),
+                    (DEST, "document"),
+                    ("accept", BROWSER),
+                ],
+                Window,
+            ),
+            (
+                "Firefox 132, a link",
+                &[
+                    (DEST, "document"),
+                    (MODE, "navigate"),
+                    (SITE, "same-origin"),
+                    ("priority", "u=0, i"),
+                    ("accept", BROWSER),
+                ],
+                Window,
+            ),
+            (
+                "Safari 17, another site",
+                &[(DEST, "document"), (SITE, "cross-site"), (MODE, "navigate"), ("accept", BROWSER)],
+                Window,
+            ),
+            (
+                "Chromium 130, by a service worker",
+                &[(SITE, "same-origin"), (MODE, "navigate"), (DEST, "empty"), ("accept", BROWSER)],
+                Window,
+            ),
+            ("Safari 15", &[("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")], Window),
+            ("Internet Explorer 11", &[("accept", "text/html, application/xhtml+xml, image/jxr, */*")], Window),
+            (
+                "Opera 12",
+                &[(
+                    "accept",
+                    "text/html, application/xml;q=0.9, application/xhtml+xml, image/png, image/webp, image/jpeg, image/gif, image/x-xbitmap, */*;q=0.1",
+                )],
+                Window,
+            ),
+            (
+                "Lynx",
+                &[("accept", "text/html, text/plain, text/sgml, text/css, application/xhtml+xml, */*;q=0.01")],
+                Window,
+            ),
+            ("w3m", &[("accept", "text/html, text/*;q=0.5, image/*, application/*, x-scheme-handler/*")], Window),
+            ("HtmlUnit 4", &[("accept", BROWSER), ("upgrade-insecure-requests", "1")], Window),
+            (
+                "Android WebView 120",
+                &[
+                    ("x-requested-with", "com.example.mail"),
+                    (SITE, "none"),
+                    (MODE, "navigate"),
+                    (DEST, "document"),
+                    ("accept", BROWSER),
+                ],
+                Window,
+            ),
+            ("Android WebView 4.4", &[("x-requested-with", "org.example.Reader_2"), ("accept", BROWSER)], Window),
+            ("Android WebView, name withheld", &[("x-requested-with", ""), ("accept", BROWSER)], Window),
+            ("iframe", &[(SITE, "same-origin"), (MODE, "navigate"), (DEST, "iframe"), ("accept", BROWSER)], Frame),
+            (
+                "frame of a frameset",
+                &[(SITE, "same-origin"), (MODE, "navigate"), (DEST, "frame"), ("accept", BROWSER)],
+                Frame,
+            ),
+            ("object", &[(SITE, "same-site"), (MODE, "navigate"), (DEST, "object"), ("accept", BROWSER)], Frame),
+            ("embed", &[(SITE, "same-site"), (MODE, "navigate"), (DEST, "embed"), ("accept", BROWSER)], Frame),
+            (
+                "Chromium 130, prefetch by speculation rules",
+                &[
+                    ("sec-purpose", "prefetch"),
+                    ("purpose", "prefetch"),
+                    (SITE, "same-origin"),
+                    (MODE, "navigate"),
+                    (DEST, "document"),
+                    ("accept", BROWSER),
+                ],
+                LookAhead,
+            ),
+            (
+                "Chromium 130, prerendering",
+                &[
+                    ("sec-purpose", "prefetch;prerender"),
+                    ("purpose", "prefetch"),
+                    (SITE, "none"),
+                    (MODE, "navigate"),
+                    (DEST, "document"),
+                    ("accept", BROWSER),
+                ],
+                LookAhead,
+            ),
+            (
+                "Chromium 130, prefetch through a proxy",
+                &[
+                    ("sec-purpose", "prefetch;anonymous-client-ip"),
+                    (SITE, "cross-site"),
+                    (MODE, "navigate"),
+                    (DEST, "document"),
+                    ("accept", BROWSER),
+                ],
+                LookAhead,
+            ),
+            (
+                "Firefox 132, link rel=prefetch",
+                &[
+                    ("sec-purpose", "prefetch"),
+                    (DEST, "empty"),
+                    (MODE, "no-cors"),
+                    (SITE, "same-origin"),
+                    ("accept", BROWSER),
+                ],
+                LookAhead,
+            ),
+            ("Firefox 78, link rel=prefetch", &[("x-moz", "prefetch"), ("accept", BROWSER)], LookAhead),
+            ("Safari, preview", &[("x-purpose", "preview"), ("accept", BROWSER)], LookAhead),
+            ("fetch()", &[(SITE, "same-origin"), (MODE, "cors"), (DEST, "empty"), ("accept", "*/*")], Program),
+            (
+                "fetch() for a fragment of HTML",
+                &[(SITE, "same-origin"), (MODE, "cors"), (DEST, "empty"), ("accept", "text/html")],
+                Program,
+            ),
+            (
+                "Turbo, htmx",
+                &[
+                    (SITE, "same-origin"),
+                    (MODE, "same-origin"),
+                    (DEST, "empty"),
+                    ("accept", "text/html, application/xhtml+xml"),
+                ],
+                Program,
+            ),
+            (
+                "img",
+                &[
+                    (SITE, "same-origin"),
+                    (MODE, "no-cors"),
+                    (DEST, "image"),
+                    ("accept", "image/avif,image/webp,*/*;q=0.8"),
+                ],
+                Program,
+            ),
+            ("script", &[(SITE, "same-origin"), (MODE, "no-cors"), (DEST, "script"), ("accept", "*/*")], Program),
+            ("worker", &[(SITE, "same-origin"), (MODE, "same-origin"), (DEST, "worker"), ("accept", "*/*")], Program),
+            ("WebSocket over HTTP/1.1", &[("upgrade", "websocket"), ("accept", BROWSER)], Program),
+            ("WebSocket over HTTP/2", &[(SITE, "same-origin"), (MODE, "websocket"), (DEST, "websocket")], Program),
+            ("half of the metadata, a proxy took the rest", &[(MODE, "navigate"), ("accept", BROWSER)], Program),
+            ("jQuery", &[("x-requested-with", "XMLHttpRequest"), ("accept", "text/html, */*; q=0.01")], Program),
+            ("a script's own header", &[("x-requested-with", "fetch"), ("accept", BROWSER)], Program),
+            ("Flash", &[("x-requested-with", "ShockwaveFlash/32.0.0.465"), ("accept", BROWSER)], Program),
+            ("axios", &[("accept", "application/json, text/plain, */*")], Program),
+            ("curl, git, Python requests", &[("accept", "*/*")], Program),
+            ("Go net/http", &[], Program),
+            (
+                "Java 8 HttpURLConnection",
+                &[("accept", "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2")],
+                Program,
+            ),
+            ("Java 21 HttpURLConnection", &[("accept", "text/html, image/gif, image/jpeg, */*; q=0.2")], Program),
+            ("Java 11 HttpClient, which offers h2c", &[("upgrade", "h2c")], Program),
+            ("Node fetch", &[("accept", "*/*"), (MODE, "cors")], Program),
+            (
+                "curl --compressed of a feed reader",
+                &[("accept", "application/rss+xml, application/xml, text/html;q=0, */*")],
+                Program,
+            ),
+            ("Accept with wildcards", &[("accept", "text/*, image/*")], Program),
+            ("Docker, OCI registries", &[("accept", "application/vnd.oci.image.index.v1+json, */*")], Program),
+            ("WebDAV (Windows)", &[("translate", "f"), ("accept", "*/*")], Program),
+        ]
+    };
+
     #[test]
-    fn a_document_that_a_browser_opens_is_a_navigation() {
-        let fields = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document"), ("sec-fetch-site", "none")];
-        assert!(is_navigation(&head("GET", &fields)));
-        assert!(is_navigation(&head("HEAD", &fields)));
-        assert!(!is_navigation(&head("POST", &fields)));
+    fn real_clients_are_told_apart() {
+        for (name, fields, requester) in CLIENTS {
+            let head = head("GET", fields);
+            assert_eq!(Requester::of(&head.headers), *requester, "{name}");
+            assert_eq!(is_navigation(&head), *requester == Requester::Window, "{name}");
+            assert_eq!(is_look_ahead(&head), *requester == Requester::LookAhead, "{name}");
+            assert_eq!(reads_pages(&head), [Requester::Window, Requester::Frame].contains(requester), "{name}");
+        }
     }
 
     #[test]
-    fn an_older_browser_is_known_by_what_it_accepts() {
-        for accept in [BROWSER, "text/html", "application/json, TEXT/HTML;q=0.1", "text/html;level=1;q=1.0"] {
+    fn a_form_reads_pages_and_is_no_navigation() {
+        let fields = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document"), ("sec-fetch-site", "cross-site")];
+        let form = head("POST", &fields);
+        assert!(reads_pages(&form) && !is_navigation(&form));
+        assert!(is_navigation(&head("HEAD", &fields)));
+    }
+
+    #[test]
+    fn only_a_post_and_a_page_that_a_user_opens_are_acts() {
+        for (name, fields, _) in CLIENTS {
+            let opens =
+                ["Chromium 130, typed", "Firefox 132, a link", "Safari 17, another site", "Android WebView 120"];
+            assert_eq!(is_act_of_user(&head("GET", fields)), opens.contains(name), "{name}");
+            assert!(!is_act_of_user(&head("HEAD", fields)), "{name}");
+            assert!(is_act_of_user(&head("POST", fields)), "{name}");
+        }
+    }
+
+    #[test]
+    fn office_is_known_by_its_name() {
+        for (agent, expected) in [
+            ("Mozilla/4.0 (compatible; ms-office; MSOffice rmj)", true),
+            ("Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 10.0; Win64; x64; Trident/7.0; ms-office)", true),
+            ("Microsoft Office/16.0 (Windows NT 10.0; Microsoft Word 16.0.17928; Pro)", true),
+            ("Microsoft Office Existence Discovery", true),
+            (
+                "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0",
+                false,
+            ),
+            ("", false),
+        ] {
+            assert_eq!(is_office(&head("GET", &[("user-agent", agent)])), expected, "{agent}");
+            assert!(!is_office(&head("POST", &[("user-agent", agent)])), "{agent}");
+        }
+    }
+
+    #[test]
+    fn html_is_named_with_a_weight() {
+        for accept in ["text/html", "application/json, TEXT/HTML;q=0.1", "text/html;level=1;q=1.0"] {
             assert!(is_navigation(&head("GET", &[("accept", accept)])), "{accept}");
         }
-        for accept in ["*/*", "", "application/json", "text/*", "text/htmlx", "text/html;q=0", "text/html; q=0.000"] {
+        for accept in ["", "text/htmlx", "text/html;q=0", "text/html; q=0.000"] {
             assert!(!is_navigation(&head("GET", &[("accept", accept)])), "{accept}");
         }
-        assert!(!is_navigation(&head("GET", &[])));
-        assert!(!is_navigation(&head("POST", &[("accept", BROWSER)])));
-    }
-
-    #[test]
-    fn scripts_frames_images_and_workers_are_not_navigations() {
-        for (mode, dest) in [
-            ("cors", "empty"),
-            ("same-origin", "empty"),
-            ("no-cors", "image"),
-            ("no-cors", "script"),
-            ("navigate", "iframe"),
-            ("navigate", "object"),
-            ("websocket", "websocket"),
-            ("navigate", "empty"),
-        ] {
-            let fields = [("sec-fetch-mode", mode), ("sec-fetch-dest", dest), ("accept", BROWSER)];
-            assert!(!is_navigation(&head("GET", &fields)), "{mode} {dest}");
-        }
-        assert!(!is_navigation(&head("GET", &[("sec-fetch-mode", "navigate"), ("accept", BROWSER)])));
-        assert!(!is_navigation(&head("GET", &[("sec-fetch-site", "same-origin"), ("accept", BROWSER)])));
-        assert!(!is_navigation(&head("GET", &[("x-requested-with", "XMLHttpRequest"), ("accept", BROWSER)])));
-        assert!(!is_navigation(&head("GET", &[("upgrade", "websocket"), ("accept", BROWSER)])));
     }
 
     #[test]

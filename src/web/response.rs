@@ -4,7 +4,8 @@ use bytes::Bytes;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-    HeaderName, LOCATION, PRAGMA, REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    HeaderName, LOCATION, PRAGMA, REFERRER_POLICY, SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
 };
 use http::{HeaderValue, Method, StatusCode};
 use serde::Serialize;
@@ -80,6 +81,23 @@ impl Response {
         let policy =
             policy.unwrap_or_default().replace("img-src 'self' data:", &format!("img-src 'self' data: {origin}"));
         self.with(CONTENT_SECURITY_POLICY, &policy)
+    }
+
+    /// The same page, which pages of its own origin may show in a frame.
+    #[must_use]
+    pub(crate) fn framed_by_own_origin(self) -> Self {
+        let policy = self.0.headers().get(CONTENT_SECURITY_POLICY).and_then(|policy| policy.to_str().ok());
+        let policy = policy.unwrap_or_default().replace("frame-ancestors 'none'", "frame-ancestors 'self'");
+        self.with(CONTENT_SECURITY_POLICY, &policy).with(X_FRAME_OPTIONS, "SAMEORIGIN")
+    }
+
+    /// The same response with the challenges of another one (RFC 9110 §11.6.1).
+    #[must_use]
+    pub(crate) fn with_challenges_of(mut self, other: &Self) -> Self {
+        for challenge in other.0.headers().get_all(WWW_AUTHENTICATE) {
+            self.0.headers_mut().append(WWW_AUTHENTICATE, challenge.clone());
+        }
+        self
     }
 
     /// A file that pages load. Its address changes with its bytes, so it may be kept for ever.

@@ -415,6 +415,60 @@ export const WALKS = [
     },
   },
   {
+    name: "stay signed in while the browser looks ahead, and sign out by the link",
+    async go(enter, { scripts }) {
+      if (!scripts) return;
+      const { page, context, journal } = await enter();
+      const link = `${APP}/.sealgate/logout`;
+      await page.goto(`${APP}/report`);
+      await signInByKeys(page, first(LANE));
+      await page.waitForURL(`${APP}/report`);
+      // An image of a page, a frame, and a prefetch by speculation rules.
+      await page.evaluate((link) => new Promise((done) => {
+        const image = new Image();
+        image.onerror = done;
+        image.src = link;
+      }), link);
+      await page.evaluate((link) => new Promise((done) => {
+        const frame = document.createElement("iframe");
+        frame.onload = done;
+        frame.src = link;
+        document.body.append(frame);
+      }), link);
+      // A frame that may not show the page says so.
+      journal.complaints = journal.complaints.filter((complaint) => !/frame-ancestors|X-Frame-Options|Refused to (display|frame)/i.test(complaint));
+      const cdp = await context.newCDPSession(page);
+      await cdp.send("Preload.enable");
+      const ended = new Promise((done) => {
+        cdp.on("Preload.prefetchStatusUpdated", ({ status }) => ["Failure", "Ready", "Success"].includes(status) && done(status));
+      });
+      await page.evaluate((link) => {
+        const rules = document.createElement("script");
+        rules.type = "speculationrules";
+        rules.textContent = JSON.stringify({ prefetch: [{ urls: [link], eagerness: "immediate" }] });
+        document.head.append(rules);
+      }, link);
+      assert.equal(await ended, "Failure", "the browser discards what it was refused");
+      assert.equal(await page.evaluate(async () => (await fetch("/json")).status), 200, "the session stands");
+      await page.evaluate((link) => { document.body.innerHTML = `<a id="out" href="${link}">Sign out</a>`; }, link);
+      await page.click("#out");
+      await page.waitForSelector("#logout-confirm");
+      assert.ok(!(await context.cookies(APP)).some(({ name, domain }) => name === "sealgate" && domain === new URL(APP).hostname));
+    },
+  },
+  {
+    name: "come to the part of the page that was wanted, behind a wrong password too",
+    async go(enter, { scripts }) {
+      if (!scripts) return;
+      const { page } = await enter();
+      await page.goto(`${APP}/report#figures`);
+      await signInByKeys(page, first(LANE), "falsch");
+      await page.waitForSelector("#login-problem");
+      await signInByKeys(page, first(LANE));
+      await page.waitForURL(`${APP}/report#figures`);
+    },
+  },
+  {
     name: "go Back after signing in",
     async go(enter) {
       const { page } = await enter();

@@ -48,7 +48,7 @@ async fn scripts_frames_and_websockets_are_never_redirected() {
     let html = ("accept", "text/html");
     for fields in [
         vec![("sec-fetch-mode", "cors"), ("sec-fetch-dest", "empty"), html],
-        vec![("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe"), html],
+        vec![("sec-purpose", "prefetch"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document"), html],
         vec![("x-requested-with", "XMLHttpRequest"), html],
         vec![("upgrade", "websocket"), ("connection", "upgrade"), html],
         vec![("accept", "*/*")],
@@ -60,7 +60,18 @@ async fn scripts_frames_and_websockets_are_never_redirected() {
         let reply = world.call(method, "https://wiki.test/a", &[html]).await;
         assert_eq!(reply.answered_with(), 302);
     }
-    world.call("POST", "https://wiki.test/a", &[html]).await.assert_refused(401, "login_required");
+    let frame = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe"), html];
+    let reply = world.call("GET", "https://wiki.test/a", &frame).await;
+    assert_eq!((reply.answered_with(), reply.header("content-type")), (401, Some("text/html; charset=utf-8")));
+    world.call("POST", "https://wiki.test/a", &[html]).await.assert_page(401);
+    // A service worker passes a navigation on; an Android WebView names its app.
+    for fields in [
+        [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "empty"), html],
+        [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document"), ("x-requested-with", "com.example.mail")],
+        [("x-requested-with", "com.example.mail"), ("accept-language", "tr"), html],
+    ] {
+        assert_eq!(world.call("GET", "https://wiki.test/a", &fields).await.answered_with(), 302, "{fields:?}");
+    }
     // A path for programs sends nobody to sign in, and takes no session.
     let browser = Browser::new(&world);
     browser.visit("https://wiki.test/api/x").await.assert_refused(401, "login_required");

@@ -212,6 +212,9 @@ async fn a_program_is_offered_basic_and_a_browser_is_not() {
     };
     assert_eq!(challenges(&[("accept", "*/*"), ("user-agent", "git/2.39.5")]).await, ["Basic"]);
     assert_eq!(challenges(&[("user-agent", "skopeo/1.18.0")]).await, ["Basic"]);
+    let java = ("accept", "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2");
+    assert_eq!(challenges(&[java, ("user-agent", "Java/1.8.0_432")]).await, ["Basic"]);
+    assert_eq!(challenges(&[("sec-fetch-mode", "cors"), ("user-agent", "node")]).await, ["Basic"]);
     assert_eq!(challenges(&[("sec-fetch-mode", "cors"), ("sec-fetch-site", "same-origin")]).await, ["Bearer"]);
     assert_eq!(challenges(&[("x-requested-with", "XMLHttpRequest")]).await, ["Bearer"]);
     let page = world.call("GET", "https://git.test/", &[("accept", "text/html")]).await;

@@ -223,10 +223,85 @@ async fn the_page_speaks_turkish() {
     assert!(shown.text().contains("Form şimdi gönderilsin mi?"), "{}", shown.text());
 }
 
-/// A refusal to a program, as before: nothing was kept.
+/// A link scanner, a preview or an image does not use the form up: it gets a page with a button, or nothing.
+#[tokio::test]
+async fn only_a_page_that_its_user_opens_shows_the_form() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    let page = sent_too_late(&world, &browser).await;
+    let (url, reply) = browser.submit_only(&page, &[("email", ANNA), ("password", PASSWORD)]).await;
+    let mut at = (url, reply);
+    while !at.1.location().starts_with("/.sealgate/form?") {
+        let next = at.1.location().to_owned();
+        let next = if next.starts_with('/') { format!("https://id.test{next}") } else { next };
+        at = (next.clone(), browser.visit(&next).await);
+    }
+    let url = format!("https://wiki.test{}", at.1.location());
+    let html = ("accept", "text/html,*/*;q=0.8");
+    for fields in [
+        vec![],
+        vec![html],
+        vec![("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image")],
+        vec![("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe"), html],
+    ] {
+        let asked = browser.send("GET", &url, &fields, "").await;
+        asked.assert_page(200);
+        assert!(asked.text().contains("id=\"form-show\"") && !asked.text().contains("Şubat"), "{asked:?}");
+        let policy = asked.header("content-security-policy").unwrap();
+        assert!(policy.ends_with("form-action 'self'"), "{policy}");
+    }
+    assert_eq!(world.sealgate.store.kept_forms(), 1);
+    let shown = browser.send("POST", &url, &[html], "").await;
+    assert_eq!(waiting(&shown).0, TARGET);
+    assert_eq!(world.sealgate.store.kept_forms(), 0);
+}
+
+/// A form that cannot be kept, and a frame, show a page that says what to do. Programs get JSON, and both the same challenge.
+#[tokio::test]
+async fn a_form_or_a_frame_that_needs_a_sign_in_shows_a_page() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    let large = "65537";
+    for (name, value) in [
+        ("content-type", "multipart/form-data; boundary=x"),
+        ("content-length", large),
+        ("sec-fetch-site", "cross-site"),
+    ] {
+        let fields: Vec<_> =
+            page_fields("3").into_iter().filter(|(known, _)| *known != name).chain([(name, value)]).collect();
+        let reply = browser.send("POST", "https://wiki.test/a", &fields, "a=b").await;
+        reply.assert_page(401);
+        assert!(reply.text().contains("Sign in to continue") && reply.text().contains("href=\"/\""), "{reply:?}");
+        assert!(reply.header("www-authenticate").unwrap().starts_with("Bearer "), "{reply:?}");
+        assert_eq!(reply.header("x-frame-options"), Some("DENY"));
+    }
+    for dest in ["iframe", "frame", "object", "embed"] {
+        let fields = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", dest), ("accept", "text/html")];
+        let reply = browser.send("GET", "https://wiki.test/a", &fields, "").await;
+        assert_eq!(reply.answered_with(), 401);
+        assert!(reply.text().contains("target=\"_top\""), "{reply:?}");
+        // Pages of the application may show it, and no others.
+        assert_eq!(reply.header("x-frame-options"), Some("SAMEORIGIN"));
+        assert!(reply.header("content-security-policy").unwrap().contains("frame-ancestors 'self'"), "{reply:?}");
+    }
+}
+
+/// A refusal, as a page or to a program: nothing was kept.
 async fn refused(world: &World, browser: &Browser<'_>, url: &str, fields: &[(&str, &str)], body: &str) {
-    let reply = browser.send("POST", url, fields, body).await;
-    reply.assert_refused(401, "login_required");
+    refused_as(world, browser, "POST", url, fields, body).await;
+}
+
+async fn refused_as(
+    world: &World,
+    browser: &Browser<'_>,
+    method: &str,
+    url: &str,
+    fields: &[(&str, &str)],
+    body: &str,
+) {
+    let reply = browser.send(method, url, fields, body).await;
+    let challenge = reply.header("www-authenticate").unwrap();
+    assert!(reply.answered_with() == 401 && challenge.starts_with("Bearer "), "{reply:?}");
     assert_eq!(world.sealgate.store.kept_forms(), 0, "{fields:?}");
     assert_eq!(world.sealgate.store.open_interactions(), 0);
 }
@@ -261,7 +336,7 @@ async fn what_is_no_form_of_a_page_of_this_host_is_refused_as_before() {
     for (target, body) in [("/a", "a"), ("/a", "a=%0A"), ("/a", "{}"), ("/a?x='", "a=b")] {
         refused(&world, &browser, &format!("https://wiki.test{target}"), &page_fields("3"), body).await;
     }
-    browser.send("PUT", "https://wiki.test/a", &page_fields("3"), "a=b").await.assert_refused(401, "login_required");
+    refused_as(&world, &browser, "PUT", "https://wiki.test/a", &page_fields("3"), "a=b").await;
     assert_eq!(post(&browser, "https://wiki.test/public/a", "a=b").await.arrived(), ("wiki", "/public/a"));
 }
 
@@ -285,7 +360,7 @@ async fn a_form_whose_sender_nobody_knows_any_more_is_not_kept() {
     assert_eq!(reply.answered_with(), 303);
     let browser = Browser::new(&world);
     browser.set_cookie("wiki.test", COOKIE, &"A".repeat(65));
-    post(&browser, "https://wiki.test/a", "a=b").await.assert_refused(401, "login_required");
+    post(&browser, "https://wiki.test/a", "a=b").await.assert_page(401);
 }
 
 #[tokio::test]
@@ -296,7 +371,7 @@ async fn the_longest_form_is_kept_and_a_body_beyond_its_announcement_is_not() {
     assert_eq!(post(&browser, "https://wiki.test/a", &longest).await.answered_with(), 303);
     let longer = format!("a={}", "x".repeat(65_535));
     let reply = browser.send("POST", "https://wiki.test/a", &page_fields("5"), &longer).await;
-    reply.assert_refused(401, "login_required");
+    reply.assert_page(401);
 }
 
 #[tokio::test]
@@ -363,7 +438,7 @@ async fn a_page_that_was_left_open_at_a_sign_out_shows_its_form_to_nobody_else()
     assert!(!shown.text().contains("ubat") && world.sealgate.store.kept_forms() == 0, "{}", shown.text());
     // Ben leaves too: whose the open page is, nobody knows any more.
     sign_out(&browser).await;
-    post(&browser, &url, BODY).await.assert_refused(401, "login_required");
+    post(&browser, &url, BODY).await.assert_page(401);
     assert_eq!(world.sealgate.store.kept_forms(), 0);
 }
 

@@ -16,6 +16,7 @@ async fn below_our_own_path_there_is_nothing_of_the_application() {
         ("POST", "callback", "GET"),
         ("HEAD", "callback", "GET"),
         ("HEAD", "logout", "GET, POST"),
+        ("HEAD", "form", "GET, POST"),
         ("DELETE", "language", "GET"),
         ("POST", "style.css", "GET, HEAD"),
     ] {

@@ -72,6 +72,42 @@ async fn a_strangers_link_signs_nobody_out() {
     assert_eq!(browser.fetch("https://wiki.test/a").await.arrived(), ("wiki", "/a"));
 }
 
+/// Images, frames, scripts, prefetches and link scanners send GETs as well.
+#[tokio::test]
+async fn only_a_page_that_its_user_opens_signs_out_by_a_link() {
+    let world = World::new().await;
+    let browser = signed_in(&world).await;
+    let url = "https://wiki.test/.sealgate/logout";
+    let html = ("accept", "text/html,*/*;q=0.8");
+    let ours = ("sec-fetch-site", "same-origin");
+    let opened = [ours, ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document"), html];
+    for fields in [
+        vec![],
+        vec![html],
+        vec![ours, ("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image")],
+        vec![ours, ("sec-fetch-mode", "cors"), ("sec-fetch-dest", "empty"), html],
+        vec![ours, ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe"), html],
+        vec![ours, ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "empty"), html],
+    ] {
+        let reply = browser.send("GET", url, &fields, "").await;
+        assert_eq!(reply.answered_with(), 302, "{fields:?}");
+        // The provider asks.
+        assert_eq!(reply.location(), "https://id.test/oauth/logout?client_id=sealgate-app-wiki");
+        assert_eq!((reply.header("set-cookie"), reply.header("clear-site-data")), (None, None));
+    }
+    for purpose in [("sec-purpose", "prefetch"), ("sec-purpose", "prefetch;prerender"), ("purpose", "prefetch")] {
+        for path in ["logout", "switch-account", "form?id=a", "callback?code=a&state=b", "language?lang=tr"] {
+            let url = format!("https://wiki.test/.sealgate/{path}");
+            let reply = browser.send("GET", &url, &[&opened[..], &[purpose]].concat(), "").await;
+            reply.assert_refused(403, "access_denied");
+            assert_eq!(reply.header("set-cookie"), None);
+        }
+    }
+    assert_eq!(browser.fetch("https://wiki.test/a").await.arrived(), ("wiki", "/a"));
+    browser.send("GET", url, &opened, "").await;
+    browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+}
+
 #[tokio::test]
 async fn signing_out_at_the_provider_ends_every_application() {
     let world = World::new().await;

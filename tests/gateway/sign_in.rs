@@ -294,6 +294,35 @@ async fn a_browser_that_keeps_no_cookie_at_all_is_told_so() {
     browser.open("https://wiki.test/a").await.assert_page(400);
 }
 
+/// Office follows redirects itself and hands the last address to the browser, in which no sign-in was begun there.
+#[tokio::test]
+async fn a_link_in_an_office_document_is_not_redirected() {
+    let world = World::new().await;
+    for fields in [
+        [("user-agent", "Mozilla/4.0 (compatible; ms-office; MSOffice rmj)"), ("accept", "*/*")],
+        [("user-agent", "Mozilla/4.0 (compatible; MSIE 7.0; Trident/7.0; ms-office)"), ("accept", "text/html, */*")],
+    ] {
+        for method in ["GET", "HEAD"] {
+            let reply = world.call(method, "https://wiki.test/a", &fields).await;
+            reply.assert_page(200);
+            assert_eq!((reply.header("set-cookie"), reply.header("cache-control")), (None, Some("no-store")));
+        }
+    }
+}
+
+/// The address stays in the browser, which comes back to it with Back.
+#[tokio::test]
+async fn a_page_whose_address_is_too_long_to_be_kept_asks_for_the_sign_in() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let long = format!("https://wiki.test/search?q={}", "x".repeat(8192));
+    let page = browser.visit(&long).await;
+    page.assert_page(401);
+    assert!(page.text().contains("Sign in to continue") && page.text().contains("href=\"/\""), "{page:?}");
+    browser.sign_in_at("https://wiki.test/", ANNA).await.arrived();
+    assert_eq!(browser.visit(&long).await.arrived().0, "wiki");
+}
+
 #[tokio::test]
 async fn signing_in_by_hand_again_and_again_is_no_loop() {
     let world = World::new().await;
@@ -305,7 +334,7 @@ async fn signing_in_by_hand_again_and_again_is_no_loop() {
         assert_eq!(end.arrived(), ("wiki", "/a"));
         browser.forget("id.test");
         browser.refuse("nowhere", COOKIE);
-        browser.send("GET", "https://wiki.test/.sealgate/logout", &[], "").await;
+        browser.visit("https://wiki.test/.sealgate/logout").await;
     }
 }
 

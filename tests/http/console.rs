@@ -113,7 +113,7 @@ async fn without_being_configured_there_is_no_console() {
     give(&provider, provider.anna.sub, Some(Role::Admin)).await;
     let browser = signed_in(&provider, ANNA).await;
     for path in DEVELOPERS.iter().chain(&ADMINISTRATORS) {
-        browser.get(path).await.assert_error(404, "not_found");
+        browser.get_with(path, &[]).await.assert_error(404, "not_found");
         assert!(!sealgate::facade::provider::owns(&provider.sealgate.config, path), "{path}");
     }
     assert!(!browser.get("/account").await.text().contains("/console"));

@@ -451,6 +451,62 @@ async fn a_form_of_another_site_ends_the_session_too() {
     assert!(!is_signed_in(&provider, &browser).await);
 }
 
+/// Images, frames, scripts, programs and link scanners send GETs as well. None of them ends a session: the user is asked.
+#[tokio::test]
+async fn only_a_page_that_its_user_opens_ends_the_session_by_a_link() {
+    let provider = Provider::new().await;
+    let (browser, tokens) = signed_in(&provider).await;
+    let address =
+        logout(&[("id_token_hint", &tokens.id), ("post_logout_redirect_uri", SIGNED_OUT_URI), ("state", "s1")]);
+    let html = ("accept", "text/html,*/*;q=0.8");
+    for fields in [
+        vec![],
+        vec![html],
+        vec![("sec-fetch-site", "same-site"), ("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image")],
+        vec![("sec-fetch-site", "same-origin"), ("sec-fetch-mode", "cors"), ("sec-fetch-dest", "empty"), html],
+        vec![("sec-fetch-site", "same-origin"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe"), html],
+        vec![("sec-fetch-site", "same-origin"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "empty"), html],
+    ] {
+        let reply = browser.get_with(&address, &fields).await;
+        assert_eq!((reply.status, reply.header("set-cookie")), (302, None), "{fields:?}");
+        assert!(reply.location().starts_with("/oauth/logout/confirm?"), "{fields:?}");
+    }
+    let head = http::Request::head(&address).header("sec-fetch-mode", "navigate").header("sec-fetch-dest", "document");
+    assert!(browser.send(head, String::new()).await.location().starts_with("/oauth/logout/confirm?"));
+    assert!(is_signed_in(&provider, &browser).await);
+    // The way back is not lost on the way.
+    let page = browser.get_with(&address, &[]).await;
+    let reply = confirm(&browser, &browser.follow(page).await).await;
+    assert_eq!(reply.location(), "https://rp.test/bye?state=s1");
+    assert!(!is_signed_in(&provider, &browser).await);
+}
+
+/// A page that is loaded ahead is refused, so that the browser asks again once its user opens the link.
+#[tokio::test]
+async fn what_a_browser_loads_ahead_neither_signs_out_nor_in() {
+    let provider = Provider::new().await;
+    let (browser, tokens) = signed_in(&provider).await;
+    let sign_out = logout(&[("id_token_hint", &tokens.id)]);
+    let sign_in = provider.c1().authorize(&[]);
+    let opened = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document"), ("accept", "text/html")];
+    for purpose in [
+        ("sec-purpose", "prefetch"),
+        ("sec-purpose", "prefetch;prerender"),
+        ("sec-purpose", "prefetch;anonymous-client-ip"),
+        ("purpose", "prefetch"),
+        ("x-moz", "prefetch"),
+    ] {
+        for address in [&sign_out, &sign_in] {
+            let reply = browser.get_with(address, &[&opened[..], &[purpose]].concat()).await;
+            assert_eq!((reply.status, reply.header("location"), reply.header("set-cookie")), (403, None, None));
+            assert_eq!(reply.header("cache-control"), Some("no-store"));
+        }
+    }
+    assert!(is_signed_in(&provider, &browser).await);
+    assert_eq!(browser.get_with(&sign_out, &opened).await.location(), "/oauth/signed-out");
+    assert!(!is_signed_in(&provider, &browser).await);
+}
+
 #[tokio::test]
 async fn a_form_of_another_site_takes_no_cookie_away() {
     let provider = Provider::new().await;

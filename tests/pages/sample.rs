@@ -9,10 +9,10 @@ use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::{Email, Role, Subject, User, UserState};
 use sealgate::facade::page::{
     AccountChooserPage, Addresses, ClientLink, ConfirmLogoutPage, ConsentPage, CreateAccountPage, CreateAccountProblem,
-    CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage, ForgotPasswordPage, Frame, InvitationPage, LoginPage,
-    LoginProblem, NewAccountPage, NewPasswordPage, NewPasswordProblem, Pages, PasskeyOffer, Problem, ProveAddressPage,
-    Publisher, ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, Way, WayTo, WeakSignInPage, html,
-    language_tag,
+    CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage, ForgotPasswordPage, Frame, InvitationPage, KeptFormPage,
+    LoginPage, LoginProblem, NewAccountPage, NewPasswordPage, NewPasswordProblem, Pages, PasskeyOffer, Problem,
+    ProveAddressPage, Publisher, ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, Way, WayTo,
+    WeakSignInPage, html, language_tag,
 };
 use sealgate::facade::password::PasswordFault;
 
@@ -22,7 +22,8 @@ use crate::factor::factor_pages;
 
 pub(crate) const LANGUAGES: [Language; 2] = [Language::Turkish, Language::English];
 
-const PROBLEMS: [(&str, Problem); 27] = [
+const PROBLEMS: [(&str, Problem); 28] = [
+    ("sign-in-needed", Problem::SignInNeeded),
     ("unknown-client", Problem::UnknownClient),
     ("redirect-uri", Problem::RedirectUri),
     ("no-redirect-uri", Problem::NoRedirectUri),
@@ -316,6 +317,7 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     let (target, charset, instead) = (action, "utf-8", action);
     let again = SendAgainPage { frame: frame(), app: client, account, target, charset, fields: &fields, instead };
     add("send-again", html(&again));
+    add("kept-form", html(&KeptFormPage { frame: frame(), app: client, action }));
     let fields = [("code", client.to_owned()), ("state", account.to_owned())];
     add("return-form", html(&ReturnFormPage { frame: frame(), action, host: client, fields: &fields }));
     let inside = account_pages(&frame(), sample).into_iter().chain(console_pages(&frame(), sample));

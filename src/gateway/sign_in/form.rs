@@ -17,7 +17,7 @@ use crate::gateway::sign_in::login::{self, Purpose, SignInRequest};
 use crate::gateway::sign_in::replay::Replay;
 use crate::gateway::sign_in::return_path::ReturnPath;
 use crate::gateway::sign_in::saved_form;
-use crate::page::{Problem, SendAgainPage, html};
+use crate::page::{KeptFormPage, Problem, SendAgainPage, html};
 use crate::store::{Form, MAX_FORM_BYTES, StoreError};
 use crate::web::context::Body;
 use crate::web::cookie::Left;
@@ -95,7 +95,7 @@ pub(in crate::gateway) async fn keep_and_show(
     })
 }
 
-/// Shows what waits, once.
+/// Shows what waits, once. What is not the act of a user gets a button that shows it: a link scanner must not use the form up.
 ///
 /// # Errors
 /// When the store fails, or too many sign-ins are open.
@@ -105,6 +105,10 @@ pub(in crate::gateway) async fn show(ctx: &AppRequest<'_>) -> Result<Response, S
     let (Some(id), Some(browser)) = (query.one("id").ok().flatten(), ctx.cookie(ctx.cookies.browser)) else {
         return Ok(gone());
     };
+    if !navigation::is_act_of_user(ctx.head) {
+        let page = KeptFormPage { frame: ctx.frame(), app: ctx.app.called(), action: &saved_form::address(id) };
+        return Ok(Response::html(StatusCode::OK, html(&page), Some("'self'")));
+    }
     let Some(signed_in) = session::find(ctx).await? else {
         return login::begin_for(ctx, Purpose::KeptForm(id), SignInRequest::any(login::First::Needed)).await;
     };

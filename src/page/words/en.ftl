@@ -281,6 +281,10 @@ return-form-title = One moment
 return-form-text = You are on your way back to <bdi>{ $host }</bdi>. If nothing happens, press the button.
 return-form-submit = Continue
 
+kept-form-title = Show your form?
+kept-form-text =
+    Your sign-in at <bdi>{ $app }</bdi> had ended when you sent a form. The form is kept for 15 minutes and shown once.
+kept-form-submit = Show the form
 send-again-title = Send the form now?
 send-again-text =
     You had been signed out when you submitted a form to <bdi>{ $app }</bdi>. What you entered was saved, but it has not
@@ -316,10 +320,10 @@ error-expired-form-title = This page has expired
 error-expired-form-text =
     The page was open for too long, or it was opened in another browser. Nothing was changed. Go back to the application
     and start again.
-error-cookie-missing-title = Cookies are needed to sign in
+error-cookie-missing-title = Start the sign-in in this browser
 error-cookie-missing-text =
-    Your browser did not send the cookie that signing in needs. Allow cookies for this site, then go back to the
-    application and start again.
+    This sign-in was started in another browser, or your browser did not keep its cookie. Go to the application and sign in
+    from there. If this page comes back, allow cookies for this site.
 error-nothing-to-do-title = Start from the application
 error-nothing-to-do-text =
     No sign-in is in progress in this browser. Open the application that you want to use; it will bring you here when you
@@ -365,6 +369,10 @@ error-form-not-kept-title = The form is no longer available
 error-form-not-kept-text =
     A form is kept for 15 minutes and shown once. Nothing was sent from here. Go back to the application and fill it in
     again.
+error-sign-in-needed-title = Sign in to continue
+error-sign-in-needed-text =
+    You are signed out, or the application asks for a new sign-in. Nothing that you sent has reached it. Sign in, then come
+    back to this page: with Back, your browser may still show what you entered.
 error-internal-title = Something went wrong
 error-internal-text =
     This is our fault, not yours. Try again; if it keeps happening, tell your administrator.

@@ -265,6 +265,10 @@ return-form-title = Bir saniye
 return-form-text = <bdi>{ $host }</bdi> adresine geri dönüyorsunuz. Hiçbir şey olmazsa düğmeye basın.
 return-form-submit = Devam et
 
+kept-form-title = Formunuz gösterilsin mi?
+kept-form-text =
+    Formu gönderdiğinizde <bdi>{ $app }</bdi> uygulamasındaki oturumunuz sona ermişti. Form 15 dakika saklanır ve bir kez gösterilir.
+kept-form-submit = Formu göster
 send-again-title = Form şimdi gönderilsin mi?
 send-again-text =
     <bdi>{ $app }</bdi> uygulamasına bir form gönderdiğinizde oturumunuz sona ermişti. Yazdıklarınız saklandı, ancak
@@ -300,10 +304,10 @@ error-expired-form-title = Bu sayfanın süresi doldu
 error-expired-form-text =
     Sayfa çok uzun süre açık kaldı veya başka bir tarayıcıda açıldı. Hiçbir şey değiştirilmedi. Uygulamaya geri dönüp
     yeniden başlayın.
-error-cookie-missing-title = Oturum açmak için çerez gerekiyor
+error-cookie-missing-title = Oturum açmayı bu tarayıcıda başlatın
 error-cookie-missing-text =
-    Tarayıcınız oturum açmak için gereken çerezi göndermedi. Bu site için çerezlere izin verin, ardından uygulamaya geri
-    dönüp yeniden başlayın.
+    Bu oturum açma işlemi başka bir tarayıcıda başlatıldı ya da tarayıcınız çerezi saklamadı. Uygulamaya gidip oradan oturum
+    açın. Bu sayfa yeniden gelirse bu site için çerezlere izin verin.
 error-nothing-to-do-title = Uygulamadan başlayın
 error-nothing-to-do-text =
     Bu tarayıcıda devam eden bir oturum açma işlemi yok. Kullanmak istediğiniz uygulamayı açın; oturum açmanız gerektiğinde
@@ -342,6 +346,10 @@ error-form-not-kept-title = Form artık yok
 error-form-not-kept-text =
     Bir form 15 dakika saklanır ve bir kez gösterilir. Buradan hiçbir şey gönderilmedi. Uygulamaya geri dönüp formu yeniden
     doldurun.
+error-sign-in-needed-title = Devam etmek için oturum açın
+error-sign-in-needed-text =
+    Oturumunuz kapalı ya da uygulama yeniden oturum açmanızı istiyor. Gönderdikleriniz uygulamaya ulaşmadı. Oturum açıp bu
+    sayfaya geri dönün: tarayıcınızın Geri düğmesi yazdıklarınızı yeniden gösterebilir.
 error-internal-title = Bir sorun oluştu
 error-internal-text =
     Sorun sizden değil, bizden kaynaklanıyor. Yeniden deneyin; sorun sürerse yöneticinize bildirin.

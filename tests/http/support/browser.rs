@@ -60,7 +60,15 @@ impl<'a> Browser<'a> {
 
     /// A GET of one address, redirects not followed.
     pub(crate) async fn get(&self, address: &str) -> Reply {
-        self.send(Request::get(address), String::new()).await
+        // What a browser says of a page that its user opens.
+        self.get_with(address, &[("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")]).await
+    }
+
+    /// A GET with these header fields, redirects not followed.
+    pub(crate) async fn get_with(&self, address: &str, fields: &[(&str, &str)]) -> Reply {
+        let request = Request::get(address);
+        let request = fields.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        self.send(request, String::new()).await
     }
 
     /// A form by POST, redirects not followed.
