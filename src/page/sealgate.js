@@ -16,6 +16,16 @@ for (const button of document.querySelectorAll("button[data-reveals]")) {
   if (field.form) field.form.addEventListener("submit", () => { field.type = "password"; });
 }
 
+// The part behind "#" of the page that was wanted reaches no server. Browsers carry it along redirects; forms and links of these
+// pages pass it on.
+if (location.hash) {
+  for (const [selector, name] of [["form", "action"], ["button", "formaction"], ["a[hreflang]", "href"]]) {
+    for (const element of document.querySelectorAll(`${selector}[${name}]`)) {
+      element.setAttribute(name, element.getAttribute(name).split("#")[0] + location.hash);
+    }
+  }
+}
+
 // Say when Caps Lock is on, while a password is typed. The words stay when the field is left: were they to go, the button would
 // move away from under the pointer that presses it.
 for (const hint of document.querySelectorAll("[data-caps-of]")) {

@@ -176,7 +176,7 @@ fn is_ahead(purpose: &HeaderValue) -> bool {
         .any(|word| [&b"prefetch"[..], b"prerender", b"preview"].iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
-/// Whether a script says that it asks (`XMLHttpRequest`, by convention). An Android WebView sends the name of its app in the same
+/// Whether a script says that it asks (`XMLHttpRequest`, by convention). An Android `WebView` sends the name of its app in the same
 /// field with each page that its user opens, or nothing.
 fn is_by_script(headers: &HeaderMap) -> bool {
     let is_package = |name: &[u8]| {
@@ -191,7 +191,7 @@ fn is_by_script(headers: &HeaderMap) -> bool {
         .any(|value| !value.is_empty() && !is_package(value))
 }
 
-/// Whether this is what Java's HttpURLConnection accepts where its program sets nothing: HTML before all, as no browser says it.
+/// Whether this is what Java's `HttpURLConnection` accepts where its program sets nothing: HTML before all, as no browser says it.
 fn is_java(headers: &HeaderMap) -> bool {
     let mut accept = headers.get_all(ACCEPT).iter();
     let (Some(only), None) = (accept.next(), accept.next()) else { return false };
@@ -230,8 +230,11 @@ mod tests {
         request.body(()).unwrap().into_parts().0
     }
 
+    /// A client, its header fields, and what it is.
+    type Client = (&'static str, &'static [(&'static str, &'static str)], Requester);
+
     /// Header sets of real clients: browsers, what they fetch for a page, and programs.
-    const CLIENTS: &[(&str, &[(&str, &str)], Requester)] = {
+    const CLIENTS: &[Client] = {
         use Requester::{Frame, LookAhead, Program, Window};
         const MODE: &str = "sec-fetch-mode";
         const DEST: &str = "sec-fetch-dest";

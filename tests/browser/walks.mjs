@@ -469,6 +469,17 @@ export const WALKS = [
     },
   },
   {
+    name: "come to the page that was wanted after a double click",
+    async go(enter) {
+      const { page } = await enter();
+      await page.goto(`${APP}/report`);
+      await type(page, "#email", first(LANE));
+      await type(page, "#password", PASSWORD);
+      await page.dblclick("#login-submit");
+      await page.waitForURL(`${APP}/report`);
+    },
+  },
+  {
     name: "go Back after signing in",
     async go(enter) {
       const { page } = await enter();
