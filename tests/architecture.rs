@@ -5,6 +5,8 @@
 
 #[path = "architecture/circles.rs"]
 mod circles;
+#[path = "architecture/links.rs"]
+mod links;
 #[path = "architecture/named_tests.rs"]
 mod named_tests;
 #[path = "architecture/process_state.rs"]
