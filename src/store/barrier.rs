@@ -1,6 +1,9 @@
-//! The disk barrier beneath sled. sled 0.34.7 ends each write with `sync_file_range`, which neither empties the drive's
-//! cache nor saves the file's new length, so a power cut takes acknowledged writes with it. The C symbol is defined anew
-//! here, as `fdatasync`; the linker gives sled ours. It also covers what sled's own threads write.
+//! The disk barrier for sled.
+//!
+//! sled 0.34.7 ends each write with `sync_file_range`, which neither flushes the drive's cache nor
+//! stores the file's new length, so a power failure loses acknowledged writes. This module
+//! redefines the C symbol as `fdatasync`, and the linker resolves sled's calls to it. That includes
+//! the writes of sled's own threads.
 
 #![expect(unsafe_code, reason = "a function of the C library is replaced")]
 
@@ -10,15 +13,16 @@ use libc::{c_int, c_uint, off64_t};
 
 static BARRIERS: AtomicU64 = AtomicU64::new(0);
 
-/// Barriers that this process has asked of its disks. A flush that leaves it unchanged was not made durable.
+/// Returns how many barriers this process has issued. A flush without one was not made durable.
 pub fn count() -> u64 {
     BARRIERS.load(Ordering::Relaxed)
 }
 
-/// Makes the file's bytes and length durable; the range and the flags are not looked at.
+/// Makes the file's data and length durable. Ignores the range and the flags.
 ///
 /// # Safety
-/// Any arguments are sound: a bad descriptor yields -1 and `errno`, as the C library's own function does.
+/// Any arguments are sound: a bad descriptor yields -1 and `errno`, as the C library's function
+/// does.
 // SAFETY: no other crate of the program defines this symbol; the signature is the C library's.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn sync_file_range(
@@ -28,10 +32,10 @@ pub(crate) unsafe extern "C" fn sync_file_range(
     _flags: c_uint,
 ) -> c_int {
     BARRIERS.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: fdatasync takes any integer and touches no memory of ours.
+    // SAFETY: fdatasync accepts any integer and touches no memory of the process.
     unsafe { libc::fdatasync(file) }
 }
 
-/// Keeps the definition in every binary that links the crate, whatever the linker thinks of it.
+/// Prevents the linker from dropping the definition in binaries that link the crate.
 #[used]
 static KEPT: unsafe extern "C" fn(c_int, off64_t, off64_t, c_uint) -> c_int = sync_file_range;

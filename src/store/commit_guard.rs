@@ -1,4 +1,4 @@
-//! What must hold for a commit that is made for a user; [`super::guarded`] holds commits against it.
+//! Conditions of commits on behalf of a user; [`super::guarded`] enforces them.
 
 use std::sync::Mutex;
 
@@ -6,22 +6,23 @@ use crate::domain::secret::SecretHash;
 use crate::domain::session::SessionId;
 use crate::domain::user::Subject;
 
-/// What must hold for a commit.
+/// Condition of a commit.
 #[derive(Debug)]
 pub(super) enum CommitGuard {
-    /// The cookie opens its session, the user of the page is signed in there, and no revocation of theirs is open.
+    /// The cookie matches its session, the page's user is signed in to it, and has no pending
+    /// revocation.
     Page(Mutex<PageSession>),
-    /// The user is signed in to the session, whose cookie a client does not have.
+    /// The user is signed in to the session. A client does not have its cookie.
     Code { session: SessionId, subject: Subject },
-    /// The user's password is the one that was proven. There is no session yet.
+    /// The user's password is the verified one. There is no session yet.
     Credentials { subject: Subject, password: Option<SecretHash> },
 }
 
 /// The session of a page's request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageSession {
-    /// Of the cookie in force: the request may renew it.
+    /// Current cookie, which the request may renew.
     pub(super) cookie: Option<(SessionId, SecretHash)>,
-    /// Whose page it is, once that is known.
+    /// The page's user, once known.
     pub(super) subject: Option<Subject>,
 }

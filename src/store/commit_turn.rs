@@ -1,4 +1,4 @@
-//! Whose a commit is, while it waits in an engine's queue.
+//! Ownership of a commit while it is in an engine's queue.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,26 +10,28 @@ use tokio::time::timeout;
 
 use crate::store::engine::{EngineError, Outcome};
 
-/// Whose a commit is: the caller's until the writer begins it, and the writer's from then on. So a caller that stops
-/// waiting knows whether the commit may still happen.
+/// Ownership of a commit: the caller's until the writer starts it, then the writer's.
+///
+/// A caller that stops waiting can therefore tell whether the commit may still happen.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CommitTurn(Arc<AtomicBool>);
 
 impl CommitTurn {
-    /// Begins it; false when it was withdrawn.
+    /// Starts the commit. Returns false if it was withdrawn.
     pub(super) fn begin(&self) -> bool {
         !self.0.swap(true, Ordering::AcqRel)
     }
 
-    /// Takes it back; false when it was begun.
+    /// Withdraws the commit. Returns false if it was started.
     fn withdraw(&self) -> bool {
         !self.0.swap(true, Ordering::AcqRel)
     }
 
-    /// What the writer says. `to_begin`: how long it may take until it begins; `to_end`: from then on.
+    /// Waits for the writer's answer, up to `to_begin` for the start and then up to `to_end`.
     ///
     /// # Errors
-    /// [`EngineError::Timeout`] when it has not begun, so that nothing happens; [`EngineError::Unknown`] when it has not ended.
+    /// [`EngineError::Timeout`] when the commit did not start and will not happen;
+    /// [`EngineError::Unknown`] when it did not finish.
     pub(super) async fn wait(
         &self,
         answer: Receiver<Result<Outcome, EngineError>>,

@@ -1,4 +1,5 @@
-//! The border between the store and whatever keeps its bytes: four operations, no words of OAuth.
+//! The interface between the store and the engines that store its bytes. It is independent of
+//! OAuth.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,12 +10,12 @@ use async_trait::async_trait;
 
 use super::shared_counts::SharedCounts;
 
-/// A key. Its first byte names the table; order is bytewise.
+/// A key. The first byte is the table; keys are ordered bytewise.
 pub type Key = Vec<u8>;
-/// A record's bytes.
+/// The bytes of a record.
 pub type Value = Vec<u8>;
 
-/// What must hold for a commit to happen.
+/// A condition of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expect {
     /// No record has the key.
@@ -23,28 +24,32 @@ pub enum Expect {
     Value(Key, Value),
 }
 
-/// The longest key that an engine takes, bytes.
+/// Maximum length of a key, in bytes.
 pub const MAX_KEY_BYTES: usize = 384;
-/// Records that are looked at in one step where many are.
+/// Number of records per scan in operations on many records.
 const PAGE: usize = 256;
-/// The longest value that an engine takes, bytes.
+/// Maximum length of a value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 256 * 1024;
 
-/// One atomic step: if every expectation holds, every put and delete happens; otherwise nothing does.
-/// A key stands in `put` or `delete` at most once.
+/// An atomic change: if every expectation holds, all puts and deletes are applied; otherwise none
+/// is.
+///
+/// A key occurs at most once in `put` and `delete` together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     pub expect: Vec<Expect>,
     pub put: Vec<(Key, Value)>,
-    /// Records to remove; removing an absent one is no fault.
+    /// Keys to remove. Removing an absent key is not an error.
     pub delete: Vec<Key>,
-    /// Counters that grow in the same step. Whoever writes through [`super::Store`] leaves this empty: the store derives it
-    /// from the records ([`super::access`]), so that no caller can forget one.
+    /// Counters that grow in the same commit.
+    ///
+    /// Callers of [`super::Store`] leave it empty. The store derives it from the records
+    /// ([`super::access`]), so that no caller can omit one.
     pub moves: Vec<Counter>,
 }
 
 impl Changes {
-    /// Makes one step of both.
+    /// Appends the other changes to these.
     pub(super) fn merge(&mut self, more: Changes) {
         self.expect.extend(more.expect);
         self.put.extend(more.put);
@@ -52,10 +57,11 @@ impl Changes {
         self.moves.extend(more.moves);
     }
 
-    /// Refuses records beyond [`MAX_KEY_BYTES`] and [`MAX_VALUE_BYTES`], the same in every engine.
+    /// Rejects keys over [`MAX_KEY_BYTES`] and values over [`MAX_VALUE_BYTES`], for every engine
+    /// alike.
     ///
     /// # Errors
-    /// `Unwritable`, with the size that was met.
+    /// `Unwritable`, with the actual size.
     pub fn check_sizes(&self) -> Result<(), EngineError> {
         let keys = self.put.iter().map(|(key, _)| key).chain(&self.delete);
         if let Some(key) = keys.into_iter().find(|key| key.len() > MAX_KEY_BYTES) {
@@ -70,22 +76,23 @@ impl Changes {
     }
 }
 
-/// One of the numbers that grow when access is taken away. Several, so that what happens to one person does not send
-/// everybody's cached decisions back to the records.
+/// A counter that grows when access is revoked.
+///
+/// There are several, so that a change to one user does not invalidate all cached decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
-    /// Something of the people whose identifiers end in this byte.
+    /// Records of the users whose identifiers end in this byte.
     Person(u8),
     Clients,
     Keys,
-    /// Something that cannot be told apart further.
+    /// Records that cannot be assigned to another counter.
     Everything,
 }
 
 impl Counter {
     pub const COUNT: usize = 259;
 
-    /// The counter of this slot, which is below [`Counter::COUNT`].
+    /// Returns the counter of this slot, which is below [`Counter::COUNT`].
     pub fn of_slot(slot: usize) -> Option<Self> {
         match slot {
             0..=255 => u8::try_from(slot).ok().map(Self::Person),
@@ -106,31 +113,31 @@ impl Counter {
     }
 }
 
-/// How long what this process knows can be gone by.
+/// Deadline until which the state in this process counts as current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Current {
     until: Option<Instant>,
 }
 
 impl Current {
-    /// Nobody else changes anything.
+    /// State that is always current, because no other process writes.
     pub const ALWAYS: Self = Self { until: None };
 
     pub fn until(instant: Instant) -> Self {
         Self { until: Some(instant) }
     }
 
-    /// Whether it can still be gone by.
+    /// Returns whether the deadline has not passed.
     pub fn holds(self) -> bool {
         self.until.is_none_or(|until| Instant::now() <= until)
     }
 }
 
-/// All counters, as this process knows them.
+/// All counters, as this process has read them.
 ///
-/// The order that keeps a cache sound: the engine moves a counter after the change can be read and before its commit is
-/// answered; a reader takes the sum before it looks the records up. So whoever cached what the records said before a change
-/// holds a sum from before its move.
+/// Ordering makes caches correct. The engine moves a counter after the change is readable and
+/// before it answers the commit. A reader takes the sum before it reads the records. A cache entry
+/// with the state from before a change therefore has a sum from before the move.
 #[derive(Debug)]
 pub struct Counters {
     slots: [AtomicU64; Counter::COUNT],
@@ -144,7 +151,7 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Moves these: for an engine that has just applied the change that names them.
+    /// Increments these counters. Called by an engine after it has applied the change.
     pub fn advance(&self, moves: &[Counter]) {
         if moves.is_empty() {
             return;
@@ -152,26 +159,27 @@ impl Counters {
         for slot in moves.iter().filter_map(|counter| self.slots.get(counter.slot())) {
             slot.fetch_add(1, Ordering::AcqRel);
         }
-        // Last: whoever watches the total and then asks again must find the parts moved.
+        // Last: a caller that sees a new total must then find the slots incremented.
         self.total.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The sum of what concerns a person: equal to an earlier one exactly while none of it has moved.
+    /// Returns the sum of the counters that concern a user. It changes if and only if one of them
+    /// does.
     pub fn sum(&self, person: u8) -> u64 {
         sum(person, |slot| self.slots.get(slot).map_or(0, |slot| slot.load(Ordering::Acquire)))
     }
 
-    /// All of them at this moment: for whoever does not know yet whose records they are about to look up.
+    /// Returns all counters, for callers that learn the user only from the records they read.
     pub fn snapshot(&self) -> CounterReading {
         CounterReading(self.slots.iter().map(|slot| slot.load(Ordering::Acquire)).collect())
     }
 
-    /// One of them.
+    /// Returns the value of one counter.
     pub fn of(&self, counter: Counter) -> u64 {
         self.slots.get(counter.slot()).map_or(0, |slot| slot.load(Ordering::Acquire))
     }
 
-    /// Grows whenever any of them has moved.
+    /// Returns a number that grows whenever any counter does.
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Acquire)
     }
@@ -182,7 +190,7 @@ impl Counters {
 pub struct CounterReading(Box<[u64]>);
 
 impl CounterReading {
-    /// As [`Counters::sum`] at that moment.
+    /// Returns [`Counters::sum`] at that moment.
     pub fn sum(&self, person: u8) -> u64 {
         sum(person, |slot| self.0.get(slot).copied().unwrap_or_default())
     }
@@ -195,23 +203,23 @@ fn sum(person: u8, value: impl Fn(usize) -> u64) -> u64 {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Applied, and durable.
+    /// Applied and durable.
     Committed,
-    /// An expectation did not hold; nothing was written. Load and decide again.
+    /// An expectation failed and nothing was written. Load the records again and decide again.
     Conflict,
 }
 
-/// Who decides which format the store has.
+/// Authority over the store's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormatRule {
-    /// This process alone, when it opens the store.
+    /// This process alone decides when it opens the store.
     Own,
-    /// Whoever shares the store: they go by this one. None before anything is written.
+    /// The nodes that share the store agreed on this format. `None` before the first write.
     Shared(Option<u32>),
 }
 
 impl FormatRule {
-    /// The format that records are written in by a program of this newest one.
+    /// Returns the format in which to write records, given the newest format of this program.
     pub(super) fn written(self, newest: u8) -> u8 {
         match self {
             Self::Shared(Some(format)) => u8::try_from(format).unwrap_or(newest).min(newest),
@@ -220,45 +228,47 @@ impl FormatRule {
     }
 }
 
-/// Why the engine could not do its work. The caller answers 503 and names none of it to a stranger.
+/// Error of an engine. The caller answers 503 without details.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EngineError {
     /// The queue of commits is full: shed load.
     #[error("the store's queue is full")]
     Busy,
-    /// The commit's turn did not come within its deadline; it was withdrawn and did not happen.
+    /// The commit did not start before its deadline. It was withdrawn and did not happen.
     #[error("the store did not get to it in time")]
     Timeout,
-    /// The commit was begun and has not ended within its deadline; whether it happens is not known.
+    /// The commit started and did not finish before its deadline. It may or may not be applied.
     #[error("the store did not answer in time")]
     Unknown,
-    /// What this process knows may have changed meanwhile: nothing is decided upon it.
+    /// The state in this process may be outdated, so no decision may depend on it.
     #[error("what is known of the store is not current: {0}")]
     Stale(String),
-    /// Writes are refused for now (disk full or read-only); reads go on.
+    /// Writes fail for now (disk full or read-only); reads continue.
     #[error("the store cannot write: {0}")]
     Unwritable(String),
-    /// The engine has stopped, or does not answer.
+    /// The engine has stopped or does not respond.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// What lies under a key cannot be read, and will not be by waiting: the files are broken.
+    /// The bytes under a key cannot be read. Retrying does not help: the files are damaged.
     #[error("the store is damaged: {0}")]
     Damaged(String),
-    /// A copy was not made; the store is as it was.
+    /// No copy was made; the store is unchanged.
     #[error("no copy of the store was made: {0}")]
     NoCopy(String),
 }
 
-/// Keeps bytes, orders commits, and makes them durable.
+/// Stores bytes, orders commits and makes them durable.
 #[async_trait]
 pub trait Engine: Send + Sync {
-    /// The record with this key. May be newer than what is durable by at most one flush in progress.
+    /// Returns the record with this key. It may be newer than durable data by one flush in
+    /// progress.
     ///
     /// # Errors
-    /// `Unavailable` when the engine does not answer, `Damaged` when the bytes cannot be read.
+    /// `Unavailable` when the engine does not respond, `Damaged` when the bytes cannot be read.
     async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError>;
 
-    /// The records with these keys, in their order, as they stand at one moment where the engine has one.
+    /// Returns the records with these keys, in the same order, from one snapshot if the engine has
+    /// them.
     ///
     /// # Errors
     /// As [`Engine::get`] of any of them.
@@ -270,13 +280,15 @@ pub trait Engine: Send + Sync {
         Ok(found)
     }
 
-    /// Up to `limit` records whose keys start with `prefix`, in key order, strictly after the key `after`.
+    /// Returns up to `limit` records whose keys start with `prefix`, in key order, strictly after
+    /// `after`.
     ///
     /// # Errors
     /// As [`Engine::get`] of any of them.
     async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError>;
 
-    /// How many records have keys that start with `prefix`. Not for a request: it may read them all.
+    /// Counts the records whose keys start with `prefix`. It may read all of them: not for
+    /// requests.
     ///
     /// # Errors
     /// As [`Engine::scan`].
@@ -292,23 +304,27 @@ pub trait Engine: Send + Sync {
         }
     }
 
-    /// Whether other processes read and write the same records at the same time.
+    /// Returns whether other processes read and write the same records concurrently.
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// Applies `changes` if what they expect holds. `Ok(Committed)` means durable: it survives a power loss. Whoever applies
-    /// them moves the counters that they name, whether or not somebody still waits for the answer.
+    /// Applies `changes` if their expectations hold.
+    ///
+    /// `Ok(Committed)` means durable: the change survives a power failure. The engine increments
+    /// the named counters even if the caller no longer waits for the result.
     ///
     /// # Errors
     /// `Busy`, `Timeout`, `Unknown`, `Unwritable`, `Unavailable`, `Damaged`.
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError>;
 
-    /// The counters, as far as this process knows them.
+    /// Returns the counters, as this process has read them.
     fn counters(&self) -> &Counters;
 
-    /// Until when decisions may rest on what this process has read and remembers: a second after something was acknowledged,
-    /// to whomever, no decision rests on what was before. An engine that nobody else writes to always knows.
+    /// Returns until when decisions may use the state that this process has read and cached.
+    ///
+    /// One second after any node acknowledged a change, no decision uses older state. For an engine
+    /// with a single writer the state is always current.
     ///
     /// # Errors
     /// `Stale`.
@@ -316,17 +332,17 @@ pub trait Engine: Send + Sync {
         Ok(Current::ALWAYS)
     }
 
-    /// How many processes share the store now, this one among them.
+    /// Returns the number of processes that share the store, including this one.
     fn nodes(&self) -> u32 {
         1
     }
 
-    /// Who decides on the store's format, and what it is.
+    /// Returns who decides on the store's format, and the format.
     fn format(&self) -> FormatRule {
         FormatRule::Own
     }
 
-    /// Gives a shared store that holds nothing yet its format: one that all read who share it.
+    /// Sets the format of a new shared store to one that all its nodes can read.
     ///
     /// # Errors
     /// As [`Engine::commit`].
@@ -334,8 +350,9 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
-    /// The names of the nodes that have the store in use now, those that were removed not among them. None where there is one
-    /// process.
+    /// Returns the names of the nodes that use the store now, without removed ones.
+    ///
+    /// Empty if there is only one process.
     ///
     /// # Errors
     /// As [`Engine::get`].
@@ -343,20 +360,22 @@ pub trait Engine: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Counts that other nodes over the same records share. None where there is one node.
+    /// Returns the counts shared with other nodes. `None` if there is only one node.
     fn shared_counts(&self) -> Option<Arc<dyn SharedCounts>> {
         None
     }
 
-    /// Whether commits would be taken now.
+    /// Checks whether the engine accepts commits now.
     ///
     /// # Errors
-    /// The error that a commit would meet.
+    /// The error that a commit would return.
     async fn ping(&self) -> Result<(), EngineError>;
 
-    /// Makes a copy of all records as they stand between two commits, in a new directory on this machine, and yields how
-    /// many there are once the copy has been read and compared. Commits wait for the copying, reads do not. An engine
-    /// that lives elsewhere has tools of its own for this, and refuses.
+    /// Copies all records, as of between two commits, to a new directory on this machine.
+    ///
+    /// Returns the number of records after it has read the copy back and compared it. Commits wait
+    /// during the copy; reads do not. A remote engine has its own backup tools and returns an
+    /// error.
     ///
     /// # Errors
     /// `Busy`, `NoCopy`.
@@ -364,36 +383,37 @@ pub trait Engine: Send + Sync {
         Err(EngineError::NoCopy(format!("this engine writes none to {}", directory.display())))
     }
 
-    /// Takes no further commits, ends those that were taken, and lets go of what is open. Blocks for ten seconds at most.
+    /// Stops accepting commits, finishes the accepted ones and releases resources. Blocks for up to
+    /// 10 s.
     fn close(&self) {}
 }
 
-/// Is told how the engine fares; what becomes of the figures is not the engine's business.
+/// Observer of the engine's events, for metrics.
 pub trait CommitObserver: Send + Sync {
-    /// A batch of `operations` commits became durable, `seconds` after its first one was taken up.
+    /// A batch of `operations` commits became durable, `seconds` after its first one was dequeued.
     fn committed(&self, operations: usize, seconds: f64);
 
-    /// `waiting` commits stand in the queue.
+    /// The queue has `waiting` commits.
     fn queue(&self, waiting: usize);
 
-    /// A beat came back.
+    /// A heartbeat was answered.
     fn beat(&self, _beat: &Beat) {}
 
-    /// A batch is run again.
+    /// A batch is retried.
     fn rerun(&self, _cause: RerunCause) {}
 
-    /// A connection for commits was made, to a server on this timeline; or none was to be had.
+    /// A connection for commits was opened, to a server on this timeline; `None` if that failed.
     fn connected(&self, _timeline: Option<u32>) {}
 }
 
-/// Why a batch of commits is run again.
+/// Reason for a retry of a batch of commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RerunCause {
-    /// The server has rolled it back for another's sake.
+    /// The server rolled it back because of a concurrent transaction.
     RolledBack,
-    /// Its answer was lost: it may have been applied.
+    /// The answer was lost: the batch may have been applied.
     Unknown,
-    /// Somebody has cancelled its wait for the standby, and the server answered success.
+    /// An operator cancelled the wait for the standby, and the server reported success.
     CancelledWait,
 }
 
@@ -409,16 +429,16 @@ impl RerunCause {
     }
 }
 
-/// A beat of a node to the store that it shares with others.
+/// A node's heartbeat to a shared store.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Beat {
-    /// How long it took.
+    /// Round-trip time.
     pub seconds: f64,
-    /// When, by the store's clock: seconds since 1970.
+    /// Time of the heartbeat by the store's clock, in seconds since 1970.
     pub at: f64,
-    /// How many nodes there are.
+    /// Number of nodes.
     pub nodes: u32,
-    /// How many seconds the store's clock is ahead of this machine's.
+    /// Seconds by which the store's clock is ahead of this machine's.
     pub clock_offset: f64,
 }
 

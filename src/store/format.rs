@@ -6,7 +6,7 @@ use crate::store::versions::{self, format_record};
 use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError, table};
 
 impl Store {
-    /// The store's format.
+    /// Loads the store's format.
     ///
     /// # Errors
     /// [`StoreError::Newer`]; when the store fails.
@@ -18,7 +18,7 @@ impl Store {
         }
     }
 
-    /// The newest format that a record here may have.
+    /// Returns the newest version that a record in this store may have.
     ///
     /// # Errors
     /// [`StoreError::Newer`]; when the store fails.
@@ -27,7 +27,7 @@ impl Store {
         Ok(format.map_or_else(|| versions::newest().into(), |format| format.value))
     }
 
-    /// Sees to it that the store says its format, before anything is written.
+    /// Ensures that the store records its format before any other write.
     ///
     /// # Errors
     /// [`StoreError::Newer`], and nothing has changed; when the store fails.
@@ -39,7 +39,7 @@ impl Store {
         }
     }
 
-    /// Says in the store that its records may have today's version, so that no older program takes it from here on.
+    /// Raises the store's format to this program's version. Older programs then refuse the store.
     ///
     /// # Errors
     /// [`StoreError::Newer`], and nothing has changed; when the store fails.
@@ -50,7 +50,7 @@ impl Store {
                 Some(format) if format.value == u32::from(versions::newest()) => return Ok(()),
                 Some(format) => format.unchanged(),
                 None if self.engine.scan(b"", None, 1).await?.is_empty() => Expect::Absent(table::format()),
-                // Another node may have said it since.
+                // Another node may have written it since.
                 None if self.format().await?.is_some() => continue,
                 None => return Err(StoreError::Broken("it has records and does not say its version".to_owned())),
             };

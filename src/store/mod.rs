@@ -1,8 +1,10 @@
-//! The store: operations in the domain's words, each atomic and durable when it returns, written once over a small
-//! [`engine::Engine`]. Nothing of any engine leaks out of here, and nothing of HTTP comes in.
+//! The store: atomic, durable operations on domain objects over an [`engine::Engine`].
 //!
-//! A rule that must hold under races (a code is used once, a refresh token rotates once) is one commit that expects the
-//! bytes it decided on. The loser of a race gets [`Committed::Conflict`], loads again and decides again.
+//! Engine details do not leave this module, and it does not depend on HTTP.
+//!
+//! A rule that must hold under races (a code is used once, a refresh token rotates once) is a
+//! single commit that expects the bytes the decision was based on. The loser of a race gets
+//! [`Committed::Conflict`], loads the records again and decides again.
 
 mod access;
 mod account_links;
@@ -94,13 +96,14 @@ pub use transfer::Position;
 pub(crate) use transfer::export_format;
 pub use versions::{FormatRange, RecordChange, VersionStep, add_step};
 
-/// How many conflicts in a row a change may meet before it gives up: each means that somebody else got through.
+/// Maximum number of consecutive conflicts before a change fails. Each means that another commit
+/// won.
 const MOST_CONFLICTS: usize = 64;
 
-/// How many records an operation on many looks at in one step.
+/// Number of records per scan in operations on many records.
 const PAGE: usize = 256;
 
-/// Everybody's access counter at one moment: see [`Store::access_counters`].
+/// The access counters of all users at one moment: see [`Store::access_counters`].
 #[derive(Debug)]
 pub struct AccessCounters(engine::CounterReading);
 
@@ -110,24 +113,24 @@ impl AccessCounters {
     }
 }
 
-/// What a decision rests on: see [`Store::basis`].
+/// State that a decision depends on: see [`Store::basis`].
 #[derive(Debug)]
 pub struct Basis {
     current: engine::Current,
     epoch: u64,
 }
 
-/// What seals, and how many forms may lie here.
+/// The sealer, and the maximum number of stored forms.
 #[derive(Debug)]
 struct Sealing {
     sealer: Sealer,
     most_forms: usize,
 }
 
-/// What the store knows of its trail without looking.
+/// Cached sizes of the audit log.
 #[derive(Debug, Default)]
 struct AuditCounts {
-    /// Records kept: by age index, as they were counted last and since.
+    /// Stored records per age index: the last count plus later additions.
     kept: [AtomicUsize; 2],
     counted: Mutex<Option<Instant>>,
 }
@@ -136,32 +139,34 @@ struct AuditCounts {
 #[derive(Clone)]
 pub struct Store {
     engine: Arc<dyn Engine>,
-    /// What must hold for each commit through this handle.
+    /// Conditions of every commit through this handle.
     guard: Option<Arc<CommitGuard>>,
-    /// Whether the commit is the server's own work, which the guard does not stop.
+    /// Whether commits are the server's own work, which the guard does not block.
     is_for_server: bool,
-    /// Interactions that are open, and how many may be.
+    /// Number of open interactions; `most_interactions` is the maximum.
     interactions: Arc<Tally>,
     most_interactions: usize,
-    /// Forms that are kept.
+    /// Number of stored forms.
     forms: Arc<Tally>,
     sealing: Option<Arc<Sealing>>,
     registrations: Arc<Tally>,
-    /// Accounts that strangers have asked for.
+    /// Number of self-registrations that are not confirmed yet.
     pending_registrations: Arc<Tally>,
-    /// Mails that wait.
+    /// Number of queued e-mails.
     outbox: Arc<Tally>,
-    /// The number of the next revocation that this process begins.
+    /// Number of the next revocation that this process starts.
     revocations: Arc<AtomicU64>,
     trail: Arc<AuditCounts>,
-    /// The node whose keys are its own in the ring of keys, where each has a token of its own.
+    /// The node whose own keys the key ring contains, if each node has its own token.
     node: Option<String>,
-    /// Why nothing is decided here though the store answers.
+    /// Reason why this process makes no decisions although the store answers.
     held_back: Arc<ArcSwapOption<String>>,
 }
 
 impl Store {
-    /// The store over this engine. No older program opens it from here on, unless nodes share it.
+    /// Opens the store over this engine.
+    ///
+    /// Unless nodes share the store, older programs can no longer open it afterwards.
     ///
     /// # Errors
     /// [`StoreError::Newer`], or when the engine cannot be read or written.
@@ -179,7 +184,9 @@ impl Store {
         Ok(store)
     }
 
-    /// The store as it lies, for whoever only reads it: the program that wrote it can open it afterwards.
+    /// Opens the store for reading only, without raising its format.
+    ///
+    /// The program that wrote it can still open it afterwards.
     ///
     /// # Errors
     /// [`StoreError::Newer`], or when the engine cannot be read.
@@ -201,7 +208,8 @@ impl Store {
             registrations: Arc::default(),
             pending_registrations: Arc::default(),
             outbox: Arc::default(),
-            // Another process may begin one of the same person in the same second.
+            // Random start: another process may start a revocation of the same user in the same
+            // second.
             revocations: Arc::new(AtomicU64::new(RandomState::new().build_hasher().finish())),
             trail: Arc::default(),
             node: None,
@@ -209,48 +217,52 @@ impl Store {
         }
     }
 
-    /// The store as a node has it whose token has keys of its own: see [`Store::key_ring`].
+    /// Returns the store as seen by a node whose token has its own keys: see [`Store::key_ring`].
     #[must_use]
     pub fn of_node(self, holder: Option<&TokenHolder>) -> Self {
         Self { node: holder.map(|holder| holder.node.clone()), ..self }
     }
 
-    /// Whether writes would be taken now.
+    /// Checks whether the store accepts writes now.
     ///
     /// # Errors
-    /// What a write would meet.
+    /// The error that a write would return.
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.engine.ping().await?)
     }
 
-    /// Makes a copy of everything in a new directory, and yields how many records it has: see [`Engine::copy_to`].
+    /// Copies all records to a new directory and returns their number: see [`Engine::copy_to`].
     ///
     /// # Errors
-    /// When the engine makes none.
+    /// When the engine makes no copy.
     pub async fn copy_to(&self, directory: &Path) -> Result<usize, StoreError> {
         Ok(self.engine.copy_to(directory).await?)
     }
 
-    /// The number that grows whenever access may have been taken away, whosever.
+    /// Returns a number that grows whenever any access may have been revoked.
     pub fn epoch(&self) -> u64 {
         self.engine.counters().total()
     }
 
-    /// The number that grows whenever access may have been taken away from this person, or from everybody. Whoever caches
-    /// a positive decision about them takes it before the look-ups that it rests on, keeps it beside the decision, and looks
-    /// again once it has moved.
+    /// Returns a number that grows whenever access of this user, or of everyone, may have been
+    /// revoked.
+    ///
+    /// A cache of positive decisions reads it before the records, stores it with the decision, and
+    /// reads the records again once the number has changed.
     pub fn access_counter(&self, subject: Subject) -> u64 {
         self.engine.counters().sum(access::of_person(subject))
     }
 
-    /// What [`Store::access_counter`] says of everybody at this moment: for whoever learns by their look-ups only whom they
-    /// are about.
+    /// Returns [`Store::access_counter`] of all users at this moment.
+    ///
+    /// For callers that learn the user only from the records they read.
     pub fn access_counters(&self) -> AccessCounters {
         AccessCounters(self.engine.counters().snapshot())
     }
 
-    /// What this process knows at the moment, for a decision that rests on it: taken before the first look at anything
-    /// remembered or stored, and handed to [`Store::acts_on`] when the decision is made.
+    /// Returns the current state for a decision, before the first read of cached or stored data.
+    ///
+    /// Pass it to [`Store::acts_on`] once the decision is made.
     ///
     /// # Errors
     /// [`EngineError::Stale`]: no decision can be made now.
@@ -258,22 +270,26 @@ impl Store {
         if let Some(cause) = &*self.held_back.load() {
             return Err(EngineError::Stale(cause.to_string()).into());
         }
-        // In this order: what moves between the two is seen.
+        // In this order: a change between the two reads is detected.
         let epoch = self.epoch();
         Ok(Basis { current: self.engine.current()?, epoch })
     }
 
-    /// From now on nothing is decided here, for this cause; without one it is again. Yields whether that is new.
+    /// Blocks decisions in this process for the given cause, or allows them again without one.
+    ///
+    /// Returns whether the cause changed.
     pub fn hold_back(&self, cause: Option<String>) -> bool {
         let next = cause.map(Arc::new);
         self.held_back.swap(next.clone()) != next
     }
 
-    /// Whether a decision on this basis may be acted on. Asked last: between the look at the counters and now the process
-    /// may have been stopped for minutes, and the beat that it finds then tells nothing of what was looked at before.
+    /// Checks whether a decision based on this state may be applied.
+    ///
+    /// Call it last. The process may have been suspended for minutes after it read the counters,
+    /// and the next heartbeat proves nothing about the records read before.
     ///
     /// # Errors
-    /// [`EngineError::Stale`]: it may not; access may have been taken away meanwhile.
+    /// [`EngineError::Stale`]: access may have been revoked meanwhile.
     pub fn acts_on(&self, basis: &Basis) -> Result<(), StoreError> {
         if basis.current.holds() {
             return Ok(());
@@ -285,7 +301,7 @@ impl Store {
         Err(EngineError::Stale("access has changed while it was decided upon".to_owned()).into())
     }
 
-    /// How many processes share the store now, this one among them.
+    /// Returns the number of processes that share the store, including this one.
     pub fn nodes(&self) -> u32 {
         self.engine.nodes()
     }
@@ -295,12 +311,14 @@ impl Store {
         bytes.map(|bytes| record::decode(&key, bytes)).transpose()
     }
 
-    /// Whether other nodes have the same store.
+    /// Returns whether other nodes use the same store.
     pub fn is_shared(&self) -> bool {
         self.engine.is_shared()
     }
 
-    /// The one way of a change to the engine, beside [`Store::commit_unguarded`]: see [`access`] and [`guarded`].
+    /// Commits changes to the engine under the guard, if any.
+    ///
+    /// All other changes use [`Store::commit_unguarded`]; see [`access`] and [`guarded`].
     async fn commit(&self, changes: Changes) -> Result<Committed, StoreError> {
         match &self.guard {
             Some(guard) if !self.is_for_server => self.commit_under(guard, changes).await,
@@ -308,17 +326,19 @@ impl Store {
         }
     }
 
-    /// A commit of the server's own, whatever has become of the session in which it was caused.
+    /// Commits work of the server itself, even if the session that caused it has ended.
     async fn commit_unguarded(&self, changes: Changes) -> Result<Committed, StoreError> {
         commit_to(self.engine.as_ref(), changes).await
     }
 
-    /// The bytes of a record as a commit lays them down: for whoever expects them afterwards.
+    /// Returns the bytes of a record as a commit stores them, for later expectations.
     fn as_kept(&self, key: &[u8], bytes: Value) -> Result<Value, StoreError> {
         record::in_format(key, bytes, self.engine.format().written(versions::newest()))
     }
 
-    /// Several commits at once, so that they go to the disk or over the network together. Their outcomes, in their order.
+    /// Runs several commits concurrently, so that the engine can batch them.
+    ///
+    /// Returns their outcomes in the same order.
     async fn commit_all(&self, all: Vec<Changes>) -> Result<Vec<Committed>, StoreError> {
         let mut outcomes = vec![Committed::Conflict; all.len()];
         let mut committing = JoinSet::new();
@@ -337,7 +357,7 @@ impl Store {
         failed.map_or(Ok(outcomes), Err)
     }
 
-    /// A commit that expects nothing and so cannot conflict.
+    /// Commits changes without expectations, which cannot conflict.
     async fn write(&self, changes: Changes) -> Result<(), StoreError> {
         match self.commit(changes).await? {
             Committed::Yes => Ok(()),
@@ -345,7 +365,7 @@ impl Store {
         }
     }
 
-    /// One page of a table: up to `limit` records after the key of the last one.
+    /// Returns up to `limit` records of a table, after the given key.
     async fn page<T: DeserializeOwned>(
         &self,
         prefix: &[u8],

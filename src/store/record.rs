@@ -1,5 +1,6 @@
-//! Records: one version byte and JSON; an export is made of the very same objects. How older ones become today's, [`versions`]
-//! says.
+//! Records: a version byte and JSON. Exports contain the same JSON objects.
+//!
+//! [`versions`] converts older records to the current version.
 
 use std::fmt::Display;
 
@@ -12,8 +13,10 @@ use crate::store::error::StoreError;
 use crate::store::table::Table;
 use crate::store::versions::{self, RecordChange};
 
-/// A record with the bytes it was read from: committing over it expects exactly those, so that two writers cannot both
-/// decide on the same state.
+/// A record with the bytes it was read from.
+///
+/// A commit that replaces it expects these bytes, so that two writers cannot decide on the same
+/// state.
 #[derive(Debug, Clone)]
 pub struct Loaded<T> {
     pub value: T,
@@ -31,13 +34,15 @@ impl<T> Loaded<T> {
     }
 }
 
-/// What can be a record: it is written, read back, and compared.
+/// A type that can be stored: serialized, read back and compared.
 pub(super) trait Record: Serialize + DeserializeOwned + PartialEq {}
 
 impl<T: Serialize + DeserializeOwned + PartialEq> Record for T {}
 
-/// The bytes of a record, which its own reader has read: one that nobody can read again would be lost with the commit, and
-/// with it all that it was. Costs a few microseconds a write, of which a disk takes a hundred times that.
+/// Encodes a record and verifies that it can be decoded again.
+///
+/// A record that cannot be decoded would be lost with the commit, including its previous content.
+/// The check takes a few microseconds per write, about a hundredth of the disk write.
 pub(super) fn encode<T: Record>(record: &T) -> Result<Value, StoreError> {
     let broken = |what: &str| StoreError::Broken(format!("{}: {what}", std::any::type_name::<T>()));
     let mut bytes = vec![versions::newest()];
@@ -50,11 +55,13 @@ pub(super) fn encode<T: Record>(record: &T) -> Result<Value, StoreError> {
     }
 }
 
-/// The bytes of a record that [`encode`] has made, as they lie in a store of this format: a newer one goes the way back, and is
-/// read as the same afterwards. Others stay as they are.
+/// Converts a record from [`encode`] to the store's format.
+///
+/// A newer record is converted back, and must convert forth to the same record. Others are
+/// unchanged.
 ///
 /// # Errors
-/// [`StoreError::NotYet`] where that format cannot hold the record.
+/// [`StoreError::NotYet`] if that format cannot represent the record.
 pub(super) fn in_format(key: &[u8], mut bytes: Value, format: u8) -> Result<Value, StoreError> {
     let table = key.first().copied().and_then(Table::from_byte);
     let (Some((&version, json)), Some(table)) = (bytes.split_first(), table) else { return Ok(bytes) };
@@ -81,7 +88,7 @@ pub(super) fn in_format(key: &[u8], mut bytes: Value, format: u8) -> Result<Valu
     Ok(bytes)
 }
 
-/// The record of an older version, which these changes make of it, and of which the others make the same record again.
+/// Converts a record back, and verifies that converting forth yields the same record.
 fn go_back(newest: &Json, back: Vec<RecordChange>, forth: Vec<RecordChange>) -> Result<Json, &'static str> {
     let mut older = newest.clone();
     back.into_iter().try_for_each(|change| change(&mut older))?;
@@ -90,8 +97,9 @@ fn go_back(newest: &Json, back: Vec<RecordChange>, forth: Vec<RecordChange>) -> 
     if again == *newest { Ok(older) } else { Err("it would be read back as something else") }
 }
 
-/// Reads a record of any version up to today's. The bytes stay those that were read: a commit over an older record expects
-/// it as it lies.
+/// Decodes a record of any supported version.
+///
+/// The bytes stay as read, so that a commit over an older record expects its stored bytes.
 pub(super) fn decode<T: DeserializeOwned>(key: &[u8], bytes: Value) -> Result<Loaded<T>, StoreError> {
     let table = key.first().copied().and_then(Table::from_byte);
     let table = table.ok_or_else(|| StoreError::Broken("a record of an unknown table".to_owned()))?;
@@ -109,7 +117,7 @@ pub(super) fn decode<T: DeserializeOwned>(key: &[u8], bytes: Value) -> Result<Lo
     Ok(Loaded { value: value.map_err(|why| broken(&why))?, key: key.to_owned(), bytes })
 }
 
-/// A step that makes one record that does not exist yet.
+/// Returns the changes that create a record, expecting that none exists.
 pub(super) fn create(key: Key, record: &impl Record) -> Result<Changes, StoreError> {
     let bytes = encode(record)?;
     Ok(Changes {
@@ -120,7 +128,7 @@ pub(super) fn create(key: Key, record: &impl Record) -> Result<Changes, StoreErr
     })
 }
 
-/// A step that puts another record in the place of one that was loaded.
+/// Returns the changes that replace a loaded record.
 pub(super) fn replace<T: Record>(loaded: &Loaded<T>, record: &T) -> Result<Changes, StoreError> {
     let put = vec![(loaded.key.clone(), encode(record)?)];
     Ok(Changes { expect: vec![loaded.unchanged()], put, delete: Vec::new(), ..Changes::default() })
@@ -174,7 +182,7 @@ mod tests {
         assert_eq!(in_format(&key, bytes.clone(), versions::newest()).unwrap(), bytes);
         let refused = in_format(&key, bytes, 3).unwrap_err().to_string();
         assert!(refused.contains("the store's format, 3 (") && refused.contains("sealgate store upgrade"), "{refused}");
-        // An entry of an index has no version, and an older record stays as it is.
+        // Index entries have no version, and older records are unchanged.
         assert_eq!(in_format(&key, Vec::new(), 3).unwrap(), Vec::<u8>::new());
         assert_eq!(in_format(&key, vec![2, b'0'], 3).unwrap(), [2, b'0']);
     }

@@ -1,6 +1,7 @@
-//! How records are laid out in the engine: the tables' keys, the indexes by person and client, the expiry index.
+//! Layout of records in the engine: table keys, indexes by user and client, the expiry index.
 //!
-//! One key space, one leading byte a table. Secrets never stand here in clear, only their hashes.
+//! All tables share one key space; the first byte is the table. Keys contain hashes of secrets
+//! only.
 
 use crate::domain::answers::ProcessId;
 use crate::domain::assurance::FactorId;
@@ -20,50 +21,51 @@ use crate::store::engine::Key;
 pub enum Table {
     AppSession = b'a',
     Code = b'c',
-    /// Browsers that people have signed in from.
+    /// Browsers from which users have signed in.
     KnownBrowsers = b'd',
-    /// Which record expires when.
+    /// Expiry index of records.
     Expiry = b'e',
-    /// What people sign in with beside their passwords.
+    /// Second factors and passkeys of users.
     Factors = b'f',
     Grant = b'g',
-    /// Whose security key or passkey is whose.
+    /// Index from credentials (security keys and passkeys) to users.
     Credential = b'h',
     Interaction = b'i',
     AppPasswords = b'k',
     Audit = b'j',
     Client = b'l',
-    /// What the store says about itself, signing keys' times, wrapped data keys, and the seed of limits.
+    /// The store's metadata: format, times of signing keys, wrapped data keys, seed of limits, and
+    /// more.
     Meta = b'm',
     Consent = b'n',
-    /// What may be used once, such as initial access tokens.
+    /// One-time items, such as initial access tokens.
     Once = b'o',
-    /// Kept forms, sealed.
+    /// Stored forms, sealed.
     Form = b'p',
-    /// Access tokens that were revoked by themselves.
+    /// Access tokens that were revoked individually.
     RevokedToken = b'r',
     Session = b's',
     SignInAttempt = b't',
     User = b'u',
-    /// Whose address is whose.
+    /// Index from e-mail addresses to users.
     Email = b'v',
-    /// Whose username is whose.
+    /// Index from usernames to users.
     Username = b'w',
-    /// Lists by person, client and age.
+    /// Indexes by user, client and age.
     Index = b'x',
-    /// Mails that wait to be sent, sealed; the one that is due first comes first.
+    /// Queued e-mails, sealed, ordered by due time.
     Outbox = b'q',
-    /// Mails that were given up, sealed.
+    /// E-mails that could not be delivered, sealed.
     DeadMail = b'y',
-    /// That mails were sent, without what they said.
+    /// Records of sent e-mails, without their text.
     SentMail = b'z',
-    /// How often a person was told of something.
+    /// Number of notifications to a user.
     NoticeCount = b'b',
-    /// What was mailed to a person that opens something, as hashes.
+    /// Hashes of the links and codes that were mailed to a user.
     AccountLinks = b'A',
-    /// Accounts that strangers have asked for and not proven an address for.
+    /// Self-registrations whose e-mail address is not confirmed.
     PendingRegistration = b'R',
-    /// Revocations that are to be carried out.
+    /// Pending revocations.
     Revocation = b'O',
     /// Submitted forms that must take effect once, with their sealed results.
     Submission = b'S',
@@ -103,7 +105,7 @@ impl Table {
         Self::Submission,
     ];
 
-    /// The name in exports. Part of their format.
+    /// Returns the name in exports, which is part of their format.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::AppSession => "app_session",
@@ -139,7 +141,7 @@ impl Table {
         }
     }
 
-    /// The table of this name.
+    /// Returns the table with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|table| table.name() == name)
     }
@@ -177,7 +179,7 @@ pub(super) fn app_session(id: SessionId) -> Key {
     key(Table::AppSession, &[id.as_bytes()])
 }
 
-/// All interactions of a browser.
+/// Prefix of all interactions of a browser.
 pub(super) fn interactions(browser: &SecretHash) -> Key {
     key(Table::Interaction, &[&browser.as_bytes()[..16]])
 }
@@ -186,7 +188,7 @@ pub(super) fn interaction(browser: &SecretHash, id: &SecretHash) -> Key {
     key(Table::Interaction, &[&browser.as_bytes()[..16], &id.as_bytes()[..16]])
 }
 
-/// All sign-ins that the gate has started for a browser.
+/// Prefix of all sign-ins that the gate started for a browser.
 pub(super) fn sign_in_attempts(browser: &SecretHash) -> Key {
     key(Table::SignInAttempt, &[&browser.as_bytes()[..16]])
 }
@@ -211,32 +213,32 @@ pub(super) fn username(lookup: &SecretHash) -> Key {
     key(Table::Username, &[lookup.as_bytes()])
 }
 
-/// The browsers that a person has signed in from.
+/// Key of the browsers from which a user has signed in.
 pub(super) fn known_browsers(subject: Subject) -> Key {
     key(Table::KnownBrowsers, &[subject.as_bytes()])
 }
 
-/// What the sealed secret of one factor is bound to: the person's record of factors, and the factor in it.
+/// Context to which the sealed secret of a factor is bound: the user and the factor.
 pub(super) fn factor_secret(subject: Subject, factor: FactorId) -> Key {
     key(Table::Factors, &[subject.as_bytes(), factor.as_bytes()])
 }
 
-/// The application passwords of a person.
+/// Key of a user's application passwords.
 pub(super) fn app_passwords(subject: Subject) -> Key {
     key(Table::AppPasswords, &[subject.as_bytes()])
 }
 
-/// What a person signs in with beside their password.
+/// Key of a user's factors.
 pub(super) fn factors(subject: Subject) -> Key {
     key(Table::Factors, &[subject.as_bytes()])
 }
 
-/// Whose credential has the id of this hash.
+/// Index key of the credential whose ID has this hash.
 pub(super) fn credential(id: &SecretHash) -> Key {
     key(Table::Credential, &[id.as_bytes()])
 }
 
-/// All consents of a person.
+/// Prefix of a user's consents.
 pub(super) fn consents(subject: Subject) -> Key {
     key(Table::Consent, &[subject.as_bytes()])
 }
@@ -249,42 +251,42 @@ pub(super) fn revoked_token(jti: &str) -> Key {
     key(Table::RevokedToken, &[SecretHash::of(jti.as_bytes()).as_bytes()])
 }
 
-/// Something that may happen once, such as the use of an initial access token.
+/// Key of a one-time item, such as an initial access token.
 pub(super) fn once(hash: &SecretHash) -> Key {
     key(Table::Once, &[hash.as_bytes()])
 }
 
-/// An event of the audit trail; the newest comes first.
+/// Key of an audit event. The newest sorts first.
 pub(super) fn audit(id: AuditId) -> Key {
     key(Table::Audit, &[id.as_bytes()])
 }
 
-/// The events of the audit trail by age, the oldest first: index 1 has those that anybody can cause.
+/// Prefix of audit events by age, oldest first. Index 1 has the events that anyone can cause.
 pub(super) fn audit_ages(index: usize) -> Key {
     key(Table::Index, &[b"a", if index == 0 { b"p" } else { b"s" }])
 }
 
-/// The version of the store.
+/// Key of the store's format.
 pub(super) fn format() -> Key {
     key(Table::Meta, &[b"format"])
 }
 
-/// What one node has counted for all.
+/// Key of the counts that one node publishes to all.
 pub(super) fn counts() -> Key {
     key(Table::Meta, &[b"counts"])
 }
 
-/// Who has which factor, as one node has counted it for all.
+/// Key of the number of users per factor, which one node publishes to all.
 pub(super) fn people_count() -> Key {
     key(Table::Meta, &[b"people_count"])
 }
 
-/// What a process reports about its answers to refreshes.
+/// Key of a process's report about its answers to refreshes.
 pub(super) fn answers(process: ProcessId) -> Key {
     key(Table::Meta, &[b"answers/", process.as_bytes()])
 }
 
-/// Which node does this work.
+/// Key of a lease.
 pub(super) fn lease(name: &str) -> Key {
     key(Table::Meta, &[b"lease/", name.as_bytes()])
 }
@@ -293,27 +295,27 @@ pub(super) fn key_ring() -> Key {
     key(Table::Meta, &[b"keys"])
 }
 
-/// The host that keys are registered for.
+/// Key of the host for which security keys are registered.
 pub(super) fn relying_party() -> Key {
     key(Table::Meta, &[b"relying_party"])
 }
 
-/// What the keys of limits are hashed with.
+/// Key of the seed with which the keys of limits are hashed.
 pub(super) fn limit_seed() -> Key {
     key(Table::Meta, &[b"limit_seed"])
 }
 
-/// Which data key the nodes of a fleet seal with.
+/// Key of the ID of the data key with which the nodes of a cluster seal.
 pub(super) fn data_key_id() -> Key {
     key(Table::Meta, &[b"data_key_id"])
 }
 
-/// What a new node asks for.
+/// Key of a new node's request.
 pub(super) fn node_request(node: &str) -> Key {
     key(Table::Meta, &[b"node_request/", node.as_bytes()])
 }
 
-/// What a new node is sent.
+/// Key of the answer to a new node.
 pub(super) fn data_key_envelope(node: &str) -> Key {
     key(Table::Meta, &[b"node_data_key/", node.as_bytes()])
 }
@@ -322,18 +324,21 @@ pub(super) fn data_keys() -> Key {
     key(Table::Meta, &[b"data_key/"])
 }
 
-/// The data key that this wrapping key wrapped.
+/// Key of the data key that this wrapping key wrapped.
 pub(super) fn data_key(wrapping_id: &str) -> Key {
     key(Table::Meta, &[b"data_key/", wrapping_id.as_bytes()])
 }
 
-/// Of what the store knows of itself: the states of the signing keys, without which a token with several keys opens nothing; the
-/// data keys, without which the same token opens no secret of an app; the host that people's keys are registered for.
+/// Returns whether a metadata record is part of an export.
+///
+/// These are: the states of the signing keys, without which a token with several keys is unusable;
+/// the data keys, without which the same token unseals no secret of an authenticator app; and the
+/// host for which security keys are registered.
 pub(super) fn is_meta_that_travels(key: &[u8]) -> bool {
     key == key_ring() || key == relying_party() || key.starts_with(&data_keys())
 }
 
-/// All forms that are kept for a browser.
+/// Prefix of all stored forms of a browser.
 pub(super) fn forms(browser: &SecretHash) -> Key {
     key(Table::Form, &[&browser.as_bytes()[..16]])
 }
@@ -342,7 +347,7 @@ pub(super) fn form(browser: &SecretHash, id: &SecretHash) -> Key {
     key(Table::Form, &[&browser.as_bytes()[..16], &id.as_bytes()[..16]])
 }
 
-/// The kept forms by age, the oldest first.
+/// Prefix of the stored forms by age, oldest first.
 pub(super) fn form_ages() -> Key {
     key(Table::Index, &[b"f"])
 }
@@ -351,53 +356,53 @@ pub(super) fn form_age(expires_at: UnixTime, form: &[u8]) -> Key {
     key(Table::Index, &[b"f", &expires_at.seconds().to_be_bytes(), form])
 }
 
-/// The form that an entry of its age leads to, and when it expires.
+/// Parses an age entry into the form's key and its expiry.
 pub(super) fn form_of_age(entry: &[u8]) -> Option<(Key, UnixTime)> {
     let (seconds, form) = entry.get(2..)?.split_first_chunk()?;
     Some((form.to_vec(), UnixTime::from_seconds(u64::from_be_bytes(*seconds))))
 }
 
-/// An account that a stranger has asked for.
+/// Key of a pending self-registration.
 pub(super) fn pending_registration(id: &SecretHash) -> Key {
     key(Table::PendingRegistration, &[id.as_bytes()])
 }
 
-/// What was mailed to a person that opens something.
+/// Key of the links and codes that were mailed to a user.
 pub(super) fn account_links(subject: Subject) -> Key {
     key(Table::AccountLinks, &[subject.as_bytes()])
 }
 
-/// All open revocations of a user.
+/// Prefix of a user's pending revocations.
 pub(super) fn revocations(subject: Subject) -> Key {
     key(Table::Revocation, &[subject.as_bytes()])
 }
 
-/// A revocation that is to be carried out.
+/// Key of a pending revocation.
 pub(super) fn revocation(subject: Subject, at: UnixTime, number: u64) -> Key {
     key(Table::Revocation, &[subject.as_bytes(), &at.seconds().to_be_bytes(), &number.to_be_bytes()])
 }
 
-/// A submitted form.
+/// Key of a submitted form.
 pub(super) fn submission(id: &SecretHash) -> Key {
     key(Table::Submission, &[id.as_bytes()])
 }
 
-/// How often a person was told of something.
+/// Key of the number of notifications of one kind to a user.
 pub(super) fn notice_count(subject: Subject, notice: &str) -> Key {
     key(Table::NoticeCount, &[subject.as_bytes(), notice.as_bytes()])
 }
 
-/// A mail in the outbox. It sorts by when it is due.
+/// Key of a queued e-mail. It sorts by due time.
 pub(super) fn waiting_mail(due_at: UnixTime, id: MailId) -> Key {
     key(Table::Outbox, &[&due_at.seconds().to_be_bytes(), id.as_bytes()])
 }
 
-/// When the mail with this key is due.
+/// Returns when the queued e-mail with this key is due.
 pub(super) fn mail_due_at(waiting: &[u8]) -> Option<UnixTime> {
     Some(UnixTime::from_seconds(u64::from_be_bytes(*waiting.get(1..)?.first_chunk()?)))
 }
 
-/// What the sealed text of a mail is bound to, wherever the mail lies.
+/// Context to which the sealed text of an e-mail is bound, in any table.
 pub(super) fn mail_text(id: MailId) -> Key {
     key(Table::Outbox, &[id.as_bytes()])
 }
@@ -406,12 +411,12 @@ pub(super) fn dead_mail(at: UnixTime, id: MailId) -> Key {
     key(Table::DeadMail, &[&at.seconds().to_be_bytes(), id.as_bytes()])
 }
 
-/// That a mail was sent; the newest comes first.
+/// Key of the record of a sent e-mail. The newest sorts first.
 pub(super) fn sent_mail(at: UnixTime, id: MailId) -> Key {
     key(Table::SentMail, &[&(!at.seconds()).to_be_bytes(), id.as_bytes()])
 }
 
-/// What an index leads to.
+/// Target table of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Indexed {
@@ -420,52 +425,58 @@ pub(super) enum Indexed {
     Session = b's',
 }
 
-/// The entries of one kind for a person.
+/// Prefix of a user's index entries of one kind.
 pub(super) fn of_user(subject: Subject, kind: Indexed) -> Key {
     key(Table::Index, &[b"u", subject.as_bytes(), &[kind as u8]])
 }
 
-/// Sign-ins of a user that are pending.
+/// Prefix of a user's pending sign-ins.
 pub(super) fn pending_sign_ins(subject: Subject) -> Key {
     key(Table::Index, &[b"u", subject.as_bytes(), b"i"])
 }
 
-/// The entry of one of them. The oldest sorts first.
+/// Index key of a pending sign-in. The oldest sorts first.
 pub(super) fn pending_sign_in(subject: Subject, created_at: UnixTime, interaction: &[u8]) -> Key {
     key(Table::Index, &[b"u", subject.as_bytes(), b"i", &created_at.seconds().to_be_bytes(), interaction])
 }
 
-/// The interaction that an entry of a pending sign-in leads to.
+/// Returns the interaction of a pending sign-in's entry.
 pub(super) fn interaction_of_pending(entry: &[u8]) -> Option<Key> {
-    // Behind the table, the kind of index, the user, the kind of record and the time.
+    // After table, kind of index, user, kind of record and time.
     entry.get(1 + 1 + 16 + 1 + 8..).map(<[u8]>::to_vec)
 }
 
-/// The entries of one kind for a client. The zero byte ends the id, so that `wiki` does not match `wiki2`.
+/// Prefix of a client's index entries of one kind. The zero byte ends the ID: `wiki` must not match
+/// `wiki2`.
 pub(super) fn of_client(client: &ClientId, kind: Indexed) -> Key {
     key(Table::Index, &[b"c", client.as_str().as_bytes(), &[0, kind as u8]])
 }
 
-/// An index entry: the prefix of its person or client, and the id it leads to.
+/// Index entry: the prefix of its user or client, and the ID of the record.
 pub(super) fn entry(mut prefix: Key, id: &[u8; 16]) -> Key {
     prefix.extend_from_slice(id);
     prefix
 }
 
-/// The id at the end of an index entry.
+/// Returns the ID at the end of an index entry.
 pub(super) fn entry_id(entry: &[u8]) -> Option<[u8; 16]> {
     entry.get(entry.len().checked_sub(16)?..)?.try_into().ok()
 }
 
-/// The expiry index: the minute after which the record may go, and its key. Written once, when the record is made; a
-/// record that lives longer by then is entered again by the sweeper, so that rotations rewrite no index.
+/// Key in the expiry index: the minute after which the record may be removed, and its key.
+///
+/// It is written once, with the record. If the record's life was extended by then, garbage
+/// collection adds a new entry, so that rotations need not rewrite the index.
 pub(super) fn expiry(at: UnixTime, record: &[u8]) -> Key {
     let minute = u32::try_from(at.seconds() / 60 + grace_minutes(record)).unwrap_or(u32::MAX);
     key(Table::Expiry, &[&minute.to_be_bytes(), record])
 }
 
-/// How long an expired record is kept: clocks differ, and a replay of a code is worth seeing a little longer. What
-/// strangers can make goes at once: it takes up the place of others. A revocation that is due is work, and waits for nothing.
+/// Returns how many minutes an expired record is retained.
+///
+/// Clocks differ, and a replayed code should be detected for a little longer. Records that anyone
+/// can create are removed at once, because they take capacity from others. A due revocation is work
+/// and is not delayed.
 fn grace_minutes(record: &[u8]) -> u64 {
     match record.first().copied().and_then(Table::from_byte) {
         Some(
@@ -475,16 +486,16 @@ fn grace_minutes(record: &[u8]) -> u64 {
     }
 }
 
-/// After which to look in the expiry index for requests that wait for a person, past one of another table.
+/// Returns where to continue in the expiry index to reach the next pending interaction or attempt.
 pub(super) fn expiry_skip(minute: u32, record: &[u8]) -> Key {
     let here = record.first().copied().unwrap_or_default();
     let waiting = [Table::Interaction as u8, Table::SignInAttempt as u8];
-    // No record's key has the table's byte alone, so the bare byte sorts before all of the table.
+    // No record's key is the table byte alone, so the bare byte sorts before the whole table.
     let next = waiting.into_iter().find(|table| *table > here).unwrap_or(u8::MAX);
     key(Table::Expiry, &[&minute.to_be_bytes(), &[next]])
 }
 
-/// Minute and record of an expiry entry.
+/// Parses an expiry entry into minute and record key.
 pub(super) fn expiry_of(entry: &[u8]) -> Option<(u32, &[u8])> {
     let (minute, record) = entry.get(1..)?.split_at_checked(4)?;
     Some((u32::from_be_bytes(minute.try_into().ok()?), record))
@@ -507,7 +518,7 @@ mod tests {
         let late = expiry(UnixTime::from_seconds(180), b"a");
         assert!(soon < late);
         assert_eq!(expiry_of(&soon), Some((12, b"z".as_slice())));
-        // What strangers can make is kept no minute longer.
+        // Records that anyone can create have no grace period.
         let interaction = [Table::Interaction as u8, 1];
         let entry = expiry(UnixTime::from_seconds(120), &interaction);
         assert_eq!(expiry_of(&entry), Some((2, interaction.as_slice())));
