@@ -1,4 +1,5 @@
-//! Every Prometheus series, declared once. Labels come from enums or from the configuration, never from a request.
+//! All Prometheus metrics, each declared once. Labels come from enums or the configuration, never
+//! from a request.
 
 mod book;
 mod factors;
@@ -43,30 +44,30 @@ pub struct Metrics {
     turned_away: IntCounterVec,
     upstream_requests: IntCounterVec,
     upstream_seconds: HistogramVec,
-    /// Seconds that a signature took in the token.
+    /// Seconds that the token took for a signature.
     pub sign_seconds: Histogram,
     pub sign_queue: IntGauge,
     sign_errors: IntCounterVec,
     /// 1 while the token signs, 0 during a repair.
     pub sign_ready: IntGauge,
-    /// Times that the PKCS#11 module was initialised anew.
+    /// Number of re-initializations of the PKCS#11 module.
     pub sign_resets: IntCounter,
-    /// Rotations of the signing key that this server began by itself.
+    /// Number of signing key rotations that this server started itself.
     pub key_rotations: IntCounter,
-    /// 1 while a rotation is due and does not come about.
+    /// 1 while a rotation is due but fails.
     pub key_rotation_failing: IntGauge,
     pub keys_unendorsed: IntGauge,
-    /// Batches that were made durable.
+    /// Number of committed batches.
     pub store_batches: IntCounter,
     pub store_commits: IntCounter,
-    /// Seconds from the start of a batch until it was durable.
+    /// Seconds from the start of a batch to its commit.
     pub store_batch_seconds: Histogram,
     pub store_queue: IntGauge,
     pub connections: IntGauge,
-    /// Sign-ins that were begun and not finished.
+    /// Number of sign-ins in progress.
     pub interactions: IntGauge,
     pub swept: IntCounter,
-    /// Expired records that wait to be removed, counted up to a bound.
+    /// Number of expired records that are not yet removed, counted up to a bound.
     pub expired_pending: IntGauge,
     leases: IntGaugeVec,
     factors: FactorSeries,
@@ -80,7 +81,7 @@ pub struct Metrics {
     configured: IntGauge,
 }
 
-/// The series about other issuers.
+/// Metrics of other issuers.
 struct Foreign {
     tokens: IntCounterVec,
     reads: IntCounterVec,
@@ -126,7 +127,7 @@ fn leases(book: &Book) -> Result<IntGaugeVec, prometheus::Error> {
     Ok(gauges)
 }
 
-/// What a token was issued as.
+/// Kind of an issued token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
     Access,
@@ -135,7 +136,7 @@ pub enum TokenKind {
     Code,
 }
 
-/// How an attempt to sign in ended.
+/// Outcome of a sign-in attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignInOutcome {
     Succeeded,
@@ -144,7 +145,7 @@ pub enum SignInOutcome {
     Throttled,
 }
 
-/// What was presented a second time.
+/// Kind of a replayed credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replayed {
     Code,
@@ -192,10 +193,10 @@ fn reload_result(applied: bool) -> &'static str {
 }
 
 impl Metrics {
-    /// The series, all at zero.
+    /// Creates all metrics with value zero.
     ///
     /// # Errors
-    /// When two series share a name: a bug that every start would show.
+    /// If two metrics share a name. This is a bug that every start would reveal.
     pub fn new() -> Result<Self, prometheus::Error> {
         let book = Book::begun()?;
         let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
@@ -298,7 +299,8 @@ impl Metrics {
         Ok(metrics.begun())
     }
 
-    /// Series whose labels are fixed words begin at zero, so that a first event is an increase and no alert waits for one.
+    /// Initializes series with fixed labels to zero, so that the first event is visible as an
+    /// increase.
     fn begun(self) -> Self {
         for outcome in SignInOutcome::ALL {
             self.sign_ins.with_label_values(&[outcome.as_str()]);
@@ -321,14 +323,14 @@ impl Metrics {
         self
     }
 
-    /// These classes of failed signatures are counted, from zero.
+    /// Initializes the counters of these error classes to zero.
     pub fn begin_sign_errors(&self, classes: impl IntoIterator<Item = &'static str>) {
         for class in classes {
             self.sign_errors.with_label_values(&[class]);
         }
     }
 
-    /// A page about every series, in Markdown: `docs/metrics.md`.
+    /// Returns the reference page of all metrics in Markdown: `docs/metrics.md`.
     pub fn page(&self) -> String {
         let mut series: Vec<&Series> = self.series.iter().collect();
         series.sort_by(|a, b| a.name.cmp(&b.name));
@@ -341,55 +343,57 @@ impl Metrics {
         page
     }
 
-    /// A beat came back after `seconds`, `at` a time of the store's clock, which is ahead of ours by `clock_offset`.
+    /// Records a heartbeat that took `seconds`, at the store's time `at`. The store's clock is
+    /// ahead of the local clock by `clock_offset`.
     pub fn beat(&self, seconds: f64, at: f64, nodes: u32, clock_offset: f64) {
         self.fleet.beat(seconds, at, nodes, clock_offset);
     }
 
-    /// Why batches of commits may be run again.
+    /// Initializes the counters of these causes of commit retries to zero.
     pub fn begin_reruns(&self, causes: impl IntoIterator<Item = &'static str>) {
         self.fleet.begin(causes);
     }
 
-    /// A batch of commits is run again.
+    /// Counts a retried batch of commits.
     pub fn store_rerun(&self, cause: &'static str) {
         self.fleet.rerun(cause);
     }
 
-    /// A connection for commits was made, to a server on this timeline; or none was to be had.
+    /// Records a connection for commits to a server on this timeline, or `None` if the connection
+    /// failed.
     pub fn store_connected(&self, timeline: Option<u32>) {
         self.fleet.connected(timeline);
     }
 
-    /// The configuration that runs was taken over now, seconds since 1970.
+    /// Records that the current configuration was applied at `now`, in seconds since 1970.
     pub fn configured(&self, now: u64) {
         self.configured.set(i64::try_from(now).unwrap_or(i64::MAX));
         self.reload_succeeded.set(1);
     }
 
-    /// A certificate that we show is good until then, seconds since 1970.
+    /// Records the expiry of a served certificate, in seconds since 1970.
     pub fn certificate(&self, file: &Path, ends: i64) {
         self.certificates.with_label_values(&[&file.to_string_lossy()]).set(ends);
     }
 
-    /// Whether this node does this piece of work now.
+    /// Records whether this node holds this lease.
     pub fn lease_held(&self, name: &str, held: bool) {
         self.leases.with_label_values(&[name]).set(i64::from(held));
     }
 
-    /// A certificate is not shown any more.
+    /// Removes the series of a certificate that is no longer served.
     pub fn forget_certificate(&self, file: &Path) {
-        // There is nothing to remove when it was never told of.
+        // Fails only if the certificate was never recorded.
         let _ = self.certificates.remove_label_values(&[&file.to_string_lossy()]);
     }
 
-    /// The operator asked for a reload.
+    /// Counts a reload.
     pub fn reloaded(&self, applied: bool) {
         self.reloads.with_label_values(&[reload_result(applied)]).inc();
         self.reload_succeeded.set(i64::from(applied));
     }
 
-    /// The text exposition format.
+    /// Returns all metrics in the text exposition format.
     pub fn text(&self) -> String {
         self.log_dropped.inc_by(log::take_dropped());
         let mut text = Vec::new();
@@ -399,7 +403,7 @@ impl Metrics {
         String::from_utf8(text).unwrap_or_default()
     }
 
-    /// A request of the provider was answered.
+    /// Records an answered request to the provider.
     pub fn answered(&self, endpoint: &str, status: u16, seconds: f64) {
         self.requests.with_label_values(&[endpoint, status_text(status)]).inc();
         self.request_seconds.with_label_values(&[endpoint]).observe(seconds);
@@ -409,7 +413,7 @@ impl Metrics {
         self.limits.decided(endpoint, allowed);
     }
 
-    /// A part of a limit of the fleet was asked for.
+    /// Counts a request for a part of a cluster-wide limit.
     pub(crate) fn limit_block(&self, outcome: BlockOutcome) {
         self.limits.asked(outcome);
     }
@@ -418,52 +422,52 @@ impl Metrics {
         self.tokens.with_label_values(&[kind.as_str()]).inc();
     }
 
-    /// Somebody tried to sign in.
+    /// Counts a sign-in attempt.
     pub fn signed_in(&self, outcome: SignInOutcome) {
         self.sign_ins.with_label_values(&[outcome.as_str()]).inc();
     }
 
-    /// Somebody who makes their own account has come so far.
+    /// Counts a stage of a self-registration.
     pub fn registered(&self, outcome: RegistrationOutcome) {
         self.self_registrations.with_label_values(&[outcome.as_str()]).inc();
     }
 
-    /// Somebody signed in, or showed one more factor, and has this level now.
+    /// Counts a sign-in or step-up that reached this level.
     pub fn level_reached(&self, level: AssuranceLevel) {
         self.factors.reached(level);
     }
 
-    /// Somebody tried a second factor or a passkey.
+    /// Counts an attempt with a second factor or a passkey.
     pub fn factor_tried(&self, method: AuthenticationMethod, outcome: FactorOutcome) {
         self.factors.tried(method, outcome);
     }
 
-    /// People were counted.
+    /// Records how many users have enrolled factors.
     pub fn enrolled(&self, enrolment: &EnrolmentShare) {
         self.factors.enrolled(enrolment);
     }
 
-    /// Somebody tried to send a mail, or to make one.
+    /// Counts an attempt to create or send a message.
     pub fn mail(&self, kind: MailKind, outcome: MailOutcome) {
         self.mails.count(kind, outcome);
     }
 
-    /// Whether the mail server could be used.
+    /// Records whether the mail server is usable.
     pub fn mail_relay(&self, usable: bool) {
         self.mails.usable(usable);
     }
 
-    /// The outbox was counted. `oldest`: how long the oldest has waited, in seconds.
+    /// Records the size of the outbox. `oldest` is the age of the oldest message in seconds.
     pub fn outbox(&self, waiting: usize, dead: usize, oldest: u64) {
         self.mails.outbox(waiting, dead, oldest);
     }
 
-    /// A used code or a rotated refresh token came again.
+    /// Counts a replay of a used code or a rotated refresh token.
     pub fn replayed(&self, what: Replayed) {
         self.replays.with_label_values(&[what.as_str()]).inc();
     }
 
-    /// The gate decided about a request for an application. `decision` is a fixed word.
+    /// Counts an access decision about a request to an application. `decision` is a fixed word.
     pub fn decided(&self, app: &str, decision: &'static str) {
         self.gate.with_label_values(&[app, decision]).inc();
     }
@@ -473,17 +477,19 @@ impl Metrics {
         self.upstream_seconds.with_label_values(&[app]).observe(seconds);
     }
 
-    /// A connection was closed before a request was answered. `reason` is a fixed word.
+    /// Counts a connection closed before a request was answered. `reason` is a fixed word.
     pub fn turned_away(&self, reason: &'static str) {
         self.turned_away.with_label_values(&[reason]).inc();
     }
 
-    /// An application was sent a token of another issuer. `issuer` is our name for it, `outcome` a fixed word.
+    /// Counts a token of another issuer sent to an application. `issuer` is its configured name,
+    /// `outcome` a fixed word.
     pub fn foreign_token(&self, issuer: &str, outcome: &'static str) {
         self.foreign.tokens.with_label_values(&[issuer, outcome]).inc();
     }
 
-    /// Another issuer's keys were read: how many can be used, and when it was; none when the reading failed.
+    /// Records a fetch of another issuer's keys: the number of usable keys and the time, or `None`
+    /// if it failed.
     pub fn foreign_keys_read(&self, issuer: &str, read: Option<(usize, u64)>) {
         let outcome = if read.is_some() { "read" } else { "failed" };
         self.foreign.reads.with_label_values(&[issuer, outcome]).inc();
@@ -492,7 +498,7 @@ impl Metrics {
         self.foreign.read_at.with_label_values(&[issuer]).set(i64::try_from(seconds).unwrap_or(i64::MAX));
     }
 
-    /// A signature failed. `class` is a fixed word.
+    /// Counts a failed signature. `class` is a fixed word.
     pub fn sign_failed(&self, class: &'static str) {
         self.sign_errors.with_label_values(&[class]).inc();
     }
@@ -525,8 +531,8 @@ impl Foreign {
     }
 }
 
-/// The status as a label: the ones that we answer by their number, others by their class. An upstream can answer any
-/// number, and the series may not grow with it.
+/// Returns the status as a label: its number if this server sends it, otherwise its class. An
+/// upstream can send any number, so this bounds the number of series.
 fn status_text(status: u16) -> &'static str {
     const OWN: [(u16, &str); 18] = [
         (200, "200"),

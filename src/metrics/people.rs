@@ -1,18 +1,18 @@
-//! The series about accounts that people make for themselves.
+//! Metrics of self-registration.
 
-/// How far somebody came who makes an account for themselves.
+/// Stage that a self-registration reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegistrationOutcome {
-    /// A mail was put into the outbox.
+    /// A message was put into the outbox.
     Begun,
-    /// Too many for the address, from the network or in all: no mail.
+    /// Rate limited by address, by network or globally; no message was sent.
     Throttled,
-    /// There was no room for another one.
+    /// The store of pending registrations was full.
     Dropped,
     WrongCode,
-    /// The address was proven.
+    /// The address was verified.
     Proven,
-    /// Somebody had the address by then.
+    /// Another account had taken the address meanwhile.
     Taken,
     Created,
 }

@@ -1,6 +1,9 @@
-//! The gate before the module: whether calls may be made, who is inside one, and what the supervisor is asked to repair.
-//! Finalizing a module while a call is under way is undefined, and a call cannot be cancelled; so a worker passes here
-//! before each signature, and the supervisor closes the gate and waits for the last one out. Makes no calls itself.
+//! Controls access to the module: whether calls are allowed, which workers are inside one, and what
+//! the supervisor must repair.
+//!
+//! Finalizing a module during a call is undefined behaviour, and a call cannot be cancelled. Each
+//! worker therefore enters the gate before it signs. The supervisor closes the gate and waits until
+//! every worker has left. This module makes no calls itself.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,52 +13,53 @@ use cryptoki::slot::Slot;
 use super::fault::ErrorClass;
 use super::observer::Observer;
 
-/// Which state of the module a session or handle belongs to. Numbers only grow.
+/// The module state that a session or handle belongs to. Both numbers only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Epoch {
-    /// Grows with each finalize: all sessions from before are void, and their handle numbers are dealt out anew.
+    /// Incremented by each finalize. All earlier sessions are void, and their handle numbers are
+    /// reused.
     pub(super) incarnation: u64,
-    /// Grows with each login: key handles from before are void.
+    /// Incremented by each login. All earlier key handles are void.
     pub(super) login: u64,
 }
 
-/// Why nobody is let in.
+/// Why a call is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SignRefusal {
-    /// The repair was not done before the deadline.
+    /// The repair did not finish before the deadline.
     Timeout,
-    /// The device is out of order; the reason, for the log.
+    /// The device has failed; the reason is for the log.
     Down(String),
     Closed,
 }
 
-/// What the supervisor shall do next.
+/// The supervisor's next task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SignerTask {
-    /// A caller met a failure of this class.
+    /// A caller reported a failure of this class.
     Repair(ErrorClass),
-    /// Somebody has changed the keys in the token: look which there are.
+    /// The keys in the token have changed: read them again.
     Look,
-    /// Nothing was reported for a while: see whether the token still signs.
+    /// No failure was reported for a while: test whether the token still signs.
     Probe,
     Close,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Stuck {
-    /// Workers inside one call for longer than was asked about.
+    /// Number of workers inside one call for longer than the given time.
     pub(super) workers: usize,
     pub(super) all_workers: bool,
-    /// Whether the supervisor's repair has taken longer than was asked about.
+    /// Whether the supervisor's repair has taken longer than the given time.
     pub(super) supervisor: bool,
 }
 
 #[derive(Debug)]
 enum Phase {
     Up,
-    /// The supervisor is at work; callers wait for it within their deadline.
+    /// A repair is in progress; callers wait for it within their deadline.
     Repairing(ErrorClass),
-    /// The last repair failed; callers are refused at once.
+    /// The last repair failed; calls are refused at once.
     Down(String),
     Closed,
 }
@@ -64,17 +68,17 @@ struct State {
     phase: Phase,
     epoch: Epoch,
     slot: Slot,
-    /// Since when each worker is inside a call.
+    /// Start time of each worker's current call.
     inside: Vec<Option<Instant>>,
-    /// Since when the supervisor is inside one.
+    /// Start time of the supervisor's current call.
     supervisor: Option<Instant>,
-    /// Whether the supervisor wants no call beside its own.
+    /// Whether the supervisor requires that no other call runs.
     alone: bool,
-    /// Workers that found no session free and wait.
+    /// Number of workers that wait for a free session.
     parked: usize,
-    /// Whether the supervisor was asked to look at the keys.
+    /// Whether the supervisor has to read the keys.
     look: bool,
-    /// Set by the watchdog: calls do not return.
+    /// Set by the watchdog if calls do not return.
     hung: Stuck,
     was_ready: bool,
 }
@@ -86,7 +90,7 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// An open gate for `workers` workers.
+    /// Creates an open gate for `workers` workers.
     pub(super) fn new(workers: usize, slot: Slot, observer: Arc<dyn Observer>) -> Self {
         observer.ready(true);
         let state = State {
@@ -104,17 +108,17 @@ impl Gate {
         Self { state: Mutex::new(state), changed: Condvar::new(), observer }
     }
 
-    /// Whether signatures can be expected now.
+    /// Whether the signer can sign now.
     pub(super) fn ready(&self) -> bool {
         self.lock().ready()
     }
 
-    /// The state of the module at present.
+    /// Returns the current epoch.
     pub(super) fn epoch(&self) -> Epoch {
         self.lock().epoch
     }
 
-    /// Why a new request should not even be queued.
+    /// Returns why a new request should not be queued, if so.
     pub(super) fn refusal(&self) -> Option<SignRefusal> {
         let state = self.lock();
         match &state.phase {
@@ -130,7 +134,8 @@ impl Gate {
         }
     }
 
-    /// Lets worker number `worker` make calls until the pass is dropped; waits for a repair under way until `deadline`.
+    /// Admits worker number `worker` until the pass is dropped. Waits until `deadline` for a repair
+    /// in progress.
     pub(super) fn enter(&self, worker: usize, deadline: Instant) -> Result<Pass<'_>, SignRefusal> {
         let mut state = self.lock();
         loop {
@@ -160,8 +165,8 @@ impl Gate {
         }
     }
 
-    /// Asks the supervisor to repair what failed in `epoch`. Does nothing when that was repaired already, or is about to
-    /// be: a hundred workers that meet one failure cause one repair.
+    /// Asks the supervisor to repair a failure of `epoch`. Does nothing if it was repaired or a
+    /// repair is pending, so many workers that see one failure cause one repair.
     pub(super) fn report(&self, epoch: Epoch, class: ErrorClass) {
         let mut state = self.lock();
         if matches!(state.phase, Phase::Up) && state.epoch == epoch {
@@ -170,8 +175,9 @@ impl Gate {
         }
     }
 
-    /// Lets a worker that found no free session wait until sessions may have become free: a repair, `patience`, or the
-    /// end. Yields false, at once, when all others wait too: then somebody has to report it.
+    /// Blocks a worker without a session until a repair, until `patience` has passed, or until the
+    /// gate is closed. Returns `false` at once if all other workers wait too; the caller must then
+    /// report a failure.
     pub(super) fn park(&self, epoch: Epoch, patience: Duration) -> bool {
         let until = Instant::now() + patience;
         let mut state = self.lock();

@@ -1,5 +1,5 @@
-//! Private keys in the token: reading what the token states about them, refusing those that are not fit to sign, and
-//! finding a known key again. Knows no threads and no files.
+//! Private keys in the token: reads their attributes, refuses keys that are unsuitable for signing,
+//! and finds a known key again. Uses no threads and no files.
 
 use cryptoki::mechanism::Mechanism;
 use cryptoki::object::{Attribute, AttributeType, KeyType, ObjectClass, ObjectHandle};
@@ -12,30 +12,30 @@ use super::fault::{ErrorClass, TokenFault};
 use super::public_key::{KeyId, PublicKey, Signature, UnfitPublicKey};
 use crate::config;
 
-/// The sizes of a signing key's modulus, bits.
+/// Accepted modulus sizes of a signing key, in bits.
 const SIZES: [usize; 3] = [2048, 3072, 4096];
 
-/// What the token states about a private key. `None` where it states nothing. These are the token's claims: only a
-/// vendor's attestation proves them.
+/// Attributes of a private key as reported by the token; `None` if not reported. Only a vendor's
+/// attestation proves them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeyReport {
-    /// The RFC 7638 thumbprint of the public part.
+    /// RFC 7638 thumbprint of the public key.
     pub kid: KeyId,
     /// `CKA_ID`, hexadecimal.
     pub id: String,
     /// `CKA_LABEL`.
     pub label: String,
-    /// The modulus's length, bits.
+    /// Modulus length in bits.
     pub bits: usize,
-    /// `CKA_SENSITIVE`: its value cannot be read.
+    /// `CKA_SENSITIVE`: the value cannot be read.
     pub sensitive: Option<bool>,
-    /// `CKA_ALWAYS_SENSITIVE`: nor could it ever.
+    /// `CKA_ALWAYS_SENSITIVE`: the value has never been readable.
     pub always_sensitive: Option<bool>,
-    /// `CKA_EXTRACTABLE`: it can leave the token wrapped.
+    /// `CKA_EXTRACTABLE`: the key can be exported wrapped.
     pub extractable: Option<bool>,
-    /// `CKA_NEVER_EXTRACTABLE`: it never could.
+    /// `CKA_NEVER_EXTRACTABLE`: the key has never been extractable.
     pub never_extractable: Option<bool>,
-    /// `CKA_LOCAL`: it was made on the token.
+    /// `CKA_LOCAL`: the key was generated in the token.
     pub local: Option<bool>,
     /// `CKA_SIGN`.
     pub can_sign: Option<bool>,
@@ -43,13 +43,14 @@ pub struct KeyReport {
     pub can_decrypt: Option<bool>,
     /// `CKA_UNWRAP`.
     pub can_unwrap: Option<bool>,
-    /// `CKA_ALWAYS_AUTHENTICATE`: each signature asks for the PIN again.
+    /// `CKA_ALWAYS_AUTHENTICATE`: each signature requires the PIN again.
     pub always_authenticate: Option<bool>,
 }
 
 impl KeyReport {
-    /// Every reason why the key may not sign tokens; empty when it may. `require_local`: also for a key of which the token
-    /// does not state that it was made there.
+    /// Returns every reason why the key must not sign tokens; empty if it may.
+    ///
+    /// With `require_local`, this includes keys for which the token does not report `CKA_LOCAL`.
     pub fn faults(&self, require_local: bool) -> Vec<String> {
         let local = if require_local { self.local } else { Some(true) };
         let required = [
@@ -59,11 +60,12 @@ impl KeyReport {
             ("CKA_EXTRACTABLE", self.extractable, false),
             ("CKA_NEVER_EXTRACTABLE", self.never_extractable, true),
             ("CKA_LOCAL", local, true),
-            // A key that decrypts is a signing oracle for whoever may only decrypt, and the other way round.
+            // A decryption key would be a signing oracle for a client that may only decrypt, and
+            // vice versa.
             ("CKA_DECRYPT", self.can_decrypt, false),
-            // Optional attributes: a token that does not know them does not do what they allow.
+            // Optional attributes: a token without them does not support what they allow.
             ("CKA_UNWRAP", self.can_unwrap.or(Some(false)), false),
-            // Each signature would need a login of its own.
+            // Each signature would need its own login.
             ("CKA_ALWAYS_AUTHENTICATE", self.always_authenticate.or(Some(false)), false),
         ];
         let mut faults: Vec<String> = required
@@ -84,7 +86,7 @@ impl KeyReport {
     }
 }
 
-/// What a key must be and how it is used, as configured.
+/// Configured requirements for a key, and the mechanism to use.
 #[derive(Debug, Clone)]
 pub(super) struct KeyTerms {
     pub(super) label: String,
@@ -98,8 +100,8 @@ impl KeyTerms {
     }
 }
 
-/// A key that signs: how it is published and how it is found in the token. Holds no handle, for handles die with the
-/// session's login.
+/// A usable signing key: its public key and how to find it in the token. Holds no handle, because
+/// handles become invalid when the session logs out.
 #[derive(Debug, Clone)]
 pub(super) struct SigningKey {
     pub(super) public: PublicKey,
@@ -109,7 +111,7 @@ pub(super) struct SigningKey {
 }
 
 impl SigningKey {
-    /// What the key signs for this input.
+    /// Returns the message to sign for this input.
     pub(super) fn message(&self, input: &[u8]) -> Message {
         let bytes = match self.mechanism {
             config::Mechanism::RsaPkcs => Vec::new(),
@@ -119,7 +121,7 @@ impl SigningKey {
     }
 }
 
-/// A private key as it was found in the token.
+/// A private key as found in the token.
 #[derive(Debug)]
 pub(super) struct TokenKey {
     pub(super) report: KeyReport,
@@ -131,14 +133,14 @@ impl TokenKey {
     fn faults(&self, terms: &KeyTerms) -> Vec<String> {
         let mut faults = self.report.faults(terms.require_local);
         match &self.public {
-            // The report has told of the size.
+            // The report already contains the size.
             Ok(_) | Err(UnfitPublicKey::Size(_)) => {}
             Err(error) => faults.push(error.to_string()),
         }
         faults
     }
 
-    /// The key as one that signs.
+    /// Converts the key to a signing key.
     ///
     /// # Errors
     /// [`SignerOpenError::UnfitKey`] with every reason.
@@ -153,10 +155,10 @@ impl TokenKey {
     }
 }
 
-/// The keys with this label, each of them fit, each with a `CKA_ID` of its own.
+/// Returns the keys with this label. Each must be suitable and have its own `CKA_ID`.
 ///
 /// # Errors
-/// `NoKey`, `SameId`, `SameKey`, `UnfitKey`, or `Device` when the token fails.
+/// `NoKey`, `SameId`, `SameKey`, `UnfitKey`, or `Device` if the token fails.
 pub(super) fn signing_keys(
     session: &Session,
     token: &str,
@@ -167,7 +169,8 @@ pub(super) fn signing_keys(
     keys.into_iter().map(|key| key.into_signing_key(terms)).collect()
 }
 
-/// Whether `keys`, those with this label, are there and can be told apart.
+/// Checks that `keys`, which all have this label, is not empty and that no two keys share an id or
+/// a public key.
 ///
 /// # Errors
 /// `NoKey`, `SameId` or `SameKey`.
@@ -181,7 +184,7 @@ pub(super) fn each_with_its_id(keys: &[TokenKey], token: &str, label: &str) -> R
         if before.clone().any(|other| other.id == key.id) {
             return Err(SignerOpenError::SameId { token, label, id: key.id.clone() });
         }
-        // A copy made in the token (C_CopyObject): whoever can use the copy signs as the key.
+        // A copy made in the token (C_CopyObject): a user of the copy signs as this key.
         if let Some(other) = before.find(|other| other.report.kid == key.report.kid) {
             let kid = key.report.kid.to_string();
             return Err(SignerOpenError::SameKey { token, kid, ids: vec![other.id.clone(), key.id.clone()] });

@@ -1,5 +1,5 @@
-//! The keys of the token that can be signed with, and which of them are published and which one signs at this time. The
-//! times come from outside; a set that follows from them is kept until the next one passes.
+//! The token's usable keys, and which of them are published and which one signs now. The key ring
+//! supplies the times. A computed key set is cached until the next of these times passes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -15,13 +15,13 @@ use crate::clock::Clock;
 use crate::domain::key_ring::{KeyRing, KeyState, TokenHolder};
 use crate::domain::time::UnixTime;
 
-/// Callers that may wait for a look at the token at once.
+/// Maximum number of callers that wait for a scan of the token at the same time.
 const MOST_WAITING: usize = 16;
 
-/// Where the outcome of a look goes.
+/// Channel that receives the outcome of a scan.
 pub(super) type LookReply = oneshot::Sender<Result<(), String>>;
 
-/// A key that somebody wants made.
+/// A request to generate a key.
 pub(super) struct Order {
     pub(super) size: KeySize,
     pub(super) id: Vec<u8>,
@@ -32,13 +32,13 @@ pub(super) struct Keychain {
     terms: KeyTerms,
     inner: RwLock<Inner>,
     waiting: Mutex<Vec<LookReply>>,
-    /// One at a time: making keys keeps a token busy.
+    /// At most one: generating keys keeps a token busy.
     order: Mutex<Option<Order>>,
 }
 
 struct Inner {
     found: Vec<Arc<SigningKey>>,
-    /// Whose the token is, where each node has one of its own.
+    /// Owner of the token, if each node has its own token.
     holder: Option<TokenHolder>,
     plan: Option<Plan>,
     shown: Shown,
@@ -50,7 +50,7 @@ struct Plan {
     clock: Arc<dyn Clock>,
 }
 
-/// The key set from `from` on until `until`, for ever when absent.
+/// The key set valid from `from` until `until`, without end if `None`.
 struct Shown {
     set: Arc<KeySet>,
     from: UnixTime,
@@ -64,7 +64,8 @@ impl Shown {
 }
 
 impl Keychain {
-    /// The keys that were found, those on these terms in this token; without a plan the first of them signs.
+    /// Creates a keychain from the keys found in the token that meet these terms. Without a plan,
+    /// the first key signs.
     pub(super) fn new(token: &str, terms: KeyTerms, found: Vec<SigningKey>) -> Result<Self, SignerOpenError> {
         let no_key = || SignerOpenError::NoKey { token: token.to_owned(), label: terms.label.clone() };
         let first = found.first().ok_or_else(no_key)?.public.clone();
@@ -75,28 +76,30 @@ impl Keychain {
         Ok(Self { terms, inner, waiting: Mutex::new(Vec::new()), order: Mutex::new(None) })
     }
 
-    /// What the keys must be.
+    /// Returns the requirements for keys.
     pub(super) fn terms(&self) -> &KeyTerms {
         &self.terms
     }
 
-    /// The key with this id, published or not.
+    /// Returns the key with this id, whether published or not.
     pub(super) fn find(&self, kid: &KeyId) -> Option<Arc<SigningKey>> {
         self.read(|inner| inner.found.iter().find(|key| key.public.kid() == kid).cloned())
     }
 
-    /// What the token states about each key.
+    /// Returns the attributes that the token reports for each key.
     pub(super) fn found(&self) -> Vec<KeyReport> {
         self.read(|inner| inner.found.iter().map(|key| key.report.clone()).collect())
     }
 
-    /// The key that signs now: a token that does not sign with it is out of order. Another one that went missing is no
-    /// reason to stop signing with this one. `None` when it was taken out of the token behind our back.
+    /// Returns the key that signs now, or `None` if it was removed from the token by other means.
+    ///
+    /// The token counts as failed if it cannot sign with this key. Other missing keys do not stop
+    /// signing.
     pub(super) fn signing(&self) -> Option<Arc<SigningKey>> {
         self.find(self.key_set().active().kid())
     }
 
-    /// The keys that are published now and the one that signs.
+    /// Returns the published keys and the active one.
     pub(super) fn key_set(&self) -> Arc<KeySet> {
         let (set, stale) = self.read(|inner| {
             let now = inner.plan.as_ref().map(|plan| plan.clock.now());
@@ -110,7 +113,7 @@ impl Keychain {
         Arc::clone(&inner.shown.set)
     }
 
-    /// The token is this node's own.
+    /// Marks the token as this node's own.
     pub(super) fn hold(&self, holder: TokenHolder) {
         self.inner.write().unwrap_or_else(PoisonError::into_inner).holder = Some(holder);
     }
@@ -120,14 +123,15 @@ impl Keychain {
         self.read(|inner| Some(vouching::vouching(ring, inner.holder.as_ref()?, &inner.public(), now)))
     }
 
-    /// From now on these times hold.
+    /// Applies the times of this key ring from now on.
     pub(super) fn follow(&self, ring: KeyRing, clock: Arc<dyn Clock>) {
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
         inner.plan = Some(Plan { ring, clock });
         inner.arrange();
     }
 
-    /// Lets `reply` know how the next look ends. False when too many wait.
+    /// Registers `reply` for the outcome of the next scan. Returns `false` if too many callers
+    /// wait.
     pub(super) fn await_look(&self, reply: LookReply) -> bool {
         let mut waiting = self.waiting();
         waiting.retain(|reply| !reply.is_closed());
@@ -138,7 +142,7 @@ impl Keychain {
         true
     }
 
-    /// Has a key made at the next look. False when another one waits to be made.
+    /// Requests a key, generated with the next scan. Returns `false` if another request is pending.
     pub(super) fn order(&self, order: Order) -> bool {
         let mut place = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         if place.as_ref().is_some_and(|order| !order.reply.is_closed()) {
@@ -148,13 +152,13 @@ impl Keychain {
         true
     }
 
-    /// The key to be made, if somebody still waits for it.
+    /// Takes the pending request, if its caller still waits.
     pub(super) fn take_order(&self) -> Option<Order> {
         let order = self.order.lock().unwrap_or_else(PoisonError::into_inner).take();
         order.filter(|order| !order.reply.is_closed())
     }
 
-    /// Somebody has looked: these keys are in the token now, or that went wrong.
+    /// Stores the outcome of a scan and notifies the waiting callers.
     pub(super) fn looked(&self, outcome: Result<Vec<SigningKey>, SignerOpenError>) {
         let outcome = outcome.map(|found| {
             let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
@@ -165,7 +169,7 @@ impl Keychain {
         });
         let outcome = outcome.map_err(|error| error.to_string());
         for reply in self.waiting().drain(..) {
-            // Whoever asked may have gone.
+            // The caller may have given up.
             let _ = reply.send(outcome.clone());
         }
     }
@@ -184,7 +188,7 @@ impl Inner {
         self.found.iter().map(|key| key.public.clone()).collect()
     }
 
-    /// Reads the set of this time off the plan.
+    /// Computes the current key set from the plan.
     fn arrange(&mut self) {
         let Some(Plan { ring, clock }) = &self.plan else { return };
         let now = clock.now();
@@ -207,8 +211,9 @@ impl Inner {
             published.retain(|key| key.kid() != active.kid());
             KeySet::new(active, published)
         } else {
-            // Only when the key was taken out of the token behind our back, or the clock is behind. The one that signed goes
-            // on, unless it was removed: then it is published no more, whatever that stops.
+            // Only when the key was removed from the token by other means, or the clock is behind.
+            // The previous key continues to sign unless it was removed from the ring. A removed key
+            // is no longer published, even if signing stops.
             let due = ring.active(now, |_| true).map(|life| life.kid.as_str());
             if let Some((next, at)) = ring.next_to_sign(now, |kid| public(kid).is_some()) {
                 tracing::error!(

@@ -1,6 +1,9 @@
-//! The one thread that repairs: logs in again, or finalizes and initializes the module and finds token and keys anew,
-//! with growing pauses. Holds the anchor session and the PIN. A PIN that was refused is never tried again: from then on
-//! the signer stays down until a person has acted and restarted it.
+//! The thread that repairs the token connection. It logs in again, or finalizes and initializes the
+//! module and finds the token and its keys again, with exponential backoff. Holds the anchor
+//! session and the PIN.
+//!
+//! A refused PIN is never tried again: the signer stays down until the operator fixes the cause and
+//! restarts the server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,13 +20,14 @@ use super::observer::Observer;
 use super::pkcs11::{Anchor, Initialized, Module};
 use super::timing::Timing;
 
-/// How long a closing supervisor waits for calls under way before it leaves the module as it is.
+/// Time that a closing supervisor waits for calls in progress. After it, the module stays
+/// initialized.
 const LAST_CALLS: Duration = Duration::from_secs(2);
 
-/// After this long without a failure, the next repair starts without a pause again.
+/// Time without a failure after which the next repair starts without a pause.
 const CALM: Duration = Duration::from_secs(30);
 
-/// How long a token may take to make a key: small devices search for primes for minutes.
+/// Maximum time to generate a key. Small devices search for primes for minutes.
 pub(super) const MAKING: Duration = Duration::from_mins(5);
 
 pub(super) struct Supervisor {
@@ -44,7 +48,7 @@ struct Backoff {
 }
 
 impl Supervisor {
-    /// Repairs what is reported until the signer is closed.
+    /// Repairs reported failures until the signer is closed.
     pub(super) fn run(mut self) {
         let mut backoff = Backoff { next: self.timing.first_pause, last_repair: None };
         let mut latched = false;
@@ -63,8 +67,8 @@ impl Supervisor {
         self.close();
     }
 
-    /// Signs something, so that a device that vanished is noticed before the next request meets it, and a device that
-    /// drops idle sessions does not find them idle.
+    /// Signs a test message. This detects a lost device before the next request does, and keeps
+    /// sessions alive on devices that drop idle ones.
     fn probe(&self) {
         let epoch = self.gate.epoch();
         let outcome = {
@@ -78,7 +82,8 @@ impl Supervisor {
         }
     }
 
-    /// Looks which keys are in the token, and proves each. A key that is not fit leaves the keys known as they are.
+    /// Reads the keys in the token and tests each. If a key is unsuitable, the known keys stay
+    /// unchanged.
     fn look(&self) {
         let epoch = self.gate.epoch();
         let outcome = {
@@ -92,15 +97,17 @@ impl Supervisor {
         if let Err(error) = &outcome {
             tracing::warn!(%error, "the keys in the token could not be read");
             if matches!(error, SignerOpenError::Device { .. } | SignerOpenError::NoKey { .. }) {
-                // A token without keys is what a lost login looks like.
+                // After a lost login, a token lists no keys.
                 self.gate.report(epoch, ErrorClass::Login);
             }
         }
         self.keys.looked(outcome);
     }
 
-    /// Makes a key, and looks at it with the others. Nothing can be repaired meanwhile; the workers go on signing, unless
-    /// there is one only: a device of one session would let it wait inside the call, and that looks like a hang.
+    /// Generates a key, then reads the keys again. No repair runs meanwhile.
+    ///
+    /// The workers continue to sign, unless there is only one: on a device with one session its
+    /// call would block inside the module, which looks like a hang.
     fn make(&self, order: Order) {
         let made = {
             let Some(_supervising) = self.gate.supervise_long(MAKING) else { return };
@@ -112,7 +119,7 @@ impl Supervisor {
             let seen = self.keys.found().iter().any(|key| key.kid == report.kid);
             if seen { Ok(report) } else { Err("the key was made and cannot be seen; try again".into()) }
         });
-        // Whoever asked may have gone; the next one finds the key.
+        // The caller may have given up; a later call finds the key.
         let _ = order.reply.send(seen);
     }
 
@@ -126,10 +133,10 @@ impl Supervisor {
         }
     }
 
-    /// Repairs until it works.
+    /// Repairs until the token signs again.
     ///
     /// # Errors
-    /// `Latched`, when only a person can go on.
+    /// `Latched` if only the operator can fix it.
     fn repair(&mut self, class: ErrorClass, backoff: &mut Backoff) -> Result<(), Latched> {
         if class == ErrorClass::Login && backoff.is_calm() {
             let Some(_supervising) = self.gate.supervise() else { return Ok(()) };
@@ -149,7 +156,7 @@ impl Supervisor {
 
     fn reset_until_it_works(&mut self, backoff: &mut Backoff) -> Result<(), Latched> {
         loop {
-            // A device that fails right after each repair must not be finalized in a tight loop.
+            // Do not finalize in a tight loop when a device fails right after each repair.
             if let Some(pause) = backoff.pause(&self.timing)
                 && !self.gate.pause(pause)
             {
@@ -181,8 +188,11 @@ impl Supervisor {
         }
     }
 
-    /// Finalize, initialize, find the token by label and serial number, log in, find the keys, sign. A module may
-    /// initialize and list nothing while its device is away, so only a signature counts as success.
+    /// Finalizes and initializes the module, finds the token by label and serial number, logs in,
+    /// finds the keys, and signs.
+    ///
+    /// A module may initialize and list no slots while its device is absent, so only a signature
+    /// counts as success.
     fn reset(&mut self) -> Result<(), SignerOpenError> {
         if let Err(fault) = self.module.finalize() {
             tracing::warn!(error = %fault, "the module did not finalize");
@@ -203,7 +213,7 @@ impl Supervisor {
         key::prove(&self.anchor.session, self.keys.signing().ok_or_else(missing)?.as_ref())
     }
 
-    /// Gives up until a person has acted.
+    /// Stops repairing until the operator restarts the server.
     fn latch(&self, error: &SignerOpenError) -> Latched {
         tracing::error!(%error, "the PIN is not tried again; act on this and restart");
         self.observer.failed(ErrorClass::Pin);
@@ -217,7 +227,8 @@ impl Supervisor {
     }
 
     fn close(self) {
-        // Finalizing under a call is undefined; leaving the module initialized at the process's end harms nobody.
+        // Finalizing during a call is undefined behaviour. Leaving the module initialized when the
+        // process ends is harmless.
         if self.gate.drain_closed(LAST_CALLS)
             && self.initialized == Initialized::Here
             && let Err(fault) = self.module.finalize()
@@ -227,16 +238,16 @@ impl Supervisor {
     }
 }
 
-/// Only a person can go on.
+/// Only the operator can fix the failure.
 struct Latched;
 
 impl Backoff {
-    /// Whether the last repair is long enough ago for this one not to be its sequel.
+    /// Whether the last repair is at least `CALM` ago, so that this failure counts as a new one.
     fn is_calm(&self) -> bool {
         self.last_repair.is_none_or(|last| last.elapsed() >= CALM)
     }
 
-    /// The pause before the next reset; none when all was calm.
+    /// Returns the pause before the next reset, or `None` after a calm period.
     fn pause(&mut self, timing: &Timing) -> Option<Duration> {
         if self.is_calm() {
             self.next = timing.first_pause;

@@ -1,18 +1,18 @@
-//! Where each node has a token of its own: the keys of the ring against those in the token. Which are believed is decided by
-//! [`crate::domain::key_ring`]; here are the keys that it decides by.
+//! Trust between nodes that have a token each: compares the key ring with the keys in the token.
+//! [`crate::domain::key_ring`] decides which keys are trusted; this module supplies its input.
 
 use super::public_key::{KeyId, PublicKey};
 use crate::domain::key_ring::{DueEndorsement, KeyLife, KeyRing, KeyState, PublicJwk, TokenHolder, Trust};
 use crate::domain::time::UnixTime;
 
-/// What a node has to add to the ring.
+/// Entries that a node has to add to the ring.
 #[derive(Debug)]
 pub struct Vouching {
-    /// Own keys whose public members the ring does not have.
+    /// Own keys whose public members are missing in the ring.
     pub undescribed: Vec<(String, PublicJwk)>,
-    /// Signatures to be made, each with the own key that makes it.
+    /// Endorsement signatures to make, each with the own key that makes it.
     pub due: Vec<(KeyId, DueEndorsement)>,
-    /// Kids of other nodes' keys that are not believed here.
+    /// Key ids of other nodes' keys that this node does not trust.
     pub untrusted: Vec<String>,
 }
 
@@ -24,7 +24,8 @@ fn judge<T>(holder: &TokenHolder, found: &[PublicKey], judge: impl FnOnce(&Trust
     judge(&Trust { holder, in_token: &in_token, verify: &verify })
 }
 
-/// The keys of the ring that this node publishes: those that are found in its token, and of other nodes those that it believes.
+/// Returns the keys of the ring that this node publishes: those in its own token, and the trusted
+/// keys of other nodes.
 pub(super) fn published(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey], now: UnixTime) -> Vec<PublicKey> {
     let key = |life: &KeyLife| {
         let own = found.iter().find(|key| key.kid().as_str() == life.kid).cloned();
@@ -36,7 +37,7 @@ pub(super) fn published(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey
 pub(super) fn vouching(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey], now: UnixTime) -> Vouching {
     let is_undescribed = |key: &PublicKey| {
         let life = ring.find(key.kid().as_str()).filter(|life| life.holder.as_ref() == Some(&holder.node));
-        // Of a removed one they are of no use.
+        // Removed keys need no description.
         let life = life.filter(|life| ring.state(life, now) != KeyState::Removed);
         life.is_some_and(|life| life.jwk.as_ref() != Some(&key.public_jwk()))
     };

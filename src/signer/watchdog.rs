@@ -1,4 +1,4 @@
-//! Watches for calls into the module that never return. Makes no call itself, so it cannot hang.
+//! Detects calls into the module that never return. Makes no such call itself, so it cannot hang.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::observer::Observer;
 use super::timing::Timing;
 use crate::log;
 
-/// How often, in parts of the time after which a hang is noticed, the watchdog looks.
+/// Number of checks within the time after which a hang is detected.
 const LOOKS: u32 = 8;
 
 pub(super) struct Watchdog {
@@ -18,7 +18,7 @@ pub(super) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Watches until the signer is closed.
+    /// Runs until the signer is closed.
     pub(super) fn run(self) {
         while self.gate.pause(self.timing.hang_noticed / LOOKS) {
             let hung = self.gate.stuck(self.timing.hang_noticed);
@@ -28,7 +28,8 @@ impl Watchdog {
                 tracing::error!(workers, supervisor, "calls into the PKCS#11 module do not return");
             }
             let hopeless = self.gate.stuck(self.timing.hang_abort);
-            // One is enough: its thread and session are lost, and readiness with them for as long as the process lives.
+            // One hung call is enough: its thread and session are lost, and the server cannot
+            // become ready again in this process.
             if hopeless != Stuck::default() {
                 tracing::error!("a call into the PKCS#11 module does not return and cannot be cancelled; aborting");
                 log::flush();

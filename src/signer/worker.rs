@@ -1,5 +1,6 @@
-//! A thread that owns one session and its key handles, and signs what comes through the queue. Decides by the class of a
-//! failure whether a new session, the supervisor or nobody can help, and tries once more within the job's deadline.
+//! A thread that owns one session and its key handles, and signs the queued jobs. The class of a
+//! failure decides whether to open a new session, call the supervisor or give up. A job is retried
+//! once within its deadline.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,13 +19,13 @@ use super::observer::Observer;
 use super::pkcs11::Module;
 use super::public_key::{KeyId, Signature};
 
-/// How long a worker that found no free session leaves the queue to the others before it looks again.
+/// Time that a worker without a session pauses before it tries again to open one.
 const PARKED: Duration = Duration::from_secs(30);
 
-/// The longest that a worker waits for its first session when the signer starts.
+/// Maximum time that a worker waits for its first session at start.
 const FIRST_SESSION: Duration = Duration::from_secs(1);
 
-/// One signature to be made.
+/// A signature request.
 pub(super) struct SignerJob {
     pub(super) key: Arc<SigningKey>,
     pub(super) message: Message,
@@ -38,30 +39,30 @@ pub(super) struct Worker {
     pub(super) module: Module,
     pub(super) gate: Arc<Gate>,
     pub(super) jobs: Receiver<SignerJob>,
-    /// Where a job goes back to when this worker finds no session.
+    /// The queue to return a job to if this worker has no session.
     pub(super) queue: Sender<SignerJob>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) seat: Option<Seat>,
 }
 
-/// An open session and the handles that were found in it.
+/// An open session and the handles found in it.
 pub(super) struct Seat {
     session: Session,
     epoch: Epoch,
     handles: Vec<(KeyId, ObjectHandle)>,
 }
 
-/// Why an attempt yielded no signature.
+/// Why an attempt produced no signature.
 enum Failure {
     Refused(SignRefusal),
-    /// The token failed, in this state of the module.
+    /// The token failed in this epoch of the module.
     Token(Epoch, TokenFault),
 }
 
-/// Why a job was not answered by this worker.
+/// Why this worker did not answer a job.
 enum Unserved {
     Answer(SignError),
-    /// The token has no session for this worker, but has some for others.
+    /// The token has no session for this worker, but other workers have one.
     NoSession(Epoch),
 }
 
@@ -75,8 +76,8 @@ impl Worker {
         }
     }
 
-    /// Opens the session before the first job, so that the first request does not pay for it. A failure here comes again
-    /// with the first job, and is dealt with there.
+    /// Opens the session before the first job, to save the first request that time. A failure here
+    /// recurs with the first job and is handled there.
     fn take_first_seat(&mut self) {
         let gate = Arc::clone(&self.gate);
         let Ok(pass) = gate.enter(self.number, Instant::now() + FIRST_SESSION) else { return };
@@ -104,7 +105,7 @@ impl Worker {
         }
     }
 
-    /// Two attempts at most. A signature has no side effect, so the second one is always safe.
+    /// Makes at most two attempts. A signature has no side effects, so a retry is safe.
     fn sign(&mut self, job: &SignerJob) -> Result<Signature, Unserved> {
         let (epoch, fault) = match self.attempt(job) {
             Ok(signature) => return Ok(signature),
@@ -115,7 +116,7 @@ impl Worker {
         match fault.class {
             ErrorClass::Bug => return Err(Unserved::Answer(SignError::Bug(fault.text))),
             ErrorClass::Capacity => return Err(Unserved::NoSession(epoch)),
-            // The attempt gave its session up; the next one opens another.
+            // The attempt dropped its session; the next one opens another.
             ErrorClass::Session | ErrorClass::WrongSignature => {}
             class => self.gate.report(epoch, class),
         }
@@ -128,7 +129,7 @@ impl Worker {
         match fault.class {
             ErrorClass::Bug => return Err(Unserved::Answer(SignError::Bug(fault.text))),
             ErrorClass::Capacity => return Err(Unserved::NoSession(epoch)),
-            // Neither a new session nor a new login healed it: only a reset is left.
+            // Neither a new session nor a new login helped. Only a reset remains.
             _ => self.gate.report(epoch, ErrorClass::Device),
         }
         Err(Unserved::Answer(SignError::Unavailable(fault.text)))
@@ -160,7 +161,7 @@ impl Worker {
         key::sign(&seat.session, handle, &job.key, &job.message)
     }
 
-    /// The session of the module's present state, opened where there is none yet.
+    /// Returns the session for the current epoch. Opens one if necessary.
     fn sit(&mut self, pass: &Pass<'_>) -> Result<&mut Seat, TokenFault> {
         let seat = match self.seat.take() {
             Some(seat) if seat.epoch == pass.epoch => seat,
@@ -175,22 +176,23 @@ impl Worker {
         Ok(self.seat.insert(seat))
     }
 
-    /// Gives the session up after a failure of this class.
+    /// Drops the session after a failure of this class.
     fn leave_seat(&mut self, pass: &Pass<'_>, class: ErrorClass) {
         let Some(seat) = self.seat.take() else { return };
-        // A device that fails may hang on one more call, and the reset voids the session anyway.
+        // A failing device may hang on one more call, and the reset voids the session anyway.
         if class != ErrorClass::Device {
             seat.close(pass);
         }
     }
 
-    /// Leaves the job to the workers that have a session, and waits until there may be one more.
+    /// Returns the job to the queue for workers that have a session, and waits until another
+    /// session may be free.
     fn hand_on(&self, job: SignerJob, epoch: Epoch) {
         if let Err(refused) = self.queue.try_send(job) {
             let _ = refused.into_inner().reply.send(Err(SignError::Busy));
         }
         if !self.gate.park(epoch, PARKED) {
-            // Not one worker has a session: ours must have leaked, or another application took them all.
+            // No worker has a session: ours leaked, or another application uses all of them.
             self.gate.report(epoch, ErrorClass::Device);
         }
     }
@@ -202,7 +204,8 @@ impl Worker {
 }
 
 impl Seat {
-    /// The key's handle; found once and kept, for a search costs a sixth of a signature and takes a lock in the module.
+    /// Returns the key's handle. Caches it, because a search costs a sixth of a signature and takes
+    /// a lock in the module.
     fn handle(&mut self, key: &SigningKey) -> Result<ObjectHandle, TokenFault> {
         let known = self.handles.iter().find(|(kid, _)| kid == key.public.kid());
         if let Some((_, handle)) = known {
@@ -213,7 +216,8 @@ impl Seat {
         Ok(handle)
     }
 
-    /// Closes the session, unless a finalize has voided it: its number may be another session's by now.
+    /// Closes the session, unless the module was finalized since: another session may have the same
+    /// handle by now.
     fn close(self, pass: &Pass<'_>) {
         if self.epoch.incarnation == pass.epoch.incarnation
             && let Err(error) = self.session.close()
