@@ -1,7 +1,10 @@
-//! Which counters a change moves: the one place that says so, read off the records that a commit writes and removes. So no
-//! caller can take access away and forget to say it, and what a table's records mean for a cached decision stands here only.
+//! Counters that a commit increments, derived from the records that it writes and removes.
 //!
-//! A record that comes into being takes nothing away, but for a revocation. What cannot be told apart moves more, never less.
+//! This is the only place for that, so that no caller can revoke access without incrementing a
+//! counter.
+//!
+//! Creating a record revokes no access, except for a revocation. If the effect is unclear, more
+//! counters are incremented, never fewer.
 
 use std::collections::HashSet;
 
@@ -15,16 +18,17 @@ use crate::store::engine::{Changes, Counter, Expect, Key, Value};
 use crate::store::record;
 use crate::store::table::{self, Table};
 
-/// The counter of what concerns a person.
+/// Returns the counter of records that concern a user.
 pub(super) fn of_person(subject: Subject) -> u8 {
     let [.., last] = *subject.as_bytes();
     last
 }
 
-/// The counters that move with these changes.
+/// Returns the counters that these changes increment.
 pub(super) fn moves(changes: &Changes) -> Vec<Counter> {
     let mut moves = Vec::new();
-    // An import brings tens of thousands: to look through the expectations for each would take seconds.
+    // An import has tens of thousands of changes: scanning the expectations for each would take
+    // seconds.
     let absent: HashSet<&Key> = changes
         .expect
         .iter()
@@ -46,12 +50,12 @@ pub(super) fn moves(changes: &Changes) -> Vec<Counter> {
     moves
 }
 
-/// Whether the commit happens only if the record was not there. A revocation takes away by being there.
+/// Returns whether the commit creates the record. A revocation takes effect by being created.
 fn is_new(absent: &HashSet<&Key>, key: &Key) -> bool {
     table_of(key) != Some(Table::RevokedToken) && absent.contains(key)
 }
 
-/// What the record is when the commit happens, as far as that is known.
+/// Returns the record as of the commit, if an expectation contains it.
 fn before<'c>(changes: &'c Changes, key: &Key) -> Option<&'c Value> {
     changes.expect.iter().find_map(|expect| match expect {
         Expect::Value(known, value) if known == key => Some(value),
@@ -70,7 +74,7 @@ fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Coun
         Some(Table::Client) => moves.push(Counter::Clients),
         Some(Table::Session) => of_session(key, before, Some(after), moves),
         Some(Table::AppSession) => moves.push(owner(key, before, |session: &AppSession| session.subject)),
-        // A refresh token that is rotated takes nothing away, and comes all the time.
+        // Rotation of a refresh token revokes nothing and is frequent.
         Some(Table::Grant) if read::<Grant>(key, after).is_some_and(|grant| grant.is_active()) => {}
         Some(Table::Grant) => moves.push(owner(key, before, |grant: &Grant| grant.subject)),
         Some(Table::Meta) => moves.extend((*key == table::key_ring()).then_some(Counter::Keys)),
@@ -110,8 +114,9 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
         Some(Table::AppSession) => moves.push(owner(key, before, |session: &AppSession| session.subject)),
         Some(Table::Grant) => moves.push(owner(key, before, |grant: &Grant| grant.subject)),
         Some(Table::Meta) => moves.extend((*key == table::key_ring()).then_some(Counter::Keys)),
-        // Of all others no cached decision holds anything: codes, forms and consents are read each time, and what was
-        // granted under a consent ends by its grant. A revocation that goes gives nothing back: its token has expired.
+        // No cached decision depends on the others: codes, forms and consents are read each time,
+        // and access under a consent ends with its grant. Removing a revocation restores nothing:
+        // its token has expired.
         Some(
             Table::RevokedToken
             | Table::Code
@@ -141,7 +146,7 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
     }
 }
 
-/// One that comes to be or is noted as used takes nothing away; one that goes does.
+/// Adding or using application passwords revokes nothing; removing one does.
 fn of_app_passwords(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Counter>) {
     let before = before.and_then(|bytes| read::<AppPasswords>(key, bytes));
     let after = read::<AppPasswords>(key, after);
@@ -151,8 +156,8 @@ fn of_app_passwords(key: &Key, before: Option<&Value>, after: &Value, moves: &mu
     }
 }
 
-/// A session that is noted as used takes nothing away, and comes every minute. Any other change may have put another person
-/// in use, or another cookie.
+/// Recording a session's use revokes nothing and happens every minute. Any other change may have
+/// changed the active user or the cookie.
 fn of_session(key: &Key, before: Option<&Value>, after: Option<&Value>, moves: &mut Vec<Counter>) {
     let before = before.and_then(|bytes| read::<Session>(key, bytes));
     let after = after.and_then(|bytes| read::<Session>(key, bytes));
@@ -168,12 +173,12 @@ fn of_session(key: &Key, before: Option<&Value>, after: Option<&Value>, moves: &
     moves.extend(people.map(|sign_in| Counter::Person(of_person(sign_in.subject))));
 }
 
-/// The counter of the person whose key this is.
+/// Returns the counter of the user with this key.
 fn of_key(key: &[u8]) -> Counter {
     key.last().map_or(Counter::Everything, |byte| Counter::Person(*byte))
 }
 
-/// The counter of the person to whom the record belonged.
+/// Returns the counter of the record's owner.
 fn owner<T: DeserializeOwned>(key: &Key, before: Option<&Value>, subject: impl Fn(&T) -> Subject) -> Counter {
     let record = before.and_then(|bytes| read::<T>(key, bytes));
     record.map_or(Counter::Everything, |record| Counter::Person(of_person(subject(&record))))
@@ -224,7 +229,7 @@ mod tests {
         assert_eq!(moves(&delete(token)), []);
     }
 
-    /// Without the record that was there, or where it cannot be read, everything moves.
+    /// Without the previous record, or if it is unreadable, every counter moves.
     #[test]
     fn what_cannot_be_told_apart_moves_everything() {
         let session = vec![Table::Session as u8, 1];

@@ -1,4 +1,4 @@
-//! Links and codes that were mailed to people: one record a person.
+//! Links and codes that were mailed to users: one record per user.
 
 use crate::domain::account_links::AccountLinks;
 use crate::domain::mail::WaitingMail;
@@ -13,11 +13,11 @@ use crate::store::revocations::{Revocation, opened};
 use crate::store::table;
 use crate::store::{AddOutcome, Committed, MOST_CONFLICTS, RenameOutcome, Store, StoreError};
 
-/// What is committed with a change of somebody's address because of it.
+/// Additional changes of a commit that changes a user's e-mail address.
 #[derive(Debug)]
 pub struct AddressLeft {
     pub mails: Vec<WaitingMail>,
-    /// What becomes of their links.
+    /// Updates the user's links.
     pub links: fn(&mut AccountLinks),
 }
 
@@ -26,7 +26,8 @@ impl Store {
         self.load(table::account_links(subject)).await
     }
 
-    /// Changes what was mailed to somebody, whatever races with it, in one commit with the mails that carry it.
+    /// Changes a user's mailed links, retrying on conflicts, in one commit with the e-mails that
+    /// carry them.
     pub async fn change_account_links<T: Send>(
         &self,
         subject: Subject,
@@ -46,8 +47,10 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Puts other mails in the place of one whose person was looked up, in one commit with the links that they carry. A
-    /// conflict means that somebody else has the mail.
+    /// Replaces an e-mail after its user was looked up, in one commit with the links in the new
+    /// ones.
+    ///
+    /// A conflict means that another sender holds the e-mail.
     pub async fn replace_mail_and_change_links(
         &self,
         mail: &Loaded<WaitingMail>,
@@ -73,9 +76,10 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Writes a person and what was mailed to them over what was read, in one commit, with the mails that tell of it and the
-    /// entries by which they are found. Of two who use a link at the same moment, one meets a conflict; and so does who takes
-    /// an address or a username that somebody else has. A revocation that this causes is open with it.
+    /// Replaces a user and their mailed links in one commit, with name entries and notifications.
+    ///
+    /// Returns `Conflict` if another request used the link first, or if the e-mail address or
+    /// username is taken. Opens the revocation, if any, in the same commit.
     pub async fn put_user_and_links(
         &self,
         (user, next_user): (&Loaded<User>, &User),
@@ -87,7 +91,7 @@ impl Store {
         self.commit_user_and_links(changes, mails, revocation).await
     }
 
-    /// The same as [`Store::put_user_and_links`], if the factors are still the ones that were read.
+    /// Does the same as [`Store::put_user_and_links`], if the factors are unchanged.
     pub async fn put_user_and_links_beside(
         &self,
         factors: Option<&Loaded<Factors>>,
@@ -113,8 +117,9 @@ impl Store {
         self.commit_with_mails(opened(changes, revocation)?, mails).await
     }
 
-    /// As [`Store::rename_user`], in one commit with what follows. `left`: yields that for the person as they were and will be,
-    /// where anything does.
+    /// Renames as [`Store::rename_user`] does, together with further changes.
+    ///
+    /// `left` returns these for the old and new state of the user, if there are any.
     pub async fn rename_user_and_tell(
         &self,
         subject: Subject,
@@ -147,7 +152,7 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Adds people who are invited, each with what was mailed to them: all of them, or nobody.
+    /// Adds all of these invited users with their mailed links, or none.
     pub async fn add_invited(
         &self,
         invited: &[(User, AccountLinks)],
@@ -165,8 +170,9 @@ impl Store {
         })
     }
 
-    /// Writes that somebody took their account, and the passkey with which they did where it was one, over what was read. Of two
-    /// who do at the same moment, one meets a conflict.
+    /// Stores that a user accepted the invitation, with their passkey if they registered one.
+    ///
+    /// Of two concurrent requests, one gets a conflict.
     pub async fn accept_invitation(
         &self,
         (user, next_user): (&Loaded<User>, &User),
@@ -181,12 +187,12 @@ impl Store {
         self.commit(changes).await
     }
 
-    /// The person with the bytes of their record.
+    /// Returns the user with the bytes of the record.
     pub async fn user_record(&self, subject: Subject) -> Result<Option<Loaded<User>>, StoreError> {
         self.load(table::user(subject)).await
     }
 
-    /// Takes back what was mailed to somebody: see [`AccountLinks::take_back`].
+    /// Invalidates a user's mailed links: see [`AccountLinks::take_back`].
     pub(super) async fn take_links_back(&self, subject: Subject) -> Result<(), StoreError> {
         if self.account_links(subject).await?.is_none() {
             return Ok(());
@@ -213,7 +219,7 @@ fn user_and_links_changes(
     Ok(changes)
 }
 
-/// What makes one record of the other; nothing is kept of one that says nothing.
+/// Returns the changes from one record to the other. An empty record is removed.
 fn links_changes(loaded: Option<&Loaded<AccountLinks>>, next: &AccountLinks) -> Result<Changes, StoreError> {
     Ok(match loaded {
         Some(loaded) if loaded.value == *next => Changes { expect: vec![loaded.unchanged()], ..Changes::default() },

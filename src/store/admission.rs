@@ -1,4 +1,6 @@
-//! What a new node asks for, and the data key as it is sent to it. Both are there for minutes, and mean nothing in another store.
+//! Requests of new nodes, and the encrypted data keys sent to them.
+//!
+//! Both exist for minutes, and are useless in another store.
 
 use crate::domain::admission::{DataKeyEnvelope, NodeRequest, OaepHash};
 use crate::domain::key_ring::PublicJwk;
@@ -9,24 +11,24 @@ use crate::store::record::{self, Loaded};
 use crate::store::{Committed, Store, StoreError, table};
 
 impl Store {
-    /// What this node asks for.
+    /// Returns this node's request.
     pub async fn node_request(&self, node: &str) -> Result<Option<NodeRequest>, StoreError> {
         Ok(self.load(table::node_request(node)).await?.map(|loaded| loaded.value))
     }
 
-    /// Keeps what a node asks for, in the place of what it asked for before.
+    /// Stores a node's request, replacing its previous one.
     pub async fn keep_node_request(&self, request: &NodeRequest) -> Result<(), StoreError> {
         let put = vec![(table::node_request(&request.node), record::encode(request)?)];
         let delete = vec![table::data_key_envelope(&request.node)];
         self.write(Changes { put, delete, ..Changes::default() }).await
     }
 
-    /// What was sent to this node.
+    /// Returns the answer sent to this node.
     pub async fn data_key_envelope(&self, node: &str) -> Result<Option<DataKeyEnvelope>, StoreError> {
         Ok(self.load(table::data_key_envelope(node)).await?.map(|loaded| loaded.value))
     }
 
-    /// Sends a node what it has asked for. False where it asks for something else by now.
+    /// Stores the answer to a node's request. Returns false if the node has replaced the request.
     pub async fn send_data_key(&self, request: &NodeRequest, envelope: &DataKeyEnvelope) -> Result<bool, StoreError> {
         let loaded: Option<Loaded<NodeRequest>> = self.load(table::node_request(&request.node)).await?;
         let Some(loaded) = loaded.filter(|loaded| loaded.value == *request) else { return Ok(false) };
@@ -35,10 +37,10 @@ impl Store {
             == Committed::Yes)
     }
 
-    /// Keeps the data key as the node's own token has wrapped it; the request is settled.
+    /// Stores the data key as wrapped by the node's own token, and removes the request.
     ///
     /// # Errors
-    /// [`StoreError::Contended`] when one of this wrapping key is there; when the store fails.
+    /// [`StoreError::Contended`] when this wrapping key has one already; when the store fails.
     pub async fn keep_received_data_key(
         &self,
         node: &str,
@@ -51,10 +53,12 @@ impl Store {
         self.write(changes).await
     }
 
-    /// The id of the data key that this store seals with, and the data key encrypted to this key. `None` where nothing seals.
+    /// Returns the ID of this store's data key, and the data key encrypted to this public key.
+    ///
+    /// `None` without a data key.
     ///
     /// # Errors
-    /// [`NotEncrypted`] where that is no key.
+    /// [`NotEncrypted`] if the public key is invalid.
     pub fn encrypt_data_key(&self, to: &PublicJwk, hash: OaepHash) -> Result<Option<(String, Vec<u8>)>, NotEncrypted> {
         let Some(sealing) = &self.sealing else { return Ok(None) };
         let ciphertext = sealing.sealer.encrypt_data_key(to, hash)?;

@@ -1,4 +1,4 @@
-//! Application passwords: one small record a person.
+//! Application passwords: one small record per user.
 
 use crate::domain::app_password::{AppPassword, AppPasswords};
 use crate::domain::time::UnixTime;
@@ -8,17 +8,17 @@ use crate::store::record;
 use crate::store::table;
 use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
 
-/// How making an application password ended.
+/// Outcome of adding an application password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum AppPasswordAdded {
     Yes,
-    /// The person has as many as they may.
+    /// The user has the maximum number of them.
     Full,
 }
 
 impl Store {
-    /// The application passwords of this person; none where there is no such person.
+    /// Returns this user's application passwords; none if there is no such user.
     pub async fn app_passwords(&self, subject: Subject) -> Result<AppPasswords, StoreError> {
         let loaded = self.load(table::app_passwords(subject)).await?;
         Ok(loaded.map_or_else(|| AppPasswords::none(subject), |loaded| loaded.value))
@@ -49,7 +49,7 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Takes one back, and yields it: with the next request it opens nothing.
+    /// Revokes one and returns it. It is invalid from the next request on.
     pub async fn revoke_app_password(&self, subject: Subject, id: &str) -> Result<Option<AppPassword>, StoreError> {
         for _ in 0..MOST_CONFLICTS {
             let Some(loaded) = self.load::<AppPasswords>(table::app_passwords(subject)).await? else { return Ok(None) };
@@ -63,7 +63,7 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Takes all of a person's back.
+    /// Revokes all of a user's.
     pub async fn end_app_passwords(&self, subject: Subject) -> Result<(), StoreError> {
         for _ in 0..MOST_CONFLICTS {
             let Some(loaded) = self.load::<AppPasswords>(table::app_passwords(subject)).await? else { return Ok(()) };
@@ -76,7 +76,7 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Notes that the one with this hash was used.
+    /// Records that the one with this hash was used.
     pub async fn note_app_password(&self, subject: Subject, hash: &[u8; 32], now: UnixTime) -> Result<(), StoreError> {
         for _ in 0..MOST_CONFLICTS {
             let Some(loaded) = self.load::<AppPasswords>(table::app_passwords(subject)).await? else { return Ok(()) };

@@ -1,7 +1,7 @@
-//! The audit trail's records: kept with the next step of the writer, read newest first, trimmed from the oldest end.
+//! Records of the audit log: written in batches, read newest first, trimmed from the oldest end.
 //!
-//! Beside each record stand entries in the index: by person, by client, and by age. Those that anybody can cause have an
-//! index of age of their own, so that a flood of them pushes out nothing but others of the same kind.
+//! Each record has index entries by user, client and age. Events that anyone can cause have a
+//! separate age index, so that a flood of them evicts only events of the same kind.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -18,22 +18,22 @@ use crate::store::record;
 use crate::store::table::{self, Indexed, Table};
 use crate::store::{Committed, PAGE, Store, StoreError};
 
-/// Events in one step: with their index entries, about half of what the sled engine puts into a batch.
+/// Events per commit: with index entries, about half of the sled engine's batch limit.
 const STEP: usize = 64;
 
-/// Records that one page looks at, wanted or not.
+/// Maximum number of records that one page reads, matching or not.
 const MOST_LOOKED_AT: usize = 4096;
 
-/// Of a person's newest records, so many are looked at for a sign-in.
+/// Maximum number of a user's newest records read to find a sign-in.
 const MOST_FOR_SIGN_IN: usize = 64;
 
-/// Of all records that are kept, the part that those may take which anybody can cause.
+/// The share of records for events that anyone can cause: one in this many.
 const ANYBODYS_SHARE: usize = 10;
 
-/// How long it is known how many there are, where other nodes keep some too.
+/// How long a count is valid if other nodes add records too.
 const COUNT: Duration = Duration::from_mins(5);
 
-/// A kept event.
+/// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditRecord {
     pub id: AuditId,
@@ -41,20 +41,20 @@ pub struct AuditRecord {
     pub event: AuditEvent,
 }
 
-/// Some events, the newest first.
+/// A page of events, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditPage {
-    /// They. May be none although there are more, where few fit the filter.
+    /// The events. May be empty although there are more, if few match the filter.
     pub records: Vec<AuditRecord>,
-    /// After which to go on; `None` when there are no more.
+    /// Event to continue after; `None` when there are no more.
     pub next: Option<AuditId>,
 }
 
 impl Store {
-    /// Keeps these events, durable when it returns. One that may be kept already is kept once.
+    /// Stores these events durably. Storing an event again has no effect.
     ///
     /// # Errors
-    /// When the store fails; some of them may have been kept.
+    /// When the store fails; some of them may have been stored.
     pub async fn keep_audit(&self, events: &[AuditRecord]) -> Result<(), StoreError> {
         for events in events.chunks(STEP) {
             let mut changes = Changes::default();
@@ -62,7 +62,7 @@ impl Store {
                 changes.put.push((table::audit(*id), record::encode(event)?));
                 changes.put.extend(entries(*id, event).map(|entry| (entry, Vec::new())));
             }
-            // What happened is kept whatever has become of the session in which it did.
+            // An event is recorded even if the session in which it occurred has ended.
             self.for_server().write(changes).await?;
             for AuditRecord { event, .. } in events {
                 self.trail.kept[usize::from(event.is_anybodys())].fetch_add(1, Ordering::Relaxed);
@@ -71,8 +71,9 @@ impl Store {
         Ok(())
     }
 
-    /// Up to `limit` events that the filter wants, the newest first, older than `after`. Looks at a bounded number of
-    /// records: a page may have fewer than `limit` and still a `next`.
+    /// Returns up to `limit` events that match the filter, newest first, older than `after`.
+    ///
+    /// Reads a bounded number of records: a page may have fewer than `limit` and still a `next`.
     ///
     /// # Errors
     /// When the store fails. An unreadable record is left out.
@@ -87,7 +88,7 @@ impl Store {
             (None, Some(client)) => table::of_client(client, Indexed::Audit),
             (None, None) => table::all(Table::Audit),
         };
-        // What is too new for the filter is not even looked at: ids sort the newest first.
+        // Skip events that are too new without reading them: IDs sort newest first.
         let oldest_unwanted = filter.until.map(|until| AuditId::new(until, 0));
         let (mut records, mut last, mut looked_at) = (Vec::new(), after.max(oldest_unwanted), 0);
         while looked_at < MOST_LOOKED_AT {
@@ -99,7 +100,7 @@ impl Store {
             looked_at += rows.len();
             let ids: Vec<AuditId> =
                 rows.iter().filter_map(|(key, _)| table::entry_id(key)).map(AuditId::from_bytes).collect();
-            // No more at a time than are wanted.
+            // Read at most as many records at once as are wanted.
             for ids in ids.chunks(limit.clamp(1, PAGE)) {
                 for (id, event) in ids.iter().copied().zip(self.audit_events(ids).await?) {
                     if filter.since.is_some_and(|since| id.at() < since) {
@@ -118,7 +119,7 @@ impl Store {
         Ok(AuditPage { records, next: last })
     }
 
-    /// When somebody last signed in, as far as the newest events of theirs say so; looks at a few only.
+    /// Returns a user's last sign-in, according to a few of their newest events.
     pub async fn last_sign_in(&self, subject: Subject) -> Result<Option<UnixTime>, StoreError> {
         let prefix = table::of_user(subject, Indexed::Audit);
         let rows = self.engine.scan(&prefix, None, MOST_FOR_SIGN_IN).await?;
@@ -133,7 +134,7 @@ impl Store {
         Ok(None)
     }
 
-    /// `None` for each that is gone or damaged: neither may hide the others.
+    /// Returns `None` for each event that is gone or damaged, so that it does not hide the others.
     async fn audit_events(&self, ids: &[AuditId]) -> Result<Vec<Option<AuditEvent>>, StoreError> {
         let keys: Vec<Key> = ids.iter().map(|id| table::audit(*id)).collect();
         let found = self.engine.get_many(&keys).await?;
@@ -149,8 +150,9 @@ impl Store {
         Ok(events.collect())
     }
 
-    /// Removes up to `most` events that are older than `keep`, or the oldest beyond `most_kept`. Yields how many went;
-    /// `most` of them means that there may be more.
+    /// Removes up to `most` events that are older than `keep`, or the oldest beyond `most_kept`.
+    ///
+    /// Returns the number of removed events; `most` means that there may be more.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
@@ -170,8 +172,10 @@ impl Store {
         Ok(removed)
     }
 
-    /// Counts the trail where it is not known how many there are: here and not at the start, which people wait for. Other nodes
-    /// keep some too, so that it is not known for long.
+    /// Counts the audit log if the count is unknown or outdated.
+    ///
+    /// It runs here and not at the start, which would delay it. Other nodes add records too, so the
+    /// count is valid for a short time only.
     async fn count_trail(&self) -> Result<(), StoreError> {
         let is_known = |counted: Instant| !self.is_shared() || counted.elapsed() < COUNT;
         let known = *self.trail.counted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -230,7 +234,7 @@ impl Store {
     }
 }
 
-/// The index entries of an event.
+/// Returns the index entries of an event.
 pub(super) fn entries(id: AuditId, event: &AuditEvent) -> impl Iterator<Item = Key> {
     let of_user = event.subject.map(|subject| table::of_user(subject, Indexed::Audit));
     let of_client = event.client.as_ref().map(|client| table::of_client(client, Indexed::Audit));

@@ -1,4 +1,4 @@
-//! The browsers that people have signed in from before: one small record a person.
+//! Browsers from which users have signed in before: one small record per user.
 
 use crate::domain::known_browser::KnownBrowsers;
 use crate::domain::secret::SecretHash;
@@ -10,13 +10,13 @@ use crate::store::table;
 use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
 
 impl Store {
-    /// The browsers that this person has signed in from; none where there is no such person.
+    /// Returns the browsers from which this user has signed in; none if there is no such user.
     pub async fn known_browsers(&self, subject: Subject) -> Result<KnownBrowsers, StoreError> {
         let loaded = self.load(table::known_browsers(subject)).await?;
         Ok(loaded.map_or_else(|| KnownBrowsers::none(subject), |loaded| loaded.value))
     }
 
-    /// Notes that this person has signed in from the browser with this mark, which had another one until now.
+    /// Records a sign-in from the browser with this mark, which replaces its previous one.
     pub async fn learn_browser(
         &self,
         subject: Subject,
@@ -44,17 +44,17 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Forgets the browsers that this person has signed in from, all but the one with the mark `kept`.
+    /// Removes the browsers of this user, except for the one with the mark `kept`.
     pub async fn forget_browsers(&self, subject: Subject, kept: Option<SecretHash>) -> Result<(), StoreError> {
         let Some(kept) = kept else {
-            // The entry of its expiry leads to nothing then, and the sweeper removes it.
+            // Its expiry entry is dangling then, and garbage collection removes it.
             let delete = vec![table::known_browsers(subject)];
             return self.write(Changes { delete, ..Changes::default() }).await;
         };
         self.change_browsers(subject, |known| known.keep(kept)).await
     }
 
-    /// Forgets one of them.
+    /// Removes one of them.
     pub async fn forget_browser(&self, subject: Subject, mark: SecretHash) -> Result<(), StoreError> {
         self.change_browsers(subject, |known| known.forget(mark)).await
     }

@@ -1,4 +1,5 @@
-//! What one node counts for all that share the store: what is bounded in all (see [`super::tally`]), and who has which factor.
+//! Counts that one node publishes for all: bounded totals (see [`super::tally`]), and users by
+//! factor.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ use crate::store::table::{self, Table};
 use crate::store::tally::{Published, Tally};
 use crate::store::{Committed, Store, StoreError, record};
 
-/// All numbers, in one record.
+/// All totals, in one record.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct PublishedCounts {
     interactions: Published,
@@ -25,41 +26,44 @@ impl PublishedCounts {
     }
 }
 
-/// People who can sign in, by the strongest factor that they have.
+/// Number of users who can sign in, by their strongest factor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeopleCount {
     pub none: u64,
     pub totp: u64,
     pub security_key: u64,
     pub passkey: u64,
-    /// Of all of them, those who wait for the link of a reset.
+    /// Of all of them, the users with a pending reset link.
     pub reset: u64,
     /// When they were counted.
     pub at: UnixTime,
 }
 
 impl Store {
-    /// Publishes who has which factor, for all nodes. False when another node does it now.
+    /// Publishes the users by factor for all nodes. Returns false when another node holds the
+    /// lease.
     pub async fn publish_people(&self, fence: &Fence, count: &PeopleCount) -> Result<bool, StoreError> {
         let put = vec![(table::people_count(), record::encode(count)?)];
         Ok(self.commit(fence.around(Changes { put, ..Changes::default() })).await? == Committed::Yes)
     }
 
-    /// What was published last about who has which factor.
+    /// Returns the last published users by factor.
     pub async fn people_count(&self) -> Result<Option<PeopleCount>, StoreError> {
         Ok(self.load(table::people_count()).await?.map(|loaded| loaded.value))
     }
 
-    /// In the order of [`PublishedCounts::all`].
+    /// Returns them in the order of [`PublishedCounts::all`].
     fn tallies(&self) -> [&Tally; 5] {
         [&self.interactions, &self.forms, &self.pending_registrations, &self.outbox, &self.registrations]
     }
 
-    /// Counts and publishes. `with_clients`: also the clients that registered themselves, for which all clients are read. False
-    /// when another node does it now.
+    /// Counts and publishes the totals.
+    ///
+    /// `with_clients`: also counts self-registered clients, which reads all clients. Returns false
+    /// when another node holds the lease.
     pub async fn publish_counts(&self, fence: &Fence, with_clients: bool) -> Result<bool, StoreError> {
         let key = table::counts();
-        // Before anything is counted: what is published next has a number of its own.
+        // Before counting: the next publication gets its own number.
         let mut next = match self.load::<PublishedCounts>(key.clone()).await {
             Ok(loaded) => loaded.map(|loaded| loaded.value).unwrap_or_default(),
             Err(StoreError::Broken(_)) => PublishedCounts::default(),
@@ -72,12 +76,12 @@ impl Store {
         if with_clients {
             next.registrations.counted(self.count_registrations().await?);
         }
-        // Nobody else writes it who holds no lease.
+        // Only the lease holder writes it.
         let changes = Changes { put: vec![(key, record::encode(&next)?)], ..Changes::default() };
         Ok(self.commit(fence.around(changes)).await? == Committed::Yes)
     }
 
-    /// Goes by what was published last, and by what this process has begun since.
+    /// Applies the last published totals, plus additions by this process since.
     pub async fn follow_counts(&self) -> Result<(), StoreError> {
         let ended = self.tallies().map(Tally::ended);
         let Some(published) = self.load::<PublishedCounts>(table::counts()).await? else { return Ok(()) };
@@ -129,7 +133,7 @@ mod tests {
         (one, Store::open(engine, MOST).await.unwrap())
     }
 
-    /// Where nobody has counted yet, each would let in as many as there may be in all.
+    /// Before the first count, each node would admit the whole limit.
     #[tokio::test]
     async fn a_node_goes_by_what_all_have_begun_and_the_bound_holds_in_all() {
         let (here, there) = fleet().await;
@@ -142,10 +146,10 @@ mod tests {
             store.follow_counts().await.unwrap();
         }
         assert_eq!(there.open_interactions(), 8);
-        // Own ones count at once; what is beyond the bound takes the place of one that is there.
+        // Own ones count at once; above the limit, each replaces an existing one.
         begin(&there, 8..20).await;
         assert_eq!(there.count_interactions().await.unwrap(), MOST);
-        // Two counts later everybody knows of it.
+        // Two counts later all nodes have them.
         for _ in 0..3 {
             assert!(here.publish_counts(&fence, false).await.unwrap());
             for store in [&here, &there] {
@@ -155,7 +159,7 @@ mod tests {
         assert_eq!((here.open_interactions(), there.open_interactions()), (MOST, MOST));
         begin(&here, 20..30).await;
         assert_eq!(here.count_interactions().await.unwrap(), MOST);
-        // A node that starts goes by it too.
+        // A node that starts applies the published total too.
         let third = Store::open(Arc::clone(&here.engine), MOST).await.unwrap();
         assert_eq!(third.open_interactions(), MOST);
     }

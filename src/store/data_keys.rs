@@ -1,12 +1,14 @@
-//! The data keys that seal records, as the token wrapped them. Without that token they are worth nothing, so they travel with a
-//! store. Where several nodes share a store, it also says which data key is theirs: the first that one of them made.
+//! The data keys that seal records, as wrapped by the token. Exports include them.
+//!
+//! Without that token they are useless. If several nodes share a store, it also records which data
+//! key they use: the first that one of them generated.
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::secret::{base64url, from_base64url};
 use crate::store::{Store, StoreError, record, table};
 
-/// Wrapping keys whose data keys are looked at: a token is replaced now and then in a store's life.
+/// Maximum number of wrapping keys. A token is replaced a few times in a store's life.
 const MOST_DATA_KEYS: usize = 256;
 
 #[derive(PartialEq, Serialize, Deserialize)]
@@ -22,7 +24,7 @@ impl WrappedRecord {
 }
 
 impl Store {
-    /// The data keys as tokens wrapped them, each with the id of the wrapping key.
+    /// Returns the wrapped data keys, each with the ID of its wrapping key.
     pub async fn wrapped_data_keys(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         let rows = self.page::<WrappedRecord>(&table::data_keys(), None, MOST_DATA_KEYS).await?;
         rows.into_iter()
@@ -35,21 +37,21 @@ impl Store {
             .collect()
     }
 
-    /// Keeps a wrapped data key beside those of other wrapping keys.
+    /// Stores a wrapped data key in addition to those of other wrapping keys.
     ///
     /// # Errors
-    /// [`StoreError::Contended`] when one of this wrapping key is there; when the store fails.
+    /// [`StoreError::Contended`] when this wrapping key has one already; when the store fails.
     pub async fn keep_data_key(&self, wrapping_id: &str, wrapped: &[u8]) -> Result<(), StoreError> {
         let record = WrappedRecord::new(wrapping_id, wrapped);
         self.write(record::create(table::data_key(wrapping_id), &record)?).await
     }
 
-    /// The id of the data key that all nodes of a fleet seal with; nothing before the first was made.
+    /// Returns the ID of the cluster's data key; `None` before it is generated.
     pub(crate) async fn fleet_data_key(&self) -> Result<Option<String>, StoreError> {
         Ok(self.load(table::data_key_id()).await?.map(|loaded| loaded.value))
     }
 
-    /// Keeps the wrapped form of the data key that all nodes of a fleet seal with from now on, and its id.
+    /// Stores the cluster's first data key, wrapped, and its ID.
     ///
     /// # Errors
     /// [`StoreError::Contended`] when there is one already; when the store fails.
@@ -65,10 +67,10 @@ impl Store {
         self.write(changes).await
     }
 
-    /// Notes the id of the data key that all nodes of a fleet seal with, for a store that was filled by an import.
+    /// Records the ID of the cluster's data key, for a store that was filled by an import.
     ///
     /// # Errors
-    /// [`StoreError::Contended`] when one is noted already; when the store fails.
+    /// [`StoreError::Contended`] when one is recorded already; when the store fails.
     pub(crate) async fn note_fleet_data_key(&self, id: &str) -> Result<(), StoreError> {
         self.write(record::create(table::data_key_id(), &id.to_owned())?).await
     }

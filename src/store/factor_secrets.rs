@@ -1,5 +1,7 @@
-//! The secrets of authenticator apps, sealed. Each is bound to its owner and its app: copied to somebody else's record, or to
-//! another app of the same person, it does not open. And the key of the recovery codes' hashes.
+//! Sealed secrets of authenticator apps, and the key of the recovery codes' hashes.
+//!
+//! Each secret is bound to its user and app. Copied to another user's record or to another app of
+//! the same user, it cannot be unsealed.
 
 use zeroize::Zeroizing;
 
@@ -11,10 +13,10 @@ use crate::store::sealer::{NONCE_BYTES, SealError};
 use crate::store::{Store, table};
 
 impl Store {
-    /// Seals the secret of this person's app. `nonce`: random, never used again.
+    /// Seals the secret of this user's app. `nonce`: random, never used again.
     ///
     /// # Errors
-    /// [`SealError::NoKey`] when nothing seals here.
+    /// [`SealError::NoKey`] without a data key.
     pub fn seal_factor(
         &self,
         subject: Subject,
@@ -26,10 +28,10 @@ impl Store {
         sealing.sealer.seal(&table::factor_secret(subject, factor), nonce, secret)
     }
 
-    /// The secret of this person's app. One that does not open is a factor still: its owner is asked for another one.
+    /// Unseals the secret of this user's app. On an error the factor remains; use another factor.
     ///
     /// # Errors
-    /// [`SealError::NoKey`] when nothing seals here; [`SealError::OtherKey`], [`SealError::Altered`].
+    /// [`SealError::NoKey`] without a data key; [`SealError::OtherKey`], [`SealError::Altered`].
     pub fn open_factor(
         &self,
         subject: Subject,
@@ -40,13 +42,14 @@ impl Store {
         sealing.sealer.open(&table::factor_secret(subject, factor), sealed)
     }
 
-    /// The key of the recovery codes' hashes; none when nothing seals here. The data key decides it, so the codes that were
-    /// made under another token's are all wrong ones.
+    /// Returns the key of the recovery codes' hashes; `None` without a data key.
+    ///
+    /// It is derived from the data key, so codes made under another token's data key do not match.
     pub fn recovery_key(&self) -> Option<&RecoveryKey> {
         self.sealing.as_ref().map(|sealing| sealing.sealer.recovery_key())
     }
 
-    /// Whether authenticator apps and recovery codes can be kept: something seals.
+    /// Returns whether authenticator apps and recovery codes can be stored.
     pub fn seals(&self) -> bool {
         self.sealing.is_some()
     }
@@ -112,7 +115,7 @@ mod tests {
             RecoveryCodes::new(store_7.recovery_key().unwrap(), anna(), &random, UnixTime::from_seconds(1));
         assert!(kept.without(again.recovery_key().unwrap(), anna(), &codes[0]).is_some());
         assert!(kept.without(store_8.recovery_key().unwrap(), anna(), &codes[0]).is_none());
-        // The data key itself seals; the codes' key is another one.
+        // The codes' key is derived, not the data key itself.
         assert!(kept.without(&RecoveryKey::new(&[7; 32]), anna(), &codes[0]).is_none());
     }
 }

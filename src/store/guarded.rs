@@ -1,13 +1,14 @@
 //! Conditions of a signed-in user's commits.
 //!
-//! A request decides with the session and the user that it has read. Before it commits, the session may be ended, and with it
-//! everything that the user has: what the request adds after that would outlive "end everything". So our own pages are given a
-//! [`Store`] with a [`CommitGuard`], and each of its commits expects the records of session and user as they are at that
-//! moment, whatever the page is about.
+//! A request decides with the session and the user that it has read. Before it commits, the session
+//! may be ended, and with it all of the user's access. Records that the request adds afterwards
+//! would outlive "end everything". So Sealgate's own pages get a [`Store`] with a [`CommitGuard`].
+//! Each of its commits expects the current records of session and user, whatever the page changes.
 //!
-//! Ending everything is not one commit. It opens a [`Revocation`](super::Revocation) first, ends the sessions next, and then
-//! removes what was made in them. From the first of these steps on the guard of a page refuses: either it finds the open
-//! revocation, or the user record or the record that is changed has changed with it, or the session is gone.
+//! Ending everything is not one commit. It opens a [`Revocation`](super::Revocation) first, ends
+//! the sessions next, and then removes the records made in them. From the first step on, the guard
+//! of a page fails: it finds the open revocation, or the user record or the changed record has
+//! changed, or the session is gone.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,8 +21,9 @@ use crate::store::record::{self, Loaded};
 use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError, table};
 
 impl Store {
-    /// Returns the store for a request of one of our own pages, which came with this cookie. Commits fail with
-    /// [`StoreError::SignedOut`] until [`Store::act_for`] has named the user.
+    /// Returns the store for a request to one of Sealgate's own pages with this cookie.
+    ///
+    /// Commits fail with [`StoreError::SignedOut`] until [`Store::act_for`] has named the user.
     #[must_use]
     pub fn for_page(&self, cookie: Option<&SessionCookie>) -> Self {
         let cookie = cookie.map(|cookie| (cookie.id, cookie.hash()));
@@ -35,20 +37,21 @@ impl Store {
         true
     }
 
-    /// Returns the store for what a client does with a code of this session.
+    /// Returns the store for a client's operations with a code of this session.
     #[must_use]
     pub fn for_code(&self, session: SessionId, subject: Subject) -> Self {
         self.guarded(CommitGuard::Code { session, subject })
     }
 
-    /// Returns the store for what a user does who has proven their password and is not signed in yet.
+    /// Returns the store for a user whose password is verified and who is not signed in yet.
     #[must_use]
     pub fn for_credentials(&self, user: &User) -> Self {
         let password = CredentialMark::of(user, 0).password;
         self.guarded(CommitGuard::Credentials { subject: user.sub, password })
     }
 
-    /// Returns the store for the server's own work: what takes access away goes on after the session has ended.
+    /// Returns the store for the server's own work: revocations continue after the session has
+    /// ended.
     #[must_use]
     pub fn for_server(&self) -> Self {
         Self { is_for_server: true, ..self.clone() }
@@ -58,8 +61,10 @@ impl Store {
         Self { guard: Some(Arc::new(guard)), is_for_server: false, ..self.clone() }
     }
 
-    /// Commits the changes if the guard holds at that moment. A conflict over the guard's own records (a session is noted as
-    /// used, a user changes their name in another tab) is tried again here.
+    /// Commits the changes if the guard holds at that moment.
+    ///
+    /// Retries conflicts over the guard's own records (the session's use is recorded, the user
+    /// changes their name in another tab).
     pub(super) async fn commit_under(&self, guard: &CommitGuard, changes: Changes) -> Result<Committed, StoreError> {
         let mut held = self.check(guard).await?;
         for _ in 0..MOST_CONFLICTS {
@@ -78,7 +83,7 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Has the guard of this request follow a session that the request itself has renewed or moved.
+    /// Updates the guard after this request has renewed or moved its session.
     pub(super) fn follow_session(&self, before: &Session, next: &Session) {
         if let Some(CommitGuard::Page(page)) = self.guard.as_deref() {
             let mut page = page.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,10 +97,11 @@ impl Store {
         Ok(!self.engine.scan(&table::revocations(subject), None, 1).await?.is_empty())
     }
 
-    /// What a commit has to expect.
+    /// Returns the expectations of a commit.
     ///
     /// # Errors
-    /// [`StoreError::SignedOut`] when the guard does not hold; [`StoreError::Contended`] while a revocation is open.
+    /// [`StoreError::SignedOut`] when the guard does not hold; [`StoreError::Contended`] while a
+    /// revocation is open.
     async fn check(&self, guard: &CommitGuard) -> Result<Vec<Expect>, StoreError> {
         let (session, cookie, subject) = match guard {
             CommitGuard::Credentials { subject, password } => {

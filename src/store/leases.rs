@@ -1,13 +1,14 @@
-//! Leases: of several nodes on one store, one does what is to be done once.
+//! Leases: of several nodes on one store, one performs a task.
 //!
-//! A lease is a record, which its holder writes anew every few seconds. Whoever wants it and does not have it watches it by a
-//! clock of their own that only goes forward: once the same bytes have lain there for the lease's length, it is theirs. No two
-//! clocks are compared, so it does not matter how they differ, nor that one is set.
+//! A lease is a record that its holder renews every few seconds. Another node that wants it watches
+//! the record with its own monotonic clock. Once the bytes are unchanged for the lease's length, it
+//! takes the lease. No two clocks are compared, so clock differences and adjustments do not matter.
 //!
-//! Nobody can know that they still hold a lease at the moment of a commit: they may have been stopped for a minute just before
-//! it. So what is written under a lease expects its bytes ([`Fence`]): whoever has lost it writes nothing.
+//! A node cannot be sure that it still holds a lease at the moment of a commit: it may have been
+//! suspended for a minute just before. So a commit under a lease expects the lease's bytes
+//! ([`Fence`]), and fails after the lease was lost.
 //!
-//! Where a store has one process only, that process holds every lease, and nothing is written.
+//! If only one process uses the store, it holds every lease and nothing is written.
 
 use std::time::{Duration, Instant};
 
@@ -17,22 +18,22 @@ use crate::store::engine::{Changes, Expect, Value};
 use crate::store::record::{self, Loaded};
 use crate::store::{Committed, Store, StoreError, table};
 
-/// How long a lease lies unchanged before another node takes it.
+/// Time without a renewal after which another node takes a lease.
 pub const LEASE_LENGTH: Duration = Duration::from_secs(10);
 
-/// How often its holder writes it anew: several tries fit into its length.
+/// Interval of renewals: several attempts fit into the lease's length.
 const RENEWED_AFTER: Duration = Duration::from_secs(3);
 
-/// What one node does for all.
+/// A task that one node performs for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseName {
-    /// Removing what has expired.
+    /// Removing expired records.
     Sweeping,
-    /// Counting what strangers can make, which is bounded in all.
+    /// Counting the records that anyone can create and whose total is bounded.
     Counting,
-    /// Counting who has which factor.
+    /// Counting users by factor.
     People,
-    /// Sending what waits in the outbox.
+    /// Sending queued e-mails.
     Mailing,
 }
 
@@ -51,20 +52,20 @@ impl LeaseName {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct LeaseRecord {
-    /// A process; nobody where its last holder let it go.
+    /// The process that holds it; `None` after its release.
     holder: Option<String>,
-    /// Grows whenever it changes hands.
+    /// Incremented when the holder changes.
     generation: u64,
-    /// Grows whenever its holder writes it anew.
+    /// Incremented at every renewal.
     renewal: u64,
 }
 
-/// What a commit under a lease expects: that the lease is as its holder wrote it last.
+/// Expectation of a commit under a lease: the lease is unchanged since its holder wrote it.
 #[derive(Debug, Clone, Default)]
 pub struct Fence(Option<Expect>);
 
 impl Fence {
-    /// The changes, which happen only while the lease is held.
+    /// Adds the expectation to the changes.
     #[must_use]
     pub(super) fn around(&self, mut changes: Changes) -> Changes {
         changes.expect.extend(self.0.clone());
@@ -77,9 +78,9 @@ impl Fence {
 pub struct Lease {
     name: LeaseName,
     holder: String,
-    /// As it was written, and a moment before that.
+    /// The record as written, and a time just before the write.
     held: Option<(Loaded<LeaseRecord>, Instant)>,
-    /// As somebody else wrote it, and when that was first seen.
+    /// The record as another process wrote it, and when it was first seen.
     seen: Option<(Value, Instant)>,
 }
 
@@ -93,11 +94,13 @@ impl Lease {
         self.name
     }
 
-    /// Takes the lease or keeps it, if nobody else has it. To be called every second or two for as long as it is wanted, and
-    /// before each step of the work. `now`: from just before the call.
+    /// Acquires or renews the lease, if no other node holds it.
+    ///
+    /// Call it every second or two while the lease is wanted, and before each step of the work.
+    /// `now`: from just before the call.
     ///
     /// # Errors
-    /// When the store fails: whether the lease is held is not known, and the work has to wait.
+    /// When the store fails: whether the lease is held is unknown, and the work has to wait.
     pub async fn hold(&mut self, store: &Store, now: Instant) -> Result<Option<Fence>, StoreError> {
         if !store.is_shared() {
             return Ok(Some(Fence::default()));
@@ -110,7 +113,7 @@ impl Lease {
         self.held = None;
         let key = table::lease(self.name.as_str());
         let found = store.engine.get(&key).await?;
-        // One that cannot be read is nobody's: it changes hands like any other.
+        // An unreadable lease has no holder: it is acquired like any other.
         let known = found.clone().and_then(|bytes| record::decode::<LeaseRecord>(&key, bytes).ok());
         let known = known.map(|known| known.value);
         let is_own = known.as_ref().is_some_and(|known| known.holder.as_ref() == Some(&self.holder));
@@ -141,7 +144,8 @@ impl Lease {
         Ok(Some(fence))
     }
 
-    /// Whether these bytes have lain there for the lease's length, as far as this process has seen.
+    /// Returns whether these bytes were unchanged for the lease's length, as observed by this
+    /// process.
     fn has_lain_long_enough(&mut self, bytes: &Value, now: Instant) -> bool {
         match &self.seen {
             Some((seen, since)) if seen == bytes => now.saturating_duration_since(*since) >= LEASE_LENGTH,
@@ -152,7 +156,7 @@ impl Lease {
         }
     }
 
-    /// Lets it go, so that another node has it at once. When the store fails, another has it after the lease's length.
+    /// Releases the lease for another node. If the store fails, it expires after its length.
     pub async fn let_go(&mut self, store: &Store) {
         let Some((held, _)) = self.held.take() else { return };
         let next = LeaseRecord { holder: None, ..held.value.clone() };
@@ -171,7 +175,7 @@ fn fence(held: &Loaded<LeaseRecord>) -> Fence {
 }
 
 impl Store {
-    /// Whether the lease is as it was when this came of it.
+    /// Returns whether the lease is unchanged since this fence was created.
     pub(super) async fn stands(&self, fence: &Fence) -> Result<bool, StoreError> {
         let Some(Expect::Value(key, bytes)) = &fence.0 else { return Ok(true) };
         Ok(self.engine.get(key).await?.as_ref() == Some(bytes))
@@ -214,7 +218,7 @@ mod tests {
         let last = one.hold(&here, at(30)).await.unwrap().unwrap();
         assert_eq!(write(&here, &first).await, Committed::Conflict, "it was written anew since");
         assert_eq!(write(&here, &last).await, Committed::Yes);
-        // From here on the holder stands still.
+        // From here on the holder makes no progress.
         assert!(other.hold(&there, at(31)).await.unwrap().is_none());
         assert!(other.hold(&there, at(40)).await.unwrap().is_none());
         let taken = other.hold(&there, at(41)).await.unwrap().unwrap();
@@ -222,7 +226,7 @@ mod tests {
         assert!(!here.stands(&last).await.unwrap() && there.stands(&taken).await.unwrap());
         assert_eq!(write(&there, &taken).await, Committed::Yes);
         assert!(one.hold(&here, at(42)).await.unwrap().is_none());
-        // Who lets it go is followed at once.
+        // A released lease can be acquired at once.
         other.let_go(&there).await;
         assert_eq!(write(&there, &taken).await, Committed::Conflict);
         assert!(one.hold(&here, at(42)).await.unwrap().is_some());

@@ -1,6 +1,8 @@
-//! The outbox: mails that wait to be sent, those that were given up, and that others were sent. A mail is committed with its
-//! cause. Whoever sends one takes it first: it is due again a while later, so that another one sends it if they never return.
-//! So a mail is sent at least once; both copies have one `Message-ID`.
+//! The outbox: queued e-mails, undeliverable e-mails, and records of sent ones.
+//!
+//! An e-mail is committed together with its cause. A sender leases it first by moving its due time,
+//! so that another sender retries it if the first one stops. So an e-mail is sent at least once;
+//! all copies have one `Message-ID`.
 
 use std::time::Duration;
 
@@ -16,22 +18,22 @@ use crate::store::sealer::{NONCE_BYTES, SealError};
 use crate::store::table::{self, Table};
 use crate::store::{Committed, PAGE, Store, StoreError};
 
-/// Mails that may wait.
+/// Maximum number of queued e-mails.
 pub(super) const MOST_WAITING: usize = 10_000;
 
-/// Mails that were given up and are kept; the oldest gives way.
+/// Maximum number of stored undeliverable e-mails. The oldest is evicted.
 const MOST_DEAD: usize = 1_000;
 
-/// What the outbox holds at one moment.
+/// Numbers of e-mails in the outbox at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OutboxCounts {
     pub waiting: usize,
     pub dead: usize,
-    /// When the oldest of those that wait came.
+    /// When the oldest queued e-mail was created.
     pub oldest: Option<UnixTime>,
 }
 
-/// How full the outbox is, mails.
+/// Used and free capacity of the outbox, in e-mails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutboxRoom {
     pub waiting: usize,
@@ -39,10 +41,10 @@ pub struct OutboxRoom {
 }
 
 impl Store {
-    /// A mail that is due at once, sealed. `nonce`: random.
+    /// Creates a sealed e-mail that is due at once. `nonce`: random.
     ///
     /// # Errors
-    /// [`SealError::NoKey`] when nothing seals here.
+    /// [`SealError::NoKey`] without a data key.
     pub fn new_mail(
         &self,
         (id, nonce): (MailId, [u8; NONCE_BYTES]),
@@ -56,26 +58,26 @@ impl Store {
         Ok(WaitingMail::new(id, message.mail.kind(), subject, sealed, now))
     }
 
-    /// What a mail says.
+    /// Unseals the text of an e-mail.
     ///
     /// # Errors
-    /// When it does not open, or is none.
+    /// When it cannot be unsealed or parsed.
     pub fn open_mail(&self, mail: &WaitingMail) -> Result<MailMessage, SealError> {
         let sealing = self.sealing.as_ref().ok_or(SealError::NoKey)?;
         let plain = sealing.sealer.open(&table::mail_text(mail.id), &mail.message)?;
         serde_json::from_slice(&plain).map_err(|_| SealError::Altered)
     }
 
-    /// The keyed hash of a code that was mailed. `bound_to`: whose it is and what for.
+    /// Returns the keyed hash of a mailed code. `bound_to`: its user and purpose.
     ///
     /// # Errors
-    /// [`SealError::NoKey`] when nothing seals here.
+    /// [`SealError::NoKey`] without a data key.
     pub fn code_hash(&self, bound_to: &[u8], code: &str) -> Result<SecretHash, SealError> {
         let sealing = self.sealing.as_ref().ok_or(SealError::NoKey)?;
         Ok(sealing.sealer.code_hash(bound_to, code))
     }
 
-    /// Whether there is room for so many more.
+    /// Returns whether the outbox has capacity for `more` e-mails.
     pub fn has_room_for_mail(&self, more: usize) -> bool {
         more <= self.outbox_room().free
     }
@@ -85,7 +87,7 @@ impl Store {
         OutboxRoom { waiting, free: MOST_WAITING.saturating_sub(waiting) }
     }
 
-    /// Puts mails into the outbox that have no other cause. False when there is no room.
+    /// Queues e-mails without another change. Returns false if the outbox is full.
     pub async fn add_mail(&self, mails: &[WaitingMail]) -> Result<bool, StoreError> {
         if !self.has_room_for_mail(mails.len()) {
             return Ok(false);
@@ -95,7 +97,8 @@ impl Store {
         Ok(self.commit_with_mails(changes, mails).await? == Committed::Yes)
     }
 
-    /// The work of [`Store::add_mail`] for a mail that is not kept: who measures the time must not learn that it was refused.
+    /// Does the work of [`Store::add_mail`] without storing, so that response times do not reveal
+    /// the refusal.
     pub async fn add_no_mail(&self, mail: &WaitingMail) -> Result<(), StoreError> {
         record::encode(mail)?;
         let key = table::waiting_mail(mail.due_at, mail.id);
@@ -103,7 +106,7 @@ impl Store {
         self.write(Changes { expect, delete: vec![key], ..Changes::default() }).await
     }
 
-    /// Commits what mails are about together with them.
+    /// Commits changes together with their e-mails.
     pub(super) async fn commit_with_mails(
         &self,
         changes: Changes,
@@ -117,7 +120,7 @@ impl Store {
         committed
     }
 
-    /// Up to `most` mails that are due, the one that was due first first.
+    /// Returns up to `most` due e-mails, the earliest due first.
     pub async fn due_mail(&self, now: UnixTime, most: usize) -> Result<Vec<Loaded<WaitingMail>>, StoreError> {
         let mut rows = self.engine.scan(&table::all(Table::Outbox), None, most).await?;
         rows.retain(|(key, _)| table::mail_due_at(key).is_some_and(|due| due <= now));
@@ -125,7 +128,7 @@ impl Store {
         for (key, bytes) in rows {
             match record::decode::<WaitingMail>(&key, bytes) {
                 Ok(mail) => due.push(mail),
-                // It would stand in front of all others for ever.
+                // It would block the head of the queue forever.
                 Err(error) => {
                     tracing::error!(%error, "a mail in the outbox cannot be read and is removed");
                     self.write(Changes { delete: vec![key], ..Changes::default() }).await?;
@@ -135,7 +138,9 @@ impl Store {
         Ok(due)
     }
 
-    /// Up to `most` mails that are due behind this one and for which somebody waits. Reads all that is due behind it.
+    /// Returns up to `most` due e-mails after this one for which a user waits.
+    ///
+    /// Reads all due e-mails after it.
     pub async fn awaited_mail_behind(
         &self,
         after: &Loaded<WaitingMail>,
@@ -156,7 +161,7 @@ impl Store {
         }
     }
 
-    /// Takes a mail to send it within `lease`. `None` when somebody else has it.
+    /// Leases an e-mail for sending within `lease`. Returns `None` if another sender holds it.
     pub async fn take_mail(
         &self,
         mail: &Loaded<WaitingMail>,
@@ -166,7 +171,7 @@ impl Store {
         self.move_mail(mail, mail.value.taken(now, lease)).await
     }
 
-    /// Puts a mail in the place of one that was taken, due at another time. `None` when it was taken away meanwhile.
+    /// Replaces a leased e-mail, with another due time. Returns `None` if it was taken meanwhile.
     pub async fn move_mail(
         &self,
         mail: &Loaded<WaitingMail>,
@@ -190,7 +195,7 @@ impl Store {
         }
     }
 
-    /// Puts other mails in the place of one whose person was looked up.
+    /// Replaces an e-mail with others, after its user was looked up.
     pub async fn replace_mail(
         &self,
         mail: &Loaded<WaitingMail>,
@@ -201,7 +206,7 @@ impl Store {
         self.commit_without_mail(changes, others).await
     }
 
-    /// Commits that a mail goes, and what comes in its place.
+    /// Commits the removal of an e-mail and its replacements.
     pub(super) async fn commit_without_mail(
         &self,
         changes: Changes,
@@ -214,7 +219,7 @@ impl Store {
         Ok(committed)
     }
 
-    /// Notes that a mail was sent.
+    /// Records that an e-mail was sent.
     pub async fn mail_was_sent(&self, mail: &Loaded<WaitingMail>, sent: &SentMail) -> Result<Committed, StoreError> {
         let key = table::sent_mail(sent.at, sent.id);
         let mut changes = removal(mail);
@@ -223,7 +228,7 @@ impl Store {
         self.commit_without_mail(changes, &[]).await
     }
 
-    /// Gives a mail up. The oldest that was given up gives way when there are too many.
+    /// Moves an e-mail to the undeliverable ones. Evicts the oldest of these if there are too many.
     pub async fn give_mail_up(&self, mail: &Loaded<WaitingMail>, dead: &DeadMail) -> Result<Committed, StoreError> {
         let kept = self.engine.scan(&table::all(Table::DeadMail), None, MOST_DEAD).await?;
         let key = table::dead_mail(dead.at, dead.mail.id);
@@ -238,7 +243,7 @@ impl Store {
         self.commit_without_mail(changes, &[]).await
     }
 
-    /// Up to `limit` mails that wait, in the order in which they are due, after `after`.
+    /// Returns up to `limit` queued e-mails in order of due time, after `after`.
     pub async fn waiting_mails(
         &self,
         after: Option<&WaitingMail>,
@@ -247,7 +252,7 @@ impl Store {
         self.waiting_mails_after(after.map(|mail| (mail.due_at, mail.id)), limit).await
     }
 
-    /// The same after the one that was due then.
+    /// Returns the same after this due time and ID.
     pub async fn waiting_mails_after(
         &self,
         after: Option<(UnixTime, MailId)>,
@@ -257,7 +262,7 @@ impl Store {
         self.readable(&table::all(Table::Outbox), after, limit).await
     }
 
-    /// Up to `limit` mails that were given up, the oldest first, after the one that was given up then.
+    /// Returns up to `limit` undeliverable e-mails, the oldest first, after this time and ID.
     pub async fn dead_mails(
         &self,
         after: Option<(UnixTime, MailId)>,
@@ -268,7 +273,7 @@ impl Store {
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }
 
-    /// Up to `limit` mails that were sent, the newest first, after the one that was sent then.
+    /// Returns up to `limit` records of sent e-mails, the newest first, after this time and ID.
     pub async fn sent_mails(
         &self,
         after: Option<(UnixTime, MailId)>,
@@ -279,7 +284,7 @@ impl Store {
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }
 
-    /// Has a mail be sent now that waits or was given up. False when there is none with this id.
+    /// Makes a queued or undeliverable e-mail due now. Returns false if there is none with this ID.
     pub async fn retry_mail(&self, id: MailId, now: UnixTime) -> Result<bool, StoreError> {
         if let Some(waiting) = self.find_waiting(id).await? {
             let next = WaitingMail { due_at: now, ..waiting.value.clone() };
@@ -294,7 +299,7 @@ impl Store {
         Ok(self.commit_with_mails(changes, std::slice::from_ref(&mail)).await? == Committed::Yes)
     }
 
-    /// Removes a mail that waits or was given up. False when there is none with this id.
+    /// Removes a queued or undeliverable e-mail. Returns false if there is none with this ID.
     pub async fn drop_mail(&self, id: MailId) -> Result<bool, StoreError> {
         if let Some(waiting) = self.find_waiting(id).await? {
             return Ok(self.commit_without_mail(removal(&waiting), &[]).await? == Committed::Yes);
@@ -303,8 +308,9 @@ impl Store {
         Ok(self.commit(removal(&dead)).await? == Committed::Yes)
     }
 
-    /// Removes what waits of this kind for somebody: what it carries is worth nothing any more. Reads the outbox: not for a
-    /// stranger's request.
+    /// Removes a user's queued e-mails of this kind, whose content became invalid.
+    ///
+    /// Reads the whole outbox: not for unauthenticated requests.
     pub async fn drop_mails_of(&self, subject: Subject, kind: MailKind) -> Result<(), StoreError> {
         let mut after = None::<WaitingMail>;
         loop {
@@ -312,7 +318,7 @@ impl Store {
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.value.clone());
             for mail in page.iter().filter(|mail| mail.value.subject == Some(subject) && mail.value.kind == kind) {
-                // A conflict means that it goes at this very moment.
+                // A conflict means that it was sent or removed concurrently.
                 let _ = self.commit_without_mail(removal(mail), &[]).await?;
             }
         }
@@ -335,8 +341,10 @@ impl Store {
         Ok(page.into_iter().find(|dead| dead.value.mail.id == id))
     }
 
-    /// Counts what the outbox holds. Reads all of it: not for a request. Alone on a store, the bound goes by this count from
-    /// here on: a command without a server may have sent some.
+    /// Counts the e-mails in the outbox. Reads all of them: not for requests.
+    ///
+    /// If this process is alone on the store, the count also resets the tally, because a command
+    /// may have queued or sent e-mails without the server.
     pub async fn count_outbox(&self) -> Result<OutboxCounts, StoreError> {
         let (mut waiting, mut oldest, mut after) = (0, None::<UnixTime>, None::<Key>);
         loop {
@@ -354,8 +362,9 @@ impl Store {
         Ok(OutboxCounts { waiting, dead, oldest })
     }
 
-    /// Up to `limit` records under a prefix. One that cannot be read is passed over: no mail may keep others back, nor keep the
-    /// program from its start.
+    /// Returns up to `limit` records under a prefix, without unreadable ones.
+    ///
+    /// One damaged e-mail must not block others or the start of the program.
     async fn readable<T: DeserializeOwned>(
         &self,
         prefix: &[u8],
@@ -379,7 +388,7 @@ impl Store {
     }
 }
 
-/// Adds mails to a commit.
+/// Adds e-mails to a commit.
 pub(super) fn add_mails(changes: &mut Changes, mails: &[WaitingMail]) -> Result<(), StoreError> {
     for mail in mails {
         let key = table::waiting_mail(mail.due_at, mail.id);
@@ -440,7 +449,7 @@ mod tests {
         let again = store.due_mail(at(160), 10).await.unwrap().pop().unwrap();
         assert_eq!(again.value.id, taken.value.id);
         let again = store.take_mail(&again, at(160), LEASE).await.unwrap().unwrap();
-        // The one who was away meanwhile changes nothing any more.
+        // The first sender, whose lease expired, can no longer change it.
         let sent = SentMail::new(&taken.value, "250 ok", at(161));
         assert_eq!(store.mail_was_sent(&taken, &sent).await.unwrap(), Committed::Conflict);
         assert_eq!(store.mail_was_sent(&again, &sent).await.unwrap(), Committed::Yes);
@@ -493,13 +502,13 @@ mod tests {
         ];
         let put = keys.into_iter().map(|key| (key, b"?".to_vec())).collect();
         before.write(Changes { put, ..Changes::default() }).await.unwrap();
-        // The next start.
+        // Simulate a restart.
         let store = Store::open(engine, 10).await.unwrap();
         let store = store.sealing_with(Sealer::new(&[7; 32]).unwrap(), 0).await.unwrap();
         assert!(store.add_mail(&[waiting(&store, 1, at(50)), waiting(&store, 2, at(60))]).await.unwrap());
         let counts = store.count_outbox().await.unwrap();
         assert_eq!(counts, OutboxCounts { waiting: 4, dead: 1, oldest: Some(at(50)) });
-        // Also where it stands alone on a page.
+        // Also if it is alone on a page.
         assert_eq!(store.waiting_mails(None, 1).await.unwrap()[0].value.created_at, at(50));
         let due = store.due_mail(at(100), 10).await.unwrap();
         let sent = SentMail::new(&due[0].value, "250 ok", at(100));

@@ -1,4 +1,4 @@
-//! Clients and people.
+//! Clients and users.
 
 use std::collections::HashSet;
 
@@ -14,42 +14,42 @@ use crate::store::revocations::{Revocation, opened};
 use crate::store::table::{self, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 
-/// How a change of what somebody is found by ended.
+/// Outcome of a change of a user's e-mail address or username.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum RenameOutcome {
     Renamed(Box<User>),
-    /// There is no such person.
+    /// There is no such user.
     Absent,
-    /// Somebody else has the address; nothing changed.
+    /// Another user has the e-mail address; nothing changed.
     EmailTaken,
-    /// Somebody else has the username; nothing changed.
+    /// Another user has the username; nothing changed.
     UsernameTaken,
 }
 
-/// How adding a record ended.
+/// Outcome of adding a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum AddOutcome {
     Added,
-    /// One with that id, address or username is there already; nothing changed.
+    /// A record with that ID, e-mail address or username exists; nothing changed.
     Exists,
 }
 
-/// People that one search looks at.
+/// Maximum number of users that one search reads.
 const MOST_LOOKED_AT: usize = 4096;
 
-/// People who answer to what somebody typed.
+/// Users that match a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsersFound {
-    /// They. May be none although there are more to look at.
+    /// The matches. May be empty although there are more users to read.
     pub users: Vec<User>,
-    /// After whom to go on; `None` when all were looked at.
+    /// User to continue after; `None` when all users were read.
     pub next: Option<Subject>,
 }
 
 impl Store {
-    /// The client with this id, enabled or not.
+    /// Returns the client with this ID, enabled or not.
     pub async fn client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
         Ok(self.load(table::client(id)).await?.map(|loaded| loaded.value))
     }
@@ -61,7 +61,8 @@ impl Store {
         })
     }
 
-    /// Changes a client, whatever races with it. Yields its new state, or `None` when there is no such client.
+    /// Changes a client, retrying on conflicts. Returns its new state, or `None` if there is no
+    /// such client.
     pub async fn change_client(
         &self,
         id: &ClientId,
@@ -78,18 +79,19 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Removes a client and ends its grants, so that a later client of the same id inherits nothing.
+    /// Removes a client and ends its grants, so that a later client with the same ID inherits
+    /// nothing.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
     pub async fn delete_client(&self, id: &ClientId, now: UnixTime) -> Result<bool, StoreError> {
-        // The record goes first: without it no new grant can come while the old ones are being ended.
+        // The record first: without it no new grant can be created while the old ones are ended.
         let existed = self.remove_client(id).await?;
         self.end_grants_of_client(id, EndReason::Administrator, now).await?;
         Ok(existed)
     }
 
-    /// Removes a client's record alone, whatever races with it.
+    /// Removes only a client's record, retrying on conflicts.
     async fn remove_client(&self, id: &ClientId) -> Result<bool, StoreError> {
         for _ in 0..MOST_CONFLICTS {
             let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(false) };
@@ -103,19 +105,19 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Up to `limit` clients in the order of their ids, after `after`.
+    /// Returns up to `limit` clients in order of their IDs, after `after`.
     pub async fn clients(&self, after: Option<&ClientId>, limit: usize) -> Result<Vec<Client>, StoreError> {
         let after = after.map(table::client);
         let page: Vec<Loaded<Client>> = self.page(&table::all(Table::Client), after.as_deref(), limit).await?;
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }
 
-    /// The person with this `sub`, enabled or not.
+    /// Returns the user with this `sub`, enabled or not.
     pub async fn user(&self, subject: Subject) -> Result<Option<User>, StoreError> {
         Ok(self.load(table::user(subject)).await?.map(|loaded| loaded.value))
     }
 
-    /// The person with this address, enabled or not.
+    /// Returns the user with this e-mail address, enabled or not.
     pub async fn user_by_email(&self, email: &Email) -> Result<Option<User>, StoreError> {
         match self.load::<Subject>(table::email(&email.lookup_key())).await? {
             Some(found) => self.user(found.value).await,
@@ -123,7 +125,7 @@ impl Store {
         }
     }
 
-    /// The person with this username, enabled or not.
+    /// Returns the user with this username, enabled or not.
     pub async fn user_by_username(&self, username: &Username) -> Result<Option<User>, StoreError> {
         match self.load::<Subject>(table::username(&username.lookup_key())).await? {
             Some(found) => self.user(found.value).await,
@@ -131,7 +133,9 @@ impl Store {
         }
     }
 
-    /// The person whose address or username has this lookup key, enabled or not. Nothing is both.
+    /// Returns the user whose e-mail address or username has this lookup key, enabled or not.
+    ///
+    /// No name is both an address and a username.
     pub async fn user_by_lookup_key(&self, key: &SecretHash) -> Result<Option<User>, StoreError> {
         let mut found = self.load::<Subject>(table::email(key)).await?;
         if found.is_none() {
@@ -143,7 +147,9 @@ impl Store {
         }
     }
 
-    /// The person whose address or username somebody typed, enabled or not. Nothing is both.
+    /// Returns the user with this typed e-mail address or username, enabled or not.
+    ///
+    /// No name is both an address and a username.
     pub async fn user_by_sign_in_name(&self, typed: &str) -> Result<Option<User>, StoreError> {
         match (Email::parse(typed), Username::typed(typed)) {
             (Some(email), _) => self.user_by_email(&email).await,
@@ -156,11 +162,11 @@ impl Store {
         self.add_users(std::slice::from_ref(user)).await
     }
 
-    /// Adds people, all of them or nobody. One commit holds them: see `admin::people_file` for how many there are at most.
+    /// Adds all of these users or none, in one commit. `admin::people_file` limits their number.
     pub async fn add_users(&self, users: &[User]) -> Result<AddOutcome, StoreError> {
         let mut changes = Changes::default();
         for (number, user) in users.iter().enumerate() {
-            // Each takes some microseconds, and others wait for this thread.
+            // Encoding takes microseconds per user; yield to other tasks on this thread.
             if number % PAGE == PAGE - 1 {
                 tokio::task::yield_now().await;
             }
@@ -180,7 +186,9 @@ impl Store {
         })
     }
 
-    /// Changes a person, whatever races with it; their `sub`, address and username stay. Yields the new state.
+    /// Changes a user, retrying on conflicts. Returns the new state.
+    ///
+    /// `sub`, e-mail address and username must not change.
     pub async fn change_user(
         &self,
         subject: Subject,
@@ -189,8 +197,9 @@ impl Store {
         self.change_user_and(subject, None, change).await
     }
 
-    /// Changes a person with what they are found by, whatever races with it; their `sub` stays. A name that they give up is
-    /// anybody's.
+    /// Changes a user including e-mail address and username, retrying on conflicts.
+    ///
+    /// `sub` must not change. A released name becomes available to others.
     pub async fn rename_user(
         &self,
         subject: Subject,
@@ -199,7 +208,8 @@ impl Store {
         self.rename_user_and_tell(subject, change, |_, _| None).await
     }
 
-    /// What makes one person of the other, with the entries by which they are found; or who has a name that they are to have.
+    /// Returns the changes to a user and its name entries, or the outcome if another user has a new
+    /// name.
     pub(super) async fn rename_changes(
         &self,
         loaded: &Loaded<User>,
@@ -217,7 +227,7 @@ impl Store {
         Ok(Ok(changes))
     }
 
-    /// Removes a person with their sessions, grants and consents.
+    /// Removes a user with all sessions, grants and consents.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
@@ -239,8 +249,9 @@ impl Store {
         }
     }
 
-    /// Removes a person's record and the names that lead to it, whatever races with it: a name that was given at this very
-    /// moment must not lead nowhere for ever.
+    /// Removes a user's record and name entries, retrying on conflicts.
+    ///
+    /// A name that is assigned concurrently must not remain as a dangling entry.
     async fn remove_user(&self, revocation: &Revocation) -> Result<bool, StoreError> {
         for _ in 0..MOST_CONFLICTS {
             let Some(loaded) = self.load::<User>(table::user(revocation.subject)).await? else { return Ok(false) };
@@ -253,15 +264,17 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Up to `limit` people in the order of their `sub`, after `after`.
+    /// Returns up to `limit` users in order of their `sub`, after `after`.
     pub async fn users(&self, after: Option<Subject>, limit: usize) -> Result<Vec<User>, StoreError> {
         let after = after.map(table::user);
         let page: Vec<Loaded<User>> = self.page(&table::all(Table::User), after.as_deref(), limit).await?;
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }
 
-    /// Up to `limit` people who answer to what is typed ([`User::answers_to`]), in the order of their `sub`, after `after`.
-    /// Looks at a bounded number of people: there may be a `next` with fewer than `limit` found.
+    /// Returns up to `limit` users that match a search ([`User::answers_to`]), in order of their
+    /// `sub`.
+    ///
+    /// Reads a bounded number of users: there may be a `next` with fewer than `limit` matches.
     pub async fn find_users(
         &self,
         typed: &str,
@@ -290,7 +303,7 @@ impl Store {
     }
 }
 
-/// What adds a person with the entries that lead to them.
+/// Returns the changes that add a user with its name entries.
 pub(super) fn user_creation(user: &User) -> Result<Changes, StoreError> {
     let mut changes = record::create(table::user(user.sub), user)?;
     for name in names(user) {
@@ -300,7 +313,7 @@ pub(super) fn user_creation(user: &User) -> Result<Changes, StoreError> {
     Ok(changes)
 }
 
-/// What makes one person's entries of the other's. A conflict means that somebody has a name that they are to have.
+/// Returns the changes of a user's name entries. A conflict means that another user has a new name.
 pub(super) fn names_changes(before: &User, after: &User) -> Result<Changes, StoreError> {
     let (before, names) = (names(before), names(after));
     let mut changes = Changes::default();
@@ -312,7 +325,7 @@ pub(super) fn names_changes(before: &User, after: &User) -> Result<Changes, Stor
     Ok(changes)
 }
 
-/// The entries of the indexes that lead to a person.
+/// Returns the index entries of a user's names.
 pub(super) fn names(user: &User) -> Vec<Key> {
     let username = user.username.as_ref().map(|username| table::username(&username.lookup_key()));
     [table::email(&user.email.lookup_key())].into_iter().chain(username).collect()

@@ -1,4 +1,4 @@
-//! What a decision about access rests on, looked up together: over a network one round trip instead of several.
+//! Combined reads for access decisions: one round trip instead of several.
 
 use serde::de::DeserializeOwned;
 
@@ -10,19 +10,21 @@ use crate::store::engine::{Key, Value};
 use crate::store::record::{self, Loaded};
 use crate::store::{Store, StoreError, table};
 
-/// What an access token rests on, as it stands.
+/// The current records that an access token depends on.
 #[derive(Debug)]
 pub struct TokenStanding {
     pub grant: Option<Grant>,
-    /// The client that is registered under the id that was asked for.
+    /// The registered client with the requested ID.
     pub client: Option<Client>,
     pub user: Option<User>,
-    /// Whether the token was revoked by itself.
+    /// Whether the token was revoked individually.
     pub is_revoked: bool,
 }
 
 impl Store {
-    /// What the token with this `jti` rests on. `client`: none where it cannot be a registered one.
+    /// Reads the records that the token with this `jti` depends on.
+    ///
+    /// `client`: `None` if it cannot be a registered one.
     pub async fn token_standing(
         &self,
         grant: GrantId,
@@ -43,7 +45,7 @@ impl Store {
         })
     }
 
-    /// A session, live or not, and a person, enabled or not.
+    /// Reads a session, live or not, and a user, enabled or not.
     pub async fn session_and_user(
         &self,
         session: SessionId,
@@ -56,7 +58,7 @@ impl Store {
         Ok((of(&keys, 0, session)?, of(&keys, 1, user)?.map(|loaded| loaded.value)))
     }
 
-    /// The sessions with these ids that are there, live or not. One that cannot be read is left out.
+    /// Returns the existing sessions with these IDs, live or not. Unreadable ones are left out.
     pub async fn sessions(&self, ids: &[SessionId]) -> Result<Vec<Loaded<Session>>, StoreError> {
         let keys: Vec<Key> = ids.iter().map(|id| table::session(*id)).collect();
         let found = self.engine.get_many(&keys).await?;

@@ -1,4 +1,6 @@
-//! Sweeping: removes what has expired, a bounded amount a pass. Only hygiene: every read checks the time itself.
+//! Garbage collection: removes expired records, a bounded number per pass.
+//!
+//! Correctness does not depend on it: every read checks the expiry itself.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -20,51 +22,53 @@ use crate::store::revocations::Revocation;
 use crate::store::table::{self, Table};
 use crate::store::{Committed, PAGE, Store, StoreError, grants, sessions};
 
-/// When a record that cannot be read is looked at again.
+/// Delay before an unreadable record is tried again.
 const LATER: Duration = Duration::from_hours(24);
 
-/// Records in one commit.
+/// Maximum number of records per commit.
 const COMMIT: usize = 64;
 
-/// How long a sweeper goes on from where it was.
+/// Interval after which a pass starts again at the beginning of the index.
 const FROM_THE_START: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Records that were removed.
+    /// Number of removed records.
     pub removed: usize,
-    /// Records that live longer than was known when they were made, and were entered again.
+    /// Number of records whose life was extended since, and which were re-entered in the index.
     pub kept: usize,
-    /// Of these, the clients that had registered themselves and that nobody has used.
+    /// The removed clients: self-registered and never used.
     pub clients: Vec<ClientId>,
-    /// Whether there may be more to do.
+    /// Whether more may be due.
     pub more: bool,
-    /// Whether another node does this work now.
+    /// Whether another node holds the lease now.
     pub superseded: bool,
 }
 
-/// Any record that says when it expires.
+/// Common part of records with an expiry.
 #[derive(Deserialize)]
 struct Expires {
     expires_at: UnixTime,
 }
 
-/// Entries of an earlier minute than this one are swept.
+/// Returns the minute before which entries are due.
 fn due(now: UnixTime) -> u32 {
     u32::try_from(now.seconds() / 60).unwrap_or(u32::MAX)
 }
 
-/// Where a sweeper is in the expiry index, from one step to the next: what lay before it is gone. To begin at the start each
-/// time would be to read over all that was removed, for as long as the database keeps it.
+/// Position in the expiry index between passes; the entries before it are gone.
+///
+/// A scan from the beginning would read all removed rows until the database vacuums them.
 #[derive(Debug, Default)]
 pub struct SweepPlace {
     after: Option<Key>,
-    /// When it last began at the start.
+    /// When a pass last started at the beginning.
     begun: Option<Instant>,
 }
 
 impl SweepPlace {
-    /// After which entry to go on: none once an hour, since a node whose clock is behind may have entered something since.
+    /// Returns the entry to continue after. `None` once an hour: a node with a slow clock may have
+    /// added an earlier entry.
     fn after(&mut self) -> Option<&[u8]> {
         if self.begun.is_none_or(|begun| begun.elapsed() >= FROM_THE_START) {
             *self = Self { after: None, begun: Some(Instant::now()) };
@@ -73,14 +77,14 @@ impl SweepPlace {
     }
 }
 
-/// What a due entry of the expiry index comes to.
+/// Changes for a due entry of the expiry index.
 struct Judged {
-    /// Its place among the entries that were read.
+    /// Its index among the entries read.
     number: usize,
     expect: Vec<Expect>,
     put: Vec<(Key, Value)>,
     delete: Vec<Key>,
-    /// The record's table, where the record goes.
+    /// The record's table, if the record is removed.
     removed: Option<u8>,
 }
 
@@ -92,7 +96,7 @@ impl Judged {
     }
 }
 
-/// A record that a due entry leads to, as it was read.
+/// The record of a due entry, as read.
 struct Due<'e> {
     number: usize,
     entry: &'e Key,
@@ -101,13 +105,14 @@ struct Due<'e> {
 }
 
 impl Store {
-    /// [`Store::sweep_on`] from the start, by whoever is alone on the store.
+    /// Runs [`Store::sweep_on`] from the beginning, for a process that is alone on the store.
     pub async fn sweep(&self, now: UnixTime, most: usize) -> Result<Swept, StoreError> {
         self.sweep_on(&mut SweepPlace::default(), &Fence::default(), now, most).await
     }
 
-    /// Looks at up to `most` entries that are due and removes the records that have expired, [`COMMIT`] of them in one commit.
-    /// Where a record changes at the same time, each is removed in a commit of its own.
+    /// Reads up to `most` due entries and removes the expired records, [`COMMIT`] per commit.
+    ///
+    /// If a commit conflicts, its records are removed one per commit.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
@@ -121,10 +126,11 @@ impl Store {
         let due_before = due(now);
         let rows = self.engine.scan(&table::all(Table::Expiry), place.after(), most).await?;
         let mut swept = Swept { more: rows.len() == most, ..Swept::default() };
-        // A record may have two entries. The second waits for the next pass: no key may stand in a commit twice.
+        // A record may have two entries. The second waits for the next pass: a key may occur once
+        // per commit.
         let mut seen = HashSet::new();
         let mut due = Vec::new();
-        // Whether each entry that was looked at is gone.
+        // Whether each entry read is gone.
         let mut done = Vec::new();
         for (entry, _) in &rows {
             let Some((minute, record)) = table::expiry_of(entry) else {
@@ -141,7 +147,7 @@ impl Store {
             done.push(false);
         }
         if seen.is_empty() {
-            // Whatever stands there is no work: to come again at once would never end.
+            // Nothing is due. Reporting more work here would loop forever.
             return Ok(Swept::default());
         }
         let mut judged = Vec::new();
@@ -163,7 +169,7 @@ impl Store {
         Ok(swept)
     }
 
-    /// The records that these entries lead to. One that is damaged hides no other.
+    /// Reads the records of these entries. A damaged one does not affect the others.
     async fn read_due<'e>(&self, due: Vec<(usize, &'e Key, &'e [u8])>) -> Result<Vec<Due<'e>>, StoreError> {
         let keys: Vec<Key> = due.iter().map(|(_, _, record)| record.to_vec()).collect();
         let found = match self.engine.get_many(&keys).await {
@@ -213,7 +219,7 @@ impl Store {
         }
         let alone = apart.iter().map(|one| together(std::slice::from_ref(*one))).collect();
         for (one, outcome) in apart.iter().zip(self.commit_all(alone).await?) {
-            // One that has changed meanwhile is due again at the next pass.
+            // A record that changed meanwhile is due again at the next pass.
             if outcome == Committed::Yes {
                 self.swept_one(one, swept, done);
             }
@@ -239,7 +245,7 @@ impl Store {
         }
     }
 
-    /// How many records wait to be swept from there on; counts no further than `most`.
+    /// Counts the due entries from this position on, up to `most`.
     pub async fn expired_pending(&self, place: &SweepPlace, now: UnixTime, most: usize) -> Result<usize, StoreError> {
         let due = due(now);
         let (mut pending, mut after) = (0, place.after.clone());
@@ -257,8 +263,10 @@ impl Store {
         Ok(pending)
     }
 
-    /// A registered client that nobody has used: what it has is spread over several tables, so it goes by itself. Yields
-    /// whether its entry is gone.
+    /// Removes an unused self-registered client in its own commit, since its data spans several
+    /// tables.
+    ///
+    /// Returns whether its entry is gone.
     async fn sweep_client_of(
         &self,
         due: &Due<'_>,
@@ -285,7 +293,8 @@ impl Store {
             swept.kept += 1;
             return Ok(self.commit(fence.around(entry_goes(gone))).await? == Committed::Yes);
         }
-        // Whoever redeems a code at this very moment notes the use first, and then one of the two finds it changed.
+        // A concurrent code redemption first records the use; then one of the two commits
+        // conflicts.
         let changes = Changes {
             expect: vec![client.unchanged()],
             delete: vec![due.entry.clone(), client.key().clone()],
@@ -301,8 +310,9 @@ impl Store {
         Ok(true)
     }
 
-    /// A revocation that was begun and not carried out: whoever began it met a store that failed, or was stopped. Yields
-    /// whether its entry is gone. Carried out twice at once it does no harm.
+    /// Executes a revocation whose initiator was stopped or met a failing store.
+    ///
+    /// Returns whether its entry is gone. Concurrent execution is harmless.
     async fn sweep_revocation(&self, due: &Due<'_>, fence: &Fence, now: UnixTime) -> Result<bool, StoreError> {
         let mut changes = entry_goes(vec![due.entry.clone()]);
         let carried_out = match due.decoded::<Revocation>() {
@@ -312,7 +322,7 @@ impl Store {
         };
         match carried_out {
             Ok(()) => {}
-            // Of the revocation, or of what it ends.
+            // The revocation or a record that it ends is damaged.
             Err(error) if is_of_record(&error) => {
                 skipped(due.record, &error);
                 changes.put.push((table::expiry(now.plus(LATER), due.record), Vec::new()));
@@ -341,12 +351,12 @@ fn judge(due: Due<'_>, now: UnixTime) -> Result<Judged, StoreError> {
         found.and_then(|bytes| bytes.map(|bytes| Ok((bytes.clone(), expiry_and_entries(record, bytes)?))).transpose());
     let (bytes, expires_at, entries) = match found {
         Ok(Some((bytes, (expires_at, entries)))) => (bytes, expires_at, entries),
-        // The record went before its time.
+        // The record was removed before its expiry.
         Ok(None) => {
             let (expect, removed) = (vec![Expect::Value(entry.clone(), Vec::new())], Some(Table::Expiry as u8));
             return Ok(Judged { number, expect, put: Vec::new(), delete, removed });
         }
-        // One damaged record must not stop every sweep at the same place.
+        // One damaged record must not stop every pass at the same place.
         Err(error) if is_of_record(&error) => {
             skipped(record, &error);
             (Vec::new(), now.plus(LATER), Vec::new())
@@ -363,7 +373,7 @@ fn judge(due: Due<'_>, now: UnixTime) -> Result<Judged, StoreError> {
     Ok(Judged { number, expect, put: Vec::new(), delete, removed: record.first().copied() })
 }
 
-/// When a record expires, and the entries of indexes that go with it.
+/// Returns when a record expires, and its index entries.
 fn expiry_and_entries(record: &[u8], bytes: Value) -> Result<(UnixTime, Vec<Key>), StoreError> {
     let table = record.first().copied().unwrap_or_default();
     let is = |wanted: Table| table == wanted as u8;
@@ -390,7 +400,7 @@ fn skipped(record: &[u8], error: &StoreError) {
     tracing::error!(key = base64url(record), %error, "an expired record cannot be read; skipped for a day");
 }
 
-/// Whether an error says that this one record is damaged. An engine that does not answer says nothing of it.
+/// Returns whether an error means that this record is damaged. An unavailable engine does not.
 fn is_of_record(error: &StoreError) -> bool {
     matches!(error, StoreError::Broken(_) | StoreError::Engine(EngineError::Damaged(_)))
 }
@@ -402,7 +412,7 @@ mod tests {
     use super::*;
     use crate::store::memory::MemoryEngine;
 
-    /// A record with two entries, of which a step removes one.
+    /// A record with two entries, of which one pass removes one.
     #[tokio::test]
     async fn a_sweeper_does_not_pass_over_what_is_left_to_do() {
         let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
@@ -417,7 +427,7 @@ mod tests {
         assert_eq!((swept.removed, store.expired_pending(&place, now, 9).await.unwrap()), (3, 1));
         let swept = store.sweep_on(&mut place, &Fence::default(), now, 100).await.unwrap();
         assert_eq!((swept.removed, store.expired_pending(&place, now, 9).await.unwrap()), (1, 0));
-        // What is entered behind it waits until it begins at the start again.
+        // An entry added behind the position waits until a pass starts at the beginning.
         store.revoke_token("late", at(60)).await.unwrap();
         assert_eq!(store.sweep_on(&mut place, &Fence::default(), now, 100).await.unwrap().removed, 0);
         place.begun = Instant::now().checked_sub(FROM_THE_START);
