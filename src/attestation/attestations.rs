@@ -1,5 +1,5 @@
-//! The attestations that the operator has laid down, `KID.pem` each: read at the start and when a file has changed, never
-//! while a request waits.
+//! The attestation files that the operator installed, one `KID.pem` for each key. They are read at
+//! start and when a file changes, never during a request.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,17 +13,17 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-/// The longest attestation file that is read, bytes: a chain of a few certificates.
+/// Maximum size of an attestation file in bytes: a chain of a few certificates.
 const LONGEST: u64 = 64 * 1024;
 
-/// The chains of the keys that are published.
+/// The certificate chains of the published keys.
 #[derive(Debug)]
 pub struct Attestations {
     directory: Option<PathBuf>,
     files: RwLock<BTreeMap<String, Entry>>,
 }
 
-/// A file as it was when it was last read.
+/// State of a file when it was last read.
 #[derive(Debug, Clone)]
 struct Entry {
     stamp: Option<Stamp>,
@@ -31,28 +31,28 @@ struct Entry {
     chain: Option<Arc<[String]>>,
 }
 
-/// What changes when a file does: inode, length, and the time of its last change in seconds and nanoseconds.
+/// Identifies a version of a file: inode, length, and change time in seconds and nanoseconds.
 type Stamp = (u64, u64, i64, i64);
 
 impl Attestations {
-    /// Nothing read yet. Without a directory nothing is attested.
+    /// Creates an empty set. Without a directory no key is attested.
     pub fn new(directory: Option<PathBuf>) -> Self {
         Self { directory, files: RwLock::default() }
     }
 
-    /// The chain of this key, as in `x5c` (RFC 7517 §4.7); `None` where none was laid down.
+    /// Returns the chain of this key as in `x5c` (RFC 7517 §4.7), or `None` if it has no file.
     pub fn of(&self, kid: &str) -> Option<Arc<[String]>> {
         let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
         files.get(kid).and_then(|entry| entry.chain.clone())
     }
 
-    /// Whether there is anything to read.
+    /// Whether an attestation directory is configured.
     pub fn has_directory(&self) -> bool {
         self.directory.is_some()
     }
 
-    /// Reads what has changed about these keys, and forgets others. Blocks on the disk. A kid is one of ours: letters,
-    /// digits, `-`, `_`.
+    /// Reads changed files of these keys and drops all other keys. Blocking I/O. A kid must be one
+    /// of the server's own: letters, digits, `-`, `_`.
     pub fn read(&self, kids: &[String]) {
         let Some(directory) = &self.directory else { return };
         let known = self.files.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -73,7 +73,7 @@ fn stamp(found: &std::fs::Metadata) -> Stamp {
     (found.ino(), found.len(), found.ctime(), found.ctime_nsec())
 }
 
-/// The certificates in a file. What is wrong with it goes to the log, once for each change of the file.
+/// Returns the certificates in a file. Logs its errors once for each change of the file.
 fn chain(path: &Path) -> Option<Arc<[String]>> {
     let pem = match content(path) {
         Ok(pem) => pem,
@@ -94,7 +94,7 @@ fn chain(path: &Path) -> Option<Arc<[String]>> {
 }
 
 fn content(path: &Path) -> io::Result<Vec<u8>> {
-    // Without O_NONBLOCK, opening a pipe that nobody writes to would hang.
+    // Without O_NONBLOCK, opening a pipe without a writer would hang.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));

@@ -1,4 +1,4 @@
-//! The whole examination of a provider's keys from outside.
+//! External audit of a provider's keys.
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -11,38 +11,38 @@ use crate::config::IssuerUrl;
 use crate::domain::time::UnixTime;
 use crate::fetch::Web;
 
-/// The statements' place below the issuer.
+/// Path of the key statements below the issuer.
 const STATEMENTS: &str = "/.well-known/sealgate/keys";
-/// The provider's metadata, which names the key set (OpenID Connect Discovery §4).
+/// Path of the provider metadata, which names the key set (OpenID Connect Discovery §4).
 const METADATA: &str = "/.well-known/openid-configuration";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Audit {
     pub issuer: String,
     pub keys: Vec<KeyVerdict>,
-    /// What is wrong beyond a single key.
+    /// Errors beyond a single key.
     pub faults: Vec<String>,
 }
 
 impl Audit {
-    /// Everything that is wrong, one line each.
+    /// Returns all errors, one line each.
     pub(crate) fn all_faults(&self) -> Vec<String> {
         let of_key =
             |key: &KeyVerdict| key.faults.iter().map(|why| format!("key {}: {why}", key.kid)).collect::<Vec<_>>();
         self.faults.iter().cloned().chain(self.keys.iter().flat_map(of_key)).collect()
     }
 
-    /// Whether a vendor whose root was named vouches for every key.
+    /// Whether a configured vendor root attests every key.
     pub(crate) fn is_proven(&self) -> bool {
         self.all_faults().is_empty() && self.keys.iter().all(|key| key.outcome == CheckOutcome::Attested)
     }
 }
 
-/// What is to be thought of one key.
+/// Result for one key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct KeyVerdict {
     pub kid: String,
-    /// What the provider says that it does.
+    /// The key's state according to the provider.
     pub state: String,
     /// The modulus's length, bits.
     pub bits: usize,
@@ -52,22 +52,23 @@ pub(crate) struct KeyVerdict {
     pub faults: Vec<String>,
 }
 
-/// What is proven about a key.
+/// Proof level of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CheckOutcome {
-    /// A root that the verifier named vouches for it.
+    /// Attested by a root that the verifier configured.
     Attested,
-    /// The chain is consistent, but its root is not one that the verifier named.
+    /// The chain is consistent, but the verifier has not configured its root.
     RootNotNamed,
     NotAttested,
     Refused,
 }
 
-/// Reads the provider's documents and judges each key. `roots`: certificates that the verifier trusts.
+/// Fetches the provider's documents and checks each key. `roots` are the certificates that the
+/// verifier trusts.
 ///
 /// # Errors
-/// One line, where the documents cannot be read at all.
+/// One line, if the documents cannot be fetched.
 pub(crate) fn audit(
     web: &Web,
     issuer: &IssuerUrl,
@@ -83,7 +84,8 @@ pub(crate) fn audit(
     if !jwks_uri.starts_with(&format!("{}://", issuer.scheme())) {
         return Err(format!("the key set is at {jwks_uri}, which is not read over {}", issuer.scheme()));
     }
-    // The set last: a key that comes between the two readings is then a fault for a second try, not a silent gap.
+    // Fetch the set last: a key added between the two requests then causes an error that a retry
+    // resolves, not a silent gap.
     let document = web.json(&format!("{name}{STATEMENTS}"))?;
     judge(&document, &web.json(jwks_uri)?, name, roots, now)
 }
@@ -122,10 +124,10 @@ fn judge(
     Ok(Audit { issuer: issuer.to_owned(), keys: keys.collect(), faults })
 }
 
-/// The certificates in a file: PEM, any number, or one in DER.
+/// Parses the certificates in a file: any number in PEM, or one in DER.
 ///
 /// # Errors
-/// A sentence that says what it is not.
+/// A sentence that says what is missing.
 pub(crate) fn roots(content: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str> {
     const NONE: &str = "holds no certificate, PEM or DER";
     if content.first() == Some(&0x30) {

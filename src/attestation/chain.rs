@@ -1,5 +1,6 @@
-//! A vendor's certificates (RFC 5280): that they link, hold at this time and certify this very key, and where they end.
-//! The path is verified by webpki; this reads the certificates to say what is wrong with which.
+//! Verification of a vendor's certificates (RFC 5280): whether they form a chain, are valid at this
+//! time and certify this key, and which root they end at. webpki verifies the path; this module
+//! parses the certificates to report which one is wrong.
 
 use std::time::Duration;
 
@@ -12,19 +13,19 @@ use x509_parser::public_key::PublicKey as Certified;
 use crate::domain::time::UnixTime;
 use crate::signer::PublicKey;
 
-/// The longest chain; webpki follows six issuers.
+/// Maximum length of a chain; webpki follows six issuers.
 const LONGEST: usize = 8;
 
-/// Where a sound chain ends.
+/// Root of a valid chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum End {
-    /// At a root that the verifier named: its subject.
+    /// A root that the verifier configured: its subject.
     Named(String),
-    /// Elsewhere: the subject of the last certificate, whose word it all hangs on.
+    /// Any other: the subject of the last certificate, on which the whole chain depends.
     Elsewhere(String),
 }
 
-/// Verifies a chain, the leaf first, for `key`.
+/// Verifies a chain for `key`, leaf first.
 ///
 /// # Errors
 /// Every reason why it proves nothing, one line each.
@@ -83,7 +84,7 @@ pub(super) fn verify(
     }
 }
 
-/// The certificate, whole and with nothing after it.
+/// Parses the certificate; refuses trailing bytes.
 fn parse<'a>(der: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, String> {
     match X509Certificate::from_der(der) {
         Ok(([], certificate)) => Ok(certificate),
@@ -111,8 +112,8 @@ fn out_of_time(certificate: &X509Certificate<'_>, now: UnixTime) -> Option<Strin
     (now > validity.not_after.timestamp()).then(|| format!("held until {}", validity.not_after))
 }
 
-/// Why a certificate may not issue others. Without this, whoever holds a key that a vendor certified could certify keys
-/// of their own in the vendor's name.
+/// Returns why a certificate must not issue others. Without this check, the holder of a certified
+/// key could issue certificates in the vendor's name.
 fn no_issuer(certificate: &X509Certificate<'_>) -> Option<&'static str> {
     match certificate.basic_constraints() {
         Ok(Some(constraints)) if constraints.value.ca => {}
@@ -146,7 +147,7 @@ fn path(
     Ok(())
 }
 
-/// Attestations are made for no purpose that TLS knows.
+/// Attestations have no TLS key purpose.
 struct AnyPurpose;
 
 impl ExtendedKeyUsageValidator for AnyPurpose {

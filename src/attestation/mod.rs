@@ -1,8 +1,8 @@
-//! What outsiders can know of the signing keys: the vendor's certificates that the operator laid down (`attestations`, in the
-//! server), and their verification from outside (`audit`, on anybody's machine): `statement` compares what the provider publishes
-//! with itself, `chain` verifies certificates.
+//! Public evidence about the signing keys: vendor certificates installed by the operator
+//! (`attestations`, in the server), and their verification from outside (`audit`, on any machine).
+//! `statement` compares the provider's documents with each other; `chain` verifies certificates.
 //!
-//! Knows no token: an auditor has none, and believes only what is published and what a root of their choice certifies.
+//! Uses no token: an auditor has none, and trusts only roots of their choice.
 
 mod attestations;
 mod audit;

@@ -1,4 +1,5 @@
-//! What a provider publishes about its keys, compared with itself: the JWK set against the statements.
+//! Compares the documents that a provider publishes about its keys: the JWK set and the key
+//! statements.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -7,10 +8,10 @@ use serde_json::Value;
 
 use crate::signer::{KeyReport, PublicKey};
 
-/// The most keys that are looked at.
+/// Maximum number of keys to check.
 const MOST_KEYS: usize = 256;
 
-/// The members of a JWK that only a private key has (RFC 7518 §6.3.2, §6.4.1).
+/// JWK members that only a private key has (RFC 7518 §6.3.2, §6.4.1).
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 /// A statement about one key, whose public part is in the JWK set.
@@ -18,12 +19,13 @@ const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 pub(super) struct Statement {
     pub(super) key: PublicKey,
     pub(super) state: String,
-    /// What the statement and the set contradict each other in, or what the token states that a signing key may not be.
+    /// Contradictions between the statement and the set, and attributes that a signing key must not
+    /// have.
     pub(super) faults: Vec<String>,
     pub(super) chain: Attested,
 }
 
-/// What is said about the vendor's word.
+/// Attestation of a key by its vendor.
 #[derive(Debug)]
 pub(super) enum Attested {
     /// Certificates, the leaf first.
@@ -33,10 +35,11 @@ pub(super) enum Attested {
     Unreadable(String),
 }
 
-/// Reads both documents. Yields the statements about keys of the set, and what is wrong beyond them.
+/// Parses both documents. Returns the statements about keys of the set, and errors beyond those
+/// keys.
 ///
 /// # Errors
-/// One line, where a document is not what it should be at all.
+/// One line, if a document is malformed.
 pub(super) fn read(document: &Value, jwks: &Value, issuer: &str) -> Result<(Vec<Statement>, Vec<String>), String> {
     if document["issuer"].as_str() != Some(issuer) {
         return Err(format!("the statements are those of the issuer {}, not of {issuer}", document["issuer"]));
@@ -118,7 +121,7 @@ fn statement(value: &Value, key: PublicKey) -> Statement {
     Statement { key, state: text(value, "state").to_owned(), faults, chain }
 }
 
-/// What the token states, in the words of those who read it from the token itself.
+/// Returns the attributes of the statement as a report, the type used for keys read from a token.
 fn report(stated: &Value, key: &PublicKey) -> KeyReport {
     let flag = |name: &str| stated[name].as_bool();
     KeyReport {

@@ -1,5 +1,6 @@
-//! The lines of the access log, written as `tracing_subscriber` writes them and at a tenth of its cost: there is one for each
-//! request, and the general formatter, made for colours, spans and any type, took more of a request than the decision did.
+//! Formatter for lines of the access log. Writes the same as `tracing_subscriber` at a tenth of its
+//! cost. There is one line for each request, and the general formatter, which supports colours,
+//! spans and any type, took more time than the access decision.
 
 use std::cell::RefCell;
 use std::fmt::{self, Debug, Write};
@@ -12,10 +13,10 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The target of these lines.
+/// The log target of these lines.
 pub(super) const ACCESS: &str = "sealgate::access";
 
-/// Writes plain lines of the access log itself and leaves all others to `F`.
+/// Formats plain lines of the access log and delegates all others to `F`.
 pub(super) struct AccessLines<F>(pub(super) F);
 
 impl<S, N, F> FormatEvent<S, N> for AccessLines<F>
@@ -47,7 +48,7 @@ where
 /// `2026-11-23T16:05:50.815208Z`.
 fn write_time(line: &mut impl Write, since_epoch: Duration) -> fmt::Result {
     thread_local! {
-        /// The second of the last line, and how it is written.
+        /// Second of the last line, and its formatted text.
         static SECOND: RefCell<(Option<u64>, String)> = const { RefCell::new((None, String::new())) };
     }
     let second = since_epoch.as_secs();
@@ -60,7 +61,7 @@ fn write_time(line: &mut impl Write, since_epoch: Duration) -> fmt::Result {
         }
         line.write_str(written)
     })?;
-    // With a digit before them that is not written, zeros in front are.
+    // The leading digit preserves the zeros after it and is not written.
     let mut digits = [0; DIGITS];
     let micros = decimal(u64::from(since_epoch.subsec_micros()) + 1_000_000, &mut digits);
     line.write_str(micros.get(1..).unwrap_or_default())?;
@@ -108,7 +109,7 @@ impl<W: Write> Visit for Fields<'_, W> {
     }
 }
 
-/// Of the largest number.
+/// Maximum number of digits of a `u64`.
 const DIGITS: usize = 20;
 
 fn decimal(mut value: u64, digits: &mut [u8; DIGITS]) -> &str {
@@ -149,7 +150,7 @@ mod tests {
         }
     }
 
-    /// What both formatters make of the same lines, without the time.
+    /// Returns the output of both formatters for the same lines, without the time.
     fn both(say: impl Fn()) -> [String; 2] {
         let (ours, theirs) = (Lines::default(), Lines::default());
         let (to_ours, to_theirs) = (ours.clone(), theirs.clone());

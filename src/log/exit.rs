@@ -1,7 +1,7 @@
-//! The end of the process without exit handlers.
+//! Ends the process without exit handlers.
 #![expect(unsafe_code, reason = "a function of the C library that the standard library does not offer")]
 
 pub(super) fn exit(status: i32) -> ! {
-    // SAFETY: `_exit` takes any number, touches no memory of ours and does not return.
+    // SAFETY: `_exit` takes any number, accesses no memory of this program and does not return.
     unsafe { libc::_exit(status) }
 }

@@ -1,11 +1,13 @@
-//! The program's log: lines on standard error, written by a thread of their own.
+//! The program's log: lines on standard error, written by a separate thread.
 //!
-//! A line is appended to a buffer of fixed size and the caller goes on; the thread empties the buffer with as few system
-//! calls as it can, and waits a few milliseconds for more where only the access log has lines. So a reader that stalls (a full disk under journald, a pipe that nobody empties) costs log lines and
-//! never a request. Lines that find no room are dropped and counted: [`take_dropped`], and one line once the log flows again.
+//! A line is appended to a buffer of fixed size, and the caller continues. The thread empties the
+//! buffer with few system calls; if it contains only lines of the access log, the thread waits a
+//! few milliseconds for more. A blocked reader (a full disk under journald, an unread pipe)
+//! therefore costs log lines but never delays a request. Lines that exceed the buffer are dropped
+//! and counted by [`take_dropped`], and reported in one line when writing resumes.
 //!
-//! Under the journal each line carries its severity as a prefix (`<4>` for a warning; sd-daemon(3)), so that
-//! `journalctl -p warning` finds warnings.
+//! Under the journal each line carries its severity as a prefix (`<4>` for a warning;
+//! sd-daemon(3)), so that `journalctl -p warning` finds warnings.
 
 mod access;
 mod exit;
@@ -30,20 +32,21 @@ use self::access::{ACCESS, AccessLines};
 use self::queue::{Haste, LogQueue};
 use crate::config::{Log, LogFormat};
 
-/// Sets what is logged; the error says why not.
+/// Changes the log filter; the error contains the reason for a failure.
 pub(crate) type SetFilter = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
-/// Bytes that wait for the reader: some 5,000 lines of the access log.
+/// Buffer size in bytes: about 5,000 lines of the access log.
 const CAPACITY: usize = 1024 * 1024;
-/// How long an ending program waits for its last lines to be read.
+/// Time that an ending process waits for its last lines to be read.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
 static LOG: OnceLock<Arc<LogQueue>> = OnceLock::new();
 
-/// Starts the log. Lines have colours only where somebody watches. Yields what sets another filter.
+/// Starts the log. Lines are coloured only on a terminal. Returns a function that changes the
+/// filter.
 ///
 /// # Errors
-/// One line: the filter cannot be read, the thread cannot be started, or a log runs already.
+/// One line: the filter is invalid, the thread cannot be started, or a log is already running.
 pub(crate) fn start(log: &Log) -> Result<SetFilter, String> {
     let filter = EnvFilter::try_new(&log.filter).map_err(|error| format!("log.filter: {error}"))?;
     let colours = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -67,14 +70,17 @@ pub(crate) fn start(log: &Log) -> Result<SetFilter, String> {
         }
     };
     started.map_err(|error| format!("cannot start the log: {error}"))?;
-    // `try_init` lets one log start only, so nobody else has set it.
+    // `try_init` succeeds only once, so it is not set yet.
     let _ = LOG.set(queue);
     Ok(set_filter)
 }
 
-/// Whatever the filter says: below INFO only our own lines are written. What the libraries say there of heads and bodies holds
-/// cookies, tokens and codes. Nor is what they warn of in TLS: a client that names an address for a host, or leaves early, would write a
-/// line for each of its connections. What fails in our own connections is told by whoever made them.
+/// Excludes log lines whatever the configured filter is. Below INFO, only the program's own lines
+/// are written: the libraries log heads and bodies there, which contain cookies, tokens and codes.
+///
+/// TLS warnings of the libraries are excluded too: a client that sends an IP address as host name,
+/// or disconnects early, would cause a line for each connection. The code that opens outgoing
+/// connections logs their failures itself.
 fn discretion() -> FilterFn {
     filter_fn(|line| {
         let is_news_of_tls = is_of_tls(line.target()) && *line.level() > Level::ERROR;
@@ -95,44 +101,46 @@ fn set<E: Display>(filter: &str, reload: impl FnOnce(EnvFilter) -> Result<(), E>
     reload(filter).map_err(|error| error.to_string())
 }
 
-/// Lines that were dropped since this was last asked.
+/// Returns the number of lines dropped since the last call.
 pub(crate) fn take_dropped() -> u64 {
     LOG.get().map_or(0, |queue| queue.take_dropped())
 }
 
-/// Waits until what was logged is written, for a second at most. To be called before the program ends.
+/// Waits until all lines are written, for at most a second. Call it before the program ends.
 pub(crate) fn flush() {
     if let Some(queue) = LOG.get() {
         queue.flush(LAST_LINES);
     }
 }
 
-/// Ends the process with this status, once standard output is written. No exit handlers run: those of a PKCS#11 module beside
-/// its live threads have ended in SIGSEGV, after a failure and after an orderly stop, and then nobody saw the status.
+/// Flushes standard output and ends the process with this status. It runs no exit handlers: those
+/// of a PKCS#11 module with live threads have crashed with SIGSEGV, both after a failure and after
+/// an orderly stop, which hid the status.
 pub(crate) fn leave(status: i32) -> ! {
-    // Where nobody reads, nobody is told.
+    // Nothing can be done if standard output is closed.
     let _ = io::stdout().flush();
     exit::exit(status)
 }
 
-/// Says why and ends the process at once with this status, as [`leave`] does.
+/// Reports the cause and ends the process with this status like [`leave`].
 pub(crate) fn fail(status: i32, cause: Arguments<'_>) -> ! {
     if LOG.get().is_some() {
         tracing::error!("{cause}");
         flush();
     } else {
-        // A command: it has no log, and says what it has to say on standard error.
+        // A command has no log and writes to standard error.
         let _ = writeln!(io::stderr(), "{}error: {cause}", error_prefix());
     }
     exit::exit(status)
 }
 
-/// What stands before a line of an error that is written past the log: its severity where the journal reads it.
+/// Returns the prefix for an error line written without the log: its severity if the journal reads
+/// it.
 pub(crate) fn error_prefix() -> &'static str {
     if is_journal(io::stderr()) { "<3>" } else { "" }
 }
 
-/// Whether this is the journal's stream (systemd.exec(5), `JOURNAL_STREAM`).
+/// Whether the stream is connected to the journal (systemd.exec(5), `JOURNAL_STREAM`).
 fn is_journal(stream: impl AsFd) -> bool {
     let Some(named) = env::var("JOURNAL_STREAM").ok() else { return false };
     let Some((device, inode)) = named.split_once(':') else { return false };
@@ -140,7 +148,7 @@ fn is_journal(stream: impl AsFd) -> bool {
     device.parse() == Ok(status.st_dev) && inode.parse() == Ok(status.st_ino)
 }
 
-/// Writes each line with the prefix of its severity.
+/// Writes each line with its severity prefix.
 struct LineWriter {
     queue: Arc<LogQueue>,
     prefixed: bool,
@@ -163,7 +171,7 @@ impl<'a> MakeWriter<'a> for LineWriter {
     }
 }
 
-/// Takes one whole line a call, as the formatter writes it.
+/// Accepts one whole line per call, as the formatter writes it.
 struct Line<'a> {
     queue: &'a LogQueue,
     level: Level,
@@ -183,7 +191,7 @@ impl Write for Line<'_> {
     }
 }
 
-/// The prefix by which the journal knows a line's severity.
+/// Returns the journal's prefix for a severity.
 fn severity(level: Level) -> &'static [u8] {
     match level {
         Level::ERROR => b"<3>",

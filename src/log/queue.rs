@@ -1,4 +1,4 @@
-//! A buffer of fixed size between those who log and the thread that writes.
+//! A buffer of fixed size between the logging threads and the writer thread.
 
 use std::io::{self, Write};
 use std::mem;
@@ -6,26 +6,27 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Of the buffer, the part that only warnings and errors may use: a flood of requests must not hide what is wrong.
+/// The fraction 1/`RESERVED` of the buffer is for warnings and errors only, so that a flood of
+/// requests does not hide them.
 const RESERVED: usize = 8;
-/// How long the lines of the access log wait for one another: a system call and a thread woken for each would cost as much as
-/// the line.
+/// Time to collect lines of the access log into one write. A system call and a wake-up for each
+/// line would cost as much as the line itself.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// How soon a line is to be written.
+/// How soon a line must be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Haste {
-    /// At once, and in the part of the buffer that is kept for such.
+    /// At once, and may use the reserved part of the buffer.
     Urgent,
     /// At once.
     Soon,
-    /// With those of the next [`GATHER`].
+    /// With the lines of the next [`GATHER`].
     Patient,
 }
 
 pub(super) struct LogQueue {
     state: Mutex<State>,
-    /// Told when the writer has something to do, or is to do it now.
+    /// Signalled when the writer has something to write, or must write at once.
     filled: Condvar,
     drained: Condvar,
     capacity: usize,
@@ -34,18 +35,18 @@ pub(super) struct LogQueue {
 #[derive(Default)]
 struct State {
     waiting: Vec<u8>,
-    /// The writer sleeps: the next line wakes it.
+    /// The writer sleeps; the next line wakes it.
     idle: bool,
-    /// Something waits that is not to wait for more.
+    /// The buffer contains a line that must not be delayed.
     hasty: bool,
-    /// Dropped and not yet told of in the log.
+    /// Number of dropped lines not yet reported in the log.
     untold: u64,
-    /// Dropped and not yet asked for.
+    /// Number of dropped lines not yet returned by `take_dropped`.
     dropped: u64,
 }
 
 impl LogQueue {
-    /// A queue of `capacity` bytes whose thread writes to `sink`.
+    /// Creates a queue of `capacity` bytes and starts the thread that writes it to `sink`.
     pub(super) fn start(sink: impl Write + Send + 'static, capacity: usize) -> io::Result<Arc<Self>> {
         let queue =
             Arc::new(Self { state: Mutex::default(), filled: Condvar::new(), drained: Condvar::new(), capacity });
@@ -58,7 +59,7 @@ impl LogQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends a line, or drops and counts it where there is no room. Never waits for the reader.
+    /// Appends a line, or drops and counts it if the buffer is full. Never blocks on the reader.
     pub(super) fn append(&self, prefix: &[u8], line: &[u8], haste: Haste) {
         let reserved = if haste == Haste::Urgent { 0 } else { self.capacity / RESERVED };
         let room = self.capacity - reserved;
@@ -82,7 +83,7 @@ impl LogQueue {
         mem::take(&mut self.state().dropped)
     }
 
-    /// Waits until all that was appended is written, for `longest` at most.
+    /// Waits until all lines are written, for at most `longest`.
     pub(super) fn flush(&self, longest: Duration) {
         let end = Instant::now() + longest;
         let mut state = self.state();
@@ -115,7 +116,7 @@ impl LogQueue {
             taken.clear();
             let mut state = self.state();
             if written.is_err() {
-                // Nobody will ever read it; the metric is what is left to tell.
+                // The log has no reader any more; only the metric can report the loss.
                 state.dropped += 1;
                 continue;
             }
@@ -136,7 +137,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    /// Hands over what is written, once it is let.
+    /// Sends what is written to the test, after a permit.
     struct Sink {
         permits: Receiver<()>,
         written: Sender<Vec<u8>>,
@@ -160,7 +161,7 @@ mod tests {
         (LogQueue::start(Sink { permits, written }, capacity).unwrap(), permit, writes)
     }
 
-    /// Waits until the writer holds the first line and stalls with it.
+    /// Waits until the writer has taken the first line and blocks on it.
     fn hold_the_writer(queue: &LogQueue) {
         queue.append(b"", b"first\n", Haste::Soon);
         let end = Instant::now() + PATIENCE;
@@ -177,7 +178,7 @@ mod tests {
         for _ in 0..20 {
             queue.append(b"<6>", b"line\n", Haste::Soon);
         }
-        // 7 of 8 parts of 64 bytes hold 7 lines of 8 bytes.
+        // 7/8 of 64 bytes hold 7 lines of 8 bytes.
         assert_eq!(queue.take_dropped(), 13);
         queue.append(b"<3>", b"fault\n", Haste::Urgent);
         queue.append(b"<3>", b"fault\n", Haste::Urgent);
@@ -214,7 +215,7 @@ mod tests {
         for end in [Haste::Patient, Haste::Soon, Haste::Urgent] {
             queue.append(b"", b"patient\n", Haste::Patient);
             queue.append(b"", b"last\n", end);
-            // Two, should the writer have been quicker than the second line.
+            // Two permits, in case the writer was faster than the second line.
             permit.send(()).unwrap();
             permit.send(()).unwrap();
             queue.flush(PATIENCE);

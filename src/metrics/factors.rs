@@ -55,7 +55,7 @@ impl EnrolmentShare {
         self.none + self.enrolled()
     }
 
-    /// Those who have any factor.
+    /// Returns the number of users who have any factor.
     pub fn enrolled(&self) -> u64 {
         self.totp + self.security_key + self.passkey
     }
@@ -65,7 +65,7 @@ impl EnrolmentShare {
     }
 }
 
-/// What a step of a sign-in is called here. A password is counted by `sealgate_sign_ins_total`.
+/// Returns the label of a sign-in step. Passwords are counted by `sealgate_sign_ins_total`.
 fn factor(method: AuthenticationMethod) -> Option<&'static str> {
     (method != AuthenticationMethod::Password).then(|| method.as_str())
 }
@@ -106,7 +106,8 @@ impl FactorSeries {
         })
     }
 
-    /// Series whose labels are fixed words begin at zero. Those of people begin with the first count: nobody is not the truth.
+    /// Initializes series with fixed labels to zero. The counts of users start with the first
+    /// count, because zero would be wrong.
     pub(super) fn begin(&self) {
         for level in [AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant] {
             self.levels.with_label_values(&[level.as_str()]);

@@ -1,4 +1,4 @@
-//! The series about mails.
+//! Metrics of e-mail.
 
 use prometheus::{IntCounterVec, IntGauge, Opts};
 
@@ -13,14 +13,14 @@ pub(super) struct MailSeries {
     usable: IntGauge,
 }
 
-/// What came of a try to send a mail, or of making one.
+/// Outcome of an attempt to create or send a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MailOutcome {
     Sent,
-    /// Not taken; it is tried again.
+    /// Not accepted; will be retried.
     Postponed,
     GivenUp(DeadReason),
-    /// There was no room in the outbox.
+    /// The outbox was full.
     Dropped,
 }
 
@@ -75,7 +75,7 @@ impl MailSeries {
         })
     }
 
-    /// Nothing is wrong before the first try.
+    /// Initializes the metrics. The mail server counts as usable before the first attempt.
     pub(super) fn begin(&self) {
         self.usable.set(1);
         for kind in MailKind::ALL {

@@ -1,5 +1,5 @@
-//! What an operator does with the keys in the token: make one, list them, check them. Each function opens the token,
-//! logs in once, and leaves it again; run them in a process of their own, not beside a signer.
+//! Operations on the keys in the token: generate, list and check. Each function opens the token,
+//! logs in once and closes it. Run them in a process without a signer.
 
 use cryptoki::mechanism::Mechanism;
 use cryptoki::object::{Attribute, ObjectClass};
@@ -14,7 +14,7 @@ use super::session::with_session;
 use super::wrapping;
 use crate::config;
 
-/// The sizes of key that are made.
+/// Key sizes that can be generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeySize {
     /// 2048 bits.
@@ -35,23 +35,23 @@ impl KeySize {
         }
     }
 
-    /// The size with this many bits; none for others.
+    /// Returns the size with this many bits, if supported.
     pub fn from_bits(bits: u32) -> Option<Self> {
         [Self::Rsa2048, Self::Rsa3072, Self::Rsa4096].into_iter().find(|size| size.bits() == bits)
     }
 }
 
-/// What [`check`] found.
+/// Result of [`check`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Whether a server would start with this token.
     pub ok: bool,
-    /// Why not, as far as it is not about one key.
+    /// Reasons that do not concern a single key.
     pub faults: Vec<String>,
     pub keys: Vec<CheckedKey>,
-    /// The `CKA_ID`s of the keys that wrap, hexadecimal.
+    /// The `CKA_ID`s of the wrapping keys, hexadecimal.
     pub wrapping_keys: Vec<String>,
-    /// Keys that were removed for cause: see [`mark_removed`].
+    /// Keys removed as compromised: see [`mark_removed`].
     pub removed: Vec<KeyReport>,
 }
 
@@ -60,25 +60,26 @@ pub struct Check {
 pub struct CheckedKey {
     #[serde(flatten)]
     pub report: KeyReport,
-    /// Why it may not sign tokens; empty when it may.
+    /// Reasons why it must not sign tokens; empty if it may.
     pub faults: Vec<String>,
 }
 
-/// What [`generate_first`] made.
+/// Result of [`generate_first`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct FirstKeys {
     #[serde(flatten)]
     pub signing: KeyReport,
-    /// The `CKA_ID` of the key that wraps, hexadecimal, when it was made.
+    /// The `CKA_ID` of the wrapping key in hexadecimal, if it was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrapping_key: Option<String>,
 }
 
-/// Makes a token ready: the key that wraps where the token has none, which gets the `CKA_ID` `wrapping` (`None`: it is not
-/// wanted), and then the first signing key as [`generate`] does. Where the first cannot be made, the second is not.
+/// Prepares a token: creates the wrapping key if there is none, with the `CKA_ID` `wrapping`, then
+/// the first signing key as [`generate`] does. If `wrapping` is `None`, no wrapping key is created.
+/// If creating the wrapping key fails, no signing key is generated.
 ///
 /// # Errors
-/// As [`generate`]; [`SignerOpenError::WrappingKey`] when the token makes none that seals.
+/// As [`generate`]; [`SignerOpenError::WrappingKey`] if the token creates none that can seal.
 pub(crate) fn generate_first(
     hsm: &config::Hsm,
     size: KeySize,
@@ -96,12 +97,13 @@ pub(crate) fn generate_first(
     })
 }
 
-/// Makes a key pair on the token that can sign and cannot leave. `id` becomes its `CKA_ID`: random bytes, 16 are enough.
-/// `further`: beside other keys with the configured label.
+/// Generates a non-extractable signing key pair in the token with `CKA_ID` `id` (random; 16 bytes
+/// are enough). `further` allows other keys with the configured label.
 ///
 /// # Errors
-/// [`SignerOpenError::KeyExists`] when a key with the id, or the label unless `further`, is there already; [`SignerOpenError::UnfitKey`] when the token
-/// made a key without the properties asked for (it is removed again); all others as for opening a signer.
+/// [`SignerOpenError::KeyExists`] if a key with the id exists, or one with the label unless
+/// `further`. [`SignerOpenError::UnfitKey`] if the token generated a key without the requested
+/// properties (it is then removed). All others as for opening a signer.
 pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8], further: bool) -> Result<KeyReport, SignerOpenError> {
     with_session(hsm, |session| {
         refuse_known(session, hsm, id, further)?;
@@ -122,10 +124,10 @@ fn refuse_known(session: &Session, hsm: &config::Hsm, id: &[u8], further: bool) 
     Err(SignerOpenError::KeyExists { token: hsm.token_label.clone(), label: hsm.key_label.clone(), ids: taken })
 }
 
-/// Makes a key pair in this session, which can write.
+/// Generates a key pair in this session, which must be writable.
 ///
 /// # Errors
-/// `UnfitKey`, or `Device` when the token fails or lets nobody make a key.
+/// `UnfitKey`, or `Device` if the token fails or does not allow key generation.
 pub(super) fn make(
     session: &Session,
     size: KeySize,
@@ -138,10 +140,10 @@ pub(super) fn make(
         .map_err(|faults| SignerOpenError::UnfitKey { label: terms.label.clone(), id: id.to_vec(), faults })
 }
 
-/// Every private RSA key in the token, whatever its label.
+/// Returns every private RSA key in the token, with any label.
 ///
 /// # Errors
-/// As for opening a signer, as far as the token is concerned.
+/// The errors of opening a signer that concern the token.
 pub fn list(hsm: &config::Hsm) -> Result<Vec<KeyReport>, SignerOpenError> {
     with_session(hsm, |session| {
         let keys = key::token_keys(session, None).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
@@ -149,12 +151,12 @@ pub fn list(hsm: &config::Hsm) -> Result<Vec<KeyReport>, SignerOpenError> {
     })
 }
 
-/// Says of the keys with the configured label whether a server could sign with them: at least one, no two with the same
-/// `CKA_ID`, each with the properties of a signing key and a signature that verifies. And whether the wrapping key, where
-/// there is one, seals through this module.
+/// Checks whether a server could sign with the keys that have the configured label. There must be
+/// at least one, no two with the same `CKA_ID`, each with the properties of a signing key and a
+/// valid signature. Also checks that an existing wrapping key can seal through this module.
 ///
 /// # Errors
-/// As for opening a signer, as far as the token is concerned; what is wrong with keys is in the [`Check`].
+/// The errors of opening a signer that concern the token. Problems of keys are in the [`Check`].
 pub fn check(hsm: &config::Hsm) -> Result<Check, SignerOpenError> {
     with_session(hsm, |session| {
         let keys = key::token_keys(session, Some(&hsm.key_label))
@@ -184,16 +186,18 @@ fn checked(session: &Session, key: TokenKey, terms: &KeyTerms) -> CheckedKey {
     CheckedKey { report, faults }
 }
 
-/// The label of a key that was removed for cause. Such a key is none of the server's: it is neither published nor used,
-/// whatever a store says that knows nothing of its removal.
+/// Returns the label of keys removed as compromised. The server neither publishes nor uses such a
+/// key, even if an old copy of the store still lists it.
 pub(crate) fn removed_label(hsm: &config::Hsm) -> String {
     format!("{}-removed", hsm.key_label)
 }
 
-/// Gives the key with this kid the label of removed keys, its public part and copies of it too. Yields whether it was there.
+/// Relabels the key with this kid as removed, including its public key and copies. Returns whether
+/// it existed.
 ///
 /// # Errors
-/// As for opening a signer, as far as the token is concerned; `Device` where it does not let a label be changed.
+/// The errors of opening a signer that concern the token; `Device` if it does not allow changing a
+/// label.
 pub(crate) fn mark_removed(hsm: &config::Hsm, kid: &str) -> Result<bool, SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
@@ -206,7 +210,8 @@ pub(crate) fn mark_removed(hsm: &config::Hsm, kid: &str) -> Result<bool, SignerO
     })
 }
 
-/// The private object last: a key that is half done is still found, and the next try goes on with it.
+/// Relabels the private object last: a partly relabelled key is still found, and the next attempt
+/// completes it.
 fn relabel(session: &Session, from: &str, id: &[u8], to: &str) -> Result<(), TokenFault> {
     for class in [ObjectClass::PUBLIC_KEY, ObjectClass::PRIVATE_KEY] {
         let template =
@@ -218,8 +223,8 @@ fn relabel(session: &Session, from: &str, id: &[u8], to: &str) -> Result<(), Tok
     Ok(())
 }
 
-/// Makes the pair, reads it back and lets it sign. The inner error lists what the token did not honour; the pair is
-/// destroyed then.
+/// Generates the pair, reads it back and tests it. The inner error lists the properties that the
+/// token ignored; the pair is then destroyed.
 fn generate_pair(
     session: &Session,
     size: KeySize,
@@ -228,8 +233,8 @@ fn generate_pair(
 ) -> Result<Result<KeyReport, Vec<String>>, TokenFault> {
     let common =
         [Attribute::Token(true), Attribute::Label(terms.label.as_bytes().to_vec()), Attribute::Id(id.to_vec())];
-    // What the public key may be used for in the token is not asked for: anybody can do that elsewhere, and tpm2-pkcs11
-    // takes VERIFY for DECRYPT and ENCRYPT for SIGN.
+    // Do not request the uses of the public key: verification needs no token, and tpm2-pkcs11
+    // treats VERIFY as DECRYPT and ENCRYPT as SIGN.
     let mut public = vec![
         Attribute::ModulusBits(u64::from(size.bits()).into()),
         Attribute::PublicExponent(vec![1, 0, 1]),

@@ -1,5 +1,5 @@
-//! Byte layouts of RS256: the numbers of an RSA key (RFC 7518 §6.3.1), its thumbprint (RFC 7638) and the
-//! `DigestInfo` that PKCS #1 v1.5 signs (RFC 8017 §9.2). Knows no token and no thread.
+//! Byte layouts of RS256: the numbers of an RSA key (RFC 7518 §6.3.1), its thumbprint (RFC 7638)
+//! and the `DigestInfo` that PKCS #1 v1.5 signs (RFC 8017 §9.2). Uses no token and no thread.
 
 use aws_lc_rs::digest::{self, Digest};
 use base64::Engine as _;
@@ -12,9 +12,10 @@ const SHA256_PREFIX: [u8; 19] =
 /// Bytes of a SHA-256 digest.
 const SHA256_BYTES: usize = 32;
 
-/// The RFC 7638 thumbprint of an RSA public key: base64url of SHA-256 over its required members in lexical order.
+/// Returns the RFC 7638 thumbprint of an RSA public key: base64url of SHA-256 over its required
+/// members in lexical order.
 pub(super) fn thumbprint(modulus: &[u8], exponent: &[u8]) -> String {
-    // base64url needs no JSON escape, so this is the canonical form byte for byte.
+    // base64url needs no JSON escaping, so this is the canonical form.
     let members = format!(r#"{{"e":"{}","kty":"RSA","n":"{}"}}"#, base64url_uint(exponent), base64url_uint(modulus));
     URL_SAFE_NO_PAD.encode(sha256(members.as_bytes()))
 }
@@ -24,31 +25,32 @@ pub(super) fn sha256(message: &[u8]) -> Digest {
     digest::digest(&digest::SHA256, message)
 }
 
-/// What is signed: its digest, and itself where the token hashes.
+/// A message to sign: its digest, and its bytes if the token computes the hash.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) digest: Digest,
-    /// Empty where only the digest goes to the token.
+    /// Empty if only the digest is sent to the token.
     pub(super) bytes: Vec<u8>,
 }
 
-/// The DER `DigestInfo` of a SHA-256 digest: what `CKM_RSA_PKCS` pads and signs, 51 bytes.
+/// Returns the DER `DigestInfo` of a SHA-256 digest: the 51 bytes that `CKM_RSA_PKCS` pads and
+/// signs.
 pub(super) fn digest_info(digest: &Digest) -> [u8; SHA256_PREFIX.len() + SHA256_BYTES] {
     let mut der = [0; SHA256_PREFIX.len() + SHA256_BYTES];
     let (prefix, hash) = der.split_at_mut(SHA256_PREFIX.len());
     prefix.copy_from_slice(&SHA256_PREFIX);
-    // Only SHA-256 digests are made in this module (`sha256`), so the lengths agree.
+    // All digests in this module are SHA-256 (`sha256`), so the lengths match.
     hash.copy_from_slice(digest.as_ref());
     der
 }
 
-/// Big-endian bytes without leading zeros. Tokens differ: some put a zero byte before a modulus, some do not.
+/// Strips leading zeros from big-endian bytes. Some tokens put a zero byte before a modulus.
 pub(super) fn without_leading_zeros(number: &[u8]) -> &[u8] {
     let zeros = number.iter().take_while(|byte| **byte == 0).count();
     number.get(zeros..).unwrap_or_default()
 }
 
-/// Lower-case hexadecimal, as `CKA_ID` is written for people.
+/// Formats bytes in lower-case hexadecimal, the display form of `CKA_ID`.
 pub(super) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
 
@@ -59,7 +61,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// `Base64urlUInt` (RFC 7518 §2).
+/// Encodes a number as `Base64urlUInt` (RFC 7518 §2).
 pub(super) fn base64url_uint(number: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(without_leading_zeros(number))
 }

@@ -1,6 +1,8 @@
-//! The key pair in a new node's token to which the fleet's data key is encrypted, once: RSA that decrypts and does nothing
-//! else, beside the signing keys and under a label of its own. Encrypting is done in software, which any node can; and
-//! what is encrypted is in the memory of the nodes anyway, so no token is asked to wrap or unwrap a key.
+//! The key pair in a new node's token with which the node receives the cluster's data key once. It
+//! is an RSA pair that only decrypts, separate from the signing keys and with its own label.
+//!
+//! Any node can encrypt to it in software. The data key is in the memory of the nodes anyway, so no
+//! token has to wrap or unwrap a key.
 
 use cryptoki::mechanism::rsa::{PkcsMgfType, PkcsOaepParams, PkcsOaepSource};
 use cryptoki::mechanism::{Mechanism, MechanismType};
@@ -19,21 +21,21 @@ use crate::domain::key_ring::PublicJwk;
 use crate::domain::secret::base64url;
 use crate::oaep;
 
-/// The sizes that are tried, bits: a data key is worth as much as all that is sealed with it, and some tokens make no larger
-/// key than the last.
+/// Key sizes to try, in bits, largest first: the pair protects everything sealed with the data key,
+/// but some tokens cannot generate 3072 bits.
 const SIZES: [u64; 2] = [3072, 2048];
 
-/// In which order hashes are tried.
+/// OAEP hashes, in the order to try.
 const HASHES: [OaepHash; 2] = [OaepHash::Sha256, OaepHash::Sha1];
 
-/// What a node shows that asks to be taken in.
+/// The keys that a node presents to join a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnrolmentKeys {
-    /// The one signing key in its token.
+    /// The only signing key in its token.
     pub signing: PublicJwk,
-    /// The public part of the enrolment pair.
+    /// The public key of the enrolment pair.
     pub enrolment: PublicJwk,
-    /// With which its token decrypts.
+    /// OAEP hash that its token supports for decryption.
     pub hash: OaepHash,
 }
 
@@ -41,10 +43,11 @@ fn label(hsm: &config::Hsm) -> String {
     format!("{}-enrolment", hsm.key_label)
 }
 
-/// Looks at the signing key and at the enrolment pair, and makes the latter where there is none; `id` becomes its `CKA_ID`.
+/// Reads the signing key and the enrolment pair. Generates the pair with `CKA_ID` `id` if there is
+/// none.
 ///
 /// # Errors
-/// [`SignerOpenError::Enrolment`] with what to do; others as for opening a signer.
+/// [`SignerOpenError::Enrolment`] with the remedy; others as for opening a signer.
 pub fn enrolment_keys(hsm: &config::Hsm, id: &[u8]) -> Result<EnrolmentKeys, SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
@@ -81,10 +84,10 @@ pub fn enrolment_keys(hsm: &config::Hsm, id: &[u8]) -> Result<EnrolmentKeys, Sig
     })
 }
 
-/// Signs each message with the key `kid` in the token: for a node that does not serve.
+/// Signs each message with the key `kid` in the token, for a node that is not serving.
 ///
 /// # Errors
-/// [`SignerOpenError::Enrolment`] where the token has no such key; others as for opening a signer.
+/// [`SignerOpenError::Enrolment`] if the token has no such key; others as for opening a signer.
 pub fn sign_apart(hsm: &config::Hsm, kid: &str, messages: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
@@ -97,10 +100,10 @@ pub fn sign_apart(hsm: &config::Hsm, kid: &str, messages: &[Vec<u8>]) -> Result<
     })
 }
 
-/// Opens what was encrypted to the enrolment key.
+/// Decrypts a data key that was encrypted to the enrolment key.
 ///
 /// # Errors
-/// [`SignerOpenError::Enrolment`] where the token has no such key, or what it finds is no data key.
+/// [`SignerOpenError::Enrolment`] if the token has no such key or the plaintext is no data key.
 pub(crate) fn open_envelope(
     hsm: &config::Hsm,
     to: &PublicJwk,
@@ -121,7 +124,7 @@ pub(crate) fn open_envelope(
     })
 }
 
-/// Destroys the enrolment pair: it has done what it was made for.
+/// Destroys the enrolment pair after its use.
 ///
 /// # Errors
 /// As for opening a signer.

@@ -1,4 +1,4 @@
-//! What callers of the signer are told: why it could not start, in one line that says what to do, and why a request was
+//! Errors of the signer: why it could not start, in one line with the remedy, and why a request was
 //! not signed.
 
 use std::path::PathBuf;
@@ -6,26 +6,28 @@ use std::path::PathBuf;
 use super::encoding::hex;
 use super::fault::{ErrorClass, TokenFault};
 
-/// Why inputs were not signed. No code, token or session is used up by any of these: a caller signs before it commits.
+/// Why inputs were not signed. None of these consumes a code, token or session: callers sign before
+/// they commit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignError {
-    /// As many signatures wait as may wait. Answer 503 with `Retry-After`.
+    /// The signing queue is full. Answer 503 with `Retry-After`.
     #[error("the signing queue is full")]
     Busy,
-    /// The signatures were not made in the time allowed. Answer 503.
+    /// The signatures were not made in time. Answer 503.
     #[error("no signature in the time allowed")]
     Timeout,
-    /// The token does not sign at present; the text is for the log. Answer 503.
+    /// The token cannot sign at present; the text is for the log. Answer 503.
     #[error("the token does not sign at present: {0}")]
     Unavailable(String),
-    /// The request can never be signed: an unknown kid, or a key that the token does not let sign. Answer 500.
+    /// The request can never be signed: the kid is unknown, or the token does not allow the key to
+    /// sign. Answer 500.
     #[error("cannot be signed: {0}")]
     Bug(String),
 }
 
 impl SignError {
-    /// The class under which the error is counted.
+    /// Returns the class for metrics.
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Busy => ErrorClass::Busy,
@@ -37,23 +39,23 @@ impl SignError {
 }
 
 impl SignerOpenError {
-    /// Whether it may pass by itself, without an operator: a device that is away or does not answer. Never for anything
-    /// about the PIN, since each further try brings the token nearer to being locked.
+    /// Whether the error may resolve without an operator: a device that is absent or does not
+    /// answer. Never for PIN errors, because each retry brings the token closer to being locked.
     pub const fn may_pass(&self) -> bool {
         matches!(self, Self::Initialize { .. } | Self::NoToken { .. } | Self::Device { .. })
     }
 }
 
-/// Why the token cannot be used. Each is one line for an operator.
+/// Why the token cannot be used. Each error is one line for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignerOpenError {
     #[error("hsm.pin_file: {} {reason}", path.display())]
     PinFile { path: PathBuf, reason: String },
-    /// The module is not there or is no PKCS #11 module.
+    /// The module is missing or is no PKCS #11 module.
     #[error("hsm.module: {} cannot be loaded ({reason}); install the token's PKCS#11 module or correct the path", path.display())]
     Module { path: PathBuf, reason: String },
-    /// The module is there but does not start.
+    /// The module cannot be initialized.
     #[error(
         "hsm.module: {} does not start ({reason}); check the module's own configuration (SoftHSM: the file that SOFTHSM2_CONF names)",
         path.display()
@@ -96,7 +98,7 @@ pub enum SignerOpenError {
         /// The `CKA_ID`s under which it is there.
         ids: Vec<Vec<u8>>,
     },
-    /// The key does not have the properties that a signing key must have.
+    /// The key lacks properties that a signing key must have.
     #[error(
         "key \"{label}\" (CKA_ID {}) is refused: {}; remove it from the token and run: sealgate key generate --config FILE",
         hex(id), faults.join(", ")
@@ -107,7 +109,7 @@ pub enum SignerOpenError {
         id: Vec<u8>,
         faults: Vec<String>,
     },
-    /// A key with the label exists already, so none was generated.
+    /// A key with the label already exists, so none was generated.
     #[error("token \"{token}\" already has a private key labelled \"{label}\" (CKA_ID {}); nothing was generated. For a further key: sealgate key generate --next", ids.iter().map(|id| hex(id)).collect::<Vec<_>>().join(", "))]
     KeyExists {
         token: String,
@@ -115,26 +117,26 @@ pub enum SignerOpenError {
         /// The `CKA_ID`s of the keys that exist.
         ids: Vec<Vec<u8>>,
     },
-    /// The key that wraps the store's data key cannot be made or used.
+    /// The wrapping key cannot be created or used.
     #[error("token \"{token}\", wrapping key \"{label}\": {reason}")]
     WrappingKey {
         token: String,
         label: String,
-        /// What is wrong, and what to do.
+        /// The problem and its remedy.
         reason: String,
     },
-    /// A new node cannot ask for the data key with this token, or not take it.
+    /// A new node cannot request or receive the data key with this token.
     #[error("token \"{token}\": {reason}")]
     Enrolment {
         token: String,
-        /// What is wrong, and what to do.
+        /// The problem and its remedy.
         reason: String,
     },
     /// The token answered with an error.
     #[error("token \"{label}\": {reason}; check that the device is connected and works")]
     Device {
         label: String,
-        /// What was asked and what it answered.
+        /// The failed function and the token's answer.
         reason: String,
     },
     /// The process could not start a thread.
@@ -143,22 +145,22 @@ pub enum SignerOpenError {
 }
 
 impl SignerOpenError {
-    /// A fault of the device while `label` was being opened.
+    /// Creates the error for a device failure while opening the token `label`.
     pub(super) fn device(label: &str, fault: &TokenFault) -> Self {
         Self::Device { label: label.to_owned(), reason: fault.text.clone() }
     }
 
-    /// Whether trying again by itself could cost PIN tries.
+    /// Whether an automatic retry could use up PIN tries.
     pub(super) fn latches(&self) -> bool {
         matches!(self, Self::Pin { .. })
     }
 }
 
-/// Why a login was refused, by the token or by us.
+/// Why a login was refused, by the token or by the signer itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PinProblem {
-    /// The token refused the PIN. It was tried once.
+    /// The token refused the PIN, after one try.
     #[error("the PIN in hsm.pin_file is wrong; it was tried once, correct the file before starting again")]
     Incorrect,
     #[error("the user PIN is locked; unlock it with the security officer's PIN")]
@@ -166,7 +168,7 @@ pub enum PinProblem {
     /// One more wrong try would lock the token, so it was not tried.
     #[error("one more wrong PIN locks the token, so it was not tried; log in once by hand with the right PIN")]
     FinalTry,
-    /// The token has no user PIN, or wants it changed, or refuses its form.
+    /// The token has no user PIN, requires a new one, or rejects its form.
     #[error("the token does not take the PIN in hsm.pin_file ({0}); set the user PIN anew")]
     Unusable(String),
 }

@@ -1,11 +1,11 @@
-//! What a failure of the token means and who acts on it. Tokens give different codes for the same event (three tokens,
-//! three codes for a logout), so the signer decides by class and never by a single code.
+//! Classification of token failures. Tokens return different codes for the same event (three
+//! tokens, three codes for a logout), so the signer decides by class and never by a single code.
 
 use std::fmt;
 
 use cryptoki::error::{Error, RvError};
 
-/// The kinds of failure, as metrics and the signer's policy tell them apart.
+/// Failure classes for metrics and the signer's policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorClass {
@@ -13,21 +13,22 @@ pub enum ErrorClass {
     Busy,
     /// The deadline passed first.
     Timeout,
-    /// One session is unusable; a new one heals it.
+    /// One session is unusable; open a new one.
     Session,
-    /// The login or the key handles are gone; a login heals it.
+    /// The login or the key handles are lost; log in again.
     Login,
-    /// The device or its module failed; finalize and initialize heal it, once the device is back.
+    /// The device or its module failed. Finalize and initialize it; this succeeds once the device
+    /// is back.
     Device,
-    /// The token has no session left for this thread; the others go on.
+    /// The token has no session left for this thread; the others continue.
     Capacity,
-    /// The PIN was refused. Never tried again without a person: tokens lock after few tries.
+    /// The PIN was refused. Never retried without the operator: tokens lock after few tries.
     Pin,
-    /// The token returned a signature that its own public key refuses.
+    /// The token returned a signature that does not verify with its own public key.
     WrongSignature,
-    /// A call into the module did not return in the time allowed for it.
+    /// A call into the module did not return in time.
     Hang,
-    /// The request cannot be signed by this key with this mechanism; a retry would fail alike.
+    /// This key cannot sign the request with this mechanism; a retry would fail too.
     Bug,
 }
 
@@ -62,18 +63,19 @@ impl ErrorClass {
         }
     }
 
-    /// The class of an error that the module returned.
+    /// Returns the class of an error that the module returned.
     fn of(error: &Error) -> Self {
         match error {
             Error::Pkcs11(code, _) => Self::of_code(*code),
-            // Answers that break PKCS #11 itself: the module is not in its senses.
+            // Answers that violate PKCS #11: the module is broken.
             _ => Self::Device,
         }
     }
 
-    /// The class of a login's failure: as any other, but what may mean a refused PIN is taken for one. A code of the
-    /// vendor's own can mean anything, and a token that is asked again and again with a wrong PIN locks for good; a device
-    /// that is merely away says so with the codes of PKCS #11.
+    /// Returns the class of a login failure. Errors that may mean a refused PIN count as such.
+    ///
+    /// A vendor's own code can mean anything, and a token locks permanently after repeated wrong
+    /// PINs. A device that is absent returns standard PKCS #11 codes.
     pub(super) fn of_login(error: &Error) -> Self {
         match error {
             Error::Pkcs11(RvError::VendorDefined(_) | RvError::UnknownErrorCode(_) | RvError::FunctionRejected, _) => {
@@ -107,14 +109,15 @@ impl ErrorClass {
             | RvError::PinExpired
             | RvError::PinLocked
             | RvError::UserPinNotInitialized => Self::Pin,
-            // DEVICE_*, TOKEN_*, GENERAL_ERROR, FUNCTION_FAILED, CRYPTOKI_NOT_INITIALIZED, SLOT_ID_INVALID, HOST_MEMORY,
-            // the vendor's own codes, and whatever a later version adds: a reset is the widest cure.
+            // DEVICE_*, TOKEN_*, GENERAL_ERROR, FUNCTION_FAILED, CRYPTOKI_NOT_INITIALIZED,
+            // SLOT_ID_INVALID, HOST_MEMORY, vendor codes and codes of later versions: a reset
+            // covers most causes.
             _ => Self::Device,
         }
     }
 }
 
-/// A failure of the token: its class and what to write in the log.
+/// A failure of the token: its class and its text for the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TokenFault {
     pub(super) class: ErrorClass,
@@ -139,7 +142,8 @@ impl From<Error> for TokenFault {
     }
 }
 
-/// The function and code by their PKCS #11 names: short enough for one line, and what the vendor's manual lists.
+/// Returns the function and code by their PKCS #11 names, which fit on one line and appear in the
+/// vendor's manual.
 pub(super) fn describe(error: &Error) -> String {
     match error {
         Error::Pkcs11(code, function) => format!("C_{function:?} answered {code:?}"),

@@ -193,13 +193,13 @@ impl Gate {
         true
     }
 
-    /// Asks the supervisor to look at the keys in the token; after a repair, where one is under way.
+    /// Asks the supervisor to read the keys in the token, after a repair in progress.
     pub(super) fn ask_to_look(&self) {
         self.lock().look = true;
         self.changed.notify_all();
     }
 
-    /// Waits for a task for the supervisor; a probe when none comes for `interval`.
+    /// Waits for the supervisor's next task. Returns a probe after `interval` without one.
     pub(super) fn next_task(&self, interval: Duration) -> SignerTask {
         let until = Instant::now() + interval;
         let mut state = self.lock();
@@ -218,16 +218,17 @@ impl Gate {
         }
     }
 
-    /// Marks the supervisor as inside calls until the mark is dropped; for the watchdog. None when the signer is closed.
+    /// Marks the supervisor as inside calls until the mark is dropped, for the watchdog. Returns
+    /// `None` if the signer is closed.
     ///
-    /// With one worker it waits for the worker to come out, and keeps it out: one session means one call at a time, which
-    /// is what an operator asks for whose module does not bear two. (p11-kit's client leaves a thread waiting for ever when
-    /// its server dies while two calls are under way.)
+    /// With one worker, waits until the worker has left its call and keeps it out: one session
+    /// means one call at a time. Operators configure one session for modules that do not support
+    /// two. (p11-kit's client blocks a thread forever when its server dies during two calls.)
     pub(super) fn supervise(&self) -> Option<Supervising<'_>> {
         self.supervise_long(Duration::ZERO)
     }
 
-    /// The same for a call that may take `allowed` without anything being wrong with it.
+    /// Like [`Self::supervise`], for a call that may legitimately take `allowed`.
     pub(super) fn supervise_long(&self, allowed: Duration) -> Option<Supervising<'_>> {
         let mut state = self.lock();
         state.alone = state.inside.len() == 1;
@@ -238,13 +239,14 @@ impl Gate {
             state.alone = false;
             return None;
         }
-        // The wait does not count, nor does the time before what is allowed is over.
+        // Neither the wait nor the allowed time counts.
         state.supervisor = Some(Instant::now() + allowed);
         drop(state);
         Some(Supervising { gate: self })
     }
 
-    /// Waits, with the gate shut, until no worker is inside a call. Yields false when the signer is closed meanwhile.
+    /// Waits until no worker is inside a call. Returns `false` if the signer is closed meanwhile.
+    /// The caller must have closed the gate to workers.
     pub(super) fn drain(&self) -> bool {
         let mut state = self.lock();
         loop {
@@ -258,7 +260,8 @@ impl Gate {
         }
     }
 
-    /// Waits, once closed, up to `limit` until no worker is inside a call. Yields whether that is so.
+    /// Waits up to `limit`, after closing, until no worker is inside a call. Returns whether this
+    /// succeeded.
     pub(super) fn drain_closed(&self, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         let mut state = self.lock();
@@ -269,7 +272,7 @@ impl Gate {
         true
     }
 
-    /// Opens the gate again after a repair: `finalized` tells whether old sessions are void too.
+    /// Reopens the gate after a repair. `finalized`: whether old sessions are void too.
     pub(super) fn open(&self, slot: Slot, finalized: bool) {
         let mut state = self.lock();
         state.epoch.login += 1;
@@ -283,7 +286,7 @@ impl Gate {
         self.announce(state);
     }
 
-    /// Refuses callers at once from now on, for `reason`.
+    /// Refuses calls at once from now on, for `reason`.
     pub(super) fn shut(&self, reason: &str) {
         let mut state = self.lock();
         if !matches!(state.phase, Phase::Closed) {
@@ -292,7 +295,7 @@ impl Gate {
         self.announce(state);
     }
 
-    /// Sleeps for `pause`. Yields false, at once, when the signer is closed.
+    /// Sleeps for `pause`. Returns `false` at once if the signer is closed.
     pub(super) fn pause(&self, pause: Duration) -> bool {
         let until = Instant::now() + pause;
         let mut state = self.lock();
@@ -305,14 +308,14 @@ impl Gate {
         }
     }
 
-    /// Ends all: nobody is let in any more and every waiter is woken.
+    /// Closes the gate for good and wakes every waiter.
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.phase = Phase::Closed;
         self.announce(state);
     }
 
-    /// Who has been inside one call for longer than `limit`.
+    /// Returns which threads have been inside one call for longer than `limit`.
     pub(super) fn stuck(&self, limit: Duration) -> Stuck {
         let state = self.lock();
         let longer = |since: &Option<Instant>| since.is_some_and(|since| since.elapsed() >= limit);
@@ -320,7 +323,7 @@ impl Gate {
         Stuck { workers, all_workers: workers == state.inside.len(), supervisor: longer(&state.supervisor) }
     }
 
-    /// Records what the watchdog saw. Yields whether it is new that somebody hangs.
+    /// Records the watchdog's result. Returns whether this is the start of a hang.
     pub(super) fn mark_hung(&self, hung: Stuck) -> bool {
         let mut state = self.lock();
         let new = state.hung == Stuck::default() && hung != Stuck::default();
@@ -336,14 +339,14 @@ impl Gate {
         if let Some(place) = state.inside.get_mut(worker) {
             *place = None;
         }
-        // Nobody else waits for a leaver while the gate is open, and this is the path of every signature.
+        // No thread waits for this while the gate is open, and every signature takes this path.
         if !matches!(state.phase, Phase::Up) || state.alone {
             self.changed.notify_all();
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing in here panics while it holds the lock; and if it did, each field is whole by itself.
+        // No code panics while it holds the lock. Even then, each field would be consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -351,8 +354,8 @@ impl Gate {
         self.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Wakes every waiter and tells the observer when readiness changed. Told under the lock: two threads that told it
-    /// after letting go could tell it in the wrong order, and leave a gauge wrong for good.
+    /// Wakes every waiter, and notifies the observer if readiness changed. It does so under the
+    /// lock: otherwise two threads could report in the wrong order and leave a gauge wrong.
     fn announce(&self, mut state: MutexGuard<'_, State>) {
         let ready = state.ready();
         if state.was_ready != ready {
@@ -370,11 +373,11 @@ impl State {
     }
 }
 
-/// The right to make calls; given back when dropped.
+/// Permission to make calls; returned when dropped.
 pub(super) struct Pass<'a> {
     gate: &'a Gate,
     worker: usize,
-    /// The state of the module that the calls meet.
+    /// The module's epoch during these calls.
     pub(super) epoch: Epoch,
     pub(super) slot: Slot,
 }
@@ -385,7 +388,7 @@ impl Drop for Pass<'_> {
     }
 }
 
-/// The mark that the supervisor is inside calls.
+/// Marks the supervisor as inside calls.
 pub(super) struct Supervising<'a> {
     gate: &'a Gate,
 }

@@ -1,39 +1,42 @@
-//! The published keys, and which of them signs.
+//! The published keys, and the active one.
 
 use serde::Serialize;
 
 use super::public_key::{Jwk, PublicKey};
 
-/// The published keys and the one that signs.
+/// The published keys and the active signing key.
 #[derive(Debug, Clone)]
 pub struct KeySet {
     active: PublicKey,
     others: Vec<PublicKey>,
-    /// Whether the key that signs is not published: it was removed, and the token holds no other.
+    /// Whether the active key is not published: it was removed, and the token has no other key.
     withdrawn: bool,
     generation: u64,
 }
 
 impl KeySet {
-    /// A set in which `active` signs and `others` are published for verification only.
+    /// Creates a set in which `active` signs and `others` are published for verification only.
     pub fn new(active: PublicKey, others: Vec<PublicKey>) -> Self {
         Self { active, others, withdrawn: false, generation: 0 }
     }
 
-    /// The same without its active key among the published ones: nothing that it signs is taken.
+    /// Returns the set with the active key unpublished: its signatures are rejected.
     pub(super) fn withdrawing_active(self) -> Self {
         Self { withdrawn: true, ..self }
     }
 
-    /// This set, as what follows on another: under the same number where the same keys are published.
+    /// Returns this set with the generation that follows `before`: the same number if the published
+    /// keys are the same.
     pub(super) fn following(self, before: &Self) -> Self {
         let same = self.iter().map(PublicKey::kid).eq(before.iter().map(PublicKey::kid));
         let generation = if same { before.generation } else { before.generation.wrapping_add(1) };
         Self { generation, ..self }
     }
 
-    /// A number that grows whenever other keys are published, or in another order. Whoever remembers what a key has verified
-    /// takes it before verifying, keeps it, and looks for the key again once it has moved.
+    /// Returns a number that grows whenever the published keys or their order change.
+    ///
+    /// To cache verified signatures, read it before verifying, store it with the result, and look
+    /// up the key again if it has changed.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -42,18 +45,18 @@ impl KeySet {
         &self.active
     }
 
-    /// The published key with this `kid`, as it stands in a JWS header.
+    /// Returns the published key with this `kid` from a JWS header.
     pub fn find(&self, kid: &str) -> Option<&PublicKey> {
         self.iter().find(|key| key.kid().as_str() == kid)
     }
 
-    /// The published keys, the active one first.
+    /// Returns the published keys, the active one first.
     pub fn iter(&self) -> impl Iterator<Item = &PublicKey> {
         let active = Some(&self.active).filter(|_| !self.withdrawn);
         active.into_iter().chain(&self.others)
     }
 
-    /// The document at `jwks_uri`.
+    /// Returns the document at `jwks_uri`.
     pub fn jwk_set(&self) -> JwkSet {
         JwkSet { keys: self.iter().map(PublicKey::jwk).collect() }
     }

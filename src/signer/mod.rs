@@ -1,13 +1,17 @@
-//! Signing tokens with keys that stay in a PKCS #11 token. The only module that names cryptoki.
+//! Signs tokens with keys that stay in a PKCS #11 token. The only module that uses cryptoki.
 //!
-//! A request's way: [`Signer::sign`] hashes the inputs and puts one job for each into a bounded queue (`pool`); a
-//! thread that owns a session takes it through the `gate`, signs and verifies (`worker`); the signatures come back
-//! together. When the token fails, the worker reports the class of the failure (`fault`) and one thread repairs
-//! (`supervisor`); a third one sees to it that calls return at all (`watchdog`). `pkcs11` is the module and its token,
-//! `key` the private keys in it, `keychain` which of them are published and which one signs, `vouching` which of other
-//! nodes' are, `public_key` and `key_set` their public side, `ceremony` what the command line does with them.
-//! `wrapping` is apart from all of that: the key that seals the store's data key; and `enrolment`, by which a new node
-//! gets that data key.
+//! [`Signer::sign`] hashes the inputs and puts one job for each into a bounded queue (`pool`). A
+//! thread that owns a session enters the `gate`, signs and verifies (`worker`). The signatures are
+//! returned together. When the token fails, the worker reports the class of the failure (`fault`)
+//! and one thread repairs (`supervisor`). Another thread detects calls that do not return
+//! (`watchdog`).
+//!
+//! `pkcs11` is the module and its token, `key` the private keys in it, `public_key` and `key_set`
+//! their public side. `keychain` decides which keys are published and which one signs, `vouching`
+//! which keys of other nodes are published. `ceremony` contains the operations of the command line.
+//!
+//! `wrapping` is independent of these: the key that seals the store's data key. `enrolment`
+//! transfers that data key to a new node.
 //!
 //! There is no software key, and no way to configure one.
 
@@ -61,41 +65,45 @@ pub(crate) use wrapping::{KeptKey, kept_data_key, wrap_received};
 /// Makes RS256 signatures (RFC 7518 §3.3).
 #[async_trait]
 pub trait Signer: Send + Sync {
-    /// Signs each input with the key `kid`: the signing input of a JWS (RFC 7515 §5.1), not hashed. The signatures come
-    /// in the order of the inputs, and are made in parallel where sessions are idle. All or none.
+    /// Signs each input with the key `kid`. An input is the unhashed JWS signing input (RFC 7515
+    /// §5.1). Returns the signatures in the order of the inputs, all or none. Idle sessions sign in
+    /// parallel.
     ///
-    /// A JWS header names its key, so read `key_set().active().kid()` once, write the header and pass the same kid here;
-    /// the active key may change in between without harm.
+    /// A JWS header names its key, so read `key_set().active().kid()` once, write the header and
+    /// pass the same kid here. A change of the active key in between is harmless.
     ///
     /// # Errors
-    /// [`SignError`]. Returns within the configured time, whatever the token does.
+    /// [`SignError`]. Returns within the configured time even if the token does not respond.
     async fn sign(&self, kid: &KeyId, inputs: Vec<Vec<u8>>) -> Result<Vec<Signature>, SignError>;
 
-    /// The keys that are published at this time and the active one. Before [`Signer::follow`]: one of the token's.
+    /// Returns the published keys and the active one. Before [`Signer::follow`] it is one key of
+    /// the token.
     fn key_set(&self) -> Arc<KeySet>;
 
-    /// The keys in the token with the configured label, as it states them, when they were last looked at.
+    /// Returns the keys with the configured label and their attributes, as of the last scan.
     fn found(&self) -> Vec<KeyReport>;
 
-    /// Looks again which keys are in the token, and proves that each signs.
+    /// Scans the keys in the token and tests that each signs.
     ///
     /// # Errors
-    /// One line; the keys known are as before. Returns within half a minute, whatever the token does.
+    /// One line; the known keys stay unchanged. Returns within half a minute even if the token does
+    /// not respond.
     async fn look(&self) -> Result<(), String>;
 
-    /// Makes a key with this `CKA_ID` in the token, and looks at it; where one with the id is there already, that is it.
-    /// It is not published before a ring says so. Signing goes on meanwhile.
+    /// Generates a key with this `CKA_ID` and scans it; returns an existing key with that id
+    /// instead. The key is not published until the key ring lists it. Signing continues meanwhile.
     ///
     /// # Errors
     /// One line. Returns within five minutes: small tokens search for primes that long.
     async fn make(&self, size: KeySize, id: Vec<u8>) -> Result<KeyReport, String>;
 
-    /// From now on publishes and signs by the times of this ring, as this clock tells them.
+    /// Publishes and signs according to this ring from now on, with the time of this clock.
     fn follow(&self, ring: KeyRing, clock: Arc<dyn Clock>);
 
-    /// What this node has to say of its own keys and of others' in the ring. `None` where all nodes have one token.
+    /// Returns this node's contributions to the ring about its own keys and those of other nodes.
+    /// `None` if all nodes share one token.
     fn vouching(&self, ring: &KeyRing, now: UnixTime) -> Option<Vouching>;
 
-    /// Whether signatures can be expected now; false during a repair.
+    /// Whether the signer can sign now; `false` during a repair.
     fn ready(&self) -> bool;
 }

@@ -1,4 +1,5 @@
-//! The user PIN: read once from a file that only its owner can read, kept where it is wiped and never printed.
+//! The user PIN: read once from a file that only its owner can read, zeroized when dropped, and
+//! never printed.
 
 use std::path::Path;
 

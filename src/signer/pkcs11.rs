@@ -1,5 +1,5 @@
-//! The vendor's module and the one token in it: loading, starting, stopping, finding the token by its label, logging in.
-//! Knows no keys and no threads.
+//! The vendor's module and its token: loads, initializes and finalizes the module, finds the token
+//! by label, and logs in. Uses no keys and no threads.
 
 use std::path::{Path, PathBuf};
 
@@ -12,15 +12,15 @@ use cryptoki::types::AuthPin;
 use super::error::{PinProblem, SignerOpenError};
 use super::fault::{ErrorClass, TokenFault, describe};
 
-/// A loaded PKCS #11 module. Its state (initialized or not, logged in or not) is one for the whole process, whoever
-/// loaded it; so one signer a process and a module is the rule.
+/// A loaded PKCS #11 module. Its state (initialized, logged in) is global to the process, so open
+/// only one signer per process and module.
 #[derive(Debug, Clone)]
 pub(super) struct Module {
     context: Pkcs11,
     path: PathBuf,
 }
 
-/// Who called `C_Initialize` first, and so who may call `C_Finalize`.
+/// Which part of the process called `C_Initialize` first, and so may call `C_Finalize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Initialized {
     Here,
@@ -50,7 +50,8 @@ impl Module {
         }
     }
 
-    /// Calls `C_Finalize`: every session and login of this process is gone. No other call may be under way.
+    /// Calls `C_Finalize`, which ends every session and login of this process. No other call may be
+    /// in progress.
     pub(super) fn finalize(&self) -> Result<(), TokenFault> {
         match self.context.clone().finalize() {
             Ok(()) | Err(Error::Pkcs11(RvError::CryptokiNotInitialized, _)) => Ok(()),
@@ -73,7 +74,7 @@ impl Module {
                     matching.push(Token { slot, serial: found.serial_number().to_owned() });
                 }
                 Ok(found) => others.push(format!("\"{}\"", found.label())),
-                // One broken token in the machine is no reason to refuse the one that is asked for.
+                // Another broken token is no reason to refuse this one.
                 Err(error) => others.push(format!("slot {slot} unreadable: {}", describe(&error))),
             }
         }
@@ -94,20 +95,21 @@ impl Module {
         }
     }
 
-    /// Opens a read-only session that is not closed when dropped. After a reset the module deals out the same small
-    /// handles again, so a late close of an old session could close somebody's new one.
+    /// Opens a read-only session that is not closed when dropped. After a reset, the module reuses
+    /// the same small handles, so a late close of an old session could close a new one.
     pub(super) fn open_session(&self, slot: Slot) -> Result<Session, TokenFault> {
         Ok(self.context.open_ro_session_no_drop(slot)?)
     }
 
-    /// Opens a session that can write, closed when dropped: for generating keys.
+    /// Opens a writable session, closed when dropped, for generating keys.
     pub(super) fn open_writing_session(&self, slot: Slot) -> Result<Session, TokenFault> {
         Ok(self.context.open_rw_session(slot)?)
     }
 
-    /// Logs the process in to the token, with one try at most.
+    /// Logs the process in to the token, with at most one try.
     ///
-    /// The flags are looked at before the PIN goes out: a token that is one try from its lock is left alone.
+    /// Checks the flags before it sends the PIN: a token that the next wrong PIN would lock is not
+    /// tried.
     pub(super) fn login(
         &self,
         label: &str,
@@ -139,16 +141,17 @@ impl Module {
     }
 }
 
-/// A token that was found.
+/// A token found in a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
-    /// Where it is now; may differ after a reset.
+    /// Its current slot; may change with a reset.
     pub(super) slot: Slot,
-    /// Its serial number, by which it is found again.
+    /// Its serial number, to find it again.
     pub(super) serial: String,
 }
 
-/// A session that is held open and unused by the workers: a token logs the process out when its last session closes.
+/// A session that stays open without being used by the workers: a token logs the process out when
+/// its last session closes.
 #[derive(Debug)]
 pub(super) struct Anchor {
     pub(super) session: Session,

@@ -1,4 +1,5 @@
-//! The signer on a PKCS #11 token: opens it, starts the threads, queues requests, stops the threads.
+//! The signer on a PKCS #11 token: opens it, starts the threads, queues requests, stops the
+//! threads.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -32,15 +33,15 @@ use crate::config;
 use crate::domain::key_ring::{KeyRing, TokenHolder};
 use crate::domain::time::UnixTime;
 
-/// How long dropping the signer waits for its threads. A thread inside a call that does not return is left behind.
+/// Time that dropping the signer waits for its threads. A thread inside a hung call is abandoned.
 const THREADS_END: Duration = Duration::from_secs(4);
 
-/// The longest that a look at the keys may take, a repair before it included.
+/// Maximum time to scan the keys, including a preceding repair.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// Signs with keys that stay in a PKCS #11 token, on threads of its own.
+/// Signs with keys in a PKCS #11 token, on its own threads.
 ///
-/// A module's state is one for the whole process: open one signer a process and module.
+/// The state of a module is global to the process: open only one signer per process and module.
 pub struct Pkcs11Signer {
     keys: Arc<Keychain>,
     gate: Arc<Gate>,
@@ -52,15 +53,15 @@ pub struct Pkcs11Signer {
 }
 
 impl Pkcs11Signer {
-    /// Opens the token and proves that its key signs. Blocks; call it before the server starts.
+    /// Opens the token and tests that its keys sign. Blocking; call it before the server starts.
     ///
     /// # Errors
-    /// [`SignerOpenError`], one line for the operator. The PIN is tried once at most.
+    /// [`SignerOpenError`], one line for the operator. The PIN is tried at most once.
     pub fn open(hsm: &config::Hsm, observer: Arc<dyn Observer>) -> Result<Self, SignerOpenError> {
         Self::open_with(hsm, observer, Timing { hang_abort: hsm.hang_abort, ..Timing::default() })
     }
 
-    /// As [`Self::open`], with other pauses and limits than the defaults and `hsm.hang_abort`.
+    /// Like [`Self::open`], with other pauses and limits than the defaults and `hsm.hang_abort`.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -114,7 +115,8 @@ impl Pkcs11Signer {
         Ok(Self { keys, gate, queue, timeout: hsm.sign_timeout, observer, threads })
     }
 
-    /// The same, whose token is a node's own: see [`KeyRing::of_node`]. `None` where all nodes have one token.
+    /// Marks the token as a node's own: see [`KeyRing::of_node`]. `None` if all nodes share one
+    /// token.
     #[must_use]
     pub fn held_by(self, holder: Option<TokenHolder>) -> Self {
         if let Some(holder) = holder {
@@ -123,7 +125,7 @@ impl Pkcs11Signer {
         self
     }
 
-    /// Puts one job for each input into the queue.
+    /// Queues one job for each input.
     fn submit(&self, key: &Arc<SigningKey>, inputs: &[Vec<u8>], deadline: Instant) -> Result<Vec<Reply>, SignError> {
         let replies = inputs
             .iter()
@@ -136,7 +138,8 @@ impl Pkcs11Signer {
                     deadline,
                     reply,
                 };
-                // On an early return the receivers are dropped, and the workers skip the jobs that are queued already.
+                // On an early return the receivers are dropped, and the workers skip the jobs
+                // already queued.
                 self.queue.try_send(job).map_err(|error| match error {
                     TrySendError::Full(_) => SignError::Busy,
                     TrySendError::Closed(_) => SignError::Unavailable("the signer is being closed".into()),
@@ -169,7 +172,7 @@ impl Pkcs11Signer {
 
 type Reply = oneshot::Receiver<Result<Signature, SignError>>;
 
-/// Logs in, reads the keys and proves that each signs.
+/// Logs in, reads the keys and tests that each signs.
 fn open_token(module: &Module, hsm: &config::Hsm, pin: &AuthPin) -> Result<(Anchor, Vec<SigningKey>), SignerOpenError> {
     let anchor = Anchor::open(module, &hsm.token_label, None, pin)?;
     let found = key::signing_keys(&anchor.session, &hsm.token_label, &KeyTerms::of(hsm))?;
@@ -179,7 +182,8 @@ fn open_token(module: &Module, hsm: &config::Hsm, pin: &AuthPin) -> Result<(Anch
     Ok((anchor, found))
 }
 
-/// Starts every thread. The channel is disconnected when the last one has ended; nothing is ever sent.
+/// Starts all threads. The returned channel carries no messages; it is disconnected when the last
+/// thread has ended.
 fn start_threads(
     watchdog: Watchdog,
     supervisor: Supervisor,
@@ -207,7 +211,7 @@ impl Signer for Pkcs11Signer {
     async fn sign(&self, kid: &KeyId, inputs: Vec<Vec<u8>>) -> Result<Vec<Signature>, SignError> {
         let outcome = self.sign_with(kid, &inputs).await;
         match &outcome {
-            // What the token answered was counted where it was met.
+            // Token errors were counted where they occurred.
             Ok(_) | Err(SignError::Unavailable(_) | SignError::Bug(_)) => {}
             Err(SignError::Busy) => self.observer.failed(ErrorClass::Busy),
             Err(SignError::Timeout) => self.observer.failed(ErrorClass::Timeout),

@@ -1,5 +1,4 @@
-//! Public keys: their ids, their verification, and how they are published (RFC 7517). Knows no token: a private key is reached
-//! through the workers only.
+//! Public keys: their ids, signature verification and publication (RFC 7517). Uses no token.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,24 +11,25 @@ use super::encoding::{base64url_uint, thumbprint, without_leading_zeros};
 use crate::domain::key_ring::PublicJwk;
 use crate::domain::secret::from_base64url;
 
-/// The smallest public exponent that is accepted; below it, careless verifiers elsewhere accept forgeries.
+/// Minimum public exponent. Some careless verifiers accept forgeries for smaller ones.
 const SMALLEST_EXPONENT: u64 = 65_537;
 
-/// The sizes of a modulus, bits, that RS256 is used with here.
+/// Accepted modulus sizes for RS256, in bits.
 const MODULUS_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
-/// A key's id: the RFC 7638 thumbprint of its public part. It is computed, never stored, so it cannot name another key.
+/// A key's id: the RFC 7638 thumbprint of its public key. It is always computed, so it cannot refer
+/// to another key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct KeyId(Arc<str>);
 
 impl KeyId {
-    /// The id of the RSA key with these big-endian components.
+    /// Returns the id of the RSA key with these big-endian components.
     pub fn of(modulus: &[u8], exponent: &[u8]) -> Self {
         Self(thumbprint(modulus, exponent).into())
     }
 
-    /// The id as it stands in a JWS header.
+    /// Returns the id as in a JWS header.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -47,12 +47,12 @@ impl fmt::Display for KeyId {
     }
 }
 
-/// The bytes of an RS256 signature, as long as the modulus.
+/// The bytes of an RS256 signature. Its length equals that of the modulus.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Signature(Vec<u8>);
 
 impl Signature {
-    /// The signature's bytes, not encoded.
+    /// Returns the raw bytes of the signature.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -70,7 +70,8 @@ impl AsRef<[u8]> for Signature {
 
 impl fmt::Debug for Signature {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // With its token's other two parts a signature is a credential; it has no business in a log.
+        // With the other two parts of its token, a signature is a credential. Keep it out of the
+        // log.
         write!(formatter, "Signature({} bytes)", self.0.len())
     }
 }
@@ -85,7 +86,7 @@ pub enum UnfitPublicKey {
     /// The exponent is even or below 65537.
     #[error("its public exponent is not an odd number from 65537 up")]
     Exponent,
-    /// The numbers are no RSA key.
+    /// The numbers form no RSA key.
     #[error("its modulus and exponent form no RSA key")]
     Components,
 }
@@ -100,10 +101,10 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// Reads a key from its big-endian modulus and exponent; leading zeros are dropped.
+    /// Creates a key from its big-endian modulus and exponent; leading zeros are dropped.
     ///
     /// # Errors
-    /// [`UnfitPublicKey`] for a size or an exponent that is not used here, or numbers that are no key.
+    /// [`UnfitPublicKey`] if the size or exponent is not accepted, or the numbers form no key.
     pub fn from_components(modulus: &[u8], exponent: &[u8]) -> Result<Self, UnfitPublicKey> {
         let (modulus, exponent) = (without_leading_zeros(modulus), without_leading_zeros(exponent));
         let bits = bit_length(modulus);
@@ -121,20 +122,20 @@ impl PublicKey {
         Ok(Self { kid, modulus: modulus.to_vec(), exponent: exponent.to_vec(), verifier })
     }
 
-    /// The key that a ring has these members of; `None` where they are no key that is used here.
+    /// Creates the key from its members in a ring; `None` if they form no accepted key.
     pub(super) fn from_jwk(jwk: &PublicJwk) -> Option<Self> {
         let (modulus, exponent) = jwk.components()?;
         Self::from_components(&modulus, &exponent).ok()
     }
 
-    /// Whether the key with these members has signed the message; `signature` is base64url.
+    /// Whether the key with these members signed the message; `signature` is base64url.
     pub fn has_signed(key: &PublicJwk, message: &[u8], signature: &str) -> bool {
         Self::from_jwk(key)
             .zip(from_base64url(signature))
             .is_some_and(|(public, signature)| public.verify(message, &signature))
     }
 
-    /// Its members as a ring has them.
+    /// Returns the members of the key for a ring.
     pub(super) fn public_jwk(&self) -> PublicJwk {
         PublicJwk::rsa(&base64url_uint(&self.modulus), &base64url_uint(&self.exponent))
     }
@@ -158,7 +159,7 @@ impl PublicKey {
         bit_length(&self.modulus)
     }
 
-    /// The key as it stands in the JWK set.
+    /// Returns the key as published in the JWK set.
     pub fn jwk(&self) -> Jwk {
         Jwk::rs256(self.kid.clone(), &self.modulus, &self.exponent)
     }
@@ -180,7 +181,7 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// A public key as it stands in the JWK set.
+/// A public key as published in the JWK set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Jwk {
     /// `RSA`.
@@ -194,7 +195,7 @@ pub struct Jwk {
     pub alg: &'static str,
     /// The modulus, base64url of its big-endian bytes without leading zeros.
     pub n: String,
-    /// The public exponent, written like the modulus.
+    /// The public exponent, encoded like the modulus.
     pub e: String,
 }
 
@@ -205,12 +206,12 @@ impl Jwk {
     }
 }
 
-/// The length of a big-endian number without leading zeros, bits.
+/// Returns the bit length of a big-endian number without leading zeros.
 fn bit_length(number: &[u8]) -> usize {
     number.first().map_or(0, |first| number.len() * 8 - first.leading_zeros() as usize)
 }
 
-/// A big-endian exponent of up to eight bytes.
+/// Parses a big-endian exponent of up to eight bytes.
 fn exponent_value(bytes: &[u8]) -> Option<u64> {
     (bytes.len() <= 8).then(|| bytes.iter().fold(0, |value, byte| (value << 8) | u64::from(*byte)))
 }
@@ -219,7 +220,7 @@ fn exponent_value(bytes: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// An odd number of 2048 bits: enough for a parser, which does not factor it.
+    /// Returns an odd number of 2048 bits, which suffices for a parser that does not factor it.
     fn modulus(bytes: usize) -> Vec<u8> {
         let mut number = vec![0x5a; bytes];
         number[0] = 0xc1;

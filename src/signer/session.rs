@@ -1,4 +1,4 @@
-//! The token, opened for one piece of work and left again.
+//! A token session for a single operation.
 
 use cryptoki::session::Session;
 
@@ -7,7 +7,7 @@ use super::pin;
 use super::pkcs11::{Initialized, Module};
 use crate::config;
 
-/// Runs `work` in a logged-in session that can write.
+/// Runs `work` in a logged-in writable session.
 pub(super) fn with_session<T>(
     hsm: &config::Hsm,
     work: impl FnOnce(&Session) -> Result<T, SignerOpenError>,

@@ -1,20 +1,21 @@
-//! How patient the signer is with its device.
+//! Timeouts and pauses of the signer.
 
 use std::time::Duration;
 
-/// Pauses and limits of the repair. The defaults are for operation; tests shorten them.
+/// Pauses and limits of the repair. Tests shorten the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// The pause before the second reset in a row; doubles with each further one.
+    /// Pause before the second consecutive reset; doubles with each further one.
     pub first_pause: Duration,
-    /// The longest pause between two resets. Bounds how long after the device's return service is back.
+    /// Maximum pause between two resets. Bounds the delay until service resumes after the device
+    /// returns.
     pub longest_pause: Duration,
-    /// How often the token is asked to sign when nothing failed.
+    /// Interval between test signatures while nothing fails.
     pub probe_interval: Duration,
-    /// After this long inside the module a call is taken to hang, and the signer is not ready.
+    /// Time inside the module after which a call counts as hung and the signer is not ready.
     pub hang_noticed: Duration,
-    /// After this long inside the module the process aborts, for a call into a module cannot be cancelled and the service
-    /// manager starts a new process with a new module.
+    /// Time inside the module after which the process aborts. A call into a module cannot be
+    /// cancelled; the service manager starts a new process.
     pub hang_abort: Duration,
 }
 

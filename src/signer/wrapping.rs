@@ -1,6 +1,9 @@
-//! The key in the token that wraps the store's data key: an AES-256 key that cannot leave, beside the signing keys and
-//! under a label of its own. The token seals with AES-GCM, so whoever can write the store cannot put a data key that he
-//! knows in the place of ours: the token refuses it. Used once, before the server serves; nothing here is fast.
+//! The wrapping key in the token, which seals the store's data key. It is a non-extractable AES-256
+//! key, separate from the signing keys and with its own label.
+//!
+//! The token seals with AES-GCM, so an attacker who can write to the store cannot substitute a
+//! known data key: the token rejects it. Used once before the server serves, so speed does not
+//! matter.
 
 use cryptoki::error::{Error, RvError};
 use cryptoki::mechanism::aead::GcmParams;
@@ -24,7 +27,7 @@ const NONCE_BYTES: usize = 12;
 /// Bits of an AES-GCM tag.
 const TAG_BITS: u64 = 128;
 
-/// A data key as it lies in the store: what the token made of it, and under which of its keys.
+/// A wrapped data key as stored, with the id of its wrapping key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrappedKey {
     /// `CKA_ID` of the wrapping key, hexadecimal.
@@ -36,29 +39,29 @@ pub struct WrappedKey {
 pub struct DataKey {
     /// The key itself; wiped when dropped.
     pub key: Zeroizing<[u8; KEY_BYTES]>,
-    /// The wrapped form when the key is new: keep it before anything is sealed with the key.
+    /// The wrapped form of a new key. Store it before sealing anything with the key.
     pub to_keep: Option<WrappedKey>,
 }
 
-/// What [`kept_data_key`] finds.
+/// Result of [`kept_data_key`].
 pub(crate) enum KeptKey {
-    /// A key that one of the token's wrapping keys has wrapped.
+    /// A stored key that one of the token's wrapping keys has wrapped.
     Opened(DataKey),
-    /// None of these was wrapped by one of the token's wrapping keys, whose ids are here.
+    /// No stored key was wrapped by one of the token's wrapping keys; contains the ids of those.
     NotOurs(Vec<String>),
 }
 
-/// Chance for [`data_key`], in case it makes a key.
+/// Random bytes for [`data_key`], in case it creates a key.
 pub struct Fresh {
     pub key: Zeroizing<[u8; KEY_BYTES]>,
-    /// The nonce with which it is wrapped.
+    /// The nonce to wrap it with.
     pub nonce: [u8; NONCE_BYTES],
 }
 
-/// Why the token did not seal or open something.
+/// Why the token did not encrypt or decrypt.
 #[derive(Debug)]
 enum Failed {
-    /// The module or the token does not do this with this key, and never will.
+    /// The module or the token does not support this with this key. A retry is useless.
     Refused(TokenFault),
     /// Anything else.
     Other(TokenFault),
@@ -71,7 +74,7 @@ impl Failed {
         }
     }
 
-    /// As what an operator is told.
+    /// Converts the failure to an error for the operator.
     fn told(&self, hsm: &config::Hsm, id: &str) -> SignerOpenError {
         match self {
             Self::Refused(fault) => refused(
@@ -107,16 +110,17 @@ impl From<Error> for Failed {
     }
 }
 
-/// The label of the wrapping key.
+/// Returns the label of the wrapping key.
 fn label(hsm: &config::Hsm) -> String {
     format!("{}-wrap", hsm.key_label)
 }
 
-/// Makes the wrapping key. `id` becomes its `CKA_ID`: random bytes, 16 are enough; yields it in hexadecimal.
+/// Generates the wrapping key with `CKA_ID` `id` (random; 16 bytes are enough). Returns the id in
+/// hexadecimal.
 ///
 /// # Errors
-/// [`SignerOpenError::WrappingKey`] when one is there already, the token has no AES-GCM, or the key is not as asked for (it is
-/// removed again); others as for opening a signer.
+/// [`SignerOpenError::WrappingKey`] if one already exists, the token has no AES-GCM, or the key
+/// lacks the requested properties (it is then removed). Others as for opening a signer.
 pub fn wrap_init(hsm: &config::Hsm, id: &[u8]) -> Result<String, SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
@@ -127,7 +131,8 @@ pub fn wrap_init(hsm: &config::Hsm, id: &[u8]) -> Result<String, SignerOpenError
     })
 }
 
-/// Makes the wrapping key and lets it seal something; yields its id. Removed again when it is not as asked for.
+/// Generates the wrapping key and tests it; returns its id. Removes the key if it lacks the
+/// requested properties.
 pub(super) fn make_proven(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<String, SignerOpenError> {
     let handle = make(session, hsm, id)?;
     let faults = prove(session, handle, id).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
@@ -140,18 +145,18 @@ pub(super) fn make_proven(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Re
     Err(refused(hsm, format!("the token made it otherwise than asked: {}", faults.join(", "))))
 }
 
-/// The ids of the token's wrapping keys.
+/// Returns the ids of the token's wrapping keys.
 pub(super) fn ids(session: &Session, hsm: &config::Hsm) -> Result<Vec<String>, SignerOpenError> {
     let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
     Ok(found.into_iter().map(|(_, id)| id).collect())
 }
 
-/// The data key: of those kept, the one that was wrapped under the token's wrapping key, else `fresh`, now wrapped. None
-/// when the token has no wrapping key.
+/// Returns the stored data key that was wrapped by the token's wrapping key, or else wraps `fresh`.
+/// `None` if the token has no wrapping key.
 ///
 /// # Errors
-/// [`SignerOpenError::WrappingKey`] when the kept one does not open, or it is not clear which key wraps; others as for opening a
-/// signer.
+/// [`SignerOpenError::WrappingKey`] if the stored key cannot be unwrapped or the wrapping key is
+/// ambiguous. Others as for opening a signer.
 pub fn data_key(hsm: &config::Hsm, kept: &[WrappedKey], fresh: Fresh) -> Result<Option<DataKey>, SignerOpenError> {
     with_session(hsm, |session| {
         let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
@@ -170,7 +175,7 @@ pub fn data_key(hsm: &config::Hsm, kept: &[WrappedKey], fresh: Fresh) -> Result<
     })
 }
 
-/// The data key among these that one of the token's wrapping keys has wrapped; makes none.
+/// Returns the stored data key that one of the token's wrapping keys has wrapped. Creates none.
 ///
 /// # Errors
 /// As [`data_key`].
@@ -182,10 +187,10 @@ pub(crate) fn kept_data_key(hsm: &config::Hsm, kept: &[WrappedKey]) -> Result<Ke
     })
 }
 
-/// Wraps a data key that another node has sent, under the token's one wrapping key.
+/// Wraps a data key received from another node with the token's only wrapping key.
 ///
 /// # Errors
-/// [`SignerOpenError::WrappingKey`] without one, or with several; others as for opening a signer.
+/// [`SignerOpenError::WrappingKey`] if there is none or several; others as for opening a signer.
 pub(crate) fn wrap_received(hsm: &config::Hsm, received: Fresh) -> Result<WrappedKey, SignerOpenError> {
     with_session(hsm, |session| {
         let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
@@ -208,7 +213,8 @@ fn open_known(
     known.map(|(handle, kept)| unwrap(session, hsm, handle, kept)).transpose()
 }
 
-/// What keeps a start from using the token's wrapping keys, as far as the token alone can tell.
+/// Returns the reasons why a start cannot use the token's wrapping keys, as far as the token alone
+/// shows them.
 pub(super) fn faults(session: &Session, hsm: &config::Hsm) -> Result<Vec<String>, TokenFault> {
     let mut faults = Vec::new();
     for (handle, id) in wrapping_keys(session, hsm)? {
@@ -231,7 +237,7 @@ fn wrap(
     let bytes =
         encrypt(session, handle, id, fresh.nonce, fresh.key.as_slice()).map_err(|failed| failed.told(hsm, id))?;
     let wrapped = WrappedKey { wrapping_id: id.to_owned(), bytes };
-    // What does not come back now would not come back after the next start either.
+    // A data key that cannot be unwrapped now could not be unwrapped after the next start either.
     let back = unwrap(session, hsm, handle, &wrapped)?;
     if back.key != fresh.key {
         return Err(refused(hsm, "what it wraps does not come back".to_owned()));
@@ -260,7 +266,7 @@ fn unwrap(
         (Failed::Refused(_), _) | (_, ErrorClass::Login | ErrorClass::Capacity | ErrorClass::Session) => {
             failed.told(hsm, &kept.wrapping_id)
         }
-        // Tokens name a wrong tag as they like: SoftHSM says GENERAL_ERROR.
+        // Error codes for a wrong tag differ between tokens: SoftHSM returns GENERAL_ERROR.
         (Failed::Other(fault), _) => {
             tracing::error!(error = %fault, "the token does not unwrap the data key");
             broken()
@@ -270,7 +276,7 @@ fn unwrap(
     Ok(DataKey { key: Zeroizing::new(key), to_keep: None })
 }
 
-/// The token's wrapping keys with their ids.
+/// Returns the token's wrapping keys with their ids.
 fn wrapping_keys(session: &Session, hsm: &config::Hsm) -> Result<Vec<(ObjectHandle, String)>, TokenFault> {
     let template = [Attribute::Class(ObjectClass::SECRET_KEY), Attribute::Label(label(hsm).into_bytes())];
     let mut found = Vec::new();
@@ -318,7 +324,7 @@ fn make(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<ObjectHandle,
     })
 }
 
-/// What the new key lacks.
+/// Returns the required properties that the new key lacks.
 fn prove(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<Vec<String>, TokenFault> {
     let wanted = [
         Attribute::Sensitive(true),
@@ -337,7 +343,7 @@ fn prove(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<Vec<Strin
     Ok(faults)
 }
 
-/// Seals something and opens it again.
+/// Encrypts a sample and decrypts it again.
 fn try_out(session: &Session, handle: ObjectHandle, id: &str) -> Result<(), Failed> {
     let sample = [0x5a; KEY_BYTES];
     let sealed = encrypt(session, handle, id, [0; NONCE_BYTES], &sample)?;
@@ -347,7 +353,7 @@ fn try_out(session: &Session, handle: ObjectHandle, id: &str) -> Result<(), Fail
     Err(Failed::Refused(TokenFault::new(ErrorClass::Device, "what it seals does not come back")))
 }
 
-/// Binds a wrapped key to its use and to the key that wraps it.
+/// Returns the associated data that binds a wrapped key to its purpose and its wrapping key.
 fn associated(id: &str) -> Vec<u8> {
     [b"sealgate data key 1 ", id.as_bytes()].concat()
 }
