@@ -193,6 +193,8 @@ pub struct ImportAnswer {
     pub(super) dry_run: bool,
     pub(super) people: usize,
     pub(super) without_password: usize,
+    /// Users who are locked, disabled or expired in the other system, and are added disabled.
+    pub(super) disabled: usize,
     /// Entries that are no people.
     pub(super) skipped: usize,
     /// How many have a hash of each scheme.

@@ -8,7 +8,7 @@ use super::people_check::{STEP, existing, judge, refused};
 use super::people_file::{LineFault, MOST_PEOPLE};
 use crate::clock::random;
 use crate::domain::audit::AuditKind;
-use crate::domain::user::{Subject, User};
+use crate::domain::user::{Subject, User, UserState};
 use crate::store::AddOutcome;
 
 /// What a report of faults ends with.
@@ -29,6 +29,7 @@ pub(super) async fn execute(directory: &Directory<'_>, import: Import) -> Result
         dry_run,
         people: judged.people.len(),
         without_password: judged.people.iter().filter(|(_, user)| user.password.is_none()).count(),
+        disabled: judged.people.iter().filter(|(_, user)| user.state == UserState::Disabled).count(),
         skipped,
         hashes: judged.hashes,
         groups: judged.groups,

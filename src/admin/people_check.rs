@@ -146,6 +146,8 @@ impl Judged {
         for group in &row.groups {
             *self.groups.entry(group.clone()).or_default() += 1;
         }
+        let is_disabled = row.is_disabled || row.expires_at.is_some_and(|expires| expires <= now);
+        let state = if is_disabled { UserState::Disabled } else { UserState::Enabled };
         let user = User {
             // Given when they are written.
             sub: Subject::from_bytes([0; 16]),
@@ -158,7 +160,7 @@ impl Judged {
             roles: [].into(),
             groups: row.groups.iter().cloned().collect(),
             password: hash.map(|(hash, _)| hash),
-            state: UserState::Enabled,
+            state,
             created_at: now,
             updated_at: now,
         };

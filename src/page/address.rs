@@ -50,6 +50,8 @@ pub struct NewAddressPage<'a> {
     pub csrf: &'a str,
     pub address: &'a str,
     pub typed: &'a str,
+    /// The domains that users may choose, separated by commas; empty for any.
+    pub domains: &'a str,
     pub problem: Option<NewAddressProblem>,
 }
 
@@ -60,6 +62,8 @@ pub enum NewAddressProblem {
     Malformed,
     /// There are letters beyond ASCII before the `@`, which many mail servers do not take.
     NotAscii,
+    /// Users may not choose an address at this domain.
+    Domain,
     Unchanged,
     TooMany,
     Busy,
@@ -85,8 +89,8 @@ impl AddressPage<'_> {
 
 impl NewAddressPage<'_> {
     fn blames_address(&self) -> bool {
-        use NewAddressProblem::{Malformed, NotAscii, Unchanged};
-        matches!(self.problem, Some(Malformed | NotAscii | Unchanged))
+        use NewAddressProblem::{Domain, Malformed, NotAscii, Unchanged};
+        matches!(self.problem, Some(Malformed | NotAscii | Domain | Unchanged))
     }
 
     fn words(&self) -> Option<Markup> {
@@ -94,6 +98,7 @@ impl NewAddressPage<'_> {
         Some(match self.problem? {
             NewAddressProblem::Malformed => t.new_address_malformed(),
             NewAddressProblem::NotAscii => t.new_address_not_ascii(),
+            NewAddressProblem::Domain => t.new_address_domain(self.domains),
             NewAddressProblem::Unchanged => t.new_address_unchanged(),
             NewAddressProblem::TooMany => t.address_too_many(),
             NewAddressProblem::Busy => t.address_busy(),

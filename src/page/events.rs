@@ -312,7 +312,7 @@ mod tests {
             ("sessions 2 grants 1", "Sonlandırılan oturum: 2, Sonlandırılan erişim: 1"),
             ("grants 3", "Sonlandırılan erişim: 3"),
             ("session 0G", "Bir oturum"),
-            ("blocked factors", "ikinci adımların engeli kaldırıldı"),
+            ("blocked factors", "doğrulama yöntemlerinin engeli kaldırıldı"),
         ] {
             assert!(matches!(Detail::new(t, said), Detail::Words(found) if found.0 == words), "{said}");
         }

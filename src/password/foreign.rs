@@ -39,6 +39,9 @@ pub(crate) enum HashFault {
     /// It would keep a thread from everybody else.
     #[error("it asks for more work than a sign-in may cost ({0} at most); {NEW_PASSWORD}")]
     TooMuchWork(&'static str),
+    /// It is the hash of the empty password.
+    #[error("it is the hash of the empty password; {NEW_PASSWORD}")]
+    Empty,
     /// It begins like a hash of this scheme.
     #[error("it begins like {0} and is cut off, altered or of another version; export it anew, or {NEW_PASSWORD}")]
     Malformed(&'static str),
@@ -123,6 +126,11 @@ impl<'h> ForeignHash<'h> {
                 None => Err(HashFault::Unknown),
             },
         }
+    }
+
+    /// Returns whether this is a digest of the empty password.
+    pub(super) fn is_of_nothing(&self) -> bool {
+        matches!(self.kind, Kind::Digest { .. }) && self.verify(b"") == Ok(true)
     }
 
     /// Whether this is the password.

@@ -77,7 +77,11 @@ pub(crate) fn needs_rehash(hash: &PasswordHash) -> bool {
 /// [`HashFault`]. It repeats nothing of the hash.
 pub(crate) fn import_hash(text: &str) -> Result<(PasswordHash, &'static str), HashFault> {
     let text = foreign::unwrapped(text);
-    let scheme = StoredHash::parse(text)?.scheme();
+    let hash = StoredHash::parse(text)?;
+    if hash.is_of_nothing() {
+        return Err(HashFault::Empty);
+    }
+    let scheme = hash.scheme();
     Ok((PasswordHash::new(text.to_owned()), scheme))
 }
 
@@ -100,6 +104,12 @@ impl<'h> StoredHash<'h> {
             return Argon2Hash::parse(text).map(Self::Argon2);
         }
         ForeignHash::parse(text).map(Self::Foreign)
+    }
+
+    /// Returns whether this is a quick hash of the empty password. Slow hashes are not tried here: the empty password is never
+    /// compared with a hash.
+    fn is_of_nothing(&self) -> bool {
+        matches!(self, Self::Foreign(hash) if hash.is_of_nothing())
     }
 
     fn scheme(&self) -> &'static str {

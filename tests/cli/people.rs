@@ -57,7 +57,7 @@ fn people_are_added_with_everything_that_the_file_says() {
     );
     let imported = site.json_with(&CSV, &file);
     let expected = json!({
-        "dry_run": false, "people": 2, "without_password": 1, "skipped": 0, "hashes": { "bcrypt": 1 },
+        "dry_run": false, "people": 2, "without_password": 1, "disabled": 0, "skipped": 0, "hashes": { "bcrypt": 1 },
         "groups": { "night shift": 1, "staff": 2 },
     });
     assert_eq!(imported, expected);
@@ -174,6 +174,36 @@ fn htpasswd_has_names_and_needs_a_domain() {
     assert_eq!(addresses(&site).len(), 3);
 }
 
+/// Users who are locked out of the directory would otherwise come back in.
+#[test]
+fn users_who_are_locked_or_expired_in_the_directory_are_imported_disabled() {
+    let site = Site::new();
+    let accounts = [
+        ("ppolicy", "pwdAccountLockedTime: 000001010000Z", "disabled"),
+        ("nslock", "nsAccountLock: TRUE", "disabled"),
+        ("nsopen", "nsAccountLock: false", "enabled"),
+        ("adoff", "userAccountControl: 514", "disabled"),
+        ("adon", "userAccountControl: 512", "enabled"),
+        ("adexpired", "accountExpires: 132223104000000000", "disabled"),
+        ("adnever", "accountExpires: 9223372036854775807", "enabled"),
+        ("shadowpast", "shadowExpire: 10957", "disabled"),
+        ("shadownever", "shadowExpire: -1", "enabled"),
+        ("shadowlater", "shadowExpire: 99999", "enabled"),
+    ];
+    let entries =
+        accounts.map(|(uid, line, _)| format!("dn: uid={uid}\nuid: {uid}\ncn: {uid}\nmail: {uid}@a.test\n{line}\n\n"));
+    let planned = site.json_with(&with(&LDIF, &["--dry-run"]), &entries.concat());
+    assert_eq!((&planned["people"], &planned["disabled"]), (&json!(10), &json!(5)));
+    site.json_with(&LDIF, &entries.concat());
+    for (uid, _, state) in accounts {
+        assert_eq!(site.json(&["user", "show", uid])["state"], state, "{uid}");
+    }
+    let csv = "email,name,state\nx@a.test,X,Disabled\ny@a.test,Y,\n";
+    assert_eq!(site.json_with(&CSV, csv)["disabled"], 1);
+    assert_eq!(site.json(&["user", "show", "x@a.test"])["state"], "disabled");
+    assert!(site.errors(&CSV, "email,name,state\nz@a.test,Z,off\n")[0].contains("state: write enabled or disabled"));
+}
+
 #[test]
 fn entries_of_a_directory_are_people_unless_they_are_not() {
     let site = Site::new();
@@ -185,11 +215,16 @@ fn entries_of_a_directory_are_people_unless_they_are_not() {
     );
     let imported = site.json_with(&with(&LDIF, &["--email-verified"]), &file);
     let expected = json!({
-        "dry_run": false, "people": 1, "without_password": 0, "skipped": 1, "hashes": { "{SSHA}": 1 }, "groups": { "staff": 1 },
+        "dry_run": false, "people": 1, "without_password": 0, "disabled": 0, "skipped": 1, "hashes": { "{SSHA}": 1 },
+        "groups": { "staff": 1 },
     });
     assert_eq!(imported, expected);
     let anna = site.json(&["user", "show", "anna"]);
     assert_eq!((&anna["name"], &anna["email_verified"]), (&json!("Anna Öz"), &json!(true)));
+    // The hash of the empty password.
+    let empty = "dn: uid=ben\nmail: ben@example.test\ncn: Ben\nuserPassword: {SHA}2jmj7l5rSw0yVb/vlWAYkK/YBwk=\n";
+    let errors = site.errors(&LDIF, empty);
+    assert!(errors[0].starts_with("line 1: password_hash: it is the hash of the empty password"), "{errors:?}");
     let wrong = "dn: uid=ben\nobjectClass: person\ncn: Ben\n\ndn: uid=c\nmail: c@example.test\ncn: C\nuserPassword:< file:///etc/passwd\n";
     let errors = site.errors(&LDIF, wrong);
     assert!(errors[0].starts_with("line 1: email: it is missing"), "{errors:?}");

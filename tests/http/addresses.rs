@@ -281,6 +281,27 @@ fn csrf(page: &Reply) -> String {
     crate::steps::csrf_of(page)
 }
 
+/// Otherwise a user registers with an address at a permitted domain and moves to any other.
+#[tokio::test]
+async fn a_change_of_address_keeps_to_the_domains_of_the_registration() {
+    let open = |domains: &str| format!("{MAIL}[registration_of_people]\nmode = \"open\"\ndomains = [{domains}]\n");
+    let provider = Provider::with(&open("\"example.test\"")).await;
+    let browser = with_anna(&provider).await;
+    for typed in ["anna@elsewhere.test", "anna@sub.example.test"] {
+        let refused = move_to(&browser, typed).await;
+        assert!(refused.text().contains("You cannot change to this address"), "{typed}: {refused:?}");
+        assert!(
+            refused.text().contains("<bdi>example.test</bdi>") && refused.text().contains("aria-invalid"),
+            "{typed}"
+        );
+    }
+    assert!(mailbox::take(&provider.sealgate).await.is_empty());
+    assert!(waits(&browser.follow(move_to(&browser, "anna.new@example.test").await).await));
+    let provider = Provider::with(&open("")).await;
+    let browser = with_anna(&provider).await;
+    assert!(waits(&browser.follow(move_to(&browser, "anna@elsewhere.test").await).await));
+}
+
 #[tokio::test]
 async fn an_address_that_no_mail_server_takes_is_refused_where_it_is_typed() {
     let provider = provider().await;

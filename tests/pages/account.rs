@@ -158,10 +158,11 @@ fn address_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     }
     let new = |problem| {
         let inside = inside(frame, account, None);
-        html(&NewAddressPage { inside, csrf, address: account, typed: action, problem })
+        html(&NewAddressPage { inside, csrf, address: account, typed: action, domains: "example.test", problem })
     };
     add("account-new-address", new(None));
     for (name, problem) in [
+        ("domain", NewAddressProblem::Domain),
         ("malformed", NewAddressProblem::Malformed),
         ("not-ascii", NewAddressProblem::NotAscii),
         ("unchanged", NewAddressProblem::Unchanged),

@@ -15,6 +15,7 @@ enum Column {
     PasswordHash,
     EmailVerified,
     PhoneNumber,
+    State,
     App,
     Language,
 }
@@ -31,6 +32,7 @@ pub(super) const IMPORTED: Columns = Columns(&[
     ("password_hash", Column::PasswordHash),
     ("email_verified", Column::EmailVerified),
     ("phone_number", Column::PhoneNumber),
+    ("state", Column::State),
 ]);
 
 /// People who are invited: they choose what they sign in with, and show that the address is theirs.
@@ -157,6 +159,13 @@ fn row(record: &StringRecord, columns: &[Column], line: usize) -> Result<PersonR
                     "" | "false" => false,
                     "true" => true,
                     _ => return Err(LineFault::of(line, "email_verified", "write true or false")),
+                };
+            }
+            Column::State => {
+                row.is_disabled = match cell.to_ascii_lowercase().as_str() {
+                    "" | "enabled" => false,
+                    "disabled" => true,
+                    _ => return Err(LineFault::of(line, "state", "write enabled or disabled")),
                 };
             }
             Column::PhoneNumber => cell.clone_into(&mut row.phone_number),

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::row::{LineFault, PeopleFile, PersonRow};
 use crate::domain::secret::Secret;
+use crate::domain::time::UnixTime;
 
 /// What entries of people are, in small letters.
 const PEOPLE: [&str; 9] = [
@@ -122,6 +123,11 @@ impl Entry {
             "uid",
             "userpassword",
             "memberof",
+            "pwdaccountlockedtime",
+            "nsaccountlock",
+            "useraccountcontrol",
+            "accountexpires",
+            "shadowexpire",
         ];
         if !known.contains(&attribute) {
             return;
@@ -156,6 +162,16 @@ impl Entry {
                     "the group's name is its cn, which does not come first here; write it so, or remove the line",
                 )),
             },
+            "pwdaccountlockedtime" | "nsaccountlock" | "useraccountcontrol" | "accountexpires" | "shadowexpire" => {
+                match Lock::of(attribute, value) {
+                    Ok(Lock::Open) => {}
+                    Ok(Lock::Locked) => self.row.is_disabled = true,
+                    Ok(Lock::Expires(at)) => {
+                        self.row.expires_at = Some(self.row.expires_at.map_or(at, |other| other.min(at)));
+                    }
+                    Err(fault) => self.faults.push(LineFault::of(line, attribute, fault)),
+                }
+            }
             "objectclass" => {
                 let class = value.to_ascii_lowercase();
                 self.is_computer |= class == "computer";
@@ -186,6 +202,47 @@ impl Entry {
             file.faults.extend(self.faults);
         }
         true
+    }
+}
+
+/// What an attribute says about the state of an account.
+enum Lock {
+    Open,
+    Locked,
+    Expires(UnixTime),
+}
+
+impl Lock {
+    /// `userAccountControl`, ACCOUNTDISABLE ([MS-ADTS] §2.2.16).
+    const ACCOUNT_DISABLED: i64 = 0x2;
+    /// From 1601 to 1970, seconds.
+    const FILETIME_EPOCH: i64 = 11_644_473_600;
+    const DAY: u64 = 24 * 60 * 60;
+
+    /// Reads an attribute of OpenLDAP's password policy, 389 Directory Server, Active Directory or RFC 2307.
+    fn of(attribute: &str, value: &str) -> Result<Self, &'static str> {
+        let number = || value.parse::<i64>().map_err(|_| "it is not a whole number");
+        let locked_if = |is_locked| if is_locked { Self::Locked } else { Self::Open };
+        Ok(match attribute {
+            // Set while the account is locked, by an administrator (000001010000Z) or by wrong passwords.
+            "pwdaccountlockedtime" => locked_if(!value.is_empty()),
+            "nsaccountlock" => locked_if(value.eq_ignore_ascii_case("true")),
+            "useraccountcontrol" => locked_if(number()? & Self::ACCOUNT_DISABLED != 0),
+            // 100 nanoseconds since 1601; 0 and the largest number are never.
+            "accountexpires" => match number()? {
+                ..=0 | i64::MAX => Self::Open,
+                ticks => {
+                    let seconds = u64::try_from(ticks / 10_000_000 - Self::FILETIME_EPOCH).unwrap_or_default();
+                    Self::Expires(UnixTime::from_seconds(seconds))
+                }
+            },
+            // Days since 1970; shadow(5): -1 or empty is never.
+            _ if value.is_empty() => Self::Open,
+            _ => match u64::try_from(number()?) {
+                Ok(days) => Self::Expires(UnixTime::from_seconds(days.saturating_mul(Self::DAY))),
+                Err(_) => Self::Open,
+            },
+        })
     }
 }
 
@@ -264,6 +321,7 @@ mod tests {
             ("dn: x\nmail:: ????\n", "2: mail: it is not base64"),
             ("dn: x\ncn:: /w==\n", "2: cn: it is not UTF-8"),
             ("dn: x\nchangetype: delete\n", "2: changetype: only entries"),
+            ("dn: x\nuserAccountControl: disabled\n", "2: useraccountcontrol: it is not a whole number"),
             ("dn: x\nno colon\n", "2: it is not ATTRIBUTE: VALUE"),
             ("dn: x\nuserPassword: a\n\n", ""),
             ("dn: x\nuserPassword: a\nuserPassword: b\n", "3: userpassword: there are several"),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::admin::answer::in_clear;
 use crate::domain::secret::Secret;
+use crate::domain::time::UnixTime;
 
 /// People in one file: all of them are one commit of the store.
 pub(crate) const MOST_PEOPLE: usize = 10_000;
@@ -27,6 +28,12 @@ pub(crate) struct PersonRow {
     pub(in crate::admin) app: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(in crate::admin) language: String,
+    /// Whether the account is locked or disabled in the other system.
+    #[serde(default)]
+    pub(in crate::admin) is_disabled: bool,
+    /// When the account expires in the other system.
+    #[serde(default)]
+    pub(in crate::admin) expires_at: Option<UnixTime>,
     /// No hash is ever printed.
     #[serde(serialize_with = "in_clear")]
     pub(in crate::admin) password_hash: Secret,
@@ -44,6 +51,8 @@ impl PersonRow {
             groups: Vec::new(),
             app: String::new(),
             language: String::new(),
+            is_disabled: false,
+            expires_at: None,
             password_hash: Secret::new(""),
         }
     }

@@ -469,6 +469,7 @@ new-address-effects =
 new-address-keep = Keep current address
 new-address-malformed = Emails cannot be sent to this address. Enter one such as anna@example.com.
 new-address-not-ascii = Many mail servers do not accept letters such as ş or ı before the @. Enter an address without them.
+new-address-domain = You cannot change to this address. Enter one at <bdi>{ $domains }</bdi>, or ask your administrator.
 new-address-unchanged = This is already your address.
 undo-title = Undo the change of address?
 undo-lead = The address of a <bdi>{ $operator }</bdi> account was changed from <bdi>{ $old }</bdi> to <bdi>{ $new }</bdi>. If this wasn’t you, undo the change here.

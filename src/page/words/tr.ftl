@@ -445,6 +445,7 @@ new-address-effects =
 new-address-keep = Şu anki adres kalsın
 new-address-malformed = Bu adrese e-posta gönderilemez. ayse@example.com gibi bir adres girin.
 new-address-not-ascii = Birçok posta sunucusu @ işaretinden önce ş veya ı gibi harfleri kabul etmez. Bu harfleri içermeyen bir adres yazın.
+new-address-domain = Bu adrese geçemezsiniz. Şu alan adlarından birindeki bir adresi girin veya yöneticinize başvurun: <bdi>{ $domains }</bdi>
 new-address-unchanged = Bu zaten sizin adresiniz.
 undo-title = Adres değişikliği geri alınsın mı?
 undo-lead = Bir <bdi>{ $operator }</bdi> hesabının adresi <bdi>{ $old }</bdi> iken <bdi>{ $new }</bdi> yapıldı. Bunu siz yapmadıysanız burada geri alın.

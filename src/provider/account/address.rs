@@ -78,7 +78,7 @@ pub(super) async fn change(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let visitor = Visitor::recent(ctx, NEW, TO_SEND).await?;
     let form = visitor.form(ctx, NEW)?;
     let typed = form.one("address")?.unwrap_or_default().trim();
-    let sent = match new_address(typed, &visitor.user) {
+    let sent = match new_address(ctx, typed, &visitor.user) {
         Ok(address) => send_to_new(ctx, &visitor, address).await?,
         Err(problem) => Err(problem),
     };
@@ -93,13 +93,19 @@ fn require_mail(ctx: &RequestContext<'_>) -> Result<(), Failure> {
     if ctx.sealgate.sends_mail() { Ok(()) } else { Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)) }
 }
 
-/// The address that was typed, if mail can be sent to it and it is another one.
-fn new_address(typed: &str, user: &User) -> Result<Email, NewAddressProblem> {
+/// Returns the typed address if mail can be sent to it, it differs from the user's, and users may choose it: the domains for
+/// registration also hold for a later change, which would otherwise lead around them.
+fn new_address(ctx: &RequestContext<'_>, typed: &str, user: &User) -> Result<Email, NewAddressProblem> {
     let address = mailing::mailable(typed).map_err(|fault| match fault {
         AddressFault::NotAscii => NewAddressProblem::NotAscii,
         AddressFault::Malformed => NewAddressProblem::Malformed,
     })?;
-    if address == user.email { Err(NewAddressProblem::Unchanged) } else { Ok(address) }
+    let registration = &ctx.sealgate.config.registration_of_people;
+    match () {
+        () if address == user.email => Err(NewAddressProblem::Unchanged),
+        () if registration.is_open() && !registration.takes(&address) => Err(NewAddressProblem::Domain),
+        () => Ok(address),
+    }
 }
 
 async fn send_to_own(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Result<(), AddressProblem>, Failure> {
@@ -301,6 +307,7 @@ fn show_change(
     problem: Option<NewAddressProblem>,
 ) -> Response {
     let (csrf, address) = (&visitor.csrf(ctx, NEW), visitor.user.email.as_str());
-    let page = NewAddressPage { inside: visitor.inside(ctx), csrf, address, typed, problem };
+    let domains = &ctx.sealgate.config.registration_of_people.domains.join(", ");
+    let page = NewAddressPage { inside: visitor.inside(ctx), csrf, address, typed, domains, problem };
     Response::page(StatusCode::OK, html(&page), None)
 }
