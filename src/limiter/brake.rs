@@ -1,6 +1,7 @@
-//! Guesses of this process, slowed down as [`Pace`] says.
+//! Slows down guesses in this process according to [`Pace`].
 //!
-//! The table is fixed like that of [`super::Limiter`]: a flood of keys displaces other new keys first.
+//! The table has a fixed size like that of [`super::Limiter`]: a flood of keys evicts other new
+//! keys first.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,11 +9,11 @@ use crate::domain::pace::{Failures, Moved, Pace};
 use crate::domain::time::UnixTime;
 use crate::limiter::{LimitKey, hash, least};
 
-/// Buckets of the table; a power of two.
+/// Number of buckets; a power of two.
 const BUCKETS: usize = 1 << 13;
 const SLOTS: usize = 8;
 
-/// An attempt that was counted. To be given back when it was no failure.
+/// A counted attempt. Return it if the attempt was no failure.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Counted {
@@ -21,13 +22,13 @@ pub(crate) struct Counted {
     moved: Moved,
 }
 
-/// Slows guesses down. Exact under concurrency; about 3 MiB, however many keys it meets.
+/// Slows down guesses. Exact under concurrency; uses about 3 MiB for any number of keys.
 pub(crate) struct Brake {
     seed: [u8; 16],
     buckets: Box<[Mutex<[Slot; SLOTS]>]>,
 }
 
-/// One key's failures.
+/// Failures of one key.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     mark: u64,
@@ -35,16 +36,16 @@ struct Slot {
 }
 
 impl Brake {
-    /// An empty table. `seed` must be unpredictable to clients.
+    /// Creates an empty table. `seed` must be unpredictable to clients.
     pub(crate) fn new(seed: [u8; 16]) -> Self {
         Self { seed, buckets: (0..BUCKETS).map(|_| Mutex::default()).collect() }
     }
 
-    /// Counts an attempt under each of these keys, before it is made: were it counted afterwards, attempts made at the same
-    /// moment would all pass.
+    /// Counts an attempt under each of these keys, before it is made. Counting afterwards would
+    /// admit all concurrent attempts.
     ///
     /// # Errors
-    /// Seconds to wait before the next attempt, by the key that waits longest; nothing is counted then.
+    /// Seconds to wait before the next attempt, the maximum over the keys. Nothing is counted then.
     pub(crate) fn take(&self, keys: &[(LimitKey<'_>, Pace)], now: UnixTime) -> Result<Vec<Counted>, u64> {
         let longest = keys.iter().map(|(key, pace)| self.wait(key, *pace, now)).max().unwrap_or(0);
         if longest > 0 {
@@ -55,7 +56,7 @@ impl Brake {
             match self.take_one(key, *pace, now) {
                 Ok(one) => counted.push(one),
                 Err(wait) => {
-                    // Somebody else was faster since the look above.
+                    // A concurrent attempt was counted after the check above.
                     self.give_back(counted, now);
                     return Err(wait);
                 }
@@ -64,7 +65,7 @@ impl Brake {
         Ok(counted)
     }
 
-    /// Takes the count of an attempt back: it was no failure, or could not be judged.
+    /// Uncounts an attempt that was no failure or could not be judged.
     pub(crate) fn give_back(&self, counted: Vec<Counted>, now: UnixTime) {
         for one in counted {
             let mut slots = self.bucket(one.bucket);
@@ -73,7 +74,7 @@ impl Brake {
         }
     }
 
-    /// Seconds until the next attempt under this key; 0 when it is allowed.
+    /// Returns the seconds until the next attempt with this key; 0 if it is allowed.
     fn wait(&self, key: &LimitKey<'_>, pace: Pace, now: UnixTime) -> u64 {
         let [bucket, mark, _] = hash(&self.seed, key);
         let mut slots = self.bucket(bucket);
@@ -96,8 +97,8 @@ impl Brake {
     }
 }
 
-/// The key's own slot, or one emptied for it: of those whose failures are all forgotten, else the one with the fewest, and
-/// one that waits last.
+/// Returns the key's slot, or evicts one for it: one whose failures have expired, else the one with
+/// the fewest failures, and a blocked one last.
 fn claim(slots: &mut [Slot; SLOTS], mark: u64, now: u64) -> &mut Slot {
     let rank = |slot: &Slot| {
         let mut failures = slot.failures;
@@ -132,7 +133,7 @@ mod tests {
         Brake::new(*b"sixteen bytes ok")
     }
 
-    /// Fails as soon as it may, `times` times; yields the waits in between.
+    /// Fails `times` times, each as soon as allowed; returns the waits in between.
     fn waits(brake: &Brake, key: &LimitKey<'_>, pace: Pace, times: usize) -> Vec<u64> {
         let (mut now, mut waits) = (0, Vec::new());
         for _ in 0..times {
@@ -167,7 +168,7 @@ mod tests {
         assert!((1000..=1020).contains(&failures), "{failures}");
     }
 
-    /// A limit above one a second: all of it is there again after a window, and no more.
+    /// A limit above one per second is fully restored after a window.
     #[test]
     fn a_high_limit_is_forgotten_within_its_window_too() {
         let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(100_000, WINDOW));
@@ -202,7 +203,7 @@ mod tests {
         }
         let _ = brake.take(&[(key, pace)], at(0)).unwrap();
         assert_eq!(brake.take(&[(key, pace)], at(0)).unwrap_err(), 1);
-        // The same beyond the free ones.
+        // The same after the free attempts.
         for _ in 0..100 {
             let right = brake.take(&[(key, pace)], at(1)).unwrap();
             brake.give_back(right, at(1));

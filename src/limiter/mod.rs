@@ -1,12 +1,13 @@
-//! Rate limits: counts of requests in fixed windows, in a table of fixed size. A decision is pure arithmetic on the
-//! given time; what a refusal looks like, and which key a request is counted under, is not known here.
+//! Rate limits: counts requests in fixed windows, in a table of fixed size. A decision is pure
+//! arithmetic on the given time. Callers choose the key and render refusals.
 //!
-//! The table is divided into buckets of a few slots; a key's bucket and its mark in the slot come from a keyed hash, so
-//! nobody can aim at a bucket. A full bucket gives up a slot whose window is over, else the one with the lowest count,
-//! and one that stands at its limit last: a flood of new keys pushes out other new keys, and who is blocked stays blocked.
-//! A map would grow with the flood instead.
+//! The table consists of buckets of a few slots. A keyed hash selects a key's bucket and its mark
+//! in the slot, so an attacker cannot target a bucket. A full bucket evicts a slot whose window has
+//! ended, else the one with the lowest count, and one that has reached its limit last. A flood of
+//! new keys therefore evicts other new keys, and blocked clients stay blocked. A map would grow
+//! with the flood instead.
 //!
-//! Processes that share a seed have the same windows, and may share the counts: [`Shares`].
+//! Processes that share a seed have the same windows and can share the counts: [`Shares`].
 
 mod brake;
 mod shares;
@@ -23,20 +24,20 @@ pub(crate) use shares::Shares;
 use crate::domain::rate_limit::RateLimit;
 use crate::domain::time::UnixTime;
 
-/// Buckets of the table; a power of two.
+/// Number of buckets; a power of two.
 const BUCKETS: usize = 1 << 14;
 const SLOTS: usize = 8;
 
-/// How many requests a key may make.
+/// Number of requests allowed per key and window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub limit: u32,
-    /// The window's length, in whole seconds, at least one.
+    /// Length of the window in whole seconds, at least one.
     pub window: Duration,
 }
 
 impl Rule {
-    /// What a limit allows; none where it allows everything.
+    /// Converts a configured limit; `None` if unlimited.
     pub(crate) fn of(limit: RateLimit) -> Option<Self> {
         limit.requests().map(|limit| Self { limit, window: Duration::from_mins(1) })
     }
@@ -46,14 +47,14 @@ impl Rule {
 pub(crate) struct Reading {
     pub limit: u32,
     pub remaining: u32,
-    /// When the window ends: after now, and by at most the window's length.
+    /// End of the window: after now, by at most the window's length.
     pub reset: UnixTime,
     pub allowed: bool,
-    /// Seconds to wait, at least 1; only when not allowed.
+    /// Seconds to wait, at least 1; only if not allowed.
     pub retry_after: Option<u64>,
 }
 
-/// What requests are counted under. Keys of different `bucket`s, and of different kinds, never meet.
+/// Key to count requests under. Keys with different `bucket`s or of different kinds never collide.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LimitKey<'a> {
     bucket: &'static str,
@@ -62,37 +63,38 @@ pub(crate) struct LimitKey<'a> {
 }
 
 impl<'a> LimitKey<'a> {
-    /// A client's address; of an IPv6 address its /64, since one subscriber has at least that.
+    /// Key for a client address. IPv6 addresses count per /64, the minimum that a subscriber has.
     pub(crate) fn address(bucket: &'static str, address: IpAddr) -> LimitKey<'static> {
         LimitKey { bucket, address: Some(network(address)), text: None }
     }
 
-    /// The network that an IPv6 address lies in, its /48: a subscriber may have 65,536 networks of its own. `None` for IPv4,
-    /// where an address costs money.
+    /// Key for the /48 network of an IPv6 address: a subscriber may have 65,536 /64 networks.
+    /// `None` for IPv4, where addresses are scarce.
     pub(crate) fn site(bucket: &'static str, address: IpAddr) -> Option<LimitKey<'static>> {
         let IpAddr::V6(address) = address.to_canonical() else { return None };
         let site = u128::from(address) & !(u128::MAX >> 48);
         Some(LimitKey { bucket, address: Some(site.to_be_bytes()), text: None })
     }
 
-    /// A name: a client's id, or a token.
+    /// Key for a name: a client id or a token.
     pub(crate) fn text(bucket: &'static str, text: &'a [u8]) -> Self {
         Self { bucket, address: None, text: Some(text) }
     }
 
-    /// A name as used from an address.
+    /// Key for a name used from an address.
     pub(crate) fn text_and_address(bucket: &'static str, text: &'a [u8], address: IpAddr) -> Self {
         Self { bucket, address: Some(network(address)), text: Some(text) }
     }
 
-    /// A name as used from a subscriber: an IPv4 address, an IPv6 /48.
+    /// Key for a name used by a subscriber: an IPv4 address or an IPv6 /48.
     pub(crate) fn text_and_site(bucket: &'static str, text: &'a [u8], address: IpAddr) -> Self {
         let site = LimitKey::site(bucket, address).and_then(|site| site.address);
         Self { bucket, address: Some(site.unwrap_or_else(|| network(address))), text: Some(text) }
     }
 }
 
-/// An IPv4 address as IPv6 maps it (RFC 4291 §2.5.5.2), whole; of another IPv6 address the first 64 bits.
+/// Returns an IPv4 address in its IPv6-mapped form (RFC 4291 §2.5.5.2), or the first 64 bits of an
+/// IPv6 address.
 fn network(address: IpAddr) -> [u8; 16] {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -100,7 +102,7 @@ fn network(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// Counts requests. Exact under concurrency; about 3 MiB, however many keys it meets.
+/// Counts requests. Exact under concurrency; uses about 3 MiB for any number of keys.
 pub(crate) struct Limiter {
     seed: [u8; 16],
     buckets: Box<[Mutex<[Slot; SLOTS]>]>,
@@ -109,13 +111,13 @@ pub(crate) struct Limiter {
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     mark: u64,
-    /// When its window ends, seconds since 1970; 0 in a slot never used.
+    /// End of the window, in seconds since 1970; 0 in an unused slot.
     ends: u64,
     count: u32,
     limit: u32,
 }
 
-/// A key's place in the table and in time.
+/// A key's position in the table, and its window.
 #[derive(Debug)]
 struct Place {
     bucket: u64,
@@ -128,8 +130,8 @@ impl Place {
         let [bucket, mark, phase] = hash(seed, key);
         let window = rule.window.as_secs().max(1);
         let phase = phase % window;
-        // The first instant after now that lies a whole number of windows after the key's phase. Phases differ by key, so
-        // that blocked clients do not all come back in the same second.
+        // The first instant after now that is a whole number of windows after the key's phase.
+        // Phases differ by key, so that blocked clients do not all return in the same second.
         let elapsed = (now.seconds() % window + window - phase) % window;
         let ends = now.seconds().saturating_add(window - elapsed);
         Self { bucket, mark, ends }
@@ -142,13 +144,14 @@ impl Place {
 }
 
 impl Limiter {
-    /// An empty table. `seed` must be unpredictable to clients; nodes that share one have the same windows.
+    /// Creates an empty table. `seed` must be unpredictable to clients; nodes with the same seed
+    /// have the same windows.
     pub(crate) fn new(seed: [u8; 16]) -> Self {
         let buckets = (0..BUCKETS).map(|_| Mutex::default()).collect();
         Self { seed, buckets }
     }
 
-    /// Counts a request, if it is allowed; a refused one is not counted.
+    /// Counts a request if it is allowed. Refused requests are not counted.
     pub(crate) fn take(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
         let place = Place::of(&self.seed, key, rule, now);
         let mut slots = self.bucket(&place);
@@ -161,7 +164,7 @@ impl Limiter {
         reading(slot.count, rule, place.ends, now, allowed)
     }
 
-    /// Where the key stands: what [`Limiter::take`] would answer to `allowed`, without counting.
+    /// Returns what [`Limiter::take`] would report, without counting.
     pub(crate) fn peek(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
         let place = Place::of(&self.seed, key, rule, now);
         let count = self.bucket(&place).iter().find(|slot| slot.is(&place)).map_or(0, |slot| slot.count);
@@ -172,11 +175,11 @@ impl Limiter {
         self.buckets[place.index()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The key's own slot, or one emptied for it.
+    /// Returns the key's slot, or evicts one for it.
     fn claim<'s>(slots: &'s mut [Slot; SLOTS], place: &Place, now: UnixTime) -> &'s mut Slot {
         let now = now.seconds();
-        // A slot of the same key whose window is another one is the best to give up, even where the clock went back and
-        // its window has not ended.
+        // Prefer to evict a slot of the same key with another window, even if the clock went back
+        // and that window has not ended.
         let rank = |slot: &Slot| match slot {
             slot if slot.is(place) => (0, 0),
             slot if slot.mark == place.mark => (1, 0),
@@ -192,7 +195,7 @@ impl Limiter {
     }
 }
 
-/// The slot of the least rank.
+/// Returns the slot with the lowest rank.
 fn least<S, R: Ord>(slots: &mut [S; SLOTS], rank: impl Fn(&S) -> R) -> &mut S {
     let mut best = 0;
     for index in 1..SLOTS {
@@ -203,13 +206,14 @@ fn least<S, R: Ord>(slots: &mut [S; SLOTS], rank: impl Fn(&S) -> R) -> &mut S {
     &mut slots[best]
 }
 
-/// A key as processes that share a seed name it to one another: a hash that only the seed's holder can foresee or undo.
+/// Returns the name of a key among processes that share a seed: a hash that is unpredictable and
+/// irreversible without the seed.
 pub(crate) fn shared_key(seed: &[u8; 16], key: &LimitKey<'_>) -> [u8; 16] {
     let [bucket, mark, _] = hash(seed, key);
     (u128::from(bucket) << 64 | u128::from(mark)).to_be_bytes()
 }
 
-/// Three numbers that only the seed's holder can foresee.
+/// Returns three numbers that are unpredictable without the seed.
 fn hash(seed: &[u8; 16], key: &LimitKey<'_>) -> [u64; 3] {
     let mut hash = Sha256::new();
     hash.update(seed);
@@ -366,7 +370,7 @@ mod tests {
         assert!((0..1_000_000_u32).filter(is_known).count() < 200_000, "most displaced one another");
     }
 
-    /// The table is a boxed slice, all that the limiter has on the heap: it cannot grow.
+    /// The table is a boxed slice and the limiter's only heap allocation, so it cannot grow.
     #[test]
     fn the_table_is_small() {
         let bytes = size_of_val(&*limiter().buckets);
@@ -386,7 +390,7 @@ mod tests {
                 |key: &&[u8; 4]| limiter.peek(&LimitKey::text("token", *key), RULE, now).remaining < RULE.limit;
             forgotten += keys.len() - keys.iter().filter(is_known).count();
         }
-        // 10,000 live keys in 131,072 slots: a bucket overflows in one of some ten thousand.
+        // 10,000 live keys in 131,072 slots: about one bucket in ten thousand overflows.
         assert!(forgotten < 200, "{forgotten}");
     }
 

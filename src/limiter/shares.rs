@@ -1,66 +1,66 @@
-//! What this process holds of allowances that several share: blocks of requests, asked for together and used up one by one.
-//! Who keeps the counts of all, and how they are asked, is not known here.
+//! This process's blocks of shared limits: reserved in one query and consumed one by one. The
+//! shared counts and their transport are implemented elsewhere.
 //!
-//! The table is fixed like that of [`super::Limiter`]. What a flood displaces is asked for again; of what it held, nobody has
-//! the rest.
+//! The table has a fixed size like that of [`super::Limiter`]. An evicted block is lost, and its
+//! key has to query again.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::domain::time::UnixTime;
 use crate::limiter::{BUCKETS, LimitKey, Place, Reading, Rule, SLOTS, least, shared_key};
 
-/// Requests that are asked for at once, at most.
+/// Maximum number of requests in one block.
 const LARGEST_BLOCK: u32 = 16;
-/// A block is this part of the limit.
+/// A block is at most this fraction (1/`PART`) of the limit.
 const PART: u32 = 16;
 
-/// One key's window.
+/// Window of one key.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     mark: u64,
-    /// When the window ends, seconds since 1970; 0 in a slot never used.
+    /// End of the window, in seconds since 1970; 0 in an unused slot.
     ends: u64,
     limit: u32,
-    /// Taken by all, when this process last asked.
+    /// Requests reserved by all processes, as of the last query.
     all: u32,
-    /// Of these, what this process may still use.
+    /// Requests of these that this process may still use.
     unused: u32,
 }
 
-/// A question for more of a key's window.
+/// A query for another block of a key's window.
 #[derive(Debug)]
 pub(crate) struct Ask {
     place: Place,
-    /// The key, as all name it.
+    /// Name of the key shared by all processes.
     pub(crate) key: [u8; 16],
     pub(crate) limit: u32,
-    /// How many to ask for while much is left.
+    /// Block size to request while much of the limit is left.
     pub(crate) block: u32,
 }
 
 impl Ask {
-    /// When the window ends, seconds since 1970.
+    /// Returns the end of the window, in seconds since 1970.
     pub(crate) fn ends(&self) -> u64 {
         self.place.ends
     }
 }
 
-/// The blocks of this process. Exact under concurrency; some 4 MiB, however many keys it meets.
+/// The blocks of this process. Exact under concurrency; uses about 4 MiB for any number of keys.
 pub(crate) struct Shares {
     seed: [u8; 16],
     buckets: Box<[Mutex<[Slot; SLOTS]>]>,
 }
 
 impl Shares {
-    /// An empty table. All who share must have the same seed.
+    /// Creates an empty table. All sharing processes need the same seed.
     pub(crate) fn new(seed: [u8; 16]) -> Self {
         Self { seed, buckets: (0..BUCKETS).map(|_| Mutex::default()).collect() }
     }
 
-    /// Counts a request, if what is held or known of the window decides it.
+    /// Counts a request, if the local state of the window is sufficient to decide.
     ///
     /// # Errors
-    /// What has to be asked; the answer goes to [`Shares::answer`].
+    /// The query to make; pass its answer to [`Shares::answer`].
     pub(crate) fn take(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Result<Reading, Ask> {
         let place = Place::of(&self.seed, key, rule, now);
         let mut slots = self.bucket(&place);
@@ -75,7 +75,8 @@ impl Shares {
         Err(Ask { place, key: shared_key(&self.seed, key), limit: rule.limit, block })
     }
 
-    /// Counts the request that asked. `all`: taken by all, with the `got` that this process may use.
+    /// Counts the request that made the query. `all`: number reserved by all processes, including
+    /// the `got` that this process may use.
     pub(crate) fn answer(&self, ask: &Ask, rule: Rule, now: UnixTime, (all, got): (u32, u32)) -> Reading {
         let mut slots = self.bucket(&ask.place);
         let slot = claim(&mut slots, &ask.place, now);
@@ -85,7 +86,7 @@ impl Shares {
         slot.take(rule, now)
     }
 
-    /// Where the key stands, as far as it is known here: what [`Shares::take`] would answer to `allowed`, without counting.
+    /// Returns what [`Shares::take`] would report, from local state and without counting.
     pub(crate) fn peek(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
         let place = Place::of(&self.seed, key, rule, now);
         let found = self.bucket(&place).iter().find(|slot| slot.is(&place)).copied();
@@ -115,8 +116,8 @@ impl Slot {
     }
 }
 
-/// The window's own slot, or one emptied for it: one that is over, else the one that holds least, and last one of a key whose
-/// allowance is used up: to ask once more would get it nothing.
+/// Returns the window's slot, or evicts one for it: an ended window first, then the one with the
+/// smallest block, and an exhausted window last, because another query for it would return nothing.
 fn claim<'s>(slots: &'s mut [Slot; SLOTS], place: &Place, now: UnixTime) -> &'s mut Slot {
     let now = now.seconds();
     let rank = |slot: &Slot| match slot {
@@ -148,7 +149,7 @@ mod tests {
         LimitKey::text("token", b"wiki")
     }
 
-    /// What all share: requests taken of each window.
+    /// The shared counts of each window.
     #[derive(Default)]
     struct Counts(HashMap<([u8; 16], u64), u32>);
 
@@ -187,7 +188,7 @@ mod tests {
     fn a_block_is_used_up_before_more_is_asked_for() {
         let shares = Shares::new(SEED);
         let ask = shares.take(&wiki(), RULE, NOW).unwrap_err();
-        // Others have ten of it by then.
+        // Other processes have reserved ten by then.
         assert_eq!(shares.answer(&ask, RULE, NOW, (13, 3)).remaining, 39);
         assert_eq!(shares.take(&wiki(), RULE, NOW).unwrap().remaining, 38);
         assert_eq!(shares.peek(&wiki(), RULE, NOW).remaining, 38);
@@ -206,7 +207,7 @@ mod tests {
         assert!(shares.peek(&wiki(), RULE, refused.reset).allowed);
     }
 
-    /// Two that asked at the same moment; the answers come the other way round.
+    /// Two concurrent queries, answered in reverse order.
     #[test]
     fn answers_in_any_order_add_up() {
         let shares = Shares::new(SEED);

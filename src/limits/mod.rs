@@ -1,9 +1,10 @@
-//! Limits as requests meet them. One process keeps its counts itself ([`crate::limiter`]). Where several nodes share a store,
-//! a limit of the fleet holds for all of them together: a node asks the store for blocks of requests and uses them up one by
-//! one, and guesses of passwords are counted there one at a time, before anything is hashed.
+//! Limits on requests and password guesses. A single process keeps its own counts
+//! ([`crate::limiter`]). Nodes that share a store enforce cluster-wide limits together: a node
+//! reserves blocks of requests in the store and consumes them one by one. Password guesses are
+//! counted in the store one at a time, before hashing.
 //!
-//! Without an answer of the store a request is counted here, against the part of its limit that is this node's; a guess is
-//! refused.
+//! If the store does not answer, a request is counted against this node's part of the limit, and a
+//! guess is refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,19 +15,20 @@ use crate::limiter::{Brake, Counted, LimitKey, Limiter, Reading, Rule, Shares, s
 use crate::metrics::{BlockOutcome, Metrics};
 use crate::store::shared_counts::{BlockRequest, CountedGuess, NotCounted, SharedCounts};
 
-/// Questions of this node: each makes a row, and strangers have keys without end.
+/// Limit on this node's queries to the store. Each creates a row, and unauthenticated clients can
+/// produce unlimited keys.
 const QUESTIONS: Rule = Rule { limit: 60_000, window: Duration::from_mins(1) };
 
-/// For whom a limit holds.
+/// Scope of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LimitScope {
-    /// For each node.
+    /// Per node.
     Node,
-    /// For all nodes of the store together.
+    /// All nodes of the store together.
     Fleet,
 }
 
-/// A guess that was counted. To be given back when it was none, or could not be judged.
+/// A counted guess. Return it if it was no guess or could not be judged.
 #[derive(Debug)]
 #[must_use]
 pub(crate) enum Guess {
@@ -49,18 +51,19 @@ struct Fleet {
 }
 
 impl RequestLimits {
-    /// Those of a process that shares nothing. The seeds must be unpredictable to clients.
+    /// Creates the limits of a process that shares nothing. The seeds must be unpredictable to
+    /// clients.
     pub(crate) fn new(windows: [u8; 16], guesses: [u8; 16]) -> Self {
         Self { limiter: Limiter::new(windows), brake: Brake::new(guesses), fleet: None }
     }
 
-    /// Those of a node. `seed`: that of the store, the same for all of its nodes.
+    /// Creates the limits of a node. `seed` belongs to the store and is the same for all its nodes.
     pub(crate) fn of_node(seed: [u8; 16], counts: Arc<dyn SharedCounts>, metrics: Arc<Metrics>) -> Self {
         let fleet = Fleet { shares: Shares::new(seed), seed, counts, metrics };
         Self { fleet: Some(fleet), ..Self::new(seed, seed) }
     }
 
-    /// Counts a request, if it is allowed; a refused one is not counted.
+    /// Counts a request if it is allowed. Refused requests are not counted.
     pub(crate) async fn take(&self, scope: LimitScope, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
         match &self.fleet {
             Some(fleet) if scope == LimitScope::Fleet => self.take_shared(fleet, key, rule, now).await,
@@ -73,7 +76,7 @@ impl RequestLimits {
         self.limiter.take(key, rule, now)
     }
 
-    /// Where the key stands, as far as it is known here, without counting.
+    /// Returns the key's state as known locally, without counting.
     pub(crate) fn peek(&self, scope: LimitScope, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
         match &self.fleet {
             Some(fleet) if scope == LimitScope::Fleet => fleet.shares.peek(key, rule, now),
@@ -105,11 +108,12 @@ impl RequestLimits {
         Reading { limit: rule.limit, ..reading }
     }
 
-    /// Counts a guess under each of these keys, before it is made: were it counted afterwards, guesses made at the same moment
-    /// would all pass. Or counts nothing, and yields the seconds to wait before the next guess.
+    /// Counts a guess under each of these keys, before it is made; counting afterwards would admit
+    /// all concurrent guesses. If the limit is reached, counts nothing and returns the seconds to
+    /// wait.
     ///
     /// # Errors
-    /// When nobody counts.
+    /// If the store cannot count.
     pub(crate) async fn count_guess(
         &self,
         keys: &[(LimitKey<'_>, Pace)],
@@ -120,7 +124,7 @@ impl RequestLimits {
         fleet.counts.count_guess(keys, now).await.map(|counted| counted.map(Guess::Shared))
     }
 
-    /// Takes the count of a guess back.
+    /// Uncounts a guess.
     pub(crate) fn give_back(&self, guess: Guess, now: UnixTime) {
         match (guess, &self.fleet) {
             (Guess::Here(counted), _) => self.brake.give_back(counted, now),
@@ -129,10 +133,11 @@ impl RequestLimits {
         }
     }
 
-    /// Slows failures of this node down: for what nobody can guess, where only the noise is to stay small.
+    /// Limits failures on this node, for secrets that cannot be guessed, where the limit only keeps
+    /// load small.
     ///
     /// # Errors
-    /// Seconds to wait before the next one.
+    /// Seconds to wait before the next attempt.
     pub(crate) fn count_failure_here(&self, key: LimitKey<'_>, pace: Pace, now: UnixTime) -> Result<(), u64> {
         self.brake.take(&[(key, pace)], now).map(drop)
     }

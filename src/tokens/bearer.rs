@@ -1,11 +1,12 @@
-//! Access tokens that come back to us: at UserInfo and at the gate. What the signature says is checked once a token;
-//! whether the token still stands is known at every use.
+//! Verification of access tokens presented to this server, at UserInfo and the gateway. The
+//! signature is checked once per token, revocation at every use.
 //!
-//! The cache is keyed by the token's SHA-256, so it holds no credentials. An entry carries two numbers from before its
-//! checks: the person's standing in the store, and the generation of the published keys. Once anything of the person, a
-//! client or the keys was taken away, the first has moved and what the token rests on is looked up again (a few reads, no
-//! signature); once other keys are published, the second has, and the token's key must be among them. So a cached token
-//! outlives neither a revocation nor its key.
+//! The cache key is the token's SHA-256, so the cache holds no credentials. An entry has two
+//! numbers read before its checks: the user's access counter in the store and the generation of the
+//! published keys. If access of the user, the client or a key was revoked, the first number has
+//! changed, and the token's records are read again (a few reads, no signature). If the published
+//! keys have changed, the second has changed, and the token's key must be among them. A cached
+//! token therefore outlives neither a revocation nor its key.
 
 use std::sync::Arc;
 
@@ -25,29 +26,29 @@ use crate::tokens::issuer::Issuer;
 
 const REMEMBERED: usize = 16_384;
 
-/// An access token that stands.
+/// A valid access token.
 #[derive(Debug)]
 pub struct Bearer {
     pub claims: AccessTokenClaims,
     pub scope: Scope,
     pub user: Arc<User>,
     pub client: ClientId,
-    /// Whether somebody vouches for that client who may: see [`Client::is_vouched_for`].
+    /// Whether an authorized party vouches for that client: see [`Client::is_vouched_for`].
     pub vouched_for: bool,
 }
 
-/// Why a token is not taken.
+/// Why a token is rejected.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BearerFault {
     /// Forged, expired, revoked, of another issuer, or no token at all.
     #[error("the access token does not stand")]
     Invalid,
-    /// Nobody knows: the store cannot be read.
+    /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Tokens that were found to stand.
+/// Cache of valid tokens.
 pub struct Bearers(Cache<[u8; 32], Entry>);
 
 #[derive(Clone)]
@@ -64,10 +65,11 @@ impl Default for Bearers {
 }
 
 impl Bearers {
-    /// Judges a presented access token.
+    /// Verifies a presented access token.
     ///
     /// # Errors
-    /// [`BearerFault::Invalid`] for every token that does not stand; [`BearerFault::Store`] when that cannot be known.
+    /// [`BearerFault::Invalid`] for every invalid token; [`BearerFault::Store`] if the store cannot
+    /// be read.
     pub async fn verify(
         &self,
         issuer: &Issuer,
@@ -80,7 +82,8 @@ impl Bearers {
             return Err(BearerFault::Invalid);
         }
         let key = *SecretHash::of(token.as_bytes()).as_bytes();
-        // Before the token is verified: a key that is removed after this line leaves the entry with a number of the past.
+        // Read before the token is verified: a later removal of a key makes the entry's number
+        // stale.
         let keys = issuer.signer().key_set().generation();
         let claims = match self.0.get(&key) {
             Some(entry) if now >= entry.bearer.claims.exp => {
@@ -100,7 +103,7 @@ impl Bearers {
             None => issuer.access_token(token, now).ok_or(BearerFault::Invalid)?,
         };
         let subject = Subject::parse(&claims.sub).ok_or(BearerFault::Invalid)?;
-        // Before any look-up: a revocation that comes after this line moves the number past what the entry will carry.
+        // Read before any query: a later revocation changes the number, so the entry becomes stale.
         let access_counter = store.access_counter(subject);
         let Some(bearer) = Box::pin(look_up(store, config, subject, claims)).await? else {
             self.0.remove(&key);
@@ -112,7 +115,7 @@ impl Bearers {
     }
 }
 
-/// Whether everything that the token rests on still stands: its grant, its client, its person, itself.
+/// Returns the token's data if its grant, client, user and the token itself are all still valid.
 async fn look_up(
     store: &Store,
     config: &Config,

@@ -1,5 +1,5 @@
-//! Clients, whether they are registered or follow from the configuration: one for each protected application, and one for
-//! our own pages.
+//! Clients, either registered or derived from the configuration: one for each protected
+//! application, and one for the server's own pages.
 
 use crate::config::{App, Config};
 use crate::domain::client::{
@@ -12,7 +12,7 @@ use crate::store::{Store, StoreError};
 
 pub(crate) use crate::domain::client::{INTERNAL_CLIENT, OWN_CLIENT};
 
-/// The provider's own pages that people sign in to see: the addresses to which a sign-in may come back.
+/// Pages of the provider that require sign-in: valid return URLs after a sign-in.
 pub(crate) const OWN_PAGES: &[&str] = &[
     "/",
     "/account",
@@ -37,20 +37,20 @@ pub(crate) const OWN_PAGES: &[&str] = &[
     "/console/audit",
 ];
 
-/// Where a protected application's sign-in comes back to, on its own host.
+/// Callback path of a protected application's sign-in, on the application's own host.
 pub(crate) const CALLBACK: &str = "/.sealgate/callback";
 
-/// The client with this id: a protected application's own, or a registered one.
+/// Returns the client with this id: that of a protected application, or a registered one.
 pub(crate) async fn find(store: &Store, config: &Config, id: &ClientId) -> Result<Option<Client>, StoreError> {
     if may_be_registered(id) { registered(store, config, id).await } else { Ok(configured(config, id)) }
 }
 
-/// Whether a client of this id would be a registered one, or follows from the configuration.
+/// Whether a client with this id would be registered rather than derived from the configuration.
 pub(crate) fn may_be_registered(id: &ClientId) -> bool {
     !id.as_str().starts_with(INTERNAL_CLIENT)
 }
 
-/// The client of this id that follows from the configuration.
+/// Returns the client with this id that is derived from the configuration.
 pub(crate) fn configured(config: &Config, id: &ClientId) -> Option<Client> {
     let name = id.as_str().strip_prefix(INTERNAL_CLIENT)?;
     if id.as_str() == OWN_CLIENT {
@@ -59,12 +59,13 @@ pub(crate) fn configured(config: &Config, id: &ClientId) -> Option<Client> {
     config.apps.iter().find(|app| app.name == name).and_then(|app| of_app(config, app))
 }
 
-/// The client that was registered under this id, with the scope that it may have as this server is configured.
+/// Returns the registered client with this id, with the scope that this server's configuration
+/// permits.
 pub(crate) async fn registered(store: &Store, config: &Config, id: &ClientId) -> Result<Option<Client>, StoreError> {
     Ok(store.client(id).await?.map(|client| as_configured(config, client)))
 }
 
-/// A registered client with the scope that it may have as this server is configured.
+/// Returns a registered client with the scope that this server's configuration permits.
 pub(crate) fn as_configured(config: &Config, client: Client) -> Client {
     if config.tokens.groups_scope {
         return client;
@@ -72,17 +73,19 @@ pub(crate) fn as_configured(config: &Config, client: Client) -> Client {
     Client { scope: client.scope.without(ScopeValue::Groups), ..client }
 }
 
-/// The client of our own pages. It never gets a code: the browser's session is all that they need.
+/// Returns the client of the server's own pages. It never gets a code: the pages only need the
+/// browser session.
 fn of_own_pages(config: &Config) -> Option<Client> {
     let uri = |page: &&str| RedirectUri::of_application(&format!("{}{page}", config.issuer.as_str()));
     let uris = OWN_PAGES.iter().map(uri).collect();
     let client = first_party(ClientId::parse(OWN_CLIENT)?, config.pages.operator.clone(), uris);
-    // Without a code there is nothing that PKCE could bind; without a secret it is nobody at the token endpoint.
+    // A client without `authorization_code` needs no PKCE, and one without a secret cannot
+    // authenticate at the token endpoint.
     Some(Client { client_type: ClientType::Confidential, ..client })
 }
 
-/// The client through which people sign in to a protected application: first-party, so nobody is asked for consent, and
-/// known to the authorization endpoint only.
+/// Returns the client for signing in to a protected application. It is first-party, so users are
+/// not asked for consent, and only the authorization endpoint accepts it.
 fn of_app(config: &Config, app: &App) -> Option<Client> {
     let redirect_uri = RedirectUri::of_application(&format!("{}{CALLBACK}", app.origin(&config.issuer)));
     let id = ClientId::parse(&format!("{INTERNAL_CLIENT}{}", app.name))?;

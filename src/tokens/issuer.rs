@@ -1,5 +1,5 @@
-//! The issuer: turns an [`Authorization`] into tokens, and judges tokens that come back. Knows claims, keys and
-//! signatures; knows no store, so "revoked" is not its business.
+//! The issuer: creates tokens from an [`Authorization`] and verifies presented tokens. Uses claims,
+//! keys and signatures but no store, so it does not check revocation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::oauth::jwt::{self, Unverified};
 use crate::oauth::token::Authorization;
 use crate::signer::{KeyId, SignError, Signer};
 
-/// Mints tokens and recognises its own.
+/// Issues tokens and verifies its own.
 pub struct Issuer {
     name: String,
     access_token: Duration,
@@ -21,13 +21,13 @@ pub struct Issuer {
 #[derive(Debug)]
 pub struct Tokens {
     pub access_token: String,
-    /// The ID token, where the scope has `openid`.
+    /// The ID token, if the scope contains `openid`.
     pub id_token: Option<String>,
     pub lifetime: Duration,
 }
 
 impl Issuer {
-    /// The issuer of this name, whose access tokens and ID tokens live this long.
+    /// Creates the issuer with this name and this lifetime of access and ID tokens.
     pub fn new(name: String, access_token: Duration, signer: Arc<dyn Signer>) -> Self {
         Self { name, access_token, signer }
     }
@@ -36,11 +36,11 @@ impl Issuer {
         self.signer.as_ref()
     }
 
-    /// Mints the tokens of a grant. The ID token is signed second, since it says which access token it came with. `jti` names
-    /// the access token.
+    /// Issues the tokens of a grant. The ID token is signed second, because it contains the hash of
+    /// the access token. `jti` identifies the access token.
     ///
     /// # Errors
-    /// When the token device does not sign; nothing has been used up by then.
+    /// If the PKCS#11 token does not sign; nothing has been consumed by then.
     pub async fn mint(
         &self,
         authorization: &Authorization,
@@ -117,7 +117,7 @@ impl Issuer {
         }
     }
 
-    /// Signs an assertion to an application.
+    /// Signs an assertion for an application.
     pub async fn assert(&self, claims: &AssertionClaims) -> Result<String, SignError> {
         let keys = self.signer.key_set();
         let kid = keys.active().kid();
@@ -126,8 +126,8 @@ impl Issuer {
         self.signed(kid, input).await
     }
 
-    /// The claims of an access token that we signed and that has not expired (RFC 9068 §4, without the audience, which
-    /// is the resource's to check). `None` for every other text.
+    /// Returns the claims of an unexpired access token issued by this server (RFC 9068 §4), or
+    /// `None` for any other text. The resource must check the audience.
     pub fn access_token(&self, token: &str, now: UnixTime) -> Option<AccessTokenClaims> {
         let token = self.verified(token)?;
         if !token.is(jwt::ACCESS_TOKEN) {
@@ -138,8 +138,8 @@ impl Issuer {
         (claims.iss == self.name && begun && now < claims.exp).then_some(claims)
     }
 
-    /// Whether a text has the shape of an access token of ours and names us, whether or not it stands: enough to keep it from
-    /// others, and no signature is looked at.
+    /// Whether a text has the form of an access token that names this issuer, valid or not. Checks
+    /// no signature; used to keep such tokens from applications.
     pub fn is_own_access_token(&self, token: &str) -> bool {
         #[derive(serde::Deserialize)]
         struct Named {
@@ -149,8 +149,9 @@ impl Issuer {
         token.claims::<Named>().is_some_and(|claims| claims.iss == self.name)
     }
 
-    /// The claims of an ID token that we signed, expired or not: a hint (OpenID Connect Core §3.1.2.1, RP-Initiated
-    /// Logout §2). `None` for every other text, access tokens included.
+    /// Returns the claims of an ID token issued by this server, expired or not: a hint (OpenID
+    /// Connect Core §3.1.2.1, RP-Initiated Logout §2). `None` for any other text, including access
+    /// tokens.
     pub fn id_token_hint(&self, token: &str) -> Option<IdTokenClaims> {
         let token = self.verified(token)?;
         if !token.is(jwt::ID_TOKEN) {
@@ -160,8 +161,8 @@ impl Issuer {
         (claims.iss == self.name).then_some(claims)
     }
 
-    /// Whether a token that was verified once names a key that is still published: an operator may have removed the key
-    /// because somebody else can sign with it.
+    /// Whether a previously verified token names a key that is still published. The operator may
+    /// have removed a compromised key.
     pub fn names_a_published_key(&self, token: &str) -> bool {
         Unverified::parse(token).is_some_and(|token| self.signer.key_set().find(&token.kid).is_some())
     }

@@ -1,4 +1,5 @@
-//! Tokens: made (`issuer`), taken back (`bearer`), those of other issuers (`trusted`), and the clients that have them (`clients`).
+//! Tokens: issue (`issuer`), verify (`bearer`), those of other issuers (`trusted`), and the clients
+//! that hold them (`clients`).
 
 pub(crate) mod bearer;
 pub(crate) mod clients;
