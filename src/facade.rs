@@ -145,6 +145,9 @@ pub mod domain {
         pub use crate::domain::username::Username;
     }
 }
+pub mod gateway {
+    pub use crate::gateway::take_work;
+}
 pub mod edge {
     pub use crate::edge::{
         Again, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health,

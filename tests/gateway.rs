@@ -31,6 +31,8 @@ mod foreign_tokens;
 mod forward_auth;
 #[path = "gateway/forwarding.rs"]
 mod forwarding;
+#[path = "gateway/head_budget.rs"]
+mod head_budget;
 #[path = "gateway/identity_headers.rs"]
 mod identity_headers;
 #[path = "gateway/kept_form.rs"]
@@ -59,6 +61,8 @@ mod sessions;
 mod sign_in;
 #[path = "support/softhsm.rs"]
 mod softhsm;
+#[path = "gateway/subtrees.rs"]
+mod subtrees;
 #[path = "http/support/token_device.rs"]
 mod token_device;
 #[path = "support/totp.rs"]

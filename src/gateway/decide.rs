@@ -19,6 +19,7 @@ use crate::gateway::assertion::Assertions;
 use crate::gateway::characters::Characters;
 use crate::gateway::cors::{self, Cors};
 use crate::gateway::credential::{self, Presented};
+use crate::gateway::depth::RequestDepth;
 use crate::gateway::destination;
 use crate::gateway::foreign_token;
 use crate::gateway::outcome::{GateOutcome, GateReply};
@@ -36,6 +37,7 @@ use crate::gateway::route::Routes;
 use crate::gateway::session::Uses;
 use crate::gateway::sign_in;
 use crate::gateway::sign_in::login::{First, SignInRequest};
+use crate::gateway::subtree::Subtree;
 use crate::tokens::bearer::BearerFault;
 use crate::web::context::Body;
 use crate::web::failure::{Failure, error};
@@ -60,12 +62,30 @@ pub(super) struct AppGate {
     pub(super) app: App,
     routes: Routes,
     sessions: Sessions,
+    /// What a client asks the provider for to get a token that the application takes.
+    scopes: Vec<String>,
+    takes_app_passwords: bool,
 }
 
 impl AppGate {
     /// Whether any rule of the application looks at methods.
-    pub(super) const fn looks_at_methods(&self) -> bool {
+    pub(super) fn looks_at_methods(&self) -> bool {
         self.routes.look_at_methods()
+    }
+
+    fn request<'a>(&'a self, sealgate: &'a Sealgate, head: &'a Parts, body: Body) -> AppRequest<'a> {
+        AppRequest::new(sealgate, head, body, &self.app, &self.scopes, self.sessions)
+    }
+
+    /// How far below its path a request acts.
+    fn depth(&self, head: &Parts) -> RequestDepth {
+        let method = head.method.as_str();
+        // Where rules look at methods, the application does not get the fields that name another one.
+        if self.looks_at_methods() {
+            RequestDepth::of(method, &head.headers)
+        } else {
+            RequestDepth::of_any_method(method, &head.headers)
+        }
     }
 }
 
@@ -121,7 +141,7 @@ impl Gateway {
                 error(StatusCode::MISDIRECTED_REQUEST, &refusal),
             ));
         };
-        let ctx = AppRequest::new(sealgate, head, body, &gate.app, gate.sessions);
+        let ctx = gate.request(sealgate, head, body);
         let outcome = self.decide(index, gate, &ctx).await.unwrap_or_else(GateOutcome::Respond);
         if let Some(label) = outcome.label().filter(|_| !ctx.is_again()) {
             sealgate.metrics.decided(&gate.app.name, label);
@@ -138,7 +158,7 @@ impl Gateway {
         status: StatusCode,
     ) -> Option<http::Response<Bytes>> {
         let gate = self.app_of(host(head)).and_then(|index| self.gates.get(index))?;
-        AppRequest::new(sealgate, head, Body::Away, &gate.app, gate.sessions).unanswered(status).map(Response::finish)
+        gate.request(sealgate, head, Body::Away).unanswered(status).map(Response::finish)
     }
 
     /// Notes in the store which sessions and application passwords were used since the last call: to be called every few seconds, or people are
@@ -170,7 +190,10 @@ impl Gateway {
             return Err(GateReply::new("preflight", answer));
         }
         let rule = place.rule(ctx.head.method.as_str()).ok_or_else(|| refuse_method(ctx, place))?;
-        let destination = destination::destination(&ctx.head.headers, ctx.head.method.as_str(), &gate.routes);
+        let (method, mut below) = (ctx.head.method.as_str(), Subtree::default());
+        let added = below.add(&gate.routes, &path, place, method, gate.depth(ctx.head));
+        added.map_err(|ambiguous| refuse_path(ctx, ambiguous))?;
+        let destination = destination::destination(&ctx.head.headers, method, &gate.routes, &mut below);
         let cors = Cors::of(rule, &ctx.head.headers);
         let asked = AccessRequest {
             index,
@@ -178,6 +201,7 @@ impl Gateway {
             issuer: ctx.sealgate.config.issuer.as_str(),
             rule,
             destination: destination.map_err(|ambiguous| refuse_path(ctx, ambiguous))?,
+            below,
             path_and_query: target,
             cors: cors.clone(),
             now: ctx.now,
@@ -194,7 +218,7 @@ impl Gateway {
         ctx: &AppRequest<'_>,
         asked: &AccessRequest<'_>,
     ) -> Result<GateOutcome, GateReply> {
-        if asked.rule.access == Access::Public {
+        if asked.is_public() {
             return self.judge_credential(gate, ctx, asked).await;
         }
         let store = &ctx.sealgate.store;
@@ -217,9 +241,9 @@ impl Gateway {
                 let headers = &ctx.head.headers;
                 // Programs send their application password ahead to every path of an application that takes some.
                 // One that was verified a moment ago is not taken apart once more: that is done for each request.
-                let holds_token = matches!(credential, Credential::Bearer(_))
+                let holds_token = credential.is_by_token()
                     || credential::holds(headers, |token| issuer.is_own_access_token(token))
-                    || (gate.app.takes_app_passwords() && app_password::is_presented(headers));
+                    || (gate.takes_app_passwords && app_password::is_presented(headers));
                 permit.for_request(gate.routes.look_at_methods(), holds_token, asked.rule)
             }
             Err(refused) if is_form_to_keep(ctx, asked, &credential, refused) => match &ctx.body {
@@ -233,7 +257,7 @@ impl Gateway {
             return Err(GateReply::new("keeping_form", shown.map_err(|error| ctx.failed(&error))?));
         }
         // An exchange that is open already has its assertion: a token device that fails now must not cut it off.
-        let asserted = gate.app.identity.assertion && !ctx.is_again();
+        let asserted = gate.app.identity.assertion && !ctx.is_again() && asked.rule.access != Access::Public;
         let Some(who) = credential.who().filter(|_| asserted) else { return Ok(GateOutcome::Forward(permit)) };
         let about = self.assertions.about(ctx.sealgate, &gate.app, who, credential.session(), ctx.now);
         let made = Box::pin(about).await;
@@ -243,11 +267,13 @@ impl Gateway {
 
     async fn credential(&self, ctx: &AppRequest<'_>, asked: &AccessRequest<'_>) -> Result<Credential, GateReply> {
         let access = asked.rule.access;
-        if access == Access::Public {
+        if asked.is_public() {
             let repeated = credential::is_repeated(&ctx.head.headers);
             return if repeated { Err(refuse_repeated(ctx, &AUTHORIZATION)) } else { Ok(Credential::Nobody) };
         }
-        if asked.rule.basic && app_password::is_presented(&ctx.head.headers) {
+        // A public path has nothing to ask for, but what is below may have.
+        let takes_basic = asked.rule.basic || (access == Access::Public && asked.rules().any(|rule| rule.basic));
+        if takes_basic && app_password::is_presented(&ctx.head.headers) {
             return Box::pin(app_password::credential(ctx, &self.password_uses)).await;
         }
         let token = match Presented::read(&ctx.head.headers) {
@@ -285,6 +311,8 @@ impl Gateway {
 fn gates(config: &Config) -> Vec<AppGate> {
     let gate = |app: &App| AppGate {
         routes: Routes::of(app),
+        scopes: resource::scopes(&app.routes).into_iter().map(str::to_owned).collect(),
+        takes_app_passwords: app.takes_app_passwords(),
         sessions: if host_name(&app.host) == config.issuer.host() { Sessions::OfProvider } else { Sessions::OfApp },
         app: app.clone(),
     };

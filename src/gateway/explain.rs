@@ -16,6 +16,7 @@ use crate::domain::time::UnixTime;
 use crate::domain::user::User;
 use crate::gateway::cors::Cors;
 use crate::gateway::decide::Hosts;
+use crate::gateway::depth::RequestDepth;
 use crate::gateway::destination::Destination;
 use crate::gateway::headers::{self, ASSERTION, Told};
 use crate::gateway::path::CanonicalPath;
@@ -24,6 +25,7 @@ use crate::gateway::principal::Principal;
 use crate::gateway::resource;
 use crate::gateway::route::{Routes, Rule};
 use crate::gateway::sign_in::return_path;
+use crate::gateway::subtree::Subtree;
 use crate::oauth::claims::AccessTokenClaims;
 use crate::oauth::trusted_token::Foreign;
 use crate::tokens::bearer::Bearer;
@@ -121,12 +123,18 @@ pub(crate) fn explain(
         return refused(told, "method");
     };
     told.rule = Some(in_words(rule));
+    let mut below = Subtree::default();
+    let added = below.add(&routes, &path, place, method.as_str(), RequestDepth::of(method.as_str(), &HeaderMap::new()));
+    if let Err(ambiguous) = added {
+        return refused(told, ambiguous.as_str());
+    }
     let access_request = AccessRequest {
         index,
         app,
         issuer: config.issuer.as_str(),
         rule,
         destination: Destination::None,
+        below,
         path_and_query: &target,
         cors: Cors::of(rule, &HeaderMap::new()),
         now,

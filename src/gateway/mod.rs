@@ -10,6 +10,7 @@ mod characters;
 mod cors;
 mod credential;
 mod decide;
+mod depth;
 mod destination;
 mod encoding;
 mod explain;
@@ -19,6 +20,7 @@ mod headers;
 mod outcome;
 mod own;
 mod path;
+mod place_index;
 mod policy;
 mod principal;
 mod reading;
@@ -29,12 +31,15 @@ mod resource;
 mod route;
 mod session;
 mod sign_in;
+mod subtree;
+mod work;
 
 use http::HeaderValue;
 
 pub(crate) use decide::Gateway;
 pub(crate) use explain::{Asker, Explanation, IdentityHeader, explain};
 pub(crate) use outcome::GateOutcome;
+pub use work::take as take_work;
 
 use crate::web::cookie;
 

@@ -27,6 +27,7 @@ use crate::gateway::destination::Destination;
 use crate::gateway::headers::{Identity, Unwritable};
 use crate::gateway::principal::Principal;
 use crate::gateway::route::Rule;
+use crate::gateway::subtree::Subtree;
 use crate::oauth::trusted_token::Foreign;
 use crate::tokens::bearer::Bearer;
 
@@ -160,6 +161,8 @@ pub(super) enum Refused<'r> {
     Groups(Unwritable),
     /// The rule of the destination does not let the request through.
     Destination,
+    /// A rule below the path or the destination does not let the request through, which acts on everything there.
+    Below,
 }
 
 impl Refused<'_> {
@@ -177,6 +180,7 @@ impl Refused<'_> {
             Self::Groups(Unwritable::TooLong) => "too_many_groups",
             Self::Groups(Unwritable::Letters) => "unwritable_group",
             Self::Destination => "destination",
+            Self::Below => "below",
         }
     }
 
@@ -193,7 +197,7 @@ impl Refused<'_> {
     /// The claim that decided, as tokens name it; none where there was none to look at.
     pub(super) const fn claim(self) -> Option<&'static str> {
         match self {
-            Self::Unknown | Self::Destination => None,
+            Self::Unknown | Self::Destination | Self::Below => None,
             Self::Audience => Some("aud"),
             Self::Client => Some("client_id"),
             Self::Scope(_) => Some("scope"),
@@ -216,6 +220,8 @@ pub(super) struct AccessRequest<'a> {
     pub rule: &'a Rule,
     /// The second path that the request names, if it does.
     pub destination: Destination<'a>,
+    /// The rules below the path and the destination, as far as the request acts there.
+    pub below: Subtree<'a>,
     /// The target that the rule was found for.
     pub path_and_query: &'a PathAndQuery,
     /// What the answer says to pages of other origins.
@@ -223,30 +229,56 @@ pub(super) struct AccessRequest<'a> {
     pub now: UnixTime,
 }
 
-pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> Result<Permit, Refused<'a>> {
-    let permit = decide_on_path(asked, credential)?;
-    match asked.destination {
-        Destination::None => Ok(permit),
-        Destination::Closed => Err(Refused::Destination),
-        Destination::Ruled(rule) => {
-            let there = AccessRequest { rule, destination: Destination::None, ..asked.clone() };
-            decide_on_path(&there, credential).map(|_| permit).map_err(|_| Refused::Destination)
-        }
+impl<'a> AccessRequest<'a> {
+    /// Every rule that must let the request through: that of the path first.
+    pub(super) fn rules(&self) -> impl Iterator<Item = &'a Rule> {
+        let destination = if let Destination::Ruled(rule) = self.destination { Some(rule) } else { None };
+        std::iter::once(self.rule).chain(destination).chain(self.below.rules())
+    }
+
+    /// Whether everybody may do this: then no credential is looked at.
+    pub(super) fn is_public(&self) -> bool {
+        self.rules().all(|rule| rule.access == Access::Public)
     }
 }
 
-fn decide_on_path<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> Result<Permit, Refused<'a>> {
-    let (rule, format) = (asked.rule, &asked.app.identity);
+pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> Result<Permit, Refused<'a>> {
+    let format = &asked.app.identity;
+    let identity = match judge(asked, asked.rule, credential)? {
+        Some(who) => {
+            let identity = Identity::of(who, format).map_err(Refused::Groups)?;
+            if credential.is_by_token() { identity.by_token() } else { identity }
+        }
+        None => Identity::nobody(format),
+    };
+    let lets_through = |rule| judge(asked, rule, credential).is_ok();
+    match asked.destination {
+        Destination::Ruled(rule) if !lets_through(rule) => return Err(Refused::Destination),
+        Destination::Closed => return Err(Refused::Destination),
+        Destination::None | Destination::Ruled(_) => {}
+    }
+    if asked.below.is_closed() || !asked.below.rules().all(lets_through) {
+        return Err(Refused::Below);
+    }
+    Ok(permit(asked, identity))
+}
+
+/// Whether one rule lets the request through, and who the application is told it is.
+fn judge<'a, 'c>(
+    asked: &AccessRequest<'a>,
+    rule: &'a Rule,
+    credential: &'c Credential,
+) -> Result<Option<Principal<'c>>, Refused<'a>> {
     let (who, proof) = match (rule.access, credential) {
         // Whoever comes: on a public path nobody is anybody, so that the application cannot come to rely on it.
-        (Access::Public, _) => return Ok(permit(asked, Identity::nobody(format))),
+        (Access::Public, _) => return Ok(None),
         (Access::Bearer | Access::SignedIn, Credential::Bearer(bearer)) => {
-            judge_token(asked, bearer)?;
+            judge_token(asked, rule, bearer)?;
             let level = AssuranceLevel::parse(&bearer.claims.acr);
             (Principal::Ours(&bearer.user), Proof::Claims(level, bearer.claims.auth_time))
         }
         (Access::Bearer | Access::SignedIn, Credential::Foreign(foreign)) => {
-            judge_foreign(asked, foreign)?;
+            judge_foreign(asked, rule, foreign)?;
             (Principal::Foreign(foreign), Proof::Foreign(foreign.acr.as_deref(), foreign.auth_time))
         }
         (Access::SignedIn, Credential::Browser(signed_in)) => {
@@ -264,12 +296,11 @@ fn decide_on_path<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> Res
         return Err(Refused::Group);
     }
     proof.judge(rule, asked.now)?;
-    let identity = Identity::of(who, format).map_err(Refused::Groups)?;
-    Ok(permit(asked, if credential.is_by_token() { identity.by_token() } else { identity }))
+    Ok(Some(who))
 }
 
-fn judge_token<'a>(asked: &AccessRequest<'a>, bearer: &Bearer) -> Result<(), Refused<'a>> {
-    let audience = asked.rule.audience.as_deref().or(asked.app.audience.as_deref()).unwrap_or(asked.issuer);
+fn judge_token<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, bearer: &Bearer) -> Result<(), Refused<'a>> {
+    let audience = rule.audience.as_deref().or(asked.app.audience.as_deref()).unwrap_or(asked.issuer);
     if !bearer.claims.aud.contains(audience) {
         return Err(Refused::Audience);
     }
@@ -282,24 +313,24 @@ fn judge_token<'a>(asked: &AccessRequest<'a>, bearer: &Bearer) -> Result<(), Ref
         return Err(Refused::Client);
     }
     let has = |wanted: &String| bearer.claims.scope.split(' ').any(|scope| scope == wanted);
-    if !asked.rule.scopes.iter().all(has) {
-        return Err(Refused::Scope(&asked.rule.scopes));
+    if !rule.scopes.iter().all(has) {
+        return Err(Refused::Scope(&rule.scopes));
     }
     Ok(())
 }
 
 /// What our own tokens are asked, of a token of another issuer; its clients are a matter of that issuer's terms.
-fn judge_foreign<'a>(asked: &AccessRequest<'a>, foreign: &Foreign) -> Result<(), Refused<'a>> {
+fn judge_foreign<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, foreign: &Foreign) -> Result<(), Refused<'a>> {
     // Nobody is let in by an issuer that the application does not name, whoever has judged the token.
     if !asked.app.trusted_issuers.contains(&foreign.issuer) {
         return Err(Refused::Unknown);
     }
-    let audience = asked.rule.audience.as_ref().or(asked.app.audience.as_ref());
+    let audience = rule.audience.as_ref().or(asked.app.audience.as_ref());
     if audience.is_some_and(|audience| !foreign.audiences.contains(audience)) {
         return Err(Refused::Audience);
     }
-    if !asked.rule.scopes.iter().all(|scope| foreign.scopes.contains(scope)) {
-        return Err(Refused::Scope(&asked.rule.scopes));
+    if !rule.scopes.iter().all(|scope| foreign.scopes.contains(scope)) {
+        return Err(Refused::Scope(&rule.scopes));
     }
     Ok(())
 }
@@ -445,6 +476,7 @@ mod tests {
             issuer,
             rule,
             destination: Destination::None,
+            below: Subtree::default(),
             path_and_query: target,
             cors,
             now: TIME,
@@ -513,6 +545,7 @@ mod tests {
                 issuer,
                 rule: &rule,
                 destination: Destination::None,
+                below: Subtree::default(),
                 path_and_query: &target,
                 cors,
                 now: TIME,

@@ -233,11 +233,6 @@ const fn nearest(letter: char) -> char {
 
 /// The path with its short names (`ADMINI~1`) written out where they may be those of this rule's path; none where none is.
 pub(super) fn written_out(path: &[u8], rule: &[u8]) -> Option<Vec<u8>> {
-    #[cfg(test)]
-    COMPARED_BYTES.set(COMPARED_BYTES.get() + path.len());
-    if !path.contains(&b'~') {
-        return None;
-    }
     let segments = |path| <[u8]>::split(path, |byte: &u8| *byte == b'/');
     // Most rules have no such segment: nothing is allocated for them.
     if !segments(path).zip(segments(rule)).any(|(short, name)| is_short_for(short, name)) {
@@ -249,26 +244,29 @@ pub(super) fn written_out(path: &[u8], rule: &[u8]) -> Option<Vec<u8>> {
     Some(written.join(&b'/'))
 }
 
-#[cfg(test)]
-thread_local! {
-    /// Bytes of paths that [`written_out`] was given, for tests that bound the work per rule.
-    pub(super) static COMPARED_BYTES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+/// Whether any segment of a path looks like a short name.
+pub(super) fn has_short_name(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').any(|segment| stem(segment).is_some())
 }
 
 /// Number of bytes of a segment that decide whether it is a short name: six letters, `~` and a digit.
 pub(super) const SHORT_NAME_BYTES: usize = 8;
 
+/// The letters of a short name before its `~` and number; none where it is none.
+fn stem(segment: &[u8]) -> Option<&[u8]> {
+    let tilde = segment.iter().take(SHORT_NAME_BYTES).position(|byte| *byte == b'~')?;
+    let (stem, rest) = segment.split_at_checked(tilde)?;
+    ((1..=6).contains(&tilde) && rest.get(1).is_some_and(u8::is_ascii_digit)).then_some(stem)
+}
+
 /// Whether Windows may have made this short name for a long one: six letters of it, or two and a hash, `~` and a number.
 fn is_short_for(short: &[u8], name: &[u8]) -> bool {
-    let Some(tilde) = short.iter().position(|byte| *byte == b'~').filter(|at| (1..=6).contains(at)) else {
-        return false;
-    };
-    let (stem, rest) = short.split_at(tilde);
+    let Some(stem) = stem(short) else { return false };
     let letters = |count: usize| {
         let mut long = name.iter().filter(|byte| !matches!(byte, b'.' | b' '));
         stem.iter().take(count).all(|letter| long.next().is_some_and(|long| long.eq_ignore_ascii_case(letter)))
     };
-    rest.get(1).is_some_and(u8::is_ascii_digit) && name.len() > stem.len() && (letters(stem.len()) || letters(2))
+    name.len() > stem.len() && (letters(stem.len()) || letters(2))
 }
 
 #[cfg(test)]

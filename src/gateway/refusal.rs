@@ -129,6 +129,13 @@ pub(super) async fn refuse(
                 Refusal::new(ErrorCode::AccessDenied, "The rule of the destination does not let this request through.");
             error(StatusCode::FORBIDDEN, &refusal)
         }
+        (Refused::Below, _) => {
+            let refusal = Refusal::new(
+                ErrorCode::AccessDenied,
+                "A rule below the path or the destination does not let this request through, which acts on everything there.",
+            );
+            error(StatusCode::FORBIDDEN, &refusal)
+        }
         (Refused::Groups(unwritable), Some(who)) => {
             let what = match unwritable {
                 Unwritable::TooLong => "the person's groups do not fit into a header; take them out of some",

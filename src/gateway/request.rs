@@ -32,6 +32,8 @@ pub(super) enum Sessions {
 pub(super) struct AppRequest<'a> {
     context: RequestContext<'a>,
     pub app: &'a App,
+    /// What a client asks the provider for to get a token that the application takes.
+    pub scopes: &'a [String],
     pub sessions: Sessions,
 }
 
@@ -74,8 +76,16 @@ fn here(ctx: &RequestContext<'_>) -> ReturnPath {
 
 impl<'a> AppRequest<'a> {
     /// A request that has just come.
-    pub(super) fn new(sealgate: &'a Sealgate, head: &'a Parts, body: Body, app: &'a App, sessions: Sessions) -> Self {
-        Self { context: RequestContext::new(sealgate, head, body, Recipient::Sender, &PAGES), app, sessions }
+    pub(super) fn new(
+        sealgate: &'a Sealgate,
+        head: &'a Parts,
+        body: Body,
+        app: &'a App,
+        scopes: &'a [String],
+        sessions: Sessions,
+    ) -> Self {
+        let context = RequestContext::new(sealgate, head, body, Recipient::Sender, &PAGES);
+        Self { context, app, scopes, sessions }
     }
 
     /// A page whose form goes to the application. No `form-action`: browsers hold that also against the redirect with which

@@ -64,7 +64,10 @@ pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option
     let of_rule = |code| rule.filter(|_| fault.is_some_and(|fault| fault.code == code));
     let wanted: Vec<&str> = if fault.is_none() {
         // What to ask the provider for, before there is any token.
-        scopes(rule.map_or(ctx.app.routes.as_slice(), std::slice::from_ref))
+        match rule {
+            Some(rule) => scopes(std::slice::from_ref(rule)),
+            None => ctx.scopes.iter().map(String::as_str).collect(),
+        }
     } else {
         let lacking = of_rule(ErrorCode::InsufficientScope);
         lacking.into_iter().flat_map(|rule| &rule.scopes).map(String::as_str).collect()
@@ -111,7 +114,7 @@ pub(super) fn metadata(ctx: &AppRequest<'_>) -> Response {
         // The resource is the place that the document is found by (RFC 9728 §3.3), whatever audience its tokens name.
         resource: &ctx.app.origin(&config.issuer),
         authorization_servers: std::iter::once(config.issuer.as_str()).chain(taken).collect(),
-        scopes_supported: scopes(&ctx.app.routes),
+        scopes_supported: ctx.scopes.iter().map(String::as_str).collect(),
         bearer_methods_supported: ["header"],
         resource_name: &ctx.app.name,
     };

@@ -1,15 +1,17 @@
 //! An application's rules, and which of them a path falls under. Pure.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use http::Method;
 
 use crate::config::{Access, App, PathCharacters};
 use crate::gateway::characters::Characters;
+use crate::gateway::depth::RequestDepth;
 use crate::gateway::path::CanonicalPath;
+use crate::gateway::place_index::{self, PlaceIndex};
 use crate::gateway::reading::{self, Ambiguous};
+use crate::gateway::work;
 
 pub(super) use crate::config::Route as Rule;
 
@@ -117,6 +119,12 @@ impl RoutePlace {
         characters.unwrap_or_default()
     }
 
+    /// The path with its short names written out where they may be those of this place.
+    fn written_out(&self, path: &[u8]) -> Option<Vec<u8>> {
+        work::count(path.len());
+        reading::written_out(path, self.path.as_bytes())
+    }
+
     /// Whether everybody may do everything here.
     fn is_open(&self) -> bool {
         self.rules.iter().all(|rule| rule.access == Access::Public)
@@ -148,54 +156,8 @@ pub(super) struct Routes {
     /// Upper bound of the length of a rule's segment, and of the part of a short name that is compared.
     max_segment_bytes: usize,
     characters: Characters,
-    look_at_methods: bool,
-}
-
-/// Finds the places that a path may come to, by what the path and those above it are called: so a request costs no more with
-/// ten thousand rules than with ten.
-#[derive(Debug)]
-struct PlaceIndex {
-    numbers: BTreeMap<Vec<u8>, Vec<usize>>,
-    /// Length of the longest key. A longer prefix of a path needs no lookup.
-    max_key_bytes: usize,
-}
-
-impl PlaceIndex {
-    fn of(places: &[RoutePlace]) -> Self {
-        let mut index: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
-        for (number, place) in places.iter().enumerate() {
-            let path = place.path.as_bytes();
-            for read in [path, &reading::as_windows_reads(path), &reading::as_windows_reads(name(path))] {
-                let numbers = index.entry(name(read).to_ascii_lowercase()).or_default();
-                // The numbers only grow, and the readings are the same most often.
-                if numbers.last() != Some(&number) {
-                    numbers.push(number);
-                }
-            }
-        }
-        let max_key_bytes = index.keys().map(Vec::len).max().unwrap_or_default();
-        Self { numbers: index, max_key_bytes }
-    }
-
-    /// Every place whose name, whatever the case of its letters, is that of the path or of one above it: in ascending order.
-    fn near(&self, path: &[u8]) -> Vec<usize> {
-        // One byte more than the longest key, so that a longer path is not taken for a whole one.
-        let path = path.get(..=self.max_key_bytes).unwrap_or(path);
-        let upper = path.iter().any(u8::is_ascii_uppercase);
-        let path = if upper { Cow::Owned(path.to_ascii_lowercase()) } else { Cow::Borrowed(path) };
-        let above = memchr::memchr_iter(b'/', &path).filter_map(|end| path.get(..end));
-        let whole = (!path.ends_with(b"/")).then_some(&*path);
-        let mut near: Vec<usize> =
-            above.chain(whole).filter_map(|name| self.numbers.get(name)).flatten().copied().collect();
-        near.sort_unstable();
-        near.dedup();
-        near
-    }
-}
-
-/// A path without the slash at its end.
-fn name(path: &[u8]) -> &[u8] {
-    path.strip_suffix(b"/").unwrap_or(path)
+    /// The methods that rules name, in upper case.
+    ruled_methods: BTreeSet<String>,
 }
 
 impl Routes {
@@ -232,13 +194,14 @@ impl Routes {
         }
         places.sort_by_key(|place| Reverse(place.path.len()));
         let characters = places.iter().map(RoutePlace::characters).fold(Characters::default(), Characters::with);
-        let look_at_methods = rules.iter().any(|rule| !rule.methods.is_empty());
+        let ruled_methods = rules.iter().flat_map(|rule| &rule.methods).map(|method| method.to_ascii_uppercase());
         let segments = |place: &RoutePlace| place.path.bytes().filter(|byte| matches!(byte, b'/' | b'\\')).count() + 1;
         let max_segments = places.iter().map(segments).max().unwrap_or_default();
         let longest = places.first().map_or(0, |place| place.path.len());
         let max_segment_bytes = longest.max(reading::SHORT_NAME_BYTES);
-        let index = PlaceIndex::of(&places);
-        Self { places, index, max_segments, max_segment_bytes, characters, look_at_methods }
+        let index = PlaceIndex::of(places.iter().map(|place| place.path.as_bytes()));
+        let ruled_methods = ruled_methods.collect();
+        Self { places, index, max_segments, max_segment_bytes, characters, ruled_methods }
     }
 
     /// The characters that the application reads as data somewhere.
@@ -247,8 +210,8 @@ impl Routes {
     }
 
     /// Whether any rule looks at methods.
-    pub(super) const fn look_at_methods(&self) -> bool {
-        self.look_at_methods
+    pub(super) fn look_at_methods(&self) -> bool {
+        !self.ruled_methods.is_empty()
     }
 
     /// Whether a method differs from one that we or the rules know in letter case only.
@@ -258,8 +221,8 @@ impl Routes {
         if !method.bytes().any(|byte| byte.is_ascii_lowercase()) {
             return false;
         }
-        let ruled = self.places.iter().flat_map(|place| &place.rules).flat_map(|rule| &rule.methods);
-        METHODS.iter().copied().chain(ruled.map(String::as_str)).any(|known| known.eq_ignore_ascii_case(method))
+        METHODS.iter().any(|known| known.eq_ignore_ascii_case(method))
+            || self.ruled_methods.contains(&method.to_ascii_uppercase())
     }
 
     /// The rules for this path: those that name it, or else those with the longest path above it. None when no rule
@@ -288,6 +251,42 @@ impl Routes {
         Ok(Some(found))
     }
 
+    /// The other places of the path's name and those below it, as far as a request acts and however a server reads the path.
+    /// `found` are the rules for the path.
+    ///
+    /// # Errors
+    /// When the path can be read in more than one way, which [`Routes::find`] refuses too.
+    pub(super) fn below(
+        &self,
+        path: &CanonicalPath<'_>,
+        found: &RoutePlace,
+        depth: RequestDepth,
+    ) -> Result<Vec<&RoutePlace>, Ambiguous> {
+        let mut texts = path.readings()?;
+        texts.push(path.as_bytes().to_vec());
+        let mut names = BTreeSet::new();
+        let mut below = Vec::new();
+        for text in texts {
+            if reading::is_odd(&text) {
+                names.extend(reading::readings(&text)?);
+                // The place's own names are written out, and it is below if any place is.
+                let is_below = |number: usize, read: &[u8]| {
+                    let place = self.places.get(number).map(|place| reading::as_windows_reads(place.path.as_bytes()));
+                    place.is_some_and(|place| place_index::is_below(&place, &reading::as_windows_reads(read), depth))
+                };
+                below.extend(
+                    self.written_out(&text).filter(|(number, read)| is_below(*number, read)).map(|(number, _)| number),
+                );
+            }
+            names.insert(text);
+        }
+        self.index.add_below(&names, depth, &mut below);
+        below.sort_unstable();
+        below.dedup();
+        let places = below.into_iter().filter_map(|number| self.places.get(number));
+        Ok(places.filter(|place| !place.path.eq_ignore_ascii_case(&found.path)).collect())
+    }
+
     /// Those that a path may come to however it is read, the longest path first.
     fn near(&self, path: &[u8]) -> Vec<&RoutePlace> {
         self.index.near(path).into_iter().filter_map(|number| self.places.get(number)).collect()
@@ -312,20 +311,25 @@ impl Routes {
         if reading::readings(path)?.iter().any(|read| self.has_other_rules(read, found, cut)) {
             return Ok(true);
         }
-        if !path.contains(&b'~') {
-            return Ok(false);
-        }
-        // A short name may stand for a segment of any rule. Only the part of the path that rules can match is compared.
-        let start = self.matchable_start(path);
-        let mut written_out =
-            self.places.iter().filter_map(|place| reading::written_out(&start, place.path.as_bytes()));
-        Ok(written_out.any(|read| self.has_other_rules(&read, found, None)))
+        Ok(self.written_out(path).any(|(_, read)| self.has_other_rules(&read, found, None)))
+    }
+
+    /// The readings of a path in which short names stand for segments of a place, each with the number of that place. Only the part
+    /// of the path that rules can match is compared, and none of them where the path has no short name there.
+    fn written_out(&self, path: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> {
+        let start = Some(path).filter(|path| path.contains(&b'~')).map(|path| self.matchable_start(path));
+        let start = start.filter(|start| reading::has_short_name(start)).into_iter();
+        start.flat_map(|start| {
+            let places = self.places.iter().enumerate();
+            places.filter_map(move |(number, place)| Some((number, place.written_out(&start)?)))
+        })
     }
 
     /// Whether a reading of the path matches rules that differ from `found`. `cut` is the offset of the first `?` or `#`.
     fn has_other_rules(&self, read: &[u8], found: &RoutePlace, cut: Option<usize>) -> bool {
         // Compare with the rule's own path as Windows reads it.
         let same = |read: &[u8], rule: &[u8]| read.eq_ignore_ascii_case(&reading::as_windows_reads(rule));
+        work::count(read.len());
         let near = self.near(read);
         let agrees = match longest(&near, read, same) {
             // A public path may be cut out of one that is not.
@@ -618,10 +622,10 @@ mod tests {
         for path in
             ["/a~1".repeat(7_000), format!("/a~1/{}", "x".repeat(28_000)), format!("/a~1{}", "/b".repeat(14_000))]
         {
-            reading::COMPARED_BYTES.set(0);
+            work::take();
             assert!(!routes.is_read_otherwise(path.as_bytes(), found).unwrap());
-            let per_rule = reading::COMPARED_BYTES.get() / rules.len();
-            assert!((1..100).contains(&per_rule), "{per_rule} bytes of each rule");
+            let per_rule = work::take() / rules.len();
+            assert!((1..200).contains(&per_rule), "{per_rule} for each rule");
         }
     }
 

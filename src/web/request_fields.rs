@@ -217,7 +217,7 @@ const STANDARD_PREFIXES: &[&str] = &["accept-", "access-control-", "content-", "
 
 /// Fields of which two would be two requests in one: we judge by one of them, and the application may read the other. Of
 /// `Authorization` the gate's credentials speak.
-static SINGLE: [HeaderName; 13] = [
+static SINGLE: [HeaderName; 14] = [
     http::header::PROXY_AUTHORIZATION,
     http::header::HOST,
     http::header::ORIGIN,
@@ -227,6 +227,7 @@ static SINGLE: [HeaderName; 13] = [
     http::header::SEC_WEBSOCKET_KEY,
     http::header::SEC_WEBSOCKET_VERSION,
     HeaderName::from_static("destination"),
+    HeaderName::from_static("depth"),
     HeaderName::from_static("sec-fetch-dest"),
     HeaderName::from_static("sec-fetch-mode"),
     HeaderName::from_static("sec-fetch-site"),

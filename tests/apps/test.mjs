@@ -168,16 +168,44 @@ async function webdav() {
   assert.match(cadaver("copy work/copy.txt private/over.txt"), /403/);
   assert.match(cadaver("move work/copy.txt private/over.txt"), /403/);
   assert.ok(!existsSync(`${FILES_ROOT}/private/over.txt`));
+<<<<<<< HEAD
   // The user's own password, and no password.
+=======
+  // Requests to a parent collection do not give access to a closed member.
+  const dav = (origin, method, path, headers) => ask(origin, path, { method, headers });
+  const listed = await dav(FILES, "PROPFIND", "/", { "Remote-User": USERNAME });
+  assert.match(listed.text, /\/private\/mine\.txt/, "WsgiDAV takes no Depth for infinity");
+  for (const [method, headers] of [
+    ["PROPFIND", {}],
+    ["PROPFIND", { depth: "infinity" }],
+    ["PROPFIND", { depth: "1" }],
+    ["PROPFIND", { depth: "0", connection: "close, Depth" }],
+    ["DELETE", {}],
+    ["DELETE", { depth: "0" }],
+    ["LOCK", {}],
+    ["COPY", { destination: `${site("files")}/copied/` }],
+    ["COPY", { destination: `${site("files")}/copied/`, depth: "0" }],
+    ["MOVE", { destination: `${site("files")}/moved/` }],
+  ]) {
+    const answer = await dav(site("files"), method, "/", { authorization: basic, ...headers });
+    assert.equal(answer.status, 403, `${method} ${JSON.stringify(headers)}: ${answer.text}`);
+  }
+  assert.equal((await dav(site("files"), "PROPFIND", "/", { authorization: basic, depth: "0" })).status, 207);
+  assert.equal((await dav(site("files"), "PROPFIND", "/work/", { authorization: basic })).status, 207);
+  const over = { destination: `${site("files")}/private`, depth: "0" };
+  assert.equal((await dav(site("files"), "COPY", "/work/", { authorization: basic, ...over })).status, 403);
+  assert.ok(existsSync(`${FILES_ROOT}/private/mine.txt`) && !existsSync(`${FILES_ROOT}/copied`));
+  // The person's own password, and none.
+>>>>>>> 865afce (gateway: judge everything below a path for WebDAV requests)
   for (const authorization of [`Basic ${Buffer.from(`${USERNAME}:${process.env.PASSWORD}`).toString("base64")}`, undefined]) {
     const answer = await ask(site("files"), "/", { method: "PROPFIND", headers: authorization ? { authorization } : {} });
     assert.equal(answer.status, 401);
     assert.match(String(answer.headers["www-authenticate"]), /Basic realm="files"/);
   }
-  const listed = await browser.pass(page);
-  await account({ revoke: /name="revoke" value="([^"]*)"/.exec(listed.html)[1] });
+  const shown = await browser.pass(page);
+  await account({ revoke: /name="revoke" value="([^"]*)"/.exec(shown.html)[1] });
   assert.equal((await ask(site("files"), "/", { method: "PROPFIND", headers: { authorization: basic } })).status, 401);
-  console.log("ok WsgiDAV: no way into a closed part by Destination, and a revoked password opens nothing");
+  console.log("ok WsgiDAV: no way into a closed part by Destination or through its parent, and a revoked password opens nothing");
 }
 
 await dokuwiki();

@@ -247,6 +247,44 @@ fn no_host_leads_around_the_rules(kind: Kind) {
     assert!(!carried_to(&exchange(port, &forged)));
 }
 
+/// Anna may not enter `/admins/`.
+async fn a_closed_part_is_not_reached_through_its_parent(kind: Kind) {
+    let site = Site::start(kind);
+    let (browser, _) = site.signed_in("/").await;
+    let ask = async |method: &str, path: &str, fields: &[(&str, &str)]| {
+        let mut request = browser.client().request(method.parse().unwrap(), site.url(path));
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        request.send().await.unwrap().status().as_u16()
+    };
+    for (method, fields) in [
+        ("PROPFIND", &[][..]),
+        ("PROPFIND", &[("Depth", "infinity")]),
+        ("PROPFIND", &[("Depth", "1")]),
+        ("DELETE", &[("Depth", "0")]),
+        ("LOCK", &[]),
+        ("COPY", &[("Destination", "/elsewhere/"), ("Depth", "0")]),
+        ("MOVE", &[("Destination", "/elsewhere/"), ("Depth", "0")]),
+    ] {
+        assert_eq!(ask(method, "/", fields).await, 403, "{method} {fields:?}");
+    }
+    for destination in ["/admins/x", "/admins", "/", "http://elsewhere.test/admins/"] {
+        let fields = [("Destination", destination), ("Depth", "0")];
+        assert_eq!(ask("COPY", "/x", &fields).await, 403, "{destination}");
+    }
+    // The application has no such methods, or does not mind.
+    for (method, path, fields) in [
+        ("PROPFIND", "/", &[("Depth", "0")][..]),
+        ("PROPFIND", "/x/", &[]),
+        ("COPY", "/x", &[("Destination", "/y"), ("Depth", "0")]),
+        ("DELETE", "/x", &[]),
+    ] {
+        let status = ask(method, path, fields).await;
+        assert!(![401, 403, 500, 502].contains(&status), "{method} {path}: {status}");
+    }
+}
+
 /// A check that waits for answers itself.
 async fn blocking(check: fn(Kind), kind: Kind) {
     tokio::task::spawn_blocking(move || check(kind)).await.unwrap();
@@ -285,6 +323,9 @@ behind_each_proxy! {
     behind_nginx_no_path_leads_around_the_rules
     behind_caddy_no_path_leads_around_the_rules
     behind_traefik_no_path_leads_around_the_rules: |kind| blocking(no_path_leads_around_the_rules, kind);
+    behind_nginx_a_closed_part_is_not_reached_through_its_parent
+    behind_caddy_a_closed_part_is_not_reached_through_its_parent
+    behind_traefik_a_closed_part_is_not_reached_through_its_parent: a_closed_part_is_not_reached_through_its_parent;
     behind_nginx_no_host_leads_around_the_rules
     behind_caddy_no_host_leads_around_the_rules
     behind_traefik_no_host_leads_around_the_rules: |kind| blocking(no_host_leads_around_the_rules, kind);

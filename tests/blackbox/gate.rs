@@ -216,3 +216,37 @@ async fn the_providers_own_refusals_carry_the_rate_limit_headers_wherever_they_a
         assert_eq!(body.as_object().unwrap().keys().collect::<Vec<_>>(), ["error", "error_description"]);
     }
 }
+
+/// `/api/` takes tokens with a scope, and a browser none of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_part_is_not_deleted_or_listed_with_its_parent() {
+    let upstream = Upstream::start();
+    let instance = Instance::started(&Settings { upstream: Some(upstream.url()), ..Settings::default() });
+    let browser = Browser::new(&instance);
+    browser.go(&instance.app_url("/")).await;
+    let ask = async |method: &str, path: &str, fields: &[(&str, &str)]| {
+        let mut request = browser.client().request(method.parse().unwrap(), instance.app_url(path));
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        request.send().await.unwrap().status().as_u16()
+    };
+    for (method, fields) in [
+        ("DELETE", &[][..]),
+        ("PROPFIND", &[]),
+        ("PROPFIND", &[("depth", "1")]),
+        // What `Connection` names does not reach the application.
+        ("PROPFIND", &[("depth", "0"), ("connection", "depth")]),
+        ("COPY", &[("destination", "/copied/")]),
+    ] {
+        assert_eq!(ask(method, "/", fields).await, 403, "{method} {fields:?}");
+    }
+    assert_eq!(ask("COPY", "/x", &[("destination", "/api"), ("depth", "0")]).await, 403);
+    assert_eq!(ask("PROPFIND", "/", &[("depth", "0"), ("depth", "0")]).await, 400);
+    for (method, path, fields) in
+        [("PROPFIND", "/", &[("depth", "0")][..]), ("DELETE", "/x/", &[]), ("PROPFIND", "/public/", &[])]
+    {
+        let status = ask(method, path, fields).await;
+        assert!(![400, 401, 403].contains(&status), "{method} {path}: {status}");
+    }
+}

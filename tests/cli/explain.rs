@@ -68,6 +68,8 @@ fn a_person_is_looked_up_and_the_claim_that_decides_is_named() {
     let url = ["--url", "http://wiki.localhost/staff/"];
     let anna = told(&site, &[url.as_slice(), &["--user", "anna@example.test"]].concat());
     assert_eq!((&anna["forwarded"], &anna["reason"]), (&json!(true), &json!("forwarded")));
+    let all = ["--url", "http://wiki.localhost/", "--method", "DELETE", "--user", "anna@example.test"];
+    assert_eq!(told(&site, &all)["reason"], "below");
     let ben = told(&site, &[url.as_slice(), &["--user", "ben@example.test"]].concat());
     assert_eq!((&ben["reason"], &ben["claim"]), (&json!("group"), &json!("groups")));
     let text = site.run(&["explain", "--user", "ben@example.test", "--url", "http://wiki.localhost/staff/"], "");

@@ -81,7 +81,7 @@ async fn a_program_comes_in_by_address_or_username_and_its_password_stays_here()
     ));
     for name in [ANNA, "anna", "ANNA", "Anna@Example.test", "anna ", " anna@example.test\t"] {
         for (method, path) in
-            [("GET", "/repo.git/info/refs?service=git-upload-pack"), ("PROPFIND", "/"), ("PUT", "/staff/x")]
+            [("GET", "/repo.git/info/refs?service=git-upload-pack"), ("PROPFIND", "/repo.git/"), ("PUT", "/staff/x")]
         {
             let fields = [("authorization", basic(name, &password)), ("cookie", "a=b".to_owned())];
             let fields = fields.each_ref().map(|(field, value)| (*field, value.as_str()));

@@ -74,9 +74,31 @@ async fn a_destination_that_can_be_read_in_more_than_one_way_is_refused() {
         "https://files.test",
         "ftp://files.test/b",
         "/b\\c",
+        // What URL parsers read as another path, or as another host.
+        "https:///staff/b",
+        "https://files.test\\staff/b",
+        "https://files.test\\@x/b",
+        "https://anna@files.test/b",
+        "https://files.test@/b",
+        "https://\tfiles.test/b",
+        "https://files.test/\tb",
+        "https://files.\ttest/b",
+        "https://files.test:/../b",
+        "https://files.test:x/b",
+        "https://:80/b",
+        "https://files%2Ftest/b",
+        "https://[::1/b",
+        "https://a b/b",
+        "https:/files.test/b",
+        "https:files.test/b",
+        "https:\\\\files.test/b",
     ] {
         let reply = anna.send("MOVE", &at("/a"), &[("destination", destination)], "").await;
         reply.assert_refused(400, "invalid_request");
+    }
+    // A proxy that asks may leave it out, and pass it on.
+    for method in ["COPY", "MOVE"] {
+        anna.send(method, &at("/a"), &[], "").await.assert_refused(400, "invalid_request");
     }
     let twice = [("destination", "/b"), ("destination", "/staff/b")];
     anna.send("MOVE", &at("/a"), &twice, "").await.assert_refused(400, "invalid_request");

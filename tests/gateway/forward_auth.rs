@@ -199,6 +199,31 @@ async fn a_client_behind_a_proxy_names_no_other_method_where_rules_look_at_metho
     }
 }
 
+/// What a proxy does not tell counts as the worst that it may be.
+#[tokio::test]
+async fn a_closed_part_is_not_reached_through_its_parent_behind_another_proxy() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://wiki.test/", crate::world::BEN).await;
+    let jar = browser.jar("wiki.test");
+    for (method, uri, fields, status) in [
+        ("PROPFIND", "/", &[][..], 403),
+        ("PROPFIND", "/", &[("depth", "infinity")], 403),
+        ("PROPFIND", "/", &[("depth", "0")], 200),
+        ("DELETE", "/", &[], 403),
+        ("DELETE", "/a/", &[], 200),
+        ("COPY", "/a", &[], 400),
+        ("COPY", "/a", &[("destination", "/staff/b")], 403),
+        ("COPY", "/a", &[("destination", "/")], 403),
+        ("COPY", "/a", &[("destination", "/b")], 200),
+        ("POST", "/", &[("x-http-method-override", "DELETE")], 403),
+    ] {
+        let client = [&[("cookie", jar.as_str())], fields].concat();
+        let asked = Asked { method, ..Asked::about("wiki.test", uri, &client) };
+        assert_eq!(asked.status(&world).await, status, "{method} {uri} {fields:?}");
+    }
+}
+
 /// A proxy that hands refusals on sends its client to the second step; one that does not tells the client what is missing.
 #[tokio::test]
 async fn a_level_is_asked_for_behind_another_proxy_too() {
