@@ -194,8 +194,7 @@ impl AnswerLedger {
         }
     }
 
-    /// Records that there will be no answer, or none that tells: the client closed the connection, or the outcome of the commit
-    /// is not known.
+    /// Records that there will be no answer with the token: the request was cancelled, or the outcome of the commit is not known.
     pub fn abandon(&mut self, number: u64, now: Duration) {
         if self.open.get(&number).is_some_and(|answer| answer.ready.is_none()) {
             self.open.remove(&number);
