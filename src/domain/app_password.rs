@@ -1,5 +1,6 @@
-//! Application passwords: for programs that can only do HTTP Basic (RFC 7617), each good for one person at one protected
-//! application. The password is 160 random bits, so its SHA-256 is enough to keep: nobody guesses it, whatever they hold.
+//! Application passwords, for clients that only support HTTP Basic (RFC 7617). Each is valid for
+//! one user at one protected application. The password has 160 random bits, so storing its SHA-256
+//! is sufficient.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,26 +8,26 @@ use crate::domain::secret::{Secret, SecretHash, base64url};
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 
-/// The most that one person has.
+/// Maximum number of application passwords per user.
 pub const MOST_APP_PASSWORDS: usize = 50;
 
-/// The longest name of one, characters.
+/// Maximum length of a name in characters.
 pub const LONGEST_APP_PASSWORD_NAME: usize = 60;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppPassword {
     pub app: String,
     pub name: String,
-    /// Its hash.
+    /// Hash of the password.
     pub hash: SecretHash,
     pub created_at: UnixTime,
-    /// When it was last used, about.
+    /// Approximate time of the last use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<UnixTime>,
 }
 
 impl AppPassword {
-    /// A new one, and the password itself, which is kept nowhere.
+    /// Creates a new one. Returns it with the password, which is not stored.
     pub fn new(app: &str, name: &str, random: &[u8; 20], now: UnixTime) -> (Self, Secret) {
         let secret = Secret::from_random(random);
         let password = Self {
@@ -39,7 +40,7 @@ impl AppPassword {
         (password, secret)
     }
 
-    /// Its name on pages and in forms, which tells nothing of it.
+    /// Returns its public id for pages and forms, which does not reveal the password.
     pub fn id(&self) -> String {
         let id = SecretHash::of(self.hash.as_bytes());
         base64url(&id.as_bytes()[..12])
@@ -48,29 +49,29 @@ impl AppPassword {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppPasswords {
-    /// Whose.
+    /// The owner.
     pub subject: Subject,
-    /// They, the oldest first.
+    /// The passwords, oldest first.
     pub passwords: Vec<AppPassword>,
 }
 
 impl AppPasswords {
-    /// None.
+    /// Creates an empty set.
     pub fn none(subject: Subject) -> Self {
         Self { subject, passwords: Vec::new() }
     }
 
-    /// Whether there is room for another one.
+    /// Whether another password can be added.
     pub fn has_room(&self) -> bool {
         self.passwords.len() < MOST_APP_PASSWORDS
     }
 
-    /// The one of this application that has this hash.
+    /// Returns the password of this application with this hash.
     pub fn find(&self, app: &str, hash: &SecretHash) -> Option<&AppPassword> {
         self.passwords.iter().find(|password| password.app == app && password.hash == *hash)
     }
 
-    /// Whether each one of these is among `others` too.
+    /// Whether `others` contains all of these.
     pub fn are_among(&self, others: &Self) -> bool {
         self.passwords.iter().all(|password| others.find(&password.app, &password.hash).is_some())
     }

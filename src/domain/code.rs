@@ -10,22 +10,23 @@ use crate::domain::scope::Scope;
 use crate::domain::session::{SessionId, SignIn};
 use crate::domain::time::UnixTime;
 
-/// What became of a code.
+/// State of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum CodeState {
     Issued,
-    /// It was redeemed, and gave this grant. Kept until it would have expired, so that a replay ends the grant.
+    /// Redeemed for this grant. The record is kept until the code would have expired, so that a
+    /// replay revokes the grant.
     Redeemed {
         grant: GrantId,
     },
 }
 
-/// A code, as kept under its hash.
+/// A code, stored under its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Code {
     pub client: ClientId,
-    /// The redirect URI of the authorization request, exactly as it stood there.
+    /// The redirect URI of the authorization request, unchanged.
     pub redirect_uri: String,
     #[serde(default)]
     pub challenge: Option<CodeChallenge>,
@@ -34,7 +35,7 @@ pub struct Code {
     #[serde(default)]
     pub nonce: Option<String>,
     pub sign_in: SignIn,
-    /// Whether the password was typed for this very request.
+    /// Whether the user entered the password for this request.
     #[serde(default)]
     pub typed: bool,
     pub session: SessionId,
@@ -42,20 +43,21 @@ pub struct Code {
     pub state: CodeState,
 }
 
-/// Why a presented code gives no tokens.
+/// Why a presented code is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedeemFault {
-    /// The request is refused; the code stays as it was.
+    /// The request is refused; the code is unchanged.
     Refused(Refusal),
-    /// The code was used before; what it gave must end (RFC 6749 §4.1.2).
+    /// The code was used before; its grant must be revoked (RFC 6749 §4.1.2).
     Replayed(GrantId),
 }
 
 impl Code {
-    /// Judges a redemption (specification, "States and transitions"; RFC 6749 §4.1.3; RFC 7636 §4.6).
+    /// Decides on a redemption (specification, "States and transitions"; RFC 6749 §4.1.3; RFC 7636
+    /// §4.6).
     ///
     /// # Errors
-    /// [`RedeemFault::Refused`] leaves the code issued, a wrong verifier included.
+    /// [`RedeemFault::Refused`] leaves the code issued, even for a wrong verifier.
     pub fn redeem(
         &self,
         client: &ClientId,
@@ -63,7 +65,8 @@ impl Code {
         verifier: Option<&CodeVerifier>,
         now: UnixTime,
     ) -> Result<(), RedeemFault> {
-        // Another client learns nothing, not even that the code was used: it cannot end the owner's grant with it.
+        // Another client gets no information, not even that the code was used, so it cannot revoke
+        // the owner's grant.
         if self.client != *client {
             return Err(RedeemFault::Refused(UNKNOWN_CODE));
         }
@@ -83,13 +86,13 @@ impl Code {
             (Some(_), None) => {
                 Err(RedeemFault::Refused(Refusal::invalid_request("The parameter code_verifier is missing.")))
             }
-            // A verifier without a challenge means that somebody took the challenge out of the authorization request
-            // (RFC 9700 §2.1.1, "PKCE downgrade").
+            // A verifier without a challenge means that an attacker removed the challenge from the
+            // authorization request (RFC 9700 §2.1.1, "PKCE downgrade").
             (None, Some(_)) => refuse("A code_verifier was sent, but the authorization request had no code_challenge."),
             (None, None) => Ok(()),
         }
     }
 }
 
-/// The answer to a code that was never issued, is long gone, or belongs to somebody else: one answer for all three.
+/// The same answer for a code that was never issued, has expired or belongs to another client.
 pub const UNKNOWN_CODE: Refusal = Refusal::invalid_grant("The authorization code is invalid.");

@@ -1,4 +1,4 @@
-//! What a person has allowed a client to learn.
+//! Consent of a user for a client.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,28 +7,31 @@ use crate::domain::scope::Scope;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 
-/// A person's consent for a client.
+/// A user's consent for a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consent {
-    /// Whose.
+    /// The user who consented.
     pub subject: Subject,
     pub client: ClientId,
     pub scope: Scope,
-    /// When it was last given.
+    /// Time of the last consent.
     pub at: UnixTime,
-    /// To which of the clients that have had this id; none in a consent from before clients were told apart so.
+    /// Which of the clients that have had this id it is for; absent in records from before clients
+    /// had incarnations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<u32>,
 }
 
 impl Consent {
-    /// Whether it was given to this client, and not to an earlier one that had the same id. Not by the clock: one that is
-    /// moved back would make every consent older than its client.
+    /// Whether the consent is for this client and not an earlier one with the same id. Does not
+    /// rely on the clock alone: after it is set back, every consent would seem older than its
+    /// client.
     pub fn is_for(&self, client: &Client) -> bool {
         self.client == client.id
             && match self.incarnation {
                 Some(incarnation) => incarnation == client.incarnation,
-                // Both are of an earlier version, and so of the past, where nothing else tells.
+                // Both records are from an earlier version, so only their times can distinguish
+                // them.
                 None => client.incarnation == 0 && self.at >= client.created_at,
             }
     }

@@ -1,6 +1,9 @@
-//! Guesses at a second factor. Whoever has the password has endless tries otherwise: three codes of a million are good at any
-//! time, so ten tries in a quarter of an hour find one within 240 days as likely as not. The count is kept with the factor: it
-//! outlives a restart, and the right password gives nothing of it back.
+//! Counts failed guesses at a second factor. An attacker who has the password could otherwise try
+//! without limit: three of a million codes are valid at any time, so ten tries per quarter of an
+//! hour succeed within 240 days with a probability of one half.
+//!
+//! The count is stored with the factor. It survives a restart, and the correct password does not
+//! reset it.
 
 use std::time::Duration;
 
@@ -8,46 +11,47 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::time::UnixTime;
 
-/// Failures in a row after which the factor opens nothing, until another one of its owner's or an administrator frees it. NIST
-/// SP 800-63B allows a hundred.
+/// Consecutive failures after which the factor is blocked, until another factor of the user or an
+/// administrator unblocks it. NIST SP 800-63B allows a hundred.
 pub const MOST_FACTOR_FAILURES: u32 = 50;
 
-/// Failures in a row that cost no wait. At the last of them its owner is told: somebody knows the password.
+/// Consecutive failures without a wait. The last of them notifies the user that an attacker knows
+/// the password.
 const FREE: u32 = 5;
 
-/// The wait after the first failure that costs one. It doubles with each that follows.
+/// Wait after the first failure beyond the free ones. It doubles with each further failure.
 const FIRST_WAIT: Duration = Duration::from_secs(30);
 
-/// The longest wait. Its owner has to wait as well.
+/// Maximum wait. It applies to the user too.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
-/// The failures of one factor since its last success.
+/// Failures of a factor since its last success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FactorFailures {
     count: u32,
-    /// When the last one was.
+    /// Time of the last failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last: Option<UnixTime>,
 }
 
-/// Whether the factor may be tried. It is asked before the answer is looked at: one that comes too early is neither judged nor
-/// counted.
+/// Whether the factor may be tried. Checked before the answer: an early answer is neither verified
+/// nor counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryVerdict {
     Free,
-    /// Not before this instant.
+    /// Not before this time.
     Wait(UnixTime),
-    /// Not until it is freed.
+    /// Not until it is unblocked.
     Blocked,
 }
 
-/// What a failure leads to besides its count.
+/// Notification that a failure causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureNotice {
     None,
-    /// The owner is told that somebody tries.
+    /// Notify the user of the attempts.
     TellOwner,
-    /// The factor is blocked from now on; the owner is told.
+    /// The factor is now blocked; notify the user.
     Blocked,
 }
 
@@ -59,11 +63,11 @@ impl FactorFailures {
         }
         let Some(last) = self.last else { return TryVerdict::Free };
         let until = last.plus(self.wait());
-        // A clock that was moved back before the failure would hold its owner off for as long as it was moved.
+        // If the clock was set back before the failure, do not block the user for the difference.
         if (last..until).contains(&now) { TryVerdict::Wait(until) } else { TryVerdict::Free }
     }
 
-    /// The count with one failure more.
+    /// Returns the count after another failure.
     #[must_use]
     pub fn failed(&self, now: UnixTime) -> (Self, FailureNotice) {
         let count = self.count.saturating_add(1);
@@ -75,19 +79,19 @@ impl FactorFailures {
         (Self { count, last: Some(now) }, notice)
     }
 
-    /// The count after a success with this factor, which only a factor that is free can have. A factor that is blocked is freed
-    /// by replacing its count with [`FactorFailures::default`].
+    /// Returns the count after a success, which is only possible with an unblocked factor. To
+    /// unblock a factor, replace its count with [`FactorFailures::default`].
     #[must_use]
     pub fn succeeded(&self) -> Self {
         if self.is_blocked() { *self } else { Self::default() }
     }
 
-    /// How many, in a row.
+    /// Returns the number of consecutive failures.
     pub const fn count(&self) -> u32 {
         self.count
     }
 
-    /// Whether it opens nothing until it is freed.
+    /// Whether the factor is blocked.
     pub const fn is_blocked(&self) -> bool {
         self.count >= MOST_FACTOR_FAILURES
     }

@@ -1,6 +1,6 @@
-//! What Sealgate keeps and decides on: people, clients, sessions, codes, grants, keys, events. Pure values and functions: no
-//! I/O, no clock, no randomness, no logging, no HTTP types. Raw strings stop here: a [`redirect_uri::RedirectUri`], a
-//! [`scope::Scope`], a [`pkce::CodeVerifier`] exists only when it is valid.
+//! Domain model: users, clients, sessions, codes, grants, keys, events. Pure values and functions:
+//! no I/O, clock, randomness, logging or HTTP types. Raw strings are parsed here: a
+//! [`redirect_uri::RedirectUri`], a [`scope::Scope`] or a [`pkce::CodeVerifier`] is always valid.
 
 pub mod account_links;
 pub mod admission;

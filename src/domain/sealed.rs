@@ -1,4 +1,4 @@
-//! What lies on the disk sealed, as records hold it. What seals and opens it is the store's `sealer`.
+//! Encrypted values in records. The store's `sealer` encrypts and decrypts them.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::domain::secret::{base64url, from_base64url};
 
-/// Sealed bytes: which data key, which nonce, ciphertext and tag. One base64url text in JSON.
+/// Encrypted bytes: data key id, nonce, ciphertext and tag. One base64url string in JSON.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed(Vec<u8>);
 
 impl Sealed {
-    /// These bytes, as the sealer made them.
+    /// Wraps bytes produced by the sealer.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
