@@ -1,11 +1,11 @@
-//! What processes report about their answers to refreshes: one record a process.
+//! Reports of processes about their answers to refreshes: one record per process.
 
 use crate::domain::answers::{AnswerReport, ProcessId};
 use crate::store::engine::Changes;
 use crate::store::{Store, StoreError, record, table};
 
 impl Store {
-    /// Writes the report of a process over its last one. `is_listed`: the expiry index has it already.
+    /// Replaces the report of a process. `is_listed`: the expiry index has it already.
     pub async fn report_answers(
         &self,
         process: ProcessId,
@@ -20,7 +20,7 @@ impl Store {
         self.write(Changes { put, ..Changes::default() }).await
     }
 
-    /// The last report of a process.
+    /// Returns the last report of a process.
     pub async fn answer_report(&self, process: ProcessId) -> Result<Option<AnswerReport>, StoreError> {
         Ok(self.load(table::answers(process)).await?.map(|loaded| loaded.value))
     }

@@ -1,4 +1,4 @@
-//! Factors: one record a person, and an index from credentials to their owners, which follows from the records.
+//! Factors: one record per user, and a derived index from credentials to users.
 
 use crate::domain::secret::SecretHash;
 use crate::domain::user::Subject;
@@ -12,30 +12,31 @@ use crate::store::table::{self, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 use crate::webauthn::{CredentialId, UserHandle};
 
-/// How a change of somebody's factors ended.
+/// Outcome of a change of a user's factors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum FactorsChanged<T> {
-    /// What the change yielded, and the record as it is now.
+    /// The result of the change, and the new record.
     Yes(T, Box<Factors>),
-    /// A credential that was to be added belongs to somebody already; nothing changed.
+    /// A credential to be added belongs to a user already; nothing changed.
     CredentialTaken,
 }
 
 impl Store {
-    /// The factors of this person, where there ever were any.
+    /// Returns the factors of this user, if there ever were any.
     pub async fn factors(&self, subject: Subject) -> Result<Option<Loaded<Factors>>, StoreError> {
         self.load(table::factors(subject)).await
     }
 
-    /// Whose credential this is.
+    /// Returns the owner of a credential.
     pub async fn owner_of_credential(&self, id: &CredentialId) -> Result<Option<Subject>, StoreError> {
         let found = self.load::<Subject>(credential_key(id)).await?;
         Ok(found.map(|found| found.value))
     }
 
-    /// Changes somebody's factors, whatever races with it: the change is made anew on what was written meanwhile. A record that
-    /// does not change is not written. `handle`: random, for a first record.
+    /// Changes a user's factors, retrying the change on conflicts.
+    ///
+    /// An unchanged record is not written. `handle`: random, for a first record.
     pub(crate) async fn change_factors<T: Send>(
         &self,
         subject: Subject,
@@ -45,7 +46,8 @@ impl Store {
         self.change_factors_and(subject, handle, None, change).await
     }
 
-    /// Changes somebody's factors as [`Store::change_factors`] does, and opens the revocation in the same commit.
+    /// Changes a user's factors as [`Store::change_factors`] does, and opens the revocation in the
+    /// same commit.
     pub(crate) async fn change_factors_with<T: Send>(
         &self,
         revocation: &Revocation,
@@ -81,8 +83,9 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Writes somebody's factors over what was read, in one commit with what the person thereby did for a waiting request: two
-    /// who bring the same code or answer find that one of them did.
+    /// Replaces a user's factors, in one commit with the progress of a pending request.
+    ///
+    /// If two requests present the same code or answer, one gets a conflict.
     pub async fn put_factors(
         &self,
         before: Option<&Loaded<Factors>>,
@@ -103,7 +106,7 @@ impl Store {
         self.commit(changes).await
     }
 
-    /// Removes all of a person's, with the entries that lead to them, for somebody who is removed.
+    /// Removes all factors and credential entries of a user who is being deleted.
     pub(super) async fn remove_factors(&self, subject: Subject) -> Result<(), StoreError> {
         for _ in 0..MOST_CONFLICTS {
             let Some(loaded) = self.factors(subject).await? else { return Ok(()) };
@@ -117,14 +120,14 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Up to `limit` people's factors in the order of their `sub`, after `after`.
+    /// Returns up to `limit` users' factors in order of their `sub`, after `after`.
     pub async fn all_factors(&self, after: Option<Subject>, limit: usize) -> Result<Vec<Factors>, StoreError> {
         let after = after.map(table::factors);
         let page: Vec<Loaded<Factors>> = self.page(&table::all(Table::Factors), after.as_deref(), limit).await?;
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }
 
-    /// How many people have a factor. Reads all records: not for a request.
+    /// Counts the users with a factor. Reads all records: not for requests.
     pub async fn count_people_with_factors(&self) -> Result<usize, StoreError> {
         let (mut count, mut after) = (0, None);
         loop {
@@ -138,7 +141,7 @@ impl Store {
     }
 }
 
-/// What makes one record of the other, with the index of credentials.
+/// Returns the changes from one record to the other, with the credential index.
 pub(super) fn factors_changes(before: Option<&Loaded<Factors>>, next: &Factors) -> Result<Changes, StoreError> {
     let mut changes = match before {
         Some(loaded) if loaded.value == *next => Changes { expect: vec![loaded.unchanged()], ..Changes::default() },
@@ -161,12 +164,12 @@ fn credential_key(id: &CredentialId) -> Key {
     table::credential(&SecretHash::of(id.as_bytes()))
 }
 
-/// The entries of the index that lead to a person by their credentials.
+/// Returns a user's entries in the credential index.
 pub(super) fn credential_keys(factors: &Factors) -> Vec<Key> {
     factors.keys.iter().map(|key| credential_key(&key.credential.id)).collect()
 }
 
-/// The entries that `next` has and `before` has not.
+/// Returns the entries of `next` that `before` lacks.
 fn added(before: Option<&Factors>, next: &Factors) -> Vec<Key> {
     let known = before.map(credential_keys).unwrap_or_default();
     credential_keys(next).into_iter().filter(|key| !known.contains(key)).collect()

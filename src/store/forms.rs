@@ -1,5 +1,7 @@
-//! Forms that a person sent when their sign-in had ended, kept until they are back. They hold whatever people type, so
-//! they are sealed; strangers make them, so they are bounded in all, and the oldest gives way.
+//! Forms that a user submitted after their sign-in had ended, stored until they return.
+//!
+//! Forms can contain anything, so they are sealed. Anyone can create them, so their total is
+//! bounded and the oldest is evicted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,29 +19,30 @@ use crate::store::sealer::{NONCE_BYTES, Sealer};
 use crate::store::table::{self, Table};
 use crate::store::{Committed, Sealing, Store, StoreError};
 
-/// The largest form that is kept, bytes of its body.
+/// Maximum size of a stored form's body, in bytes.
 pub const MAX_FORM_BYTES: usize = 64 * 1024;
 
-/// The longest target: what the gate takes for a path and query.
+/// Maximum length of a target: the gate's limit for path and query.
 const MAX_TARGET_BYTES: usize = 8 * 1024;
 
-/// Of the oldest, so many at most are chosen from: were it always the very oldest, those who need room at the same moment
-/// would all reach for the same record.
+/// Maximum number of the oldest forms from which one is chosen for eviction.
+///
+/// With only the oldest, concurrent evictions would conflict over the same record.
 const CANDIDATES: usize = 32;
 
-/// A form on its way to an application.
+/// A form addressed to an application.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Form {
-    /// Who has sent it, if that is known: nobody else gets it back.
+    /// Its sender, if known. No other user gets it back.
     pub person: Option<Subject>,
     pub app: String,
-    /// Path and query that it was sent to, byte for byte.
+    /// Path and query of the request, unchanged.
     pub target: String,
-    /// The body, `application/x-www-form-urlencoded`, byte for byte.
+    /// The body, `application/x-www-form-urlencoded`, unchanged.
     pub body: Vec<u8>,
 }
 
-/// Values may be passwords.
+/// Omits the values, which may be passwords.
 impl fmt::Debug for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Form({} bytes for {})", self.body.len(), self.app)
@@ -59,7 +62,7 @@ struct FormRecord {
     form: Sealed,
 }
 
-/// The part of a form that is no body. In front of it, so that a body needs no escaping.
+/// The parts of a form except the body. It precedes the body, which then needs no escaping.
 #[derive(Serialize, Deserialize)]
 struct Head {
     person: Option<Subject>,
@@ -68,7 +71,7 @@ struct Head {
 }
 
 impl Store {
-    /// Seals with this from now on, and keeps up to so many forms.
+    /// Sets the sealer and the maximum number of stored forms.
     pub async fn sealing_with(mut self, sealer: Sealer, most_forms: usize) -> Result<Self, StoreError> {
         if !self.forms.is_followed() {
             self.forms.set(self.count(Table::Form).await?);
@@ -77,21 +80,24 @@ impl Store {
         Ok(self)
     }
 
-    /// Whether forms are kept: something seals, and there may be some.
+    /// Returns whether forms are stored: there is a data key and the limit is not zero.
     pub fn keeps_forms(&self) -> bool {
         self.sealing.as_ref().is_some_and(|sealing| sealing.most_forms > 0)
     }
 
-    /// How many forms are kept.
+    /// Returns the number of stored forms.
     pub fn kept_forms(&self) -> usize {
         self.forms.known()
     }
 
-    /// Keeps a form for the browser with this binding; `id` is the hash of what it must bring to get it back. `nonce`:
-    /// random. False when nothing is kept: it is too large, or nothing can be sealed.
+    /// Stores a form for the browser with this binding.
+    ///
+    /// `id`: hash of the token that the browser must present to get it back. `nonce`: random.
+    /// Returns false if the form is not stored because it is too large or there is no data key.
     ///
     /// # Errors
-    /// [`StoreError::TooManyForms`] when there is no room and none could be made; when the store fails.
+    /// [`StoreError::TooManyForms`] when the limit is reached and none could be evicted; when the
+    /// store fails.
     pub async fn keep_form(
         &self,
         browser: &SecretHash,
@@ -106,7 +112,7 @@ impl Store {
         }
         let key = table::form(browser, id);
         let sealed = sealing.sealer.seal(&key, nonce, &plain(form)?)?;
-        // A place first: those who come at the same moment would all find the last one.
+        // Reserve first: concurrent requests would all see the last free place.
         let begun = self.forms.begin(1);
         if begun.before >= sealing.most_forms
             && let Err(error) = self.drop_an_old_form(sealing.most_forms, usize::from(nonce[0])).await
@@ -126,10 +132,12 @@ impl Store {
         written.map(|()| true)
     }
 
-    /// Hands the form out that was kept for this browser under this id, once: of two who ask, one gets it.
+    /// Returns and removes the form stored for this browser under this ID.
+    ///
+    /// Of two concurrent requests, one gets it.
     ///
     /// # Errors
-    /// [`StoreError::Sealed`] when it does not open, and it is gone then; when the store fails.
+    /// [`StoreError::Sealed`] when it cannot be unsealed; it is removed then. When the store fails.
     pub async fn take_form(
         &self,
         browser: &SecretHash,
@@ -158,7 +166,7 @@ impl Store {
         Ok(Some(Form { person, app, target, body: body.get(1..).unwrap_or_default().to_vec() }))
     }
 
-    /// Forgets every form that is kept for a browser.
+    /// Removes all forms of a browser.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
@@ -175,7 +183,7 @@ impl Store {
                 let mut delete = vec![loaded.key().clone()];
                 delete.extend(entries(loaded.value.expires_at, loaded.key()));
                 let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
-                // A conflict means that it was taken at this very moment: a form never changes.
+                // A conflict means that it was fetched concurrently: a form never changes.
                 if self.commit(changes).await? == Committed::Yes {
                     self.form_gone();
                 }
@@ -183,7 +191,7 @@ impl Store {
         }
     }
 
-    /// Lets one of the oldest go.
+    /// Evicts one of the oldest forms.
     async fn drop_an_old_form(&self, most: usize, choice: usize) -> Result<(), StoreError> {
         let candidates = (most / 8).clamp(1, CANDIDATES);
         let ages = self.engine.scan(&table::form_ages(), None, candidates).await?;
@@ -191,7 +199,7 @@ impl Store {
         for (age, _) in ages.iter().cycle().skip(start).take(ages.len()) {
             let Some((key, expires_at)) = table::form_of_age(age) else { continue };
             let Some(loaded) = self.load::<FormRecord>(key.clone()).await? else {
-                // Taken at this very moment, or the entry was left over: it may not stand in the way for ever.
+                // Fetched concurrently, or a dangling entry, which must not block evictions.
                 self.write(Changes { delete: vec![age.clone()], ..Changes::default() }).await?;
                 continue;
             };
@@ -210,7 +218,7 @@ impl Store {
     }
 }
 
-/// The entries that lead to a form: for the sweeper, and for whoever looks for the oldest.
+/// Returns the index entries of a form: by expiry and by age.
 pub(super) fn entries(expires_at: UnixTime, key: &Key) -> [Key; 2] {
     [table::expiry(expires_at, key), table::form_age(expires_at, key)]
 }

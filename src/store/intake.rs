@@ -1,6 +1,8 @@
-//! What an import takes. Each record is read as what its table holds, and written anew: what this program does not
-//! understand is refused, a record lies under the key that it gives itself, and the indexes follow from the records and
-//! from nothing that the file says of them.
+//! Validation of imported records.
+//!
+//! Each record is decoded as its table's type and encoded again. Unknown content is rejected, a
+//! record must have the key that follows from its content, and indexes are derived from the
+//! records. The file's own index entries are ignored.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -31,37 +33,38 @@ use crate::store::table::{self, Table};
 use crate::store::versions;
 use crate::store::{SignInAttempt, StoreError, audit, factors, grants, registry, sessions};
 
-/// A record, as an export writes it.
+/// A record in an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExportRecord {
     pub table: String,
     /// The key in the table, base64url.
     pub key: String,
-    /// The record's version; none for the entries of an index.
+    /// The record's version; `None` for index entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u8>,
-    /// What the record holds; none for the entries of an index.
+    /// The record's content; `None` for index entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Json>,
 }
 
-/// The longest name of a client or a person, characters.
+/// Maximum length of a client's or user's name, in characters.
 const LONGEST_NAME: usize = 200;
-/// Bytes of a key whose record does not say all of it: the table's, and a hash, or two halves of one.
+/// Length of a key that does not follow from the record: the table byte and a hash or two half
+/// hashes.
 const HASHED: usize = 33;
 
-/// A record that can be taken, with the entries that belong to it.
+/// An accepted record, with its index entries.
 pub(super) struct Entry {
-    /// What nobody may have been given before: the record's own key, a person's address and username.
+    /// Keys that must be unique: the record's own, a user's e-mail address and username.
     pub(super) claims: Vec<Key>,
     pub(super) put: Vec<(Key, Value)>,
 }
 
-/// Reads a record; `None` for one of an index or of what does not travel.
+/// Decodes a record. Returns `None` for an index entry, or one that is not transferred.
 ///
 /// # Errors
-/// [`StoreError::Broken`] for one that this program cannot have written.
+/// [`StoreError::Broken`] for a record that this program cannot have written.
 pub(super) fn read(record: &ExportRecord) -> Result<Option<Entry>, StoreError> {
     let broken = |what: &str| {
         let key: String = record.key.chars().take(60).collect();
@@ -87,7 +90,7 @@ pub(super) fn read(record: &ExportRecord) -> Result<Option<Entry>, StoreError> {
     entry(table, &read).map_err(broken)
 }
 
-/// Tables of which nothing means anything in another store.
+/// Returns whether a table's records are meaningless in another store.
 fn stays_behind(table: Table) -> bool {
     let here = [
         Table::Form,
@@ -110,7 +113,7 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
     let entry = match table {
         Table::Client => client(read)?,
         Table::User => user(read)?,
-        // Follow from the person.
+        // They follow from the user record.
         Table::Email | Table::Username | Table::Credential => {
             read.typed::<Subject>()?;
             return Ok(None);
@@ -239,14 +242,14 @@ fn user(read: &Read) -> Result<Entry, &'static str> {
 }
 
 impl Read {
-    /// What it holds, all of which this program understands.
+    /// Decodes the content, and verifies that this program understands all of it.
     fn typed<T: Serialize + DeserializeOwned>(&self) -> Result<T, &'static str> {
         let typed: T = serde_json::from_value(self.value.clone()).map_err(|_| "it is not one of this table")?;
         let kept = serde_json::to_value(&typed).map_err(|_| "it cannot be written")?;
         if is_kept(&self.value, &kept) { Ok(typed) } else { Err("it says something that this program does not know") }
     }
 
-    /// The record under its own key, if that is the one that it came with.
+    /// Returns the record under its own key, if the file's key equals it.
     fn under(&self, own: Key, record: &impl record::Record) -> Result<Entry, &'static str> {
         if own != self.key {
             return Err(ANOTHERS_KEY);
@@ -254,7 +257,7 @@ impl Read {
         Ok(Entry { put: vec![(own.clone(), encoded(record)?)], claims: vec![own] })
     }
 
-    /// The record under the key that it came with, which begins like this and ends in a hash.
+    /// Returns the record under the file's key, which must have this prefix and end in a hash.
     fn hashed(&self, prefix: &[u8], record: &impl record::Record) -> Result<Entry, &'static str> {
         if self.key.len() != HASHED || !self.key.starts_with(prefix) {
             return Err(ANOTHERS_KEY);
@@ -269,7 +272,7 @@ impl Entry {
         self
     }
 
-    /// With the entry that the sweeper finds it by.
+    /// Adds the entry in the expiry index.
     fn until(self, end: UnixTime) -> Self {
         let expiry = self.claims.first().map(|key| table::expiry(end, key));
         self.with(expiry.into_iter())
@@ -280,7 +283,7 @@ fn encoded(record: &impl record::Record) -> Result<Value, &'static str> {
     record::encode(record).map_err(|_| "it cannot be written")
 }
 
-/// Whether everything that was given is kept. What holds nothing need not be.
+/// Returns whether all given content is retained. Null members may be dropped.
 fn is_kept(given: &Json, kept: &Json) -> bool {
     match (given, kept) {
         (Json::Object(given), Json::Object(kept)) => given.iter().all(|(name, value)| match kept.get(name) {

@@ -1,7 +1,8 @@
-//! Requests that wait for a person, and sign-ins that the gate has started. Strangers make both, so both are bounded: in
-//! all, a browser, and a user who has signed in or chosen an account for them. Where there is no room in all, the oldest that
-//! nobody has gone on with gives way to the new one, and where there is none of these the oldest: a flood shortens the time
-//! that people have to type their password, and keeps nobody out.
+//! Pending requests of users, and sign-ins that the gate has started.
+//!
+//! Anyone can create both, so both are bounded: in total, per browser, and per user who has signed
+//! in or chosen an account. At the total limit, the oldest one without progress is evicted, or else
+//! the oldest. A flood shortens the time that users have to type their password, but blocks no one.
 
 use std::time::Duration;
 
@@ -16,62 +17,68 @@ use crate::store::record::{self, Loaded};
 use crate::store::table::{self, Table};
 use crate::store::{Committed, Store, StoreError};
 
-/// Sign-ins that one browser may have open, one a tab; the oldest gives way. A request at the provider and an attempt at
-/// the gate count apart.
+/// Maximum number of open sign-ins per browser, one per tab. The oldest is evicted.
+///
+/// Requests at the provider and attempts at the gate count separately.
 const MOST_TABS: usize = 8;
 
-/// Pending sign-ins of one user, in all browsers: the oldest gives way, or one account would take everybody's places.
+/// Maximum number of a user's pending sign-ins in all browsers. Otherwise one account could use up
+/// the total.
 const MAX_PENDING_OF_USER: usize = 32;
 
-/// How long beyond its time a request is kept: a sign-in page that was left open overnight still knows where its person
-/// wanted to go, and goes on from there with a request begun anew. Such records count like all others.
+/// How long a request is retained after its expiry.
+///
+/// A sign-in page left open overnight still finds the user's destination, and starts a new request.
+/// Retained records count like all others.
 const LINGER: Duration = Duration::from_hours(12);
 
-/// Until when a request that can be gone on with until `expires_at` is kept.
+/// Returns until when a request with this expiry is retained.
 pub(super) fn kept_until(expires_at: UnixTime) -> UnixTime {
     expires_at.plus(LINGER)
 }
 
-/// Entries of the expiry index that are looked at to make room: a few a minute of an interaction's life.
+/// Maximum number of expiry entries read to evict one: a few per minute of an interaction's life.
 const MOST_LOOKED_AT: usize = 256;
 
-/// Of the oldest, so many are chosen from: were it always the very oldest, those who need room at the same moment would
-/// all reach for the same record.
+/// Number of the oldest ones from which one is chosen for eviction.
+///
+/// With only the oldest, concurrent evictions would conflict over the same record.
 const CANDIDATES: usize = 32;
 
-/// A sign-in that the gate has started for a browser that wanted a page of an application.
+/// A sign-in that the gate has started for a browser that requested an application's page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignInAttempt {
-    /// Of the browser's binding cookie.
+    /// Hash of the browser's binding cookie.
     pub browser: SecretHash,
     pub app: String,
-    /// Path and query that were wanted, byte for byte.
+    /// Requested path and query, unchanged.
     pub wanted: String,
-    /// Proves at the redemption that we asked (RFC 7636). Opens nothing by itself: the code goes to the browser only.
+    /// PKCE verifier (RFC 7636). Useless alone: only the browser gets the code.
     pub verifier: String,
     pub expires_at: UnixTime,
     /// Context classes of which the sign-in must reach one; any when empty.
     pub acr: Vec<String>,
-    /// What gets the form back that was kept for them, from this browser only.
+    /// Token for the form stored for this sign-in; valid only in this browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<String>,
-    /// Its place among those that the browser has open: the store gives it, and the lowest gives way first.
+    /// Sequence number within the browser, set by the store. The lowest is evicted first.
     #[serde(default)]
     pub number: u32,
 }
 
 impl Store {
-    /// Keeps a request that waits for a person. The browser's oldest one gives way when it has too many.
+    /// Stores a pending request. Evicts the browser's oldest one if it has too many.
     ///
     /// # Errors
-    /// [`StoreError::TooManyInteractions`] when too many are open in all and none can give way; when the store fails.
+    /// [`StoreError::TooManyInteractions`] when the total limit is reached and none can be evicted;
+    /// when the store fails.
     pub async fn begin_interaction(&self, id: &SecretHash, interaction: &Interaction) -> Result<(), StoreError> {
         let prefix = table::interactions(&interaction.browser);
         let mut open: Vec<Loaded<Interaction>> = self.page(&prefix, None, MOST_TABS * 2).await?;
-        // Not by the time: a clock that was moved back would make the newest the oldest.
+        // Not by time: after a clock was set back, the newest would appear as the oldest.
         open.sort_by_key(|loaded| loaded.value.number);
         for oldest in open.iter().take((open.len() + 1).saturating_sub(MOST_TABS)) {
-            // A conflict means that the other tab has just finished with it: gone either way.
+            // A conflict means that the other tab has just finished it, which removes it too.
             let _ = self.drop_interaction(oldest).await?;
         }
         let key = table::interaction(&interaction.browser, id);
@@ -84,8 +91,9 @@ impl Store {
         self.begin_waiting(key, &interaction, interaction.expires_at, entry, interaction.created_at).await
     }
 
-    /// Keeps a sign-in that the gate has started. It counts as an interaction, and the browser's oldest one gives way when
-    /// it has too many.
+    /// Stores a sign-in started by the gate. It counts as an interaction.
+    ///
+    /// Evicts the browser's oldest one if it has too many.
     ///
     /// # Errors
     /// As [`Store::begin_interaction`].
@@ -107,7 +115,8 @@ impl Store {
         self.begin_waiting(key, &attempt, attempt.expires_at, None, now).await
     }
 
-    /// Takes a place and then writes: were it taken afterwards, those who come at the same moment would all find one.
+    /// Reserves a place, then writes. In the other order, concurrent requests would all see the
+    /// last free place.
     async fn begin_waiting(
         &self,
         key: Key,
@@ -137,7 +146,7 @@ impl Store {
         written
     }
 
-    /// Lets one of the oldest go: of those with which nobody has gone on, where there are any.
+    /// Evicts one of the oldest, preferably one without progress.
     async fn make_room(&self, choice: u8, now: UnixTime) -> Result<(), StoreError> {
         let candidates = self.oldest(now).await?;
         let start = usize::from(choice) % candidates.len().max(1);
@@ -150,8 +159,10 @@ impl Store {
         Err(StoreError::TooManyInteractions)
     }
 
-    /// How a few of the oldest that wait would go, if nobody goes on with them at this very moment. The expiry index has
-    /// them by minute and table; what lies between is skipped and not read.
+    /// Returns the removals of a few of the oldest, conditional on no concurrent progress.
+    ///
+    /// The expiry index orders them by minute and table; other tables' entries are skipped without
+    /// reading.
     async fn oldest(&self, now: UnixTime) -> Result<Vec<Changes>, StoreError> {
         let (mut idle, mut pending, mut after) = (Vec::new(), Vec::new(), None::<Key>);
         for _ in 0..MOST_LOOKED_AT {
@@ -175,7 +186,7 @@ impl Store {
         Ok(if idle.is_empty() { pending } else { idle })
     }
 
-    /// How the record of this entry would go, and whether nobody has gone on with it, or it is past its time.
+    /// Returns the removal of this entry's record, and whether it has no progress or has expired.
     async fn removal_of_waiting(
         &self,
         entry: &Key,
@@ -186,7 +197,7 @@ impl Store {
         let found = if record.first() == Some(&(Table::Interaction as u8)) {
             self.load::<Interaction>(record.to_vec()).await?.map(|found| {
                 delete.extend(pending_entry(found.key(), &found.value));
-                // Who has signed in or chosen an account for it is a person, who would be sent back to the start.
+                // A user has signed in or chosen an account, and would have to start again.
                 let is_idle = found.value.progress == Progress::default() || found.value.expires_at <= now;
                 (is_idle, found.unchanged())
             })
@@ -196,7 +207,7 @@ impl Store {
         Ok(found.map(|(is_idle, expect)| (is_idle, Changes { expect: vec![expect], delete, ..Changes::default() })))
     }
 
-    /// Lets the oldest pending sign-ins of a user go, until there is room for one more.
+    /// Evicts a user's oldest pending sign-ins until there is room for one more.
     async fn make_room_for_user(&self, user: Subject) -> Result<(), StoreError> {
         let entries = self.engine.scan(&table::pending_sign_ins(user), None, MAX_PENDING_OF_USER * 2).await?;
         let superfluous = (entries.len() + 1).saturating_sub(MAX_PENDING_OF_USER);
@@ -206,16 +217,16 @@ impl Store {
                 None => None,
             };
             match found {
-                // A conflict means that somebody has just gone on with it, or finished it.
+                // A conflict means that it has just progressed or finished.
                 Some(oldest) => drop(self.drop_interaction(&oldest).await?),
-                // Left over by a node that knows no such entries.
+                // Left over by a node that does not maintain these entries.
                 None => self.write(Changes { delete: vec![entry], ..Changes::default() }).await?,
             }
         }
         Ok(())
     }
 
-    /// The request that waits under this id in this browser.
+    /// Returns the pending request with this ID in this browser.
     pub async fn interaction(
         &self,
         browser: &SecretHash,
@@ -224,7 +235,7 @@ impl Store {
         self.load(table::interaction(browser, id)).await
     }
 
-    /// Notes what the person did for it.
+    /// Stores the progress of a request.
     pub async fn update_interaction(
         &self,
         loaded: &Loaded<Interaction>,
@@ -237,12 +248,12 @@ impl Store {
         self.commit(progress_changes(loaded, next)?).await
     }
 
-    /// Forgets a request that was answered. Only one of two racing answers wins.
+    /// Removes an answered request. Of two racing answers, one succeeds.
     pub async fn drop_interaction(&self, loaded: &Loaded<Interaction>) -> Result<Committed, StoreError> {
         self.drop_waiting(loaded, loaded.value.expires_at, pending_entry(loaded.key(), &loaded.value)).await
     }
 
-    /// The sign-in that the gate has started in this browser with this state.
+    /// Returns the sign-in that the gate has started in this browser with this state.
     pub async fn attempt(
         &self,
         browser: &SecretHash,
@@ -251,12 +262,12 @@ impl Store {
         self.load(table::sign_in_attempt(browser, state)).await
     }
 
-    /// Uses up a started sign-in. Only one of two racing callbacks wins.
+    /// Consumes a started sign-in. Of two racing callbacks, one succeeds.
     pub async fn finish_attempt(&self, loaded: &Loaded<SignInAttempt>) -> Result<Committed, StoreError> {
         self.drop_waiting(loaded, loaded.value.expires_at, None).await
     }
 
-    /// Record and expiry entry go together: an entry that stayed would lie there uncounted until its time.
+    /// Removes a record with its expiry entry. A remaining entry would be uncounted until its time.
     async fn drop_waiting<T: Sync>(
         &self,
         loaded: &Loaded<T>,
@@ -277,12 +288,12 @@ impl Store {
         self.interactions.gone();
     }
 
-    /// Requests and attempts count together, and the sweeper takes both off again.
+    /// Counts requests and attempts together; garbage collection decrements for both.
     pub(super) async fn count_interactions(&self) -> Result<usize, StoreError> {
         Ok(self.count(Table::Interaction).await? + self.count(Table::SignInAttempt).await?)
     }
 
-    /// How many requests wait for a person.
+    /// Returns the number of pending requests.
     pub fn open_interactions(&self) -> usize {
         self.interactions.known()
     }
@@ -293,13 +304,13 @@ fn user_of(progress: &Progress) -> Option<Subject> {
     progress.partial.as_ref().map(|partial| partial.subject).or(progress.account)
 }
 
-/// The entry by which a user's pending sign-ins are found; none where nobody has gone on with the request.
+/// Returns the index entry of a user's pending sign-in; `None` without progress.
 pub(super) fn pending_entry(key: &Key, interaction: &Interaction) -> Option<Key> {
     let user = user_of(&interaction.progress)?;
     Some(table::pending_sign_in(user, interaction.created_at, key))
 }
 
-/// What makes one record of the other, with its entry.
+/// Returns the changes from one state to the other, with the index entry.
 pub(super) fn progress_changes(loaded: &Loaded<Interaction>, next: &Interaction) -> Result<Changes, StoreError> {
     let mut changes = record::replace(loaded, next)?;
     let (before, after) = (pending_entry(loaded.key(), &loaded.value), pending_entry(loaded.key(), next));

@@ -1,4 +1,4 @@
-//! The times of the signing keys: one record, so that a rotation, which touches two keys, is one step.
+//! States of the signing keys: one record, because a rotation changes two keys atomically.
 
 use crate::domain::key_ring::{KeyFault, KeyRing};
 use crate::store::engine::Counter;
@@ -7,23 +7,24 @@ use crate::store::table;
 use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
 
 impl Store {
-    /// The keys that were announced, as this node sees them; an empty ring before the first start.
+    /// Returns the announced keys as seen by this node; an empty ring before the first start.
     pub async fn key_ring(&self) -> Result<KeyRing, StoreError> {
         let ring: Option<KeyRing> = self.load(table::key_ring()).await?.map(|loaded| loaded.value);
         Ok(ring.unwrap_or_default().of_node(self.node.as_deref()))
     }
 
-    /// A number that moves whenever the ring has changed: taken before the ring is read.
+    /// Returns a number that grows when the ring changes. Read it before the ring.
     pub fn keys_counter(&self) -> u64 {
         self.engine.counters().of(Counter::Keys)
     }
 
-    /// The names of the nodes that serve now.
+    /// Returns the names of the nodes that serve now.
     pub async fn live_nodes(&self) -> Result<Vec<String>, StoreError> {
         Ok(self.engine.live_nodes().await?)
     }
 
-    /// Changes keys' times, whatever races with it. Yields the ring as it then is; a fault leaves it as it was.
+    /// Changes the key ring, retrying on conflicts. Returns the new ring; on an error it is
+    /// unchanged.
     pub async fn change_key_ring(
         &self,
         change: impl Fn(&mut KeyRing) -> Result<(), KeyFault> + Send,
@@ -36,7 +37,7 @@ impl Store {
             if let Err(fault) = change(&mut next) {
                 return Ok(Err(fault));
             }
-            // What is kept is nobody's view.
+            // Store the ring without the view of a node.
             let kept = next.clone().of_node(None);
             let changes = match &loaded {
                 Some(_) if before == next => return Ok(Ok(next)),

@@ -1,11 +1,13 @@
-//! What the nodes of one store hash the keys of their limits with, so that they mean the same counts and the same windows, and
-//! nobody can tell from a count whose it is. Another store has another: an export leaves it out.
+//! Seed with which the nodes of a store hash the keys of their limits.
+//!
+//! With the same seed they share counts and windows, and a count does not reveal its subject. Each
+//! store has its own seed: exports leave it out.
 
 use crate::domain::secret::{base64url, from_base64url};
 use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError, record, table};
 
 impl Store {
-    /// The seed of this store; `fresh` becomes it where there is none yet.
+    /// Returns this store's seed; sets it to `fresh` if there is none yet.
     pub async fn limit_seed(&self, fresh: [u8; 16]) -> Result<[u8; 16], StoreError> {
         for _ in 0..MOST_CONFLICTS {
             if let Some(known) = self.load::<String>(table::limit_seed()).await? {
@@ -13,7 +15,7 @@ impl Store {
                 return seed.ok_or_else(|| StoreError::Broken("the seed of the limits cannot be read".to_owned()));
             }
             let made = record::create(table::limit_seed(), &base64url(&fresh))?;
-            // The loser of two first starts takes the other's.
+            // If two first starts race, the loser uses the winner's seed.
             if self.commit(made).await? == Committed::Yes {
                 return Ok(fresh);
             }

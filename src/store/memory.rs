@@ -1,4 +1,4 @@
-//! The engine that forgets: the same answers as the others, from a map behind a lock. For tests.
+//! In-memory engine for tests, with the same semantics as the others.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 use super::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
 
-/// Keeps records for as long as it lives.
+/// Stores records in memory.
 #[derive(Debug, Default)]
 pub struct MemoryEngine {
     records: Mutex<BTreeMap<Key, Value>>,
@@ -24,19 +24,19 @@ impl MemoryEngine {
         Self::default()
     }
 
-    /// An engine that several providers of one process use as several nodes use a database.
+    /// Returns an engine that several providers of one process share like nodes share a database.
     pub fn of_a_fleet() -> Self {
         let engine = Self::default();
         engine.share();
         engine
     }
 
-    /// From now on it is such an engine.
+    /// Makes the engine shared.
     pub fn share(&self) {
         self.shared.store(true, Ordering::SeqCst);
     }
 
-    /// Whether commits shall fail from now on, as they do on a full disk. Reads go on.
+    /// Makes commits fail, as on a full disk, or succeed again. Reads continue.
     pub fn refuse_writes(&self, refuse: bool) {
         self.refusing.store(refuse, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! How often people were told of something: at once, and then at most once an hour, with a count.
+//! Rate limit of notifications: one at once, then at most one an hour, with a count.
 
 use std::time::Duration;
 
@@ -13,28 +13,29 @@ use crate::store::record;
 use crate::store::table;
 use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
 
-/// The least time between two mails about the same thing.
+/// Minimum interval between two e-mails about the same kind of event.
 const APART: Duration = Duration::from_hours(1);
 
-/// What a person was told of one kind.
+/// State of a user's notifications of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct NoticeCount {
     subject: Subject,
     notice: Notice,
-    /// When the next mail may go.
+    /// Earliest time of the next e-mail.
     next_at: UnixTime,
-    /// The mail that waits until then, and how many events it stands for.
+    /// The e-mail queued for that time, and its number of events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     waiting: Option<(MailId, u32)>,
     expires_at: UnixTime,
 }
 
 impl Store {
-    /// Tells a person of something. False when there is no room for that. `mail` makes the mail: with this id, or a new one; due
-    /// then; about so many events.
+    /// Queues a notification to a user. Returns false if the outbox is full.
+    ///
+    /// `mail` creates the e-mail from an existing or new ID, the due time and the number of events.
     ///
     /// # Errors
-    /// When the store fails, and what `mail` yields.
+    /// When the store fails, and the errors of `mail`.
     pub async fn add_notice(
         &self,
         (subject, notice): (Subject, Notice),
@@ -56,7 +57,7 @@ impl Store {
                 (record::replace(waiting, &mail(Some(id), next_at, count)?)?, None, Some((id, count)))
             } else {
                 if known.is_some() {
-                    // It has gone.
+                    // It was sent.
                     next_at = next_at.plus(APART);
                 }
                 let is_first = now >= next_at;

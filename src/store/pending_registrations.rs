@@ -1,5 +1,6 @@
-//! Accounts that strangers have asked for. They are bounded in all: where there is no room, nobody begins another one until some
-//! have gone.
+//! Self-registrations that are not confirmed yet.
+//!
+//! Their total is bounded: at the limit, no new one can be started until some are removed.
 
 use crate::domain::mail::WaitingMail;
 use crate::domain::pending_registration::PendingRegistration;
@@ -14,16 +15,19 @@ use crate::store::registry::user_creation;
 use crate::store::table::{self, Table};
 use crate::store::{Committed, Store, StoreError};
 
-/// As many as there may be. Strangers may have 60 mails a minute sent, and each lives for an hour.
+/// Maximum number. The service sends up to 60 such e-mails a minute, and each one lives for an
+/// hour.
 const MOST_PENDING: usize = 10_000;
 
 impl Store {
-    /// Whether another one can be begun.
+    /// Returns whether another one can be started.
     pub fn has_room_for_registration(&self) -> bool {
         self.pending_registrations.known() < MOST_PENDING && self.has_room_for_mail(1)
     }
 
-    /// Keeps one with the mail that carries its code. `id`: the hash of what the browser has. False when there is no room.
+    /// Stores one together with the e-mail that carries its code.
+    ///
+    /// `id`: hash of the browser's token. Returns false at the limit.
     pub async fn begin_registration(
         &self,
         id: &SecretHash,
@@ -33,7 +37,7 @@ impl Store {
         if !self.has_room_for_mail(1) {
             return Ok(false);
         }
-        // A place first: of those who come at the same moment each would find the last one.
+        // Reserve first: concurrent requests would all see the last free place.
         let begun = self.pending_registrations.begin(1);
         if begun.before >= MOST_PENDING {
             begun.give_back();
@@ -57,8 +61,8 @@ impl Store {
         }
     }
 
-    /// The work of [`Store::begin_registration`] for one that is not kept: who measures the time must not learn that it was
-    /// refused.
+    /// Does the work of [`Store::begin_registration`] without storing, so that response times do
+    /// not reveal the refusal.
     pub async fn begin_no_registration(
         &self,
         id: &SecretHash,
@@ -71,7 +75,7 @@ impl Store {
         self.write(changes).await
     }
 
-    /// What was begun in the browser that has what this is the hash of.
+    /// Returns the one with this hash of the browser's token.
     pub async fn pending_registration(
         &self,
         id: &SecretHash,
@@ -79,7 +83,7 @@ impl Store {
         self.load(table::pending_registration(id)).await
     }
 
-    /// Writes what has become of it over what was read.
+    /// Replaces its state.
     pub async fn change_registration(
         &self,
         loaded: &Loaded<PendingRegistration>,
@@ -88,7 +92,7 @@ impl Store {
         self.commit(record::replace(loaded, next)?).await
     }
 
-    /// Goes on with it under another name: what the browser had until now opens nothing any more.
+    /// Moves it to another ID, which invalidates the browser's previous token.
     pub async fn move_registration(
         &self,
         loaded: &Loaded<PendingRegistration>,
@@ -100,7 +104,7 @@ impl Store {
         self.commit(changes).await
     }
 
-    /// Forgets one.
+    /// Removes one.
     pub async fn drop_registration(&self, loaded: &Loaded<PendingRegistration>) -> Result<Committed, StoreError> {
         let committed = self.commit(removal(loaded)).await?;
         if committed == Committed::Yes {
@@ -109,8 +113,11 @@ impl Store {
         Ok(committed)
     }
 
-    /// Makes the account, with the passkey where it was one, and forgets what was pending, in one commit. A conflict means that
-    /// somebody has the address by now, or the passkey, or that this was done already.
+    /// Creates the account, with the passkey if there is one, and removes the registration, in one
+    /// commit.
+    ///
+    /// A conflict means that the e-mail address or passkey is taken, or that the account was
+    /// created already.
     pub async fn finish_registration(
         &self,
         loaded: &Loaded<PendingRegistration>,
@@ -129,7 +136,7 @@ impl Store {
         Ok(committed)
     }
 
-    /// Counts them. From here on the bound goes by this count: other processes may have swept some.
+    /// Counts them and resets the tally: other processes may have removed some.
     pub async fn count_pending_registrations(&self) -> Result<(), StoreError> {
         if !self.is_shared() {
             self.pending_registrations.set(self.count(Table::PendingRegistration).await?);
@@ -149,7 +156,7 @@ fn creation(id: &SecretHash, pending: &PendingRegistration) -> Result<Changes, S
     Ok(changes)
 }
 
-/// Record and expiry entry go together.
+/// Removes the record with its expiry entry.
 fn removal(loaded: &Loaded<PendingRegistration>) -> Changes {
     let expect: Vec<Expect> = vec![loaded.unchanged()];
     let delete = vec![loaded.key().clone(), table::expiry(loaded.value.expires_at, loaded.key())];
@@ -185,7 +192,7 @@ mod tests {
         assert!(store.begin_registration(&ids[0], &pending(), &mail(1)).await.unwrap());
         assert!(!store.has_room_for_registration());
         assert!(!store.begin_registration(&ids[1], &pending(), &mail(2)).await.unwrap());
-        // Under another name it takes up the same place.
+        // Under another ID it occupies the same place.
         let loaded = store.pending_registration(&ids[0]).await.unwrap().unwrap();
         assert_eq!(store.move_registration(&loaded, &ids[1], &pending()).await.unwrap(), Committed::Yes);
         assert!(store.pending_registration(&ids[0]).await.unwrap().is_none());

@@ -1,6 +1,7 @@
-//! Clients that registered themselves: the tokens that let them, how many there may be, and when those go again that nobody
-//! has used. Strangers make them where registration is open, so how many there are is counted as they come and go; each
-//! request would have to read them all otherwise.
+//! Self-registered clients: initial access tokens, their limit, and removal of unused ones.
+//!
+//! Anyone can create them if registration is open. Their number is tracked, because counting would
+//! read all of them at each request.
 
 use std::time::Duration;
 
@@ -12,21 +13,21 @@ use crate::store::record::{self, Loaded};
 use crate::store::table::{self, Table};
 use crate::store::{AddOutcome, Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 
-/// Clients that are looked at in one step: see the sled engine on the size of a batch.
+/// Number of clients per commit: see the sled engine on the size of a batch.
 const STEP: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Registered {
     Added,
-    /// The id was taken, or the initial access token was used up in between.
+    /// The ID was taken, or the initial access token was used concurrently.
     Lost,
-    /// There are as many as there may be.
+    /// The limit is reached.
     Full,
 }
 
 impl Store {
-    /// Keeps the hash of an initial access token (RFC 7591 §3) until it is used or too old.
+    /// Stores the hash of an initial access token (RFC 7591 §3) until it is used or expires.
     pub async fn add_initial_token(&self, hash: &SecretHash, expires_at: UnixTime) -> Result<(), StoreError> {
         let key = table::once(hash);
         let mut changes = record::create(key.clone(), &expires_at)?;
@@ -34,21 +35,22 @@ impl Store {
         self.write(changes).await
     }
 
-    /// Whether an initial access token works, without using it up.
+    /// Returns whether an initial access token is valid, without consuming it.
     pub async fn initial_token_works(&self, hash: &SecretHash, now: UnixTime) -> Result<bool, StoreError> {
         let loaded = self.load::<UnixTime>(table::once(hash)).await?;
         Ok(loaded.is_some_and(|loaded| now < loaded.value))
     }
 
-    /// Adds a client unless there are `most` that registered themselves, and uses up the initial access token in the same
-    /// step.
+    /// Adds a client unless `most` are self-registered, and consumes the initial access token.
+    ///
+    /// Both happen in one commit.
     pub async fn register_client(
         &self,
         client: &Client,
         initial_token: Option<&SecretHash>,
         most: usize,
     ) -> Result<Registered, StoreError> {
-        // A place first: of those who come at the same moment each would find the last one.
+        // Reserve first: concurrent requests would all see the last free place.
         let begun = self.registrations.begin(1);
         if begun.before >= most {
             begun.give_back();
@@ -84,7 +86,8 @@ impl Store {
         })
     }
 
-    /// Notes that a client is about to receive its first token, so that it stays. False when it has gone already.
+    /// Records that a client is about to receive its first token, so that it is retained. Returns
+    /// false if it was removed.
     pub async fn note_use(&self, client: &Client) -> Result<bool, StoreError> {
         if client.registration.as_ref().is_none_or(|own| own.used) {
             return Ok(true);
@@ -97,8 +100,10 @@ impl Store {
         Ok(self.change_client(&client.id, used).await?.is_some())
     }
 
-    /// Counts the clients that registered themselves, and gives those of an older program that nobody is known to have
-    /// used the time `unused` from now on. At a start, before this process serves anybody; other nodes may.
+    /// Counts the self-registered clients, and sets the deadline `unused` for those that lack one.
+    ///
+    /// Clients of an older program lack it if their use is unknown. Runs at a start, before this
+    /// process serves; other nodes may be serving.
     pub async fn settle_registrations(&self, now: UnixTime, unused: Duration) -> Result<(), StoreError> {
         let (mut count, mut after, mut conflicts) = (0, None::<Key>, 0);
         loop {
@@ -107,7 +112,7 @@ impl Store {
             let last = last.clone();
             let (on_page, changes) = settled(rows, now, unused)?;
             if !changes.put.is_empty() && self.commit(changes).await? == Committed::Conflict {
-                // Another node has changed one of them: this page once more.
+                // Another node has changed one of them: retry this page.
                 conflicts += 1;
                 if conflicts == MOST_CONFLICTS {
                     return Err(StoreError::Contended);
@@ -134,7 +139,7 @@ impl Store {
         }
     }
 
-    /// How many clients have registered themselves.
+    /// Returns the number of self-registered clients.
     pub fn self_registered_clients(&self) -> usize {
         self.registrations.known()
     }
@@ -146,14 +151,14 @@ impl Store {
     }
 }
 
-/// How many of these clients registered themselves, and what gives those their time that lack it.
+/// Returns the number of self-registered clients, and the changes that set missing deadlines.
 fn settled(rows: Vec<(Key, Value)>, now: UnixTime, unused: Duration) -> Result<(usize, Changes), StoreError> {
     let (mut count, mut changes) = (0, Changes::default());
     for (key, bytes) in rows {
         let loaded: Loaded<Client> = match record::decode(&key, bytes) {
             Ok(loaded) => loaded,
             Err(error) => {
-                // It keeps nobody else out.
+                // An unreadable client does not affect others.
                 tracing::error!(%error, "a client cannot be read");
                 continue;
             }
@@ -170,7 +175,8 @@ fn settled(rows: Vec<(Key, Value)>, now: UnixTime, unused: Duration) -> Result<(
             changes.expect.extend(next.expect);
             changes.put.extend(next.put);
         }
-        // Also where it has one: it may have been approved when its time came, and lost the approval since.
+        // Also if it has an entry: it may have been approved when that was due, and unapproved
+        // since.
         changes.put.push((table::expiry(until, &key), Vec::new()));
     }
     Ok((count, changes))

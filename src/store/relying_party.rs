@@ -1,5 +1,6 @@
-//! For which host security keys and passkeys were registered here: browsers offer them at that host and nowhere else, so a
-//! store under another host has keys that nobody can use.
+//! The host for which security keys and passkeys are registered (WebAuthn's RP ID).
+//!
+//! Browsers offer them for that host only, so under another host they cannot be used.
 
 use crate::domain::assurance::FactorId;
 use crate::domain::user::Subject;
@@ -8,7 +9,7 @@ use crate::store::record;
 use crate::store::table::{self, Table};
 use crate::store::{Committed, FactorsChanged, MOST_CONFLICTS, PAGE, Store, StoreError};
 
-/// A key that was removed from its owner's factors.
+/// A key that was removed from a user's factors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyAbandoned {
     pub subject: Subject,
@@ -17,12 +18,12 @@ pub(crate) struct KeyAbandoned {
 }
 
 impl Store {
-    /// The host that keys are registered for here; `None` before a server has run.
+    /// Returns the host for which keys are registered; `None` before a server has run.
     pub async fn relying_party(&self) -> Result<Option<String>, StoreError> {
         Ok(self.load(table::relying_party()).await?.map(|loaded| loaded.value))
     }
 
-    /// The host that keys are registered for here, where anybody has one.
+    /// Returns the host for which keys are registered, if any user has one.
     pub async fn keys_of(&self) -> Result<Option<String>, StoreError> {
         if self.engine.scan(&table::all(Table::Credential), None, 1).await?.is_empty() {
             return Ok(None);
@@ -30,7 +31,7 @@ impl Store {
         self.relying_party().await
     }
 
-    /// Keys are registered for this host from now on. To be told before anybody registers one.
+    /// Sets the host for which keys are registered. Call it before any registration.
     pub async fn set_relying_party(&self, host: &str) -> Result<(), StoreError> {
         for _ in 0..MOST_CONFLICTS {
             let next = host.to_owned();
@@ -46,7 +47,7 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// How many people have a security key or a passkey. Reads all records: not for a request.
+    /// Counts the users with a security key or passkey. Reads all records: not for requests.
     pub async fn people_with_keys(&self) -> Result<usize, StoreError> {
         let (mut count, mut after) = (0, None);
         loop {
@@ -57,8 +58,9 @@ impl Store {
         }
     }
 
-    /// Removes everybody's security keys and passkeys, and yields those of the next people who had some; none at the end. For a
-    /// store that nobody serves yet.
+    /// Removes all users' security keys and passkeys, a page of users per call.
+    ///
+    /// Returns the removed keys; empty at the end. For a store that is not served yet.
     pub(crate) async fn abandon_keys(&self) -> Result<Vec<KeyAbandoned>, StoreError> {
         let mut after = None;
         loop {

@@ -1,9 +1,13 @@
-//! What a restored backup may not bring back. It was made before some codes were used, refresh tokens rotated, sessions
-//! ended and grants revoked: all of these would work again. So codes, sessions, application passwords and recovery codes go, and
-//! grants end; people sign in anew. What they have of other factors stays: without it their passwords alone would do.
+//! Revocations after the restore of a backup.
 //!
-//! A grant cannot be kept for the newer refresh tokens that clients hold: the backup does not know their hashes, and the
-//! number of a generation proves nothing, since whoever holds an older token knows all that a newer one shows of itself.
+//! After the backup was made, codes were used, refresh tokens rotated, sessions ended and grants
+//! revoked; all of these would be valid again. So codes, sessions, application passwords and
+//! recovery codes are removed, and grants end; users sign in again. Their other factors remain:
+//! otherwise the password alone would suffice.
+//!
+//! A grant cannot be retained for clients with newer refresh tokens. The backup lacks their hashes,
+//! and a generation number proves nothing, because the holder of an older token can derive a newer
+//! one's visible parts.
 
 use crate::domain::grant::{EndReason, Grant};
 use crate::domain::session::Session;
@@ -14,29 +18,30 @@ use crate::store::record;
 use crate::store::table::{self, Table};
 use crate::store::{Committed, Store, StoreError, sessions};
 
-/// Records in one step: see the sled engine on the size of a batch.
+/// Number of records per commit: see the sled engine on the size of a batch.
 const STEP: usize = 64;
 
-/// What was taken back after a restore.
+/// Numbers of records revoked after a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restored {
-    /// Authorization codes that were removed.
+    /// Removed authorization codes.
     pub codes: usize,
-    /// Sessions that were removed.
+    /// Removed sessions.
     pub sessions: usize,
     pub grants: usize,
 }
 
 impl Store {
-    /// Takes back what a backup must not revive. For a store that nobody serves yet.
+    /// Removes and ends everything that a backup must not revive. For a store that is not served
+    /// yet.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
     pub async fn take_back_after_restore(&self, now: UnixTime) -> Result<Restored, StoreError> {
         let codes = self.clear(Table::Code).await?;
         let sessions = self.clear(Table::Session).await?;
-        // Among the application passwords may be some that were taken back since.
-        // Mails would be sent again, with links that were used since.
+        // Some application passwords may have been revoked since. E-mails would be sent again, with
+        // links used since.
         let gone = [
             Table::AppSession,
             Table::Interaction,
@@ -45,11 +50,11 @@ impl Store {
             Table::AppPasswords,
             Table::Outbox,
             Table::DeadMail,
-            // Of mails that wait no more: they would keep notices back.
+            // They refer to removed e-mails and would delay notifications.
             Table::NoticeCount,
             Table::AccountLinks,
             Table::PendingRegistration,
-            // Results of forms, sealed for sessions that are gone.
+            // Results of forms, sealed for removed sessions.
             Table::Submission,
             // Initial access tokens, which may have been used since.
             Table::Once,
@@ -62,7 +67,7 @@ impl Store {
         Ok(Restored { codes, sessions, grants: self.end_all_grants(now).await? })
     }
 
-    /// Some of them may have been used since. And what was being enrolled belonged to sessions that are gone.
+    /// Removes recovery codes, which may have been used since, and enrolments of removed sessions.
     async fn take_recovery_codes_back(&self) -> Result<(), StoreError> {
         let mut after = None;
         loop {
@@ -80,7 +85,7 @@ impl Store {
         }
     }
 
-    /// Removes all records of a table. Their entries in the expiry index lead nowhere then, and the sweeper removes them.
+    /// Removes all records of a table. Garbage collection removes their expiry entries.
     async fn clear(&self, table: Table) -> Result<usize, StoreError> {
         let mut cleared = 0;
         loop {

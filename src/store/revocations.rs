@@ -1,6 +1,8 @@
-//! Revocations: all that opens an account ends. That is many records, and a crash may come between them and the commit that
-//! causes it: a password that is set, an account that is disabled. So that commit also says that a revocation is open, and
-//! whoever starts or sweeps next carries it out.
+//! Revocations end all access of an account.
+//!
+//! That is many records, and a crash may occur after the commit that causes it, such as a password
+//! change or the disabling of an account. So that commit also stores an open revocation, which the
+//! next start or garbage collection executes.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,16 +19,17 @@ use crate::store::record;
 use crate::store::table::{self, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 
-/// When the sweeper carries out what whoever began it has not: long enough for many thousands of records.
+/// Delay before garbage collection executes an unfinished revocation: enough for many thousands of
+/// records.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// That all of somebody's sessions, grants, application passwords and mailed links are to end.
+/// An order to end all of a user's sessions, grants, application passwords and mailed links.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revocation {
     pub subject: Subject,
     pub why: EndReason,
     pub at: UnixTime,
-    /// Tells two of the same second apart: who is done first must not close the other one.
+    /// Distinguishes two of the same second: finishing one must not close the other.
     pub(super) number: u64,
 }
 
@@ -41,38 +44,40 @@ impl Revocation {
 }
 
 impl Store {
-    /// A revocation that begins with the commit that it is given to, and is then to be carried out.
+    /// Creates a revocation, to be opened by the caller's commit and executed afterwards.
     pub fn new_revocation(&self, subject: Subject, why: EndReason, at: UnixTime) -> Revocation {
         Revocation { subject, why, at, number: self.revocations.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// Ends a person's sessions and grants everywhere: they and whoever else holds something of theirs have to sign in
-    /// anew. Consents stay. What it was caused by was committed with it.
+    /// Ends a user's sessions and grants on all nodes; every holder has to sign in again.
+    ///
+    /// Consents remain. The cause was committed with the open revocation.
     ///
     /// # Errors
-    /// When the store fails; what was ended stays ended, and the sweeper goes on with the rest.
+    /// When the store fails; the ended ones stay ended, and garbage collection continues with the
+    /// rest.
     pub async fn carry_out(&self, revocation: &Revocation) -> Result<Ended, StoreError> {
         let (user, at) = (revocation.subject, revocation.at);
-        // The session in which it was begun may be one of those that end.
+        // The session that started the revocation may be one of those that end.
         let store = self.for_server();
-        // Sessions first: a live one could make a new grant while the old ones are being ended.
+        // Sessions first: a live one could create a new grant while the old ones are ended.
         let sessions = store.end_sessions_of_user(user).await?;
         let grants = store.end_grants_of_user(user, revocation.why, at).await?;
         store.end_app_passwords(user).await?;
-        // A link that was mailed before opens the account to whoever reads the mailbox.
+        // A link mailed earlier would give access to every reader of the mailbox.
         store.take_links_back(user).await?;
         store.close_revocation(revocation).await?;
         Ok(Ended { sessions, grants })
     }
 
-    /// Notes that nothing is left to do.
+    /// Records that the revocation is finished.
     pub async fn close_revocation(&self, revocation: &Revocation) -> Result<(), StoreError> {
         let key = revocation.key();
         let entry = table::expiry(revocation.due_at(), &key);
         self.for_server().write(Changes { delete: vec![key, entry], ..Changes::default() }).await
     }
 
-    /// A revocation with no other cause than that somebody wants it.
+    /// Opens and executes a revocation without another change.
     ///
     /// # Errors
     /// See [`Store::carry_out`].
@@ -82,7 +87,7 @@ impl Store {
         self.carry_out(&revocation).await
     }
 
-    /// Changes a person as [`Store::change_user`] does, and opens the revocation in the same commit.
+    /// Changes a user as [`Store::change_user`] does, and opens the revocation in the same commit.
     pub async fn change_user_with(
         &self,
         revocation: &Revocation,
@@ -91,9 +96,11 @@ impl Store {
         self.change_user_and(revocation.subject, Some(revocation), change).await
     }
 
-    /// Carries out what was open when the process before this one stopped, before this process serves. Where other nodes have the
-    /// same store, one may be about it: those that are not due yet are left to whoever began them, or to the sweeper. Yields how
-    /// many there were. A damaged record keeps nobody from starting: it is told, and the sweeper comes back to it.
+    /// Executes the open revocations of a previous process, before this process serves.
+    ///
+    /// If other nodes share the store, one of them may be executing a revocation. Those that are
+    /// not due yet are left to their initiator or to garbage collection. Returns their number. A
+    /// damaged record does not prevent the start: it is logged, and garbage collection retries it.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
@@ -141,7 +148,7 @@ impl Store {
     }
 }
 
-/// The changes, and with them that the revocation is open.
+/// Adds the open revocation to the changes.
 pub(super) fn opened(mut changes: Changes, revocation: Option<&Revocation>) -> Result<Changes, StoreError> {
     if let Some(revocation) = revocation {
         let key = revocation.key();

@@ -1,6 +1,7 @@
-//! Sealing what must be read back and may not lie on a disk in clear: AES-256-GCM under the data key that the token
-//! wraps. Knows neither the token nor what is sealed. A sealed record is bound to its key in the store, so that one copied
-//! over another does not open.
+//! Authenticated encryption of records: AES-256-GCM under the data key that the token wraps.
+//!
+//! It is independent of the token and the content. A sealed record is bound to its key in the
+//! store, so that a copy under another key cannot be unsealed.
 
 use std::fmt;
 
@@ -16,25 +17,28 @@ use crate::domain::sealed::Sealed;
 use crate::domain::secret::{SecretHash, base64url};
 use crate::oaep::{self, NotEncrypted};
 
-/// Bytes of a nonce. Random ones are safe for 2^32 records under one key (NIST SP 800-38D §8.3): one a second for 136 years.
+/// Length of a nonce, in bytes.
+///
+/// Random nonces are safe for 2^32 records per key (NIST SP 800-38D §8.3): one a second for 136
+/// years.
 pub(crate) const NONCE_BYTES: usize = 12;
 
-/// What is written in front of the associated data: a sealed record can be of no other kind.
+/// Prefix of the associated data, which separates records from other uses.
 const CONTEXT: &[u8] = b"sealgate record 1\0";
 
-/// What the key of the recovery codes is made of under the data key, and nothing else.
+/// Label for deriving the recovery codes' key.
 const RECOVERY_LABEL: &[u8] = b"sealgate recovery codes 1";
 
-/// What the key of the verification codes' hashes is made of.
+/// Label for deriving the key of verification codes' hashes.
 const CODE_LABEL: &[u8] = b"sealgate verification codes 1";
 
-/// What a data key is told from others by, where nodes have to agree on one.
+/// Label for deriving a data key's ID, by which nodes agree on one.
 const DATA_KEY_LABEL: &[u8] = b"sealgate data key id 1";
 
-/// Bytes of a data key's id.
+/// Length of the key ID in a sealed record, in bytes.
 const ID_BYTES: usize = 8;
 
-/// Seals and opens records. The library wipes its copy of the key when it goes.
+/// Seals and unseals records. The library wipes its copy of the key on drop.
 pub struct Sealer {
     key: LessSafeKey,
     id: [u8; ID_BYTES],
@@ -44,13 +48,13 @@ pub struct Sealer {
     data_key_id: String,
 }
 
-/// Why a record does not open.
+/// Error of sealing or unsealing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
     /// It was sealed under another data key.
     #[error("sealed with another data key: the token or the store is another one")]
     OtherKey,
-    /// It was altered, or belongs elsewhere.
+    /// It was altered, or moved from another key.
     #[error("a sealed record that does not open: it was altered or moved")]
     Altered,
     #[error("the record cannot be sealed")]
@@ -61,10 +65,10 @@ pub enum SealError {
 }
 
 impl Sealer {
-    /// Seals with this data key.
+    /// Creates a sealer for this data key.
     ///
     /// # Errors
-    /// [`SealError::Refused`] when the library takes no key of 32 bytes.
+    /// [`SealError::Refused`] when the library rejects a key of 32 bytes.
     pub fn new(key: &[u8; 32]) -> Result<Self, SealError> {
         let digest = Zeroizing::new(<[u8; 32]>::from(Sha256::new().chain_update(CONTEXT).chain_update(key).finalize()));
         let id = digest.first_chunk().copied().ok_or(SealError::Refused)?;
@@ -76,29 +80,30 @@ impl Sealer {
         Ok(Self { key: LessSafeKey::new(key), id, recovery_key, code_key, data_key, data_key_id })
     }
 
-    /// Names the data key and tells nothing of it.
+    /// Returns the data key's ID, which reveals nothing about the key.
     pub(crate) fn data_key_id(&self) -> &str {
         &self.data_key_id
     }
 
-    /// The data key, for a node that shall seal with it too.
+    /// Encrypts the data key for a node that shall seal with it too.
     pub(super) fn encrypt_data_key(&self, to: &PublicJwk, hash: OaepHash) -> Result<Vec<u8>, NotEncrypted> {
         oaep::encrypt(to, hash, self.data_key.as_slice())
     }
 
-    /// The key of the recovery codes' hashes, which follows from the data key.
+    /// Returns the key of the recovery codes' hashes, derived from the data key.
     pub(super) fn recovery_key(&self) -> &RecoveryKey {
         &self.recovery_key
     }
 
-    /// The keyed hash of a code that was mailed: digits alone are soon tried out by whoever has a copy of the store. `bound_to`:
-    /// whose it is and what for.
+    /// Returns the keyed hash of a mailed code. `bound_to`: its user and purpose.
+    ///
+    /// With an unkeyed hash, an attacker with a copy of the store could try all digits.
     pub(super) fn code_hash(&self, bound_to: &[u8], code: &str) -> SecretHash {
         let tag = hmac::sign(&self.code_key, &[bound_to, b"\0", code.as_bytes()].concat());
         SecretHash::of(tag.as_ref())
     }
 
-    /// Seals `plain` for the record with this key in the store. `nonce`: random, never used again.
+    /// Seals `plain` for the record with this key. `nonce`: random, never used again.
     pub fn seal(&self, record: &[u8], nonce: [u8; NONCE_BYTES], plain: &[u8]) -> Result<Sealed, SealError> {
         let mut bytes = [&self.id[..], &nonce].concat();
         let mut text = Zeroizing::new(plain.to_vec());
@@ -110,7 +115,7 @@ impl Sealer {
         Ok(Sealed::from_bytes(bytes))
     }
 
-    /// Opens what was sealed for the record with this key in the store.
+    /// Unseals the content of the record with this key.
     ///
     /// # Errors
     /// [`SealError::OtherKey`], [`SealError::Altered`].
@@ -143,7 +148,7 @@ fn data_mac(data_key: &[u8; 32]) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, data_key)
 }
 
-/// HMAC-SHA-256 of a fixed label under the data key: it tells nothing of the data key, nor of what that seals.
+/// Derives the key by HMAC-SHA-256 of a fixed label under the data key, which it does not reveal.
 fn recovery_key(data_key: &[u8; 32]) -> Result<RecoveryKey, SealError> {
     let tag = hmac::sign(&data_mac(data_key), RECOVERY_LABEL);
     let bytes = Zeroizing::new(<[u8; 32]>::try_from(tag.as_ref()).map_err(|_| SealError::Refused)?);

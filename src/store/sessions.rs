@@ -1,4 +1,4 @@
-//! Browser sessions, and the applications' sessions that hang on them.
+//! Browser sessions, and the applications' sessions that depend on them.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use crate::store::record::{self, Loaded};
 use crate::store::table::{self, Indexed};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 
-/// How exactly it is known when a session was last used.
+/// Resolution of the last use of a session.
 const TOUCH: Duration = Duration::from_mins(1);
 
-/// Some of a person's sessions.
+/// A page of a user's sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionPage {
-    /// They, live or not.
+    /// The sessions, live or not.
     pub sessions: Vec<Session>,
-    /// After which to go on; `None` when there are no more.
+    /// Session to continue after; `None` when there are no more.
     pub next: Option<SessionId>,
 }
 
 impl Store {
-    /// The session with this id, live or not.
+    /// Returns the session with this ID, live or not.
     pub async fn session(&self, id: SessionId) -> Result<Option<Loaded<Session>>, StoreError> {
         self.load(table::session(id)).await
     }
@@ -36,7 +36,7 @@ impl Store {
         self.write(changes).await
     }
 
-    /// Puts the next state of a session in the place of the loaded one.
+    /// Replaces a loaded session with its next state.
     pub async fn update_session(&self, loaded: &Loaded<Session>, next: &Session) -> Result<Committed, StoreError> {
         let mut changes = record::replace(loaded, next)?;
         changes.put.extend(entries(next).map(|entry| (entry, Vec::new())));
@@ -47,9 +47,11 @@ impl Store {
         Ok(committed)
     }
 
-    /// Gives a session another identifier, and with it another cookie: whatever hangs on the old one (the applications'
-    /// sessions, codes on their way) ends, whoever opened it. `next` makes the session that follows, or says that it is not
-    /// theirs any more who asked. Yields whether it was done.
+    /// Moves a session to another ID and cookie, which ends the dependent application sessions and
+    /// codes.
+    ///
+    /// `next` creates the new session, or returns `None` if the session no longer belongs to the
+    /// caller. Returns whether it was moved.
     pub async fn move_session(
         &self,
         id: SessionId,
@@ -73,8 +75,10 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Notes that a session is in use, at most once a minute. Best effort: a session that changes at the same moment is
-    /// in use anyway, and a store that takes no writes must not stop those who only read.
+    /// Records that a session is in use, at most once a minute. Best effort.
+    ///
+    /// A session that changes concurrently is in use anyway, and read-only requests must work while
+    /// the store accepts no writes.
     pub async fn touch_session(&self, loaded: &Loaded<Session>, now: UnixTime) {
         if now.since(loaded.value.last_seen_at) < TOUCH {
             return;
@@ -89,7 +93,7 @@ impl Store {
         }
     }
 
-    /// Ends a session; the applications' sessions that hang on it are dead with it.
+    /// Ends a session and its dependent application sessions.
     pub async fn end_session(&self, id: SessionId) -> Result<bool, StoreError> {
         for _ in 0..MOST_CONFLICTS {
             let Some(loaded) = self.session(id).await? else { return Ok(false) };
@@ -103,7 +107,8 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Up to `limit` of the sessions in which this person is signed in, in the order of their ids, after `after`.
+    /// Returns up to `limit` sessions in which this user is signed in, in order of their IDs, after
+    /// `after`.
     pub async fn sessions_of_user(
         &self,
         user: Subject,
@@ -122,8 +127,9 @@ impl Store {
         Ok(SessionPage { sessions, next: ids.last().copied().filter(|_| rows.len() == limit) })
     }
 
-    /// Ends every session in which this person is signed in, and forgets the browsers that they have signed in from.
-    /// Yields how many sessions.
+    /// Ends all sessions in which this user is signed in, and removes their known browsers.
+    ///
+    /// Returns the number of sessions.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
@@ -132,7 +138,7 @@ impl Store {
         self.end_sessions_but(user, None).await
     }
 
-    /// Ends every session in which this person is signed in, but for `kept`. Yields how many.
+    /// Ends all sessions in which this user is signed in, except for `kept`. Returns their number.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
@@ -140,7 +146,7 @@ impl Store {
         self.end_sessions_but(user, Some(kept)).await
     }
 
-    /// Repeats until a pass finds no session: one that moves to another identifier during a pass is not in it.
+    /// Repeats until a pass finds no session: a pass misses one that moves to another ID meanwhile.
     async fn end_sessions_but(&self, user: Subject, kept: Option<SessionId>) -> Result<usize, StoreError> {
         let mut ended = 0;
         for _ in 0..MOST_CONFLICTS {
@@ -163,12 +169,13 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// The application session with this id, live or not; whoever asks must look at its parent too.
+    /// Returns the application session with this ID, live or not. The caller must also check its
+    /// parent.
     pub async fn app_session(&self, id: SessionId) -> Result<Option<Loaded<AppSession>>, StoreError> {
         self.load(table::app_session(id)).await
     }
 
-    /// Keeps a new application session.
+    /// Stores a new application session.
     pub async fn begin_app_session(&self, session: &AppSession) -> Result<(), StoreError> {
         let key = table::app_session(session.id);
         let mut changes = record::create(key.clone(), session)?;
@@ -176,7 +183,7 @@ impl Store {
         self.write(changes).await
     }
 
-    /// Ends an application session alone.
+    /// Ends only an application session.
     pub async fn end_app_session(&self, id: SessionId) -> Result<(), StoreError> {
         let Some(loaded) = self.app_session(id).await? else { return Ok(()) };
         let delete = vec![loaded.key().clone()];
@@ -186,7 +193,7 @@ impl Store {
     }
 }
 
-/// The index entries of a session.
+/// Returns the index entries of a session.
 pub(super) fn entries(session: &Session) -> impl Iterator<Item = Key> {
     let id = *session.id.as_bytes();
     session

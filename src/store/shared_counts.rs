@@ -1,31 +1,31 @@
-//! Counts that several nodes keep together, beside the records: in an engine that nodes share.
+//! Counts that several nodes share in an engine, apart from the records.
 
 use async_trait::async_trait;
 
 use crate::domain::pace::{Moved, Pace};
 use crate::domain::time::UnixTime;
 
-/// What is counted: a hash under the store's seed, never an address or a name.
+/// Key of a count: a hash under the store's seed, never an address or a name.
 pub type CountKey = [u8; 16];
 
-/// A question for a part of what a key may have in a window.
+/// Request for a block of a window's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockRequest {
     pub key: CountKey,
-    /// When the window ends, seconds since 1970. Each window is counted by itself.
+    /// End of the window, seconds since 1970. Each window is counted separately.
     pub ends: u64,
-    /// What all may have of it.
+    /// Limit of the window for all nodes.
     pub limit: u32,
-    /// How many to take while much is left.
+    /// Block size while much is left.
     pub block: u32,
 }
 
-/// What was taken.
+/// A reserved block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// By all nodes.
+    /// Total reserved by all nodes.
     pub all: u32,
-    /// Of these, for whoever asked; 0 when nothing was left.
+    /// Amount for this request; 0 when nothing was left.
     pub got: u32,
 }
 
@@ -37,7 +37,7 @@ pub struct CountedGuess {
     pub(super) moved: Moved,
 }
 
-/// Why there is no count.
+/// Reason why there is no count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NotCounted(pub &'static str);
@@ -45,26 +45,30 @@ pub struct NotCounted(pub &'static str);
 /// Counts of all nodes over one database.
 #[async_trait]
 pub trait SharedCounts: Send + Sync {
-    /// Takes a block of a key's window: never more than the limit in all, unless the server that counts starts anew. A request
-    /// waits for it, so it answers within a fraction of a second, and at once when there is no connection.
+    /// Reserves a block of a key's window, never exceeding the limit in total.
+    ///
+    /// The limit may be exceeded after a restart of the database server. A request waits for the
+    /// answer, so it comes within a fraction of a second, and at once without a connection.
     ///
     /// # Errors
-    /// Whether something was taken is not known then.
+    /// The block may have been reserved.
     async fn reserve(&self, wanted: BlockRequest) -> Result<Block, NotCounted>;
 
-    /// Counts one guess under each of these keys, exactly and durably; or under none, and yields the seconds to wait.
+    /// Counts one guess under each of these keys, exactly and durably.
+    ///
+    /// If a limit is reached it counts none and returns the seconds to wait.
     ///
     /// # Errors
-    /// The guess may have been counted then, and must not be made.
+    /// The guess may have been counted, and must not be made.
     async fn count_guess(
         &self,
         keys: Vec<(CountKey, Pace)>,
         now: UnixTime,
     ) -> Result<Result<Vec<CountedGuess>, u64>, NotCounted>;
 
-    /// Takes the count of a guess back, soon. A guess of this node that is counted later finds it taken back.
+    /// Decrements the counts of a guess, soon. Visible to later guesses of this node.
     fn give_back(&self, counted: Vec<CountedGuess>, now: UnixTime);
 
-    /// How many nodes share the counts, as far as this one knows; at least 1.
+    /// Returns the number of nodes that share the counts, as far as known; at least 1.
     fn nodes(&self) -> u32;
 }

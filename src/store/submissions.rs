@@ -1,9 +1,11 @@
-//! Submissions of forms that must take effect once, and whose result is shown once: a new client's secret, a generated
-//! password. One record a submission, under the hash that the caller derives from the session's cookie and the form's
-//! token. It is written before the work begins, so that a second request with the same form finds it.
+//! Submissions of forms that must take effect once, and whose result is shown once.
 //!
-//! The result is sealed with a key that the caller derives from the same cookie. The store alone cannot open it, and no
-//! wrapping key in the token is needed.
+//! Examples are a new client's secret and a generated password. There is one record per submission,
+//! under a hash that the caller derives from the session's cookie and the form's token. It is
+//! written before the work begins, so that a second request with the same form finds it.
+//!
+//! The result is sealed with a key that the caller derives from the same cookie. The store alone
+//! cannot unseal it, and no wrapping key in the token is needed.
 
 use std::time::Duration;
 
@@ -18,16 +20,16 @@ use crate::store::sealer::{NONCE_BYTES, Sealer};
 use crate::store::table;
 use crate::store::{Committed, Store, StoreError};
 
-/// How long a submission is remembered, and its result can be fetched.
+/// How long a submission and its result are retained.
 const SUBMISSION_LIFE: Duration = Duration::from_hours(1);
 
-/// What a submission has come to.
+/// State of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum SubmissionState {
     /// This request is the first one, and does the work.
     First,
-    /// Another request has begun the work and not ended it.
+    /// Another request has begun the work and not finished it.
     Running,
     /// The work is done. The page that shows the result.
     Done(String),
@@ -36,18 +38,18 @@ pub enum SubmissionState {
 /// The result of a submission, for the page that shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmissionResult {
-    /// The page that it belongs on.
+    /// The page that shows it.
     pub page: String,
-    /// The secret; none where there is none, or it was shown already.
+    /// The secret; `None` if there is none or it was shown already.
     pub secret: Option<Secret>,
-    /// Whether there was a secret, and it was shown already.
+    /// Whether there was a secret that was shown already.
     pub was_shown: bool,
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 struct SubmissionRecord {
     expires_at: UnixTime,
-    /// The page that shows the result; none while the work is not done.
+    /// The page that shows the result; `None` until the work is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     page: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +59,7 @@ struct SubmissionRecord {
 }
 
 impl Store {
-    /// Claims a submission for this request, or tells what another one has made of it.
+    /// Claims a submission for this request, or returns its state.
     ///
     /// # Errors
     /// When the store fails.
@@ -70,12 +72,13 @@ impl Store {
         if self.commit(changes).await? == Committed::Yes {
             return Ok(SubmissionState::First);
         }
-        // Where the other request has given up meanwhile, the caller asks once more.
+        // If the other request abandoned it meanwhile, the caller asks again.
         let found = self.submission(id).await?.and_then(|loaded| loaded.value.page);
         Ok(found.map_or(SubmissionState::Running, SubmissionState::Done))
     }
 
-    /// Keeps the result of a submission that this request has begun. `key` and `nonce` seal the secret.
+    /// Stores the result of a submission that this request has begun. `key` and `nonce` seal the
+    /// secret.
     ///
     /// # Errors
     /// When the store fails.
@@ -96,7 +99,7 @@ impl Store {
         self.write(record::replace(&loaded, &done)?).await
     }
 
-    /// Forgets a submission that has changed nothing, so that the same form can be sent again.
+    /// Removes a submission that changed nothing, so that the same form can be sent again.
     ///
     /// # Errors
     /// When the store fails.
@@ -105,11 +108,11 @@ impl Store {
         let key = table::submission(id);
         let delete = vec![table::expiry(loaded.value.expires_at, &key), key];
         let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
-        // A conflict means that it was swept.
+        // A conflict means that garbage collection removed it.
         self.commit(changes).await.map(|_| ())
     }
 
-    /// Hands out the result of a submission. Of two requests for the secret, one gets it.
+    /// Returns the result of a submission. Of two requests for the secret, one gets it.
     ///
     /// # Errors
     /// When the store fails.

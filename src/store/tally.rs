@@ -1,25 +1,27 @@
-//! How many there are of what is bounded in all. Whoever makes one takes a place first: were it counted afterwards, those who
-//! come at the same moment would all find the last one.
+//! Current totals of bounded records.
 //!
-//! Alone on a store, a process counts at its start and knows from then on. In a fleet one node counts every few seconds and
-//! publishes what it found ([`super::counts`]); a node goes by that and by what it has begun itself since. So the bound is
-//! exceeded by no more than what others begin in that time.
+//! A request reserves a place before it writes. If it counted afterwards, concurrent requests would
+//! all see the last free place.
+//!
+//! Alone on a store, a process counts at its start and tracks changes. In a cluster, one node
+//! counts every few seconds and publishes the result ([`super::counts`]). The others use it and add
+//! what they began since. So the limit is exceeded at most by what other nodes begin in that time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// A number that was counted for all.
+/// A published total.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Published {
-    /// Which count it is: the counting of one begins after the one before was published.
+    /// Sequence number: a count begins after the previous one was published.
     pub(super) number: u64,
     pub(super) count: usize,
 }
 
 impl Published {
-    /// Everything was counted anew.
+    /// Records a new count.
     pub(super) fn counted(&mut self, count: usize) {
         *self = Self { number: self.number + 1, count };
     }
@@ -27,35 +29,36 @@ impl Published {
 
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    /// What the bound is compared with.
+    /// The total that is compared with the limit.
     known: AtomicUsize,
-    /// What this process has begun since its start, and of it what has ended: it is in the store, or never will be.
+    /// Places that this process began since its start; `ended` of them are written or failed.
     begun: AtomicUsize,
     ended: AtomicUsize,
     followed: Mutex<Followed>,
 }
 
-/// What a process has read of the published numbers.
+/// State of following the published totals.
 #[derive(Debug, Default)]
 struct Followed {
     number: u64,
-    /// What had ended just before the last look, and just before the last one that did not find this number yet.
+    /// `ended` just before the last read, and just before the last read that did not see this
+    /// number.
     ended_at_last: usize,
     ended_before: usize,
 }
 
-/// Places that were taken. They stay taken unless they are given back, also where nobody waits any more for what becomes of it.
+/// Reserved places. They stay reserved until given back, even if the caller no longer waits.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Begun<'t> {
     tally: &'t Tally,
     places: usize,
-    /// How many there were before.
+    /// The total before.
     pub(super) before: usize,
 }
 
 impl Begun<'_> {
-    /// Nothing has come of it.
+    /// Returns the places after a failure.
     pub(super) fn give_back(self) {
         self.tally.less(self.places);
     }
@@ -78,35 +81,36 @@ impl Tally {
         Begun { tally: self, places, before }
     }
 
-    /// One has gone.
+    /// Removes one.
     pub(super) fn gone(&self) {
         self.less(1);
     }
 
     fn less(&self, by: usize) {
-        // Never below zero: it may have been counted while one was being made.
+        // Never below zero: a count may have missed one that was being created.
         let _ = self.known.fetch_update(Ordering::AcqRel, Ordering::Acquire, |known| Some(known.saturating_sub(by)));
     }
 
-    /// All were counted just now, by a process that is alone on the store.
+    /// Sets a fresh count, for a process that is alone on the store.
     pub(super) fn set(&self, count: usize) {
         self.known.store(count, Ordering::Release);
     }
 
-    /// What this process has begun that has ended: to be taken before the published numbers are read.
+    /// Returns the ended places of this process. Read it before the published total.
     pub(super) fn ended(&self) -> usize {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Whether it has ever gone by a published number.
+    /// Returns whether a published total was ever applied.
     pub(super) fn is_followed(&self) -> bool {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner).number > 0
     }
 
-    /// Goes by what was published. `ended`: from before it was read.
+    /// Applies a published total. `ended`: from before it was read.
     ///
-    /// A count has all that had ended when it began. It began after the one before it was published, and so after any look that
-    /// did not find that one yet. What has not ended by then, and all since, is added: rather twice than not at all.
+    /// A count includes all places that had ended when it began. It began after the previous one
+    /// was published, and so after any read that did not see the previous one yet. Places that had
+    /// not ended by then, and all later ones, are added: counting twice is safer than not at all.
     pub(super) fn follow(&self, published: Published, ended: usize) {
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         if published.number != followed.number {
@@ -115,7 +119,7 @@ impl Tally {
             let known = self.known.load(Ordering::Acquire);
             let own = self.begun.load(Ordering::Acquire).saturating_sub(counted);
             let right = published.count.saturating_add(own);
-            // By the difference, so that nothing is lost that comes at this very moment.
+            // By the difference, so that concurrent additions are not lost.
             if right >= known {
                 self.known.fetch_add(right - known, Ordering::AcqRel);
             } else {
@@ -159,10 +163,11 @@ mod tests {
         drop(tally.begin(5));
         look(&tally, 7, 100);
         assert_eq!(tally.known(), 105);
-        // The eighth count began after the seventh was published, of which we learned late: it may lack our five.
+        // The eighth count began after the seventh was published, which was read late: it may lack
+        // the five.
         look(&tally, 8, 110);
         assert_eq!(tally.known(), 115);
-        // The ninth began after we had seen the seventh and not the eighth: it has them.
+        // The ninth began after the seventh was read and before the eighth: it has them.
         look(&tally, 9, 110);
         assert_eq!(tally.known(), 110);
     }
@@ -189,7 +194,7 @@ mod tests {
         let tally = Tally::default();
         look(&tally, 1, 0);
         drop(tally.begin(4));
-        // Two have begun since the last look: the second of them after it.
+        // Two began since the last read: the second of them after it.
         look(&tally, 3, 0);
         assert_eq!(tally.known(), 4);
         look(&tally, 5, 4);

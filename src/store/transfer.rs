@@ -1,4 +1,4 @@
-//! Records on their way from one store to another, whatever the engines: all tables, indexes included, one object each.
+//! Export and import of all tables between stores with any engines, one object per record.
 
 use std::collections::HashSet;
 
@@ -9,22 +9,23 @@ use crate::store::table::{self, Table};
 use crate::store::versions;
 use crate::store::{Committed, PAGE, Store, StoreError};
 
-/// Records in one step: see the sled engine on the size of a batch.
+/// Number of records per commit: see the sled engine on the size of a batch.
 const STEP: usize = 64;
 
-/// The format that [`Store::import`] takes, and every older one.
+/// Returns the newest format that [`Store::import`] accepts. It accepts all older ones too.
 pub(crate) fn export_format() -> u32 {
     versions::newest().into()
 }
 
-/// A place in a store that is read from its start to its end.
+/// A position in an export.
 #[derive(Debug, Clone, Default)]
 pub struct Position(Option<Key>);
 
 impl Store {
-    /// The records that follow a position, and the position after them; none at the end. For a store that nobody changes
-    /// meanwhile, or over an engine that shows one moment. What the store says about itself and kept forms are not among
-    /// them.
+    /// Returns the records after a position, and the next position; `None` at the end.
+    ///
+    /// For a store that does not change meanwhile, or a snapshot. Omits the store's metadata and
+    /// stored forms.
     pub async fn export(&self, from: &Position) -> Result<Option<(Vec<ExportRecord>, Position)>, StoreError> {
         let rows = self.engine.scan(b"", from.0.as_deref(), PAGE).await?;
         let Some((last, _)) = rows.last() else { return Ok(None) };
@@ -34,12 +35,13 @@ impl Store {
         Ok(Some((records, position)))
     }
 
-    /// Keeps these records, older ones as today's, save those that [`Self::export`] leaves
-    /// out; builds the indexes anew. For a store that nobody serves.
+    /// Imports records, converting older ones, and builds the indexes anew.
+    ///
+    /// Skips the records that [`Self::export`] omits. For a store that is not served.
     ///
     /// # Errors
-    /// [`StoreError::Broken`] for a record that this program cannot have written, and for one of a key, an address or a
-    /// username that another one has; else when the store fails.
+    /// [`StoreError::Broken`] for a record that this program cannot have written, and for a
+    /// duplicate key, e-mail address or username; else when the store fails.
     pub async fn import(&self, records: &[ExportRecord]) -> Result<(), StoreError> {
         for records in records.chunks(STEP) {
             let (mut claims, mut claimants, mut changes) = (HashSet::new(), Vec::new(), Changes::default());
@@ -61,7 +63,7 @@ impl Store {
         Ok(())
     }
 
-    /// Names the first whose claim an earlier step has met.
+    /// Returns an error that names the first record with a key from an earlier commit.
     async fn taken(&self, claimants: &[(Key, &ExportRecord)]) -> Result<StoreError, StoreError> {
         for (claim, record) in claimants {
             if self.engine.get(claim).await?.is_some() {
@@ -80,11 +82,13 @@ fn twice(record: &ExportRecord) -> StoreError {
     ))
 }
 
-/// Whether a record means anything in another store. Kept forms do not: they are gone before anybody could fetch them there.
-/// Mails do not: both stores would send them.
+/// Returns whether a record is transferred.
+///
+/// Stored forms are not: they expire before a user could fetch them. E-mails are not: both stores
+/// would send them.
 fn travels(key: &[u8]) -> bool {
     let mails = [Table::Outbox, Table::DeadMail, Table::SentMail, Table::NoticeCount, Table::PendingRegistration];
-    // Nor do results of forms: the sessions that could open them get others.
+    // Results of forms are not either: users get other sessions, which cannot unseal them.
     let stays = [table::all(Table::Meta), table::all(Table::Form), table::form_ages(), table::all(Table::Submission)];
     let mut stays = stays.into_iter().chain(mails.map(table::all));
     table::is_meta_that_travels(key) || !stays.any(|prefix| key.starts_with(&prefix))

@@ -1,15 +1,18 @@
-//! The versions of records. A record keeps the version that it was written in until it is next written: whoever reads one of
-//! an older version takes it through the steps that it lacks ([`missing`]), and writes today's. So a start takes as long
-//! with a million records as with ten, and two versions of the program can read one store.
+//! Versions of records.
 //!
-//! What the store says of itself, its format, is the newest version that a record in it may have. A step belongs here only
-//! where an older program would misread or lose something; a store that such a program must not open says so from the moment
-//! that this one opens it. An index that is new starts empty: a step changes a record and writes no other, so an index that
-//! older records belong in needs another way to find them.
+//! A record keeps its version until it is next written. A reader converts an older record through
+//! the missing steps ([`missing`]); a writer stores the current version. So the duration of a start
+//! does not depend on the number of records, and two versions of the program can read one store.
 //!
-//! On a store that several nodes share a program writes the store's format, which may be one below its own newest: beside it
-//! may run the program before it, which reads no newer one. So each step from [`OLDEST_SERVED`] on has its way back, and what
-//! [`VersionStep::RefuseOlder`] is about is not written before the store has that format.
+//! The store's format is the newest version that a record in it may have. A step belongs here only
+//! if an older program would misread or lose data. Opening a store marks it, so that such a program
+//! refuses it. A new index starts empty: a step changes a record and writes no other. If older
+//! records belong in the index, they need another way to get there.
+//!
+//! On a store shared by several nodes, a program writes the store's format, which may be one below
+//! its own newest: nodes of the previous version may run concurrently and cannot read a newer one.
+//! So each step from [`OLDEST_SERVED`] on can be reversed, and data that
+//! [`VersionStep::RefuseOlder`] protects is not written before the store has that format.
 
 use std::sync::OnceLock;
 
@@ -17,39 +20,42 @@ use serde_json::{Map, Value as Json};
 
 use crate::store::table::Table;
 
-/// Changes a record of the version before, or says in a few words why it cannot. Pure. The words go to the log, so nothing
-/// of the record may stand in them.
+/// Converts a record from the previous version, or returns a short reason why it cannot. Pure.
+///
+/// The reason is logged, so it must not contain the record's data.
 pub type RecordChange = fn(&mut Json) -> Result<(), &'static str>;
 
-/// The difference between one version and the next.
+/// A difference between consecutive versions.
 #[derive(Debug, Clone, Copy)]
 pub enum VersionStep {
-    /// From a time when no store was shared: there is no way back.
+    /// From before stores were shared: it cannot be reversed.
     Forth(&'static [Table], RecordChange),
-    /// `back` makes of a record what `forth` made it of, or refuses one that the version before cannot hold.
+    /// `back` reverses `forth`, or rejects a record that the previous version cannot represent.
     Change { of: &'static [Table], forth: RecordChange, back: RecordChange },
-    /// No record changes, and an older program must not open the store.
+    /// No record changes, but an older program must not open the store.
     RefuseOlder,
 }
 
-/// All differences so far: the first one leads from version 1 to version 2. Only ever append.
+/// All differences: the first one leads from version 1 to version 2. Only ever append.
 const STEPS: &[VersionStep] = &[
-    // A sign-in of the gate came to say which context classes would do. Where it says nothing, any did.
+    // The gate's sign-ins got required context classes. If absent, any was accepted.
     VersionStep::Forth(&[Table::SignInAttempt], |record| {
         members(record)?.entry("acr").or_insert_with(|| Json::Array(Vec::new()));
         Ok(())
     }),
-    // A replaced cookie came to be kept with the sign-in that it stands for. One without it was good for half a minute.
+    // A replaced cookie was stored with its sign-in. Without one it was valid for half a minute.
     VersionStep::Forth(&[Table::Session], |record| {
         members(record)?.remove("previous_cookie");
         Ok(())
     }),
-    // People came to have usernames, with an index that an older program does not keep: it would lose the names.
+    // Users got usernames, with an index that an older program does not maintain: it would lose the
+    // names.
     VersionStep::RefuseOlder,
-    // Older records came to stay as they are. An older program rewrote all when it opened the store, and reads none later.
+    // Older records are no longer rewritten. An older program rewrote all on opening, and reads
+    // none later.
     VersionStep::RefuseOlder,
-    // A step of a sign-in came to have a time of its own, and a replaced cookie to stand for nothing. People came to have
-    // factors, for which an older program would not ask.
+    // Each step of a sign-in got its own time, and replaced cookies no longer carry a sign-in.
+    // Users got factors, which an older program would not require.
     VersionStep::Forth(&[Table::Session, Table::AppSession, Table::Code], |record| {
         let record = members(record)?;
         if let Some(previous) = record.get_mut("previous").and_then(Json::as_object_mut) {
@@ -60,7 +66,8 @@ const STEPS: &[VersionStep] = &[
         }
         record.get_mut("sign_in").map_or(Ok(()), date_steps)
     }),
-    // Mails came to wait in the store. An older program would never send them, and knows none of their tables.
+    // E-mails are queued in the store. An older program would never send them and lacks their
+    // tables.
     VersionStep::RefuseOlder,
 ];
 
@@ -72,22 +79,23 @@ fn date_steps(sign_in: &mut Json) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Today's version.
+/// The current version.
 #[expect(clippy::cast_possible_truncation, reason = "asserted below, when the program is built")]
 const LAST: u8 = STEPS.len() as u8 + 1;
-// With room for the one of `add_step`.
+// Leaves room for `add_step`.
 const _: () = assert!(STEPS.len() < u8::MAX as usize - 1, "a record's version is one byte");
 
-/// The oldest format of a shared store that this program serves: it can write it. At least the one before the last, from the
-/// first that a shared store had: 7.
+/// Oldest format of a shared store that this program can write.
+///
+/// At least the format before the current one, starting with 7, the first one of a shared store.
 const OLDEST_SERVED: u8 = 7;
 const _: () = assert!(OLDEST_SERVED == 7 || OLDEST_SERVED < LAST, "nodes are replaced one after another");
 
-/// One more than the program has.
+/// An additional step, for tests.
 static ADDED: OnceLock<VersionStep> = OnceLock::new();
 
-/// Makes this process one of the next version, which differs by this step. Of a program for tests, before all else: the program
-/// itself never does.
+/// Adds a step, which makes this process one of the next version. Only for test programs, at their
+/// start.
 pub fn add_step(step: VersionStep) {
     let _ = ADDED.set(step);
 }
@@ -96,12 +104,12 @@ fn steps() -> impl Iterator<Item = &'static VersionStep> {
     STEPS.iter().chain(ADDED.get())
 }
 
-/// The newest version of records, as this program writes them where it decides alone.
+/// Returns the newest version of records, as written if this program decides alone.
 pub(super) fn newest() -> u8 {
     LAST + u8::from(ADDED.get().is_some())
 }
 
-/// Formats of a store that several nodes share.
+/// Supported formats of a shared store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FormatRange {
     pub from: u32,
@@ -109,12 +117,13 @@ pub struct FormatRange {
 }
 
 impl FormatRange {
-    /// Those that this program serves: it reads all that is in such a store, and what it writes is read by all who serve it.
+    /// Returns the formats that this program serves: it reads all of their records, and every other
+    /// node reads its own.
     pub(super) fn served() -> Self {
         Self { from: OLDEST_SERVED.into(), to: newest().into() }
     }
 
-    /// Why a program that serves these does not serve a store of this format.
+    /// Returns why a program with this range does not serve a store of this format.
     pub(super) fn fault(self, found: u32) -> Option<String> {
         let Self { from, to } = self;
         if found > to {
@@ -129,26 +138,26 @@ impl FormatRange {
     }
 }
 
-/// What is said of a store that a newer program has taken up.
+/// Returns the error for a store used by a newer program.
 pub(super) fn newer(found: u32, known: u32) -> String {
     format!("the store has format {found}, this program knows {known}: use the program that wrote it, or a newer one")
 }
 
-/// What the store says of its format has this version for ever: an older program must be able to read that it is too old.
+/// Fixed version of the format record: an older program must be able to read that it is too old.
 const VERSION_OF_FORMAT: u8 = 1;
 
-/// The record by which a store says that it has this format.
+/// Encodes the format record.
 pub(super) fn format_record(format: u32) -> Vec<u8> {
     [&[VERSION_OF_FORMAT], format.to_string().as_bytes()].concat()
 }
 
-/// What such a record says; none where it cannot be read.
+/// Decodes a format record; `None` if it is unreadable.
 pub(super) fn format_of(record: &[u8]) -> Option<u32> {
     let (&version, json) = record.split_first()?;
     serde_json::from_slice(json).ok().filter(|_| version == VERSION_OF_FORMAT)
 }
 
-/// What a record of this table and version has to go through to be one of [`newest`]; nothing where it is one.
+/// Returns the conversions from this version of a table's record to [`newest`], in order.
 ///
 /// # Errors
 /// Why this program cannot read it.
@@ -163,10 +172,10 @@ pub(super) fn missing(table: Table, version: u8) -> Result<Vec<RecordChange>, &'
     Ok(of_table.collect())
 }
 
-/// What a record of this table and of [`newest`] has to go through to be one of an older version, in this order.
+/// Returns the conversions from [`newest`] back to an older version, in order.
 ///
 /// # Errors
-/// There is no way back so far.
+/// The format is too old to be written.
 pub(super) fn back(table: Table, version: u8) -> Result<Vec<RecordChange>, &'static str> {
     if version < OLDEST_SERVED {
         return Err("this program does not write so old a format");
