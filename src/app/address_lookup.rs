@@ -1,5 +1,6 @@
-//! Looks up an address that somebody wants to prove, when the mail's turn comes: the request that asked for it looked at nothing,
-//! and takes the same time whoever has the address.
+//! Lookup of an e-mail address that a user wants to confirm, when its e-mail is due.
+//!
+//! The request itself reads nothing, so its duration does not depend on the owner of the address.
 
 use crate::app::state::Sealgate;
 use crate::clock::random;
@@ -7,12 +8,13 @@ use crate::domain::mail::{Mail, MailId, MailMessage, WaitingMail};
 use crate::domain::time::UnixTime;
 use crate::store::{Committed, Loaded, StoreError};
 
-/// Puts a code in the place of `wanted`, or for somebody who has an account with the address a word about that, and no code. Who
-/// asked may have the address already, written otherwise. Somebody whose account is disabled gets nothing. A conflict means
-/// that somebody else has taken `wanted`.
+/// Replaces `wanted` by an e-mail with a code, or by a notification if the address has an account.
+///
+/// The requesting user may already have the address in another spelling. A disabled user gets no
+/// e-mail. A conflict means that another process has taken `wanted`.
 ///
 /// # Errors
-/// When the store fails or nothing seals; `wanted` is still there then.
+/// When the store fails or there is no data key; `wanted` is still queued then.
 pub async fn look_up(
     sealgate: &Sealgate,
     now: UnixTime,

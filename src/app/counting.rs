@@ -1,5 +1,6 @@
-//! Counts what strangers can make, which is bounded in all, for all nodes of a fleet. Alone on a store, a process knows what there
-//! is from its start on, and nothing is to be done here.
+//! Counts the bounded records that anyone can create, for all nodes of a cluster.
+//!
+//! A process alone on a store tracks them from its start, and this task does nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,14 +10,14 @@ use crate::app::server::Stop;
 use crate::app::state::Sealgate;
 use crate::store::{LeaseName, StoreError};
 
-/// How often what was counted is looked at.
+/// Interval at which published counts are read.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often it is counted.
+/// Interval of counts.
 const EVERY: Duration = Duration::from_secs(3);
-/// How often the clients are, all of which are read for that.
+/// Interval of counts of clients, which reads all of them.
 const CLIENTS_EVERY: Duration = Duration::from_secs(30);
 
-/// Counts while this is the node that does, and goes by what was counted, until told to stop.
+/// Counts if this node holds the lease, and applies the published counts, until `stop`.
 pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
     if !sealgate.store.is_shared() {
         return;
@@ -42,7 +43,7 @@ pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
 struct Counting {
     sealgate: Arc<Sealgate>,
     duty: Duty,
-    /// When it was last counted here, and when the clients were.
+    /// When this node last counted, and last counted the clients.
     last: Option<Instant>,
     clients: Option<Instant>,
 }

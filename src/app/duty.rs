@@ -1,4 +1,4 @@
-//! Work that one node does for all: its lease, and what becomes of it for the log and for metrics.
+//! A task that one node performs for all: its lease, with logging and metrics.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use crate::app::state::Sealgate;
 use crate::store::{Fence, Lease, LeaseName};
 
-/// How often a lease is looked at while there is nothing to do.
+/// Interval at which the lease is checked while there is no work.
 pub(crate) const LOOK: Duration = Duration::from_secs(2);
 
-/// One node's side of such a piece of work.
+/// One node's side of such a task.
 pub(crate) struct Duty {
     sealgate: Arc<Sealgate>,
     lease: Lease,
-    /// Whether the store did not say so the last time.
+    /// Whether the last attempt to hold the lease failed.
     is_failing: bool,
 }
 
@@ -22,7 +22,7 @@ impl Duty {
         Self { sealgate: Arc::clone(sealgate), lease: Lease::new(name, sealgate.rotation.server()), is_failing: false }
     }
 
-    /// What guards the next step of the work, if it is this node's: see [`Lease::hold`].
+    /// Acquires or renews the lease. Returns its fence for the next step: see [`Lease::hold`].
     pub(crate) async fn hold(&mut self) -> Option<Fence> {
         let name = self.lease.name().as_str();
         let held = self.lease.hold(&self.sealgate.store, Instant::now()).await;
@@ -37,7 +37,7 @@ impl Duty {
         held
     }
 
-    /// Lets another node go on at once: for a stop.
+    /// Releases the lease for another node, at a stop.
     pub(crate) async fn let_go(&mut self) {
         self.lease.let_go(&self.sealgate.store).await;
         self.sealgate.metrics.lease_held(self.lease.name().as_str(), false);

@@ -1,5 +1,7 @@
-//! Where each node has a token of its own: what this node adds to the ring of keys for the others, and what it waits for before
-//! it signs. What it has to sign is [`crate::domain::key_ring`]'s to say.
+//! Endorsement of keys if each node has its own token.
+//!
+//! This node adds endorsements to the key ring for the other nodes, and waits for theirs before it
+//! signs. [`crate::domain::key_ring`] defines the signed content.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,11 +13,11 @@ use crate::domain::time::UnixTime;
 use crate::signer::{SignError, Signer, Vouching};
 use crate::store::{Store, StoreError};
 
-/// For how long a start waits until the other nodes take its key: each looks once a second.
+/// How long a start waits until the other nodes accept its key: each checks once a second.
 const TAKEN_TIMEOUT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Why the ring lacks what this node has to say of keys: one line.
+/// Reason why this node's endorsements are missing from the ring.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotEndorsed {
     #[error("store: {0}")]
@@ -30,15 +32,17 @@ impl From<NotEndorsed> for NotServing {
     fn from(fault: NotEndorsed) -> Self {
         match fault {
             NotEndorsed::Store(error) => error.into(),
-            // The token has been opened: it is away or has too much to do.
+            // The token was opened before: it is absent or overloaded.
             NotEndorsed::Token(_) => Self { lines: vec![fault.to_string()], may_pass: true },
             NotEndorsed::Ring(_) => vec![fault.to_string()].into(),
         }
     }
 }
 
-/// Writes what the ring lacks of this node's keys, and endorses what a key vouches for that is believed here. Yields the kids of
-/// other nodes' keys that nobody vouches for; `None` where all nodes have one token.
+/// Adds this node's missing keys to the ring, and endorses trusted keys of other nodes.
+///
+/// Returns the kids of other nodes' keys that no trusted key endorses; `None` if all nodes share a
+/// token.
 ///
 /// # Errors
 /// [`NotEndorsed`].
@@ -83,10 +87,13 @@ pub(crate) async fn endorse(
     Ok(signer.vouching(&ring, now).map(|vouching| vouching.untrusted))
 }
 
-/// Has this node decide nothing while another one that serves signs with a key that is not believed here: it would call that node's
-/// tokens forged, and answer that they are revoked. So it is with a node that was away while the only other one replaced its key and
-/// removed the one before, and with all nodes once the issuer has another name. Who writes the database can bring it about by a
-/// forged row of a node, and can do as much by deleting rows.
+/// Blocks decisions while another serving node signs with a key that this node does not trust.
+///
+/// Otherwise this node would treat valid tokens of that node as forged and answer that they are
+/// revoked. That occurs on a node that was away while the only other one replaced its key and
+/// removed the previous one, and on all nodes after the issuer was renamed. An attacker with write
+/// access to the database can cause it by a forged row of a node, and can do as much by deleting
+/// rows.
 ///
 /// # Errors
 /// The store's; nothing has changed then.
@@ -127,10 +134,12 @@ async fn change(store: &Store, change: impl Fn(&mut KeyRing) + Send + Sync) -> R
     Ok(changed.await??)
 }
 
-/// At a start: lets the other nodes have this one's key, and waits until those that serve take it. So no token of it is refused.
+/// Publishes this node's key at a start, and waits until all serving nodes accept it.
+///
+/// So no node rejects this node's tokens.
 ///
 /// # Errors
-/// One line: a node does not take it.
+/// One line: a node does not accept it.
 pub(crate) async fn join(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) -> Result<(), NotServing> {
     let started = Instant::now();
     loop {
@@ -150,7 +159,7 @@ pub(crate) async fn join(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clo
                  is endorsed by a key that it knows: /readyz of it and its log say which it does not",
                 untaken.join(", ")
             );
-            // They may be in the middle of a start themselves.
+            // They may be starting themselves.
             return Err(NotServing { lines: vec![fault], may_pass: true });
         }
         tokio::time::sleep(PAUSE).await;

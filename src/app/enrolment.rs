@@ -1,4 +1,4 @@
-//! Counts who has which factor, beside requests: for the metrics, and for the list of people in the console.
+//! Counts users by factor in the background, for metrics and the console's list of users.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,14 +13,15 @@ use crate::factors::Factors;
 use crate::metrics::EnrolmentShare;
 use crate::store::{LeaseName, PeopleCount, Store, StoreError};
 
-/// How often people are counted: all records are read for that.
+/// Interval of counts: each one reads all records.
 const EVERY: Duration = Duration::from_mins(5);
 
-/// Records that are read at a time, and the rest after them, so that others have the store in between.
+/// Records per read, and the pause between reads, which leaves the store to other work.
 const PAGE: usize = 256;
 const REST: Duration = Duration::from_millis(20);
 
-/// Counts at once and every few minutes while this is the node that does, and takes in what was counted, until told to stop.
+/// Counts at once and every few minutes if this node holds the lease, and reads published counts,
+/// until `stop`.
 pub async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
     let mut counting = Counting { duty: Duty::new(&sealgate, LeaseName::People), sealgate, last: None };
     loop {
@@ -43,7 +44,7 @@ pub async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
 struct Counting {
     sealgate: Arc<Sealgate>,
     duty: Duty,
-    /// When it was last tried here.
+    /// When this node last tried to count.
     last: Option<Instant>,
 }
 
@@ -70,14 +71,14 @@ impl Counting {
         Ok(())
     }
 
-    /// Whether the node that did it before has counted lately.
+    /// Returns whether another node has counted recently.
     fn was_counted_by_another(&self) -> bool {
         let now = self.sealgate.clock.now();
         let last = self.sealgate.enrolment.last();
         self.sealgate.store.is_shared() && last.is_some_and(|(_, at)| now.since(at) < EVERY)
     }
 
-    /// Takes in what whichever node has published.
+    /// Applies the last published count.
     async fn take_in(&self) -> Result<(), StoreError> {
         let Some(published) = self.sealgate.store.people_count().await? else { return Ok(()) };
         let PeopleCount { none, totp, security_key, passkey, reset, at } = published;
@@ -93,8 +94,10 @@ impl Counting {
     }
 }
 
-/// People who can sign in by the strongest factor that they have: not those who are disabled or have not accepted their
-/// invitation. People and factors are read side by side, both by `sub`. Nothing where another node does it now.
+/// Counts the users who can sign in, by their strongest factor.
+///
+/// Excludes disabled users and those with a pending invitation. Users and factors are merged in
+/// order of `sub`. Returns `None` if another node holds the lease.
 async fn count(store: &Store, duty: &mut Duty) -> Result<Option<EnrolmentShare>, StoreError> {
     let mut enrolment = EnrolmentShare::default();
     let mut factors = FactorCursor { store, after: None, read: VecDeque::new(), ended: false };
@@ -128,7 +131,7 @@ fn add(enrolment: &mut EnrolmentShare, factors: Option<&Factors>) {
     enrolment.reset += u64::from(factors.is_some_and(|factors| factors.reset.is_some()));
 }
 
-/// Reads factors in the order of their owners.
+/// Reads factors in order of their users.
 struct FactorCursor<'a> {
     store: &'a Store,
     after: Option<Subject>,
@@ -137,7 +140,7 @@ struct FactorCursor<'a> {
 }
 
 impl FactorCursor<'_> {
-    /// Those of this person, who comes after everybody that was asked for before.
+    /// Returns the factors of this user, who must sort after all previous ones.
     async fn of(&mut self, subject: Subject) -> Result<Option<Factors>, StoreError> {
         loop {
             match self.read.front() {

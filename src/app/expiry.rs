@@ -1,17 +1,18 @@
-//! Tells the log of certificates that expire: once a day from two weeks before on.
+//! Logs expiring certificates, once a day from two weeks before their expiry.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::config::{EXPIRES_SOON, days_left};
 
-/// The certificates that are shown, by their files, and the days that were left when each was last told of.
+/// The served certificates by file, with the remaining days last logged.
 #[derive(Debug, Default)]
 pub(crate) struct Expiry(BTreeMap<PathBuf, Option<i64>>);
 
 impl Expiry {
-    /// Takes down the certificates that are shown now and until when each is good, and tells of those of which there is
-    /// something to tell; all times are seconds since 1970. Yields those that are shown no more.
+    /// Records the served certificates with their expiry, and logs those that expire soon.
+    ///
+    /// All times are seconds since 1970. Returns the files that are no longer served.
     pub(crate) fn tell(&mut self, shown: &[(&Path, i64)], now: i64) -> Vec<PathBuf> {
         let before = std::mem::take(&mut self.0);
         for (file, ends) in shown {

@@ -1,4 +1,4 @@
-//! How the process gets its memory.
+//! The process's memory allocator.
 #![expect(unsafe_code, reason = "an allocator is unsafe by its trait; one call is not in the standard library")]
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -8,20 +8,25 @@ use libmimalloc_sys::{
     mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc, mi_zalloc_aligned,
 };
 
-/// mimalloc. The crate `mimalloc` asks it for aligned blocks always; those of more than 1 KiB and those of sizes that are no powers
-/// of two are then made too large and cut to fit, which costs each request thousands of instructions.
+/// mimalloc, called directly.
+///
+/// The crate `mimalloc` always requests aligned blocks. mimalloc over-allocates and trims those of
+/// more than 1 KiB and those whose size is not a power of two, which costs thousands of
+/// instructions per request.
 pub struct Allocator;
 
-/// What each block of mimalloc is aligned to that is at least as large (`MI_MAX_ALIGN_SIZE`).
+/// Alignment of every mimalloc block of at least this size (`MI_MAX_ALIGN_SIZE`).
 const NATURAL: usize = 16;
 
 fn is_natural(size: usize, align: usize) -> bool {
     align <= NATURAL && align <= size
 }
 
-// SAFETY: mimalloc's blocks have the size that is asked for, and are its own until they are freed. They lie one behind another from a
-// multiple of 16 on, and have 8 bytes each or a multiple of 16, rounded up: so each is aligned to 8, and to 16 where it has more than 8
-// bytes, and `is_natural` asks for no more. Otherwise it is told of the alignment. It frees a block by the pointer alone, whichever function it came from.
+// SAFETY: mimalloc's blocks have the requested size and are exclusive until they are freed. Blocks
+// of a page are adjacent from a multiple of 16 on, and have 8 bytes each or a multiple of 16,
+// rounded up. So each is aligned to 8, and to 16 if it has more than 8 bytes; `is_natural` requires
+// no more. Otherwise the alignment is passed. mimalloc frees a block by its pointer alone,
+// whichever function returned it.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

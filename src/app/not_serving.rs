@@ -1,14 +1,16 @@
-//! Why a start ended.
+//! Errors of a start.
 
 use crate::store::StoreError;
 use crate::store::postgres::PostgresFault;
 
-/// Why serving could not start.
+/// Reason why the server did not start.
 #[derive(Debug)]
 pub struct NotServing {
     pub lines: Vec<String>,
-    /// Whether the same start may succeed later although nobody has done anything: a token device that is away, a database
-    /// that fails over. The unit has it tried again.
+    /// Whether a retry may succeed without intervention: an absent token device, a database
+    /// failover.
+    ///
+    /// The systemd unit retries it.
     pub may_pass: bool,
 }
 

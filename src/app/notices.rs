@@ -1,5 +1,7 @@
-//! Tells people by mail of what a thief would do to their account. Read off the audit trail, so that no place that does such a
-//! thing can forget it. The mail is in the outbox with the next pulse of the server, two seconds later at most.
+//! E-mail notifications to users about security-relevant changes of their accounts.
+//!
+//! They are derived from audit events, so that no code path can omit one. The e-mail is queued at
+//! the server's next periodic run, at most two seconds later.
 
 use crate::app::state::Sealgate;
 use crate::clock::random;
@@ -8,7 +10,7 @@ use crate::domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, RequestOr
 use crate::domain::user::Subject;
 use crate::store::StoreError;
 
-/// Has mails wait about what has happened since the last call.
+/// Queues notifications about the events since the last call.
 pub async fn write(sealgate: &Sealgate) {
     let sealgate = &sealgate.current();
     let mut events = sealgate.audit.take_told().into_iter();
@@ -19,7 +21,7 @@ pub async fn write(sealgate: &Sealgate) {
         let (Some(subject), Some(telling)) = (event.subject, event.telling.clone()) else { continue };
         match tell(sealgate, subject, &event, &telling).await {
             Ok(()) => {}
-            // It will not be read at the next pulse either, and all others would wait behind it.
+            // A retry would fail too, and would block all others.
             Err(error @ StoreError::Broken(_)) => {
                 tracing::error!(%error, %subject, "somebody is not told by mail of what happened to their account");
             }
@@ -43,7 +45,7 @@ async fn tell(sealgate: &Sealgate, subject: Subject, event: &AuditEvent, telling
         browser: telling.browser.clone(),
         system: telling.system.clone(),
     });
-    // Of an administrator nobody is told where they were.
+    // Omit the origin of an administrator's request.
     let origin = origin.filter(|_| telling.notice != Notice::AdministratorActed);
     let told = store
         .add_notice((subject, telling.notice), now, |id, due_at, count| {

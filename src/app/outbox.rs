@@ -1,6 +1,8 @@
-//! Sends what waits in the outbox, beside requests. One mail at a time, each with a deadline; what a mail server does, or does
-//! not do, reaches nobody but this task. Of several nodes on one store one does it; and whoever takes a mail has it for a while,
-//! so that two at once send none twice.
+//! Background task that sends queued e-mails.
+//!
+//! It sends one e-mail at a time, each with a deadline. A slow or failing mail server affects only
+//! this task. Of several nodes on one store, one sends. A sender also leases each e-mail, so that
+//! two concurrent senders do not send it twice.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,40 +22,40 @@ use crate::mail::{SendError, Sender, Transport, compose};
 use crate::metrics::MailOutcome;
 use crate::store::{Committed, LeaseName, Loaded, StoreError};
 
-/// How often somebody looks whether a mail is due. A look reads [`BATCH`] records.
+/// Interval of checks for due e-mails. A check reads [`BATCH`] records.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How often the outbox is counted: all of it is read for that.
+/// Interval of counts of the outbox, which read all of it.
 const COUNT: Duration = Duration::from_secs(15);
 
-/// Mails that are taken from the store at a time.
+/// Number of e-mails read from the store at a time.
 const BATCH: usize = 32;
 
-/// How often mails for which somebody waits are looked for behind all others that are due. All of these are read for that.
+/// Interval of searches for awaited e-mails behind all other due ones, which read all of these.
 const LOOK_BEHIND: Duration = Duration::from_secs(5);
 
-/// Of so many mails in a row one is such that nobody waits for, where there is one.
+/// One of this many consecutive e-mails is an unawaited one, if there is any.
 const TURN: usize = 4;
 
-/// People in a row whose mails meet an answer that may be about all mails, before nobody is tried for a while.
+/// Number of users in a row with an ambiguous response, after which sending pauses.
 const MOST_UNCLEAR: usize = 5;
 
-/// How long nobody is tried after the mail server could not be used. It doubles as long as that goes on.
+/// Pause after the mail server was unusable. It doubles while that continues.
 const FIRST_PAUSE: Duration = Duration::from_secs(30);
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 
-/// The mail server of one configuration, and what mails are made with under it.
+/// The mail server of one configuration, and settings for its e-mails.
 struct Relay {
     transport: Transport,
-    /// The longest that one attempt takes.
+    /// Maximum duration of one attempt.
     deadline: Duration,
-    /// The least time between two mails.
+    /// Minimum interval between two e-mails.
     pace: Duration,
     config: Arc<Config>,
 }
 
 impl Relay {
-    /// None where the configuration has no mail server.
+    /// Returns `None` if the configuration has no mail server.
     ///
     /// # Errors
     /// When its files cannot be read.
@@ -64,12 +66,12 @@ impl Relay {
         Ok(Some(Self { transport, deadline, pace, config }))
     }
 
-    /// Makes a mail and sends it. Yields what the mail server said.
+    /// Composes and sends an e-mail. Returns the mail server's response.
     async fn send(&self, id: MailId, message: &MailMessage) -> Result<String, SendError> {
         let to = message.to.as_ref().ok_or(SendError::Unsendable("it has no recipient"))?;
         let pages = &self.config.pages;
         let sender = Sender { issuer: &self.config.issuer, operator: &pages.operator, accent: pages.accent };
-        // One mail that cannot be made must not stop all others.
+        // A panic for one e-mail must not stop all others.
         let composed = catch_unwind(AssertUnwindSafe(|| compose(message, &sender, id)));
         let composed =
             composed.map_err(|_| SendError::Failed)?.map_err(|_| SendError::Unsendable("it says nothing"))?;
@@ -77,32 +79,34 @@ impl Relay {
     }
 }
 
-/// What the task knows from one look to the next.
+/// State of the task.
 pub(crate) struct OutboxWorker {
     sealgate: Arc<Sealgate>,
-    /// Of several nodes one sends: the pace is that of all.
+    /// One of several nodes sends, because the rate limit applies to all.
     duty: Duty,
-    /// Of the configuration that is in effect.
+    /// Mail server of the current configuration.
     relay: Option<Arc<Relay>>,
-    /// The configuration that [`Self::relay`] was made of.
+    /// The configuration of [`Self::relay`].
     config: Option<Arc<Config>>,
-    /// Until when nobody is tried, and how long that was.
+    /// End and length of the current pause.
     pause: Option<(Instant, Duration)>,
-    /// Whose mails met an answer since the last one that was taken that may be about all mails, or about each of them. Strangers'
-    /// mails do not count: whoever asks for some must not stop all others.
+    /// Users whose e-mails met an ambiguous response since the last accepted one.
+    ///
+    /// Such a response may concern all e-mails or each of these. E-mails without a user do not
+    /// count: unauthenticated requests must not stop all others.
     unclear: HashSet<Subject>,
-    /// The last pause that came of it, until a mail is taken.
+    /// The last pause caused by these, until an e-mail is accepted.
     unclear_pause: Option<Duration>,
-    /// What was sent and is not noted yet, because the store failed at that moment. To send it again would be a second copy.
+    /// Sent e-mails not recorded yet because the store failed. Sending again would duplicate them.
     unnoted: HashMap<MailId, SentMail>,
     counted: Option<Instant>,
-    /// When it was last looked for awaited mails behind all others.
+    /// Time of the last search for awaited e-mails behind all others.
     looked_behind: Option<Instant>,
-    /// How far the mails were looked at that lie behind those which cannot be sent now.
+    /// Position of the scan behind e-mails that cannot be sent now.
     passed: Option<WaitingMail>,
 }
 
-/// Sends until told to stop.
+/// Sends until `stop`.
 pub async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
     let mut worker = OutboxWorker::new(sealgate);
     loop {
@@ -111,7 +115,7 @@ pub async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
             _ = stop.changed() => break,
             () = tokio::time::sleep(LOOK) => {}
         }
-        // A mail that is being sent when the server stops is taken up by the next process, once its lease is over.
+        // An e-mail interrupted by a stop is sent by the next process after its lease expires.
         let looked = tokio::select! {
             biased;
             _ = stop.changed() => break,
@@ -141,17 +145,17 @@ impl OutboxWorker {
         }
     }
 
-    /// Sends what is due.
+    /// Sends the due e-mails.
     ///
     /// # Errors
-    /// When the store fails; what was not done is done at the next look.
+    /// When the store fails; the rest is done at the next check.
     async fn look(&mut self) -> Result<(), StoreError> {
         let Some(relay) = self.relay() else {
             self.duty.let_go().await;
             return Ok(());
         };
         if self.duty.hold().await.is_none() {
-            // Whoever sends them tells how many there are.
+            // The sending node reports the counts.
             self.sealgate.metrics.outbox(0, 0, 0);
             return Ok(());
         }
@@ -162,7 +166,7 @@ impl OutboxWorker {
             let is_backlog = due.len() >= BATCH;
             let mut sent = 0;
             for mail in due {
-                // Somebody may wait for one that came meanwhile.
+                // A user may wait for one that was queued meanwhile.
                 if is_backlog && sent > 0 && self.may_look_behind() {
                     break;
                 }
@@ -171,7 +175,7 @@ impl OutboxWorker {
                 }
                 if !is_usable {
                     if self.is_paused() || !self.is_usable(&relay).await {
-                        // The others are looked at for what needs no mail server.
+                        // Check the others for work that needs no mail server.
                         continue;
                     }
                     is_usable = true;
@@ -188,7 +192,7 @@ impl OutboxWorker {
         }
     }
 
-    /// Some of the mails that are due, in the order in which they are sent.
+    /// Returns some of the due e-mails, in sending order.
     async fn due(&mut self) -> Result<Vec<Loaded<WaitingMail>>, StoreError> {
         let now = self.sealgate.clock.now();
         let mut due = self.sealgate.store.due_mail(now, BATCH).await?;
@@ -208,7 +212,7 @@ impl OutboxWorker {
         self.looked_behind.is_none_or(|looked| looked.elapsed() >= LOOK_BEHIND)
     }
 
-    /// The mail server of the configuration that is in effect: a reload may have brought another one.
+    /// Returns the mail server of the current configuration, which a reload may have changed.
     fn relay(&mut self) -> Option<Arc<Relay>> {
         if !self.sealgate.store.seals() {
             return None;
@@ -232,8 +236,8 @@ impl OutboxWorker {
         self.pause.is_some_and(|(until, _)| Instant::now() < until)
     }
 
-    /// Does with a mail what needs no mail server: notes that it was sent, looks its person up, gives it up when it is too
-    /// late. True when there is nothing left to send.
+    /// Does the work that needs no mail server: records a sent e-mail, looks up its user, or drops
+    /// it when it is too late. Returns true when there is nothing left to send.
     async fn is_settled(&mut self, mail: &Loaded<WaitingMail>) -> Result<bool, StoreError> {
         let id = mail.value.id;
         if let Some(sent) = self.unnoted.get(&id) {
@@ -253,7 +257,7 @@ impl OutboxWorker {
         Ok(false)
     }
 
-    /// Puts the mail in its place that whoever asked for it gets. It is sent with the next look.
+    /// Replaces a request by the user's e-mail, which is sent at the next check.
     async fn look_up(&self, mail: &Loaded<WaitingMail>, now: UnixTime) -> Result<(), StoreError> {
         let message = match self.sealgate.store.open_mail(&mail.value) {
             Ok(message) => message,
@@ -265,9 +269,9 @@ impl OutboxWorker {
             reset_lookup::look_up(&self.sealgate, now, mail, &message).await
         };
         match looked_up {
-            // Another process has it where there is a conflict.
+            // On a conflict, another process has it.
             Ok(_) => Ok(()),
-            // It would stand in front of all others.
+            // It would block all others.
             Err(error @ StoreError::Broken(_)) => {
                 self.give_up(mail, DeadReason::Failed, Some(&error.to_string())).await
             }
@@ -275,8 +279,9 @@ impl OutboxWorker {
         }
     }
 
-    /// While nothing can be sent, those that could stand in front of all others. A page a look of what is due behind them is done
-    /// with, as far as it needs no mail server: else what strangers ask for would fill the outbox until nobody is told anything.
+    /// Does the same for e-mails further back while none can be sent, one page per check.
+    ///
+    /// Otherwise unauthenticated requests could fill the outbox until no notification fits.
     async fn settle_behind(&mut self) -> Result<(), StoreError> {
         if !self.is_paused() {
             self.passed = None;
@@ -288,7 +293,7 @@ impl OutboxWorker {
         for mail in page.iter().filter(is_due) {
             let _ = self.is_settled(mail).await?;
         }
-        // From the beginning again, at the end.
+        // At the end, start over.
         self.passed = page.last().filter(is_due).map(|mail| mail.value.clone());
         Ok(())
     }
@@ -309,7 +314,7 @@ impl OutboxWorker {
         }
     }
 
-    /// Tries nobody for a while. Told once, and then each time that the pause has not helped.
+    /// Pauses sending. Logs it once, and then at each unsuccessful end of a pause.
     fn rest(&mut self, error: &str) {
         let before = self.pause.map(|(_, pause)| pause).max(self.unclear_pause);
         let pause = before.map_or(FIRST_PAUSE, |pause| (pause * 2).min(LONGEST_PAUSE));
@@ -322,11 +327,11 @@ impl OutboxWorker {
         );
     }
 
-    /// Sends one mail. False when the mail server cannot be used any more.
+    /// Sends one e-mail. Returns false when the mail server became unusable.
     async fn send(&mut self, relay: &Relay, mail: &Loaded<WaitingMail>) -> Result<bool, StoreError> {
         let store = Arc::clone(&self.sealgate.store);
         let now = self.sealgate.clock.now();
-        // As long again as it may take, so that nobody else sends it while the answer is being noted.
+        // Twice the deadline, so that no other process sends it while the response is recorded.
         let Some(mail) = store.take_mail(mail, now, relay.deadline * 2).await? else { return Ok(true) };
         let (id, kind) = (mail.value.id, mail.value.kind);
         let outcome = match store.open_mail(&mail.value) {
@@ -368,7 +373,7 @@ impl OutboxWorker {
                 return Ok(!self.takes_nobody(mail.value.subject, &answer));
             }
             Err(SendError::Relay(error)) => {
-                // The mail is not at fault: it is due as before.
+                // The e-mail is not the cause: it is due as before.
                 match mail.value.moved(now) {
                     Ok(next) => drop(store.move_mail(&mail, next).await?),
                     Err(reason) => self.give_up(&mail, reason, Some(&error)).await?,
@@ -383,8 +388,10 @@ impl OutboxWorker {
         Ok(true)
     }
 
-    /// Whether one more answer that may be about all mails is one too many. Counted anew after the pause: those whose mails would
-    /// be taken have their turn between two pauses.
+    /// Records an ambiguous response, and returns whether it was one too many.
+    ///
+    /// The count restarts after the pause, so that acceptable e-mails get their turn between two
+    /// pauses.
     fn takes_nobody(&mut self, subject: Option<Subject>, answer: &str) -> bool {
         self.unclear.extend(subject);
         if self.unclear.len() < MOST_UNCLEAR {
@@ -396,7 +403,7 @@ impl OutboxWorker {
         true
     }
 
-    /// It does take mails.
+    /// Records that the server accepts e-mails.
     fn is_taken(&mut self) {
         self.unclear.clear();
         self.unclear_pause = None;
@@ -423,7 +430,7 @@ impl OutboxWorker {
             return Ok(());
         }
         let counts = self.sealgate.store.count_outbox().await?;
-        // Each has a mail of its own, and other processes sweep them too.
+        // Each has an e-mail, and other processes remove them too.
         self.sealgate.store.count_pending_registrations().await?;
         let now = self.sealgate.clock.now();
         let oldest = counts.oldest.map_or(0, |oldest| now.since(oldest).as_secs());
@@ -433,7 +440,7 @@ impl OutboxWorker {
     }
 }
 
-/// Awaited mails first, and yet no end of them keeps the others back.
+/// Interleaves awaited e-mails, which go first, with the others, so that these are not starved.
 fn in_turn<T>(awaited: Vec<T>, others: Vec<T>) -> Vec<T> {
     let (mut awaited, mut others) = (awaited.into_iter(), others.into_iter());
     let mut all = Vec::with_capacity(awaited.len() + others.len());

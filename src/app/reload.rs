@@ -1,6 +1,7 @@
-//! Reloads the configuration of a running server, when the operator asks for it by a command or by SIGHUP: the whole file or
-//! nothing of it. What can fail is done before anything changes; a file with a fault, or with a change that needs a
-//! restart, leaves everything as it was.
+//! Reload of the configuration of a running server, by command or SIGHUP, as a whole or not at all.
+//!
+//! Everything that can fail happens before any change. A file with an error, or with a change that
+//! needs a restart, leaves everything unchanged.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,14 +20,14 @@ use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::edge::{Change, Changer, Front};
 use crate::log::SetFilter;
 
-/// Changes that one record of the audit trail names; the log has them all.
+/// Maximum number of changes in an audit record; the log has all.
 const MOST_NAMED: usize = 20;
 
 pub(crate) struct Reloader {
     file: PathBuf,
     changer: Arc<Changer>,
     set_filter: SetFilter,
-    /// The site under the configuration that is in effect. Locked while a reload goes on: there is one at a time.
+    /// The site under the current configuration. The lock serializes reloads.
     site: Mutex<Arc<Site>>,
 }
 
@@ -37,19 +38,20 @@ struct Prepared {
     changed: Vec<String>,
 }
 
-/// From this call on SIGHUP does not end the process, though nobody listens to it yet. To be called inside a runtime.
+/// Prevents SIGHUP from ending the process, before a listener exists. Call it inside a runtime.
 pub(crate) fn outlive_hangup() -> Result<(), String> {
-    // The handler stays when the listener goes.
+    // The handler remains when the listener is dropped.
     signal(SignalKind::hangup()).map(drop).map_err(|error| format!("cannot listen for SIGHUP: {error}"))
 }
 
 impl Reloader {
-    /// Reloads `file`, an absolute path, for the server that `changer` changes and that serves `site` now.
+    /// Creates a reloader of `file`, an absolute path, for the server of `changer`, which serves
+    /// `site` now.
     pub(crate) fn new(file: PathBuf, changer: Changer, set_filter: SetFilter, site: Arc<Site>) -> Self {
         Self { file, changer: Arc::new(changer), set_filter, site: Mutex::new(site) }
     }
 
-    /// Reloads at each SIGHUP, until `stop` turns true. What comes of it is in the log.
+    /// Reloads at each SIGHUP, until `stop`. Results are logged.
     pub(crate) async fn listen(self: Arc<Self>, mut stop: Stop) {
         let mut hangup = match signal(SignalKind::hangup()) {
             Ok(hangup) => hangup,
@@ -66,7 +68,7 @@ impl Reloader {
             if asked.is_none() {
                 return;
             }
-            // It has told the log.
+            // It has logged the result.
             let _ = self.reload().await;
         }
     }
@@ -77,7 +79,7 @@ impl Reloader {
         prepared.unwrap_or_else(|error| Err(vec![format!("the reload has failed: {error}")]))
     }
 
-    /// What nothing can stop any more.
+    /// Applies a prepared reload; cannot fail.
     fn apply(&self, before: &Site, prepared: Prepared) -> (Arc<Site>, Vec<String>) {
         let Prepared { site, change, changed } = prepared;
         self.changer.apply(change);
@@ -126,12 +128,12 @@ impl Reload for Reloader {
     }
 }
 
-/// Reads the file and gets everything ready. Blocks on disk and resolver.
+/// Reads the file and prepares the changes. Blocks on disk and resolver.
 fn prepare(file: &Path, changer: &Changer, site: &Site) -> Result<Prepared, Vec<String>> {
     let config = Config::load(file).map_err(|faults| lines(&faults))?;
     let difference = site.sealgate().config.difference(&config);
     if !difference.restart.is_empty() {
-        // All or nothing: what runs is always what one file says, and never half of it.
+        // All or nothing: the running configuration always equals one file.
         return Err(difference.restart.iter().map(|key| format!("{key}: has changed and needs a restart")).collect());
     }
     if !site.sealgate().store.seals()
@@ -150,7 +152,7 @@ fn lines(faults: &[impl ToString]) -> Vec<String> {
     faults.iter().map(ToString::to_string).collect()
 }
 
-/// What has changed, in one line of a bounded length.
+/// Returns the changed keys in one line of bounded length.
 fn named(changed: &[String]) -> String {
     let mut named: Vec<&str> = changed.iter().take(MOST_NAMED).map(String::as_str).collect();
     let more = changed.len().saturating_sub(MOST_NAMED);
@@ -161,12 +163,12 @@ fn named(changed: &[String]) -> String {
     if named.is_empty() { "nothing has changed".to_owned() } else { named.join("; ") }
 }
 
-/// Tells systemd that a reload goes on, and with its end, whatever that is, that we serve.
+/// Reports a reload to systemd, and on drop that the server serves again.
 struct Announced;
 
 impl Announced {
     fn new() -> Self {
-        // Type=notify-reload wants to know since when (sd_notify(3)).
+        // Type=notify-reload needs the start time (sd_notify(3)).
         match NotifyState::monotonic_usec_now() {
             Ok(now) => notify(&[NotifyState::Reloading, now]),
             Err(error) => tracing::debug!(%error, "no monotonic clock; systemd is not told of the reload"),

@@ -1,5 +1,6 @@
-//! At the start: whether the security keys and passkeys that people have work under this issuer. Their host is part of them
-//! (WebAuthn's RP ID is the issuer's host) and cannot be changed.
+//! Check at a start whether existing security keys and passkeys work under this issuer.
+//!
+//! They contain their host (WebAuthn's RP ID is the issuer's host), which cannot be changed.
 
 use crate::app::not_serving::NotServing;
 use crate::audit::AuditLog;
@@ -8,7 +9,7 @@ use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::time::UnixTime;
 use crate::store::{Store, StoreError};
 
-/// Why a server would not start for the sake of people's keys: one line.
+/// Reason not to start: users would lose their keys.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RelyingPartyFault {
     #[error(
@@ -31,7 +32,7 @@ impl From<RelyingPartyFault> for NotServing {
     }
 }
 
-/// Says of a store that nobody serves whether [`settle`] would refuse. Writes nothing.
+/// Checks whether [`settle`] would fail, for a store that is not served. Writes nothing.
 pub(crate) async fn check(config: &Config, store: &Store) -> Result<(), RelyingPartyFault> {
     let keys_of = store.keys_of().await?;
     if would_die(config, keys_of.as_deref()) {
@@ -41,7 +42,7 @@ pub(crate) async fn check(config: &Config, store: &Store) -> Result<(), RelyingP
     Ok(())
 }
 
-/// The same of a server that runs, as it says for which host people's keys are.
+/// Performs the same check with the host that a running server reports.
 pub(crate) fn compare(
     config: &Config,
     keys_of: Option<String>,
@@ -56,11 +57,13 @@ pub(crate) fn compare(
     Err(RelyingPartyFault::OtherHost { from, to: config.issuer.host().to_owned(), who })
 }
 
-/// Removes the keys whose loss the operator has accepted, and has keys be registered for the issuer's host from now on. Call it
-/// before anybody is served.
+/// Removes the keys whose loss the operator has accepted, and sets the issuer's host for new ones.
+///
+/// Call it before any request is served.
 ///
 /// # Errors
-/// [`RelyingPartyFault::OtherHost`], and nothing has changed; when the store fails, and the call can be repeated.
+/// [`RelyingPartyFault::OtherHost`], and nothing has changed; when the store fails, and the call
+/// can be repeated.
 pub(crate) async fn settle(
     config: &Config,
     store: &Store,
@@ -81,7 +84,7 @@ pub(crate) async fn settle(
                 let event = AuditEvent::new(now, AuditKind::FactorRemoved, Actor::Operator).of(key.subject);
                 trail.note(event.with_detail(format!("{} {}", key.kind.as_str(), key.name)));
             }
-            // A few hundred a page: the trail holds so many.
+            // A few hundred events per page fit into the audit queue.
             trail.write(store).await?;
         }
         tracing::warn!(removed, "removed the security keys and passkeys of the host that the issuer had before");
@@ -89,7 +92,7 @@ pub(crate) async fn settle(
     Ok(store.set_relying_party(to).await?)
 }
 
-/// Whether keys for this host work no more, and nobody has accepted that.
+/// Returns whether keys for this host would stop working without the operator's consent.
 fn would_die(config: &Config, keys_of: Option<&str>) -> bool {
     keys_of.is_some_and(|from| from != config.issuer.host() && config.factors.abandon_keys_of.as_deref() != Some(from))
 }

@@ -1,5 +1,6 @@
-//! Who it is that asked for a reset of their password. Looked up when the mail's turn comes, and not in the request, which so
-//! does the same for everybody.
+//! Lookup of the user who asked for a password reset, when the e-mail is due.
+//!
+//! The request itself does the same work for every address.
 
 use std::time::Duration;
 
@@ -12,27 +13,30 @@ use crate::domain::time::UnixTime;
 use crate::domain::user::User;
 use crate::store::{Committed, Loaded, StoreError};
 
-/// The longest that a mail lies before it is sent. Mails are sent one after the other: whoever asks for somebody else's link
-/// and then for their own would read off their own mail's time whether one went before it.
+/// Maximum random delay of an e-mail.
+///
+/// E-mails are sent one after another. An attacker who requests another user's link and then their
+/// own could otherwise see from their own e-mail's time whether one was sent before it.
 pub const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
-/// What is mailed to whoever was looked up.
+/// The e-mail for the user.
 enum Answer {
-    /// A link by which they set another password.
+    /// A link to set a new password.
     Link,
-    /// That they have no password to reset.
+    /// A statement that the account has no password to reset.
     PasskeysOnly,
-    /// Nothing, and why.
+    /// No e-mail, and the reason.
     Nothing(&'static str),
 }
 
-/// Puts the mail that the person gets in the place of `wanted`, which asks for a reset and was taken from the outbox. Where
-/// nobody gets one, it goes. The mail is due soon, at a random time, and goes to the address that the account has. A crash
-/// before the commit leaves `wanted` where it is, and one after it makes no second link. A conflict means that somebody else
-/// has taken `wanted`.
+/// Replaces `wanted`, a leased reset request, by the user's e-mail, or removes it.
+///
+/// The e-mail is due soon, at a random time, and is addressed to the account's address. After a
+/// crash before the commit, `wanted` is still queued; after the commit, no second link is created.
+/// A conflict means that another process has taken `wanted`.
 ///
 /// # Errors
-/// When the store fails or nothing seals; `wanted` is still there then.
+/// When the store fails or there is no data key; `wanted` is still queued then.
 pub async fn look_up(
     sealgate: &Sealgate,
     now: UnixTime,
@@ -45,7 +49,7 @@ pub async fn look_up(
     };
     let Some(user) = store.user_by_lookup_key(account).await? else { return store.replace_mail(wanted, &[]).await };
     if !browser.is_empty() && store.known_browsers(user.sub).await?.find_kept(browser, now).is_none() {
-        // Strangers have asked as often as they may, and this is one more.
+        // Unknown browsers have used up their requests for this account.
         return store.replace_mail(wanted, &[]).await;
     }
     let answer = answer_for(sealgate, &user).await?;
@@ -76,20 +80,20 @@ async fn answer_for(sealgate: &Sealgate, user: &User) -> Result<Answer, StoreErr
     if !user.is_enabled() {
         return Ok(Answer::Nothing("account disabled"));
     }
-    // An address that nobody has proven may be a stranger's.
+    // An unconfirmed address may belong to another person.
     if !user.email_verified {
         return Ok(Answer::Nothing("address not verified"));
     }
     if user.password.is_some() {
         return Ok(Answer::Link);
     }
-    // The mailbox alone opens no account that has no password.
+    // The mailbox alone must not open an account without a password.
     let factors = sealgate.store.factors(user.sub).await?;
     let has_passkey = factors.is_some_and(|factors| factors.value.has_passkey());
     Ok(if has_passkey { Answer::PasskeysOnly } else { Answer::Nothing("no password") })
 }
 
-/// A mail to the person, in the language and with the origin of the request that caused it.
+/// Creates an e-mail in the language and with the origin of the request that caused it.
 fn made(
     sealgate: &Sealgate,
     now: UnixTime,
@@ -101,7 +105,7 @@ fn made(
     let id = MailId::from_bytes(random(entropy));
     let message = MailMessage { to: Some(user.email.clone()), mail, ..message.clone() };
     let mail = sealgate.store.new_mail((id, random(entropy)), Some(user.sub), &message, now)?;
-    // Of 2^32 numbers the remainder prefers some by next to nothing.
+    // The modulo bias of a 32-bit number is negligible.
     let delay = u64::from(u32::from_be_bytes(random(entropy))) % (LONGEST_DELAY.as_secs() + 1);
     let due_at = now.plus(Duration::from_secs(delay));
     Ok(WaitingMail { due_at, ..mail })

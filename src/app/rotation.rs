@@ -1,8 +1,10 @@
-//! Automatic rotation: when the key that signs has done so for as long as configured, this server makes the next one in
-//! the token and plans its life. Of several servers on one store one does it. A failure is told to the log, to metrics
-//! and to `/readyz`, and stops nothing: the key that signs goes on.
+//! Automatic rotation of the signing key.
 //!
-//! The plan itself is [`crate::domain::key_ring`]'s, the token the signer's.
+//! When the active key has signed for the configured time, this server generates the next one in
+//! the token and schedules it. Of several servers on one store, one does it. A failure is logged
+//! and reported in metrics and `/readyz`; the active key continues to sign.
+//!
+//! [`crate::domain::key_ring`] schedules, and the signer uses the token.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,22 +20,23 @@ use crate::domain::key_ring::{KeyFault, KeyLife, KeyRing, KeyState};
 use crate::domain::time::UnixTime;
 use crate::signer::KeySize;
 
-/// How often the times are looked at.
+/// Interval of checks.
 const PULSE: Duration = Duration::from_secs(1);
 
-/// How long a server that has begun is left alone by the others: longer than a token may take to make a key.
+/// Time for which a server's claim is valid: longer than a token may take to generate a key.
 const CLAIM: Duration = Duration::from_mins(10);
 
-/// After a failure, the next try comes after this part of a key's time, within these bounds.
+/// After a failure, the retry comes after this fraction of a key's time, within these bounds.
 const TRIES: u32 = 16;
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 
-/// How often the token is asked for a key that another server announced.
+/// Interval of searches in the token for a key that another server announced.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
-/// Rotates when it is due, and looks for keys that other servers made, until told to stop. A stop in the middle is no
-/// harm: what was begun is written down, and the next start goes on with it.
+/// Rotates when due, and searches for keys of other servers, until `stop`.
+///
+/// A stop during a rotation is harmless: its progress is stored, and the next start continues it.
 pub async fn keep(sealgate: Arc<Sealgate>, mut stop: watch::Receiver<bool>) {
     let mut not_before = None;
     let mut looked = None;
@@ -48,7 +51,7 @@ pub async fn keep(sealgate: Arc<Sealgate>, mut stop: watch::Receiver<bool>) {
 async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, looked: &mut Option<Instant>) {
     tokio::time::sleep(PULSE).await;
     let Ok(ring) = sealgate.store.key_ring().await else {
-        // The store's keeper tells of it.
+        // The store's task logs it.
         return;
     };
     let now = sealgate.clock.now();
@@ -65,7 +68,7 @@ async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, looked: &m
         settle(sealgate, activate(sealgate, &ring, waiting, now).await.err());
         return;
     }
-    // A key that somebody laid ready is worth a try at once.
+    // Try at once if an operator has prepared a key.
     let laid_ready = ring.waiting(now, |kid| in_token(sealgate, kid)).is_some();
     if !laid_ready && not_before.is_some_and(|at| Instant::now() < at) {
         return;
@@ -78,7 +81,7 @@ async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, looked: &m
     settle(sealgate, outcome.err());
 }
 
-/// Sees to it that a key that was announced elsewhere is found in the token here, and so published here too.
+/// Searches the token for keys announced by other servers, so that this server publishes them too.
 async fn look_for_others(sealgate: &Sealgate, ring: &KeyRing, now: UnixTime, looked: &mut Option<Instant>) {
     let published = ring.own().filter(|key| ring.state(key, now) != KeyState::Removed);
     let missing: Vec<_> = published.filter(|key| !in_token(sealgate, &key.kid)).collect();
@@ -92,13 +95,13 @@ async fn look_for_others(sealgate: &Sealgate, ring: &KeyRing, now: UnixTime, loo
     }
 }
 
-/// Endorses keys of other nodes, and has its own known to them.
+/// Endorses keys of other nodes, and publishes its own to them.
 async fn endorse(sealgate: &Sealgate, ring: KeyRing) {
     let signer = sealgate.issuer.signer();
     match endorsing::endorse(&sealgate.store, signer, sealgate.clock.as_ref(), ring.clone()).await {
         Ok(None) => {}
         Ok(Some(untrusted)) => {
-            // Looked at again a second later.
+            // Retried a second later.
             let _ = endorsing::hold_back(&sealgate.store, &ring, &untrusted, sealgate.clock.now()).await;
             sealgate.metrics.keys_unendorsed.set(i64::try_from(untrusted.len()).unwrap_or(i64::MAX));
             if sealgate.rotation.set_untrusted(untrusted)
@@ -107,18 +110,19 @@ async fn endorse(sealgate: &Sealgate, ring: KeyRing) {
                 tracing::warn!("{warning}");
             }
         }
-        // Tried again a second later; the token's own faults are told where they are met.
+        // Retried a second later; errors of the token are reported where they occur.
         Err(fault) => tracing::warn!(%fault, "the keys of other nodes could not be looked at"),
     }
 }
 
-/// Lets a key of this node's own token sign once verifiers know it, and the other nodes that serve take it.
+/// Activates a key of this node's token once verifiers have it and the other serving nodes accept
+/// it.
 async fn activate(sealgate: &Sealgate, ring: &KeyRing, waiting: &KeyLife, now: UnixTime) -> Result<(), String> {
     let (store, times, kid) = (&sealgate.store, sealgate.config.keys.times, &waiting.kid);
     let live = store.live_nodes().await.map_err(|error| error.to_string())?;
     let untaken = ring.untaken(kid, &live, now);
     if !untaken.is_empty() {
-        // Until then it does not matter.
+        // Not an error before that.
         let is_late = waiting.published_at.plus(times.publish) <= ring.at(now);
         return if is_late { Err(KeyFault::untaken(kid, &untaken).to_string()) } else { Ok(()) };
     }
@@ -137,7 +141,7 @@ fn in_token(sealgate: &Sealgate, kid: &str) -> bool {
     sealgate.issuer.signer().found().iter().any(|key| key.kid.as_str() == kid)
 }
 
-/// Tells of a fault when it is a new one, and of its end.
+/// Logs a new error, and its end.
 fn settle(sealgate: &Sealgate, fault: Option<String>) {
     let before = sealgate.rotation.fault();
     if before == fault {
@@ -152,7 +156,8 @@ fn settle(sealgate: &Sealgate, fault: Option<String>) {
     sealgate.rotation.set_fault(fault);
 }
 
-/// Claims the rotation, and makes and plans the next key where nobody else has claimed it.
+/// Claims the rotation, and generates and schedules the next key unless another server has claimed
+/// it.
 async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
     let (store, times, server) = (&sealgate.store, sealgate.config.keys.times, sealgate.rotation.server());
     let signer = sealgate.issuer.signer();
@@ -166,7 +171,7 @@ async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
     });
     let ring = claim.await.map_err(|error| error.to_string())?.map_err(|fault| fault.to_string())?;
     let Some(own) = ring.rotation_of(server) else {
-        // Another server is at it.
+        // Another server does it.
         return Ok(());
     };
 
@@ -193,8 +198,10 @@ async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
     Ok(())
 }
 
-/// The key that shall sign next, and the `CKA_ID` under which it was begun: one that waits, one that was begun and not
-/// announced, or a new one of the same size as the one that signs.
+/// Returns the next signing key, and the `CKA_ID` under which its generation began.
+///
+/// It is a prepared key, a generated and not yet announced one, or a new one of the active key's
+/// size.
 async fn next_key(sealgate: &Sealgate, ring: &KeyRing, own: &str, now: UnixTime) -> Result<(String, String), String> {
     let signer = sealgate.issuer.signer();
     let found = signer.found();

@@ -1,4 +1,4 @@
-//! At the start: the data key out of the store, through the token, into what seals. Knows neither what is sealed nor how.
+//! Loads the data key from the store through the token, at a start.
 
 mod fault;
 mod receiving;
@@ -14,21 +14,21 @@ use crate::signer::{self, Fresh, KeptKey, WrappedKey};
 use crate::store::sealer::Sealer;
 use crate::store::{Store, StoreError};
 
-/// What an operator is told whose token has no wrapping key.
+/// Warning for a token without a wrapping key.
 pub(crate) const NO_WRAPPING_KEY: &str = "the token has no wrapping key, so nothing can be sealed: no authenticator app and no \
     recovery codes can be kept for anybody, and no form that was sent too late. To make one: sealgate key wrap-init; then \
     restart the server";
 
-/// What an operator is told whose node has no part in the fleet's data key yet.
+/// Warning for a node that has not received the cluster's data key.
 const NOT_ADMITTED: &str = "this node's token cannot open the data key of the fleet, so this node seals nothing and opens \
     nothing that others have sealed: no authenticator app, no recovery codes, no mails. Have it sent the data \
     key: see docs/fleet.md, Taking a node in";
 
-/// What an operator is told who wants mails sent by a server that cannot seal.
+/// Error for `[mail]` without a data key.
 pub(crate) const NO_MAIL: &str = "[mail] is configured and no mail is sent: what waits to be sent opens accounts, so it is kept \
     sealed or not at all. Make a wrapping key, or leave [mail] out";
 
-/// Why nothing is sealed by a server that starts nevertheless.
+/// Reason why a server starts without a data key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unsealed {
     #[error("{NO_WRAPPING_KEY}")]
@@ -37,7 +37,9 @@ pub enum Unsealed {
     NotAdmitted,
 }
 
-/// Whether [`open`] would open what the store has, and why a start would seal nothing. Writes nothing. Blocks on the token.
+/// Checks whether [`open`] would succeed, and returns why there would be no data key.
+///
+/// Writes nothing. Blocks on the token.
 pub(crate) async fn check(
     hsm: &config::Hsm,
     store: &Store,
@@ -64,23 +66,24 @@ fn fresh(entropy: &dyn Entropy) -> Fresh {
     Fresh { key: Zeroizing::new(random(entropy)), nonce: random(entropy) }
 }
 
-/// What seals, when the token has a wrapping key. The first time a data key is made, wrapped and kept. Blocks on the
-/// token; call it before the signer is opened.
+/// Loads the data key, if the token has a wrapping key. The first time, generates, wraps and stores
+/// it.
 ///
-/// Nodes that share a store make one data key in all: what one seals, each has to open.
+/// Blocks on the token; call it before the signer is opened. Nodes that share a store use one data
+/// key: each has to unseal the others' records.
 pub async fn open(
     hsm: &config::Hsm,
     store: &Store,
     entropy: &dyn Entropy,
 ) -> Result<Result<Sealer, Unsealed>, NotSealing> {
     match try_to_open(hsm, store, entropy).await {
-        // Another node has kept one at the same moment: that is the one.
+        // Another node has stored one concurrently; load that one.
         Err(NotSealing::Store(StoreError::Contended)) => try_to_open(hsm, store, entropy).await,
         opened => opened,
     }
 }
 
-/// The same for a node with a token of its own, which takes the data key that was sent to it.
+/// Does the same for a node with its own token, which may receive the data key.
 ///
 /// # Errors
 /// As [`open`]; [`NotSealing::Envelope`].
@@ -103,7 +106,7 @@ async fn try_to_open(
     store: &Store,
     entropy: &dyn Entropy,
 ) -> Result<Result<Sealer, Unsealed>, NotSealing> {
-    // Before the wrapped forms: what is noted now has its wrapped form among those that are read next.
+    // Before the wrapped keys: these then include the one with the recorded ID.
     let noted = store.fleet_data_key().await?;
     let kept = kept(store).await?;
     if store.is_shared() && (noted.is_some() || !kept.is_empty()) {
@@ -136,7 +139,7 @@ async fn try_to_open(
     Ok(Ok(sealer))
 }
 
-/// Opens the data key of a fleet that has one. Makes none: the other nodes could not open what it seals.
+/// Unwraps the cluster's data key. Generates none: the other nodes could not unseal its records.
 fn open_of_fleet(
     hsm: &config::Hsm,
     kept: &[WrappedKey],

@@ -1,4 +1,5 @@
-//! What stands behind the edge: the provider on the issuer's host, the gate on the applications' hosts.
+//! Request handling behind the edge: the provider on the issuer's host, the gate on the
+//! applications' hosts.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,33 +24,33 @@ use crate::edge::{
 use crate::gateway::{self, GateOutcome, Gateway};
 use crate::provider;
 
-/// How often the store is asked whether it takes writes.
+/// Interval of checks whether the store accepts writes.
 const PULSE: Duration = Duration::from_secs(2);
-/// How often the answers to refreshes are reported, where there are new ones.
+/// Interval of reports about answers to refreshes, if there are new ones.
 const REPORT_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The route of a form to an application whose person has to sign in first: the gate keeps it.
+/// Route of a form to an application whose user has to sign in first: the gate stores it.
 struct Form;
 
-/// Provider and gate under one roof, under one configuration. A reload builds another one beside it: see [`Site::with`].
+/// Provider and gate under one configuration. A reload builds another one: see [`Site::with`].
 pub struct Site {
     sealgate: Arc<Sealgate>,
     gateway: Gateway,
-    /// The issuer's host, as a Host header names it.
+    /// The issuer's authority, as in a Host header.
     authority: String,
     store_writable: Arc<AtomicBool>,
     expiry: Arc<Mutex<Expiry>>,
 }
 
 impl Site {
-    /// The site of these capabilities.
+    /// Creates the site of these capabilities.
     pub fn new(sealgate: Arc<Sealgate>) -> Self {
         let gateway = Gateway::new(&sealgate.config);
         let authority = sealgate.config.issuer.authority();
         Self { sealgate, gateway, authority, store_writable: Arc::new(AtomicBool::new(true)), expiry: Arc::default() }
     }
 
-    /// The site under another configuration, which shares with this one all that lasts.
+    /// Returns the site under another configuration, sharing all long-lived state.
     #[must_use]
     pub fn with(&self, config: Config) -> Self {
         let sealgate = Arc::new(self.sealgate.with(config));
@@ -64,12 +65,12 @@ impl Site {
         }
     }
 
-    /// What it is made of.
+    /// Returns the shared capabilities.
     pub fn sealgate(&self) -> &Arc<Sealgate> {
         &self.sealgate
     }
 
-    /// Whether a Host header names the issuer: without regard to case, and to the port where it is the scheme's own.
+    /// Returns whether a Host header names the issuer, ignoring case and the scheme's default port.
     fn is_issuer(&self, host: &str) -> bool {
         let default_port = if self.sealgate.config.issuer.is_https() { ":443" } else { ":80" };
         let bare = host.strip_suffix(default_port).unwrap_or(host);
@@ -88,7 +89,7 @@ impl Site {
         }
     }
 
-    /// Notes in the store which sessions and application passwords were used since the last call.
+    /// Records in the store which sessions and application passwords were used since the last call.
     pub async fn note_uses(&self) {
         self.gateway.note_uses(&self.sealgate).await;
     }
@@ -105,7 +106,7 @@ impl Site {
         self.sealgate.answers.rest();
     }
 
-    /// Reports which answers to refreshes were ready in time, until told to stop.
+    /// Reports which answers to refreshes were ready in time, until `stop`.
     pub async fn report_answers(self: Arc<Self>, mut stop: Stop) {
         loop {
             tokio::select! {
@@ -127,7 +128,7 @@ impl Site {
         }
     }
 
-    /// Watches the store, and writes what waits for it, until told to stop.
+    /// Monitors the store, and writes queued records to it, until `stop`.
     pub async fn keep(self: Arc<Self>, mut stop: Stop) {
         loop {
             tokio::select! {
@@ -135,7 +136,7 @@ impl Site {
                 () = tokio::time::sleep(PULSE) => {}
             }
             self.sealgate.audit.collect(self.sealgate.clock.now());
-            // What cannot be acknowledged now can wait.
+            // Writes that cannot be acknowledged now can wait.
             if self.sealgate.store.basis().is_ok() {
                 self.note_uses().await;
                 self.write_audit().await;
@@ -156,7 +157,7 @@ impl Site {
         }
     }
 
-    /// Writes what waits of the audit trail to the store: at every pulse.
+    /// Writes queued audit events to the store, and queues notifications.
     async fn write_audit(&self) {
         if let Err(error) = self.sealgate.audit.write(&self.sealgate.store).await {
             tracing::warn!(%error, "records of the audit trail wait for the store");
@@ -164,7 +165,7 @@ impl Site {
         notices::write(&self.sealgate).await;
     }
 
-    /// Writes all of the audit trail that waits or was counted, before the store is closed.
+    /// Writes all queued and counted audit events, before the store is closed.
     pub async fn write_last_audit(&self) {
         self.sealgate.audit.collect_all();
         self.write_audit().await;
@@ -187,13 +188,13 @@ impl Front for Site {
         if let Some(app) = app {
             return self.gate(app, head).await;
         }
-        // A name that is nobody's: what is public and the same for everybody may be read under it, nothing else happens.
+        // An unknown host name: serve only public documents that are the same for everyone.
         let route = provider::route(config, head.uri.path());
         if route.is_public_document() {
             return Verdict::Local { body_limit: 0, route };
         }
         if head.extensions.get::<Again>().is_some() {
-            // Nobody reads this answer, and nobody is to be charged for it.
+            // The answer is discarded, and must not count against a rate limit.
             return Verdict::Answer(Response::default());
         }
         Verdict::Answer(provider::misdirected(&self.sealgate, head).finish())
@@ -217,7 +218,7 @@ impl Front for Site {
 
 impl Policy for Site {
     fn epoch(&self) -> u64 {
-        // Both only grow, and so does the sum whenever one of them has.
+        // Both only grow, and so does their sum.
         self.sealgate.store.epoch().wrapping_add(self.sealgate.issuer.signer().key_set().generation())
     }
 
@@ -247,7 +248,7 @@ impl EdgeObserver for Site {
             AnsweredBy::Front => "sealgate",
             AnsweredBy::Upstream => "upstream",
         };
-        // Never the query: codes and tokens live there.
+        // Never log the query: it contains codes and tokens.
         tracing::info!(
             target: "sealgate::access",
             request_id = %exchange.origin.request_id,
@@ -306,7 +307,7 @@ impl Health for Site {
         if !self.sealgate.issuer.signer().ready() {
             return Err("the PKCS#11 token does not sign".to_owned());
         }
-        // With the cause: no beat, a clock that is wrong, a node that was removed.
+        // With the cause: no heartbeat, a wrong clock, a removed node.
         self.sealgate.store.basis().map(drop).map_err(|error| error.to_string())?;
         if !self.store_writable.load(Ordering::Relaxed) {
             return Err("the store takes no writes".to_owned());

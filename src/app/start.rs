@@ -1,5 +1,6 @@
-//! Puts the program together: from a checked configuration to a server that runs until it is told to stop. Everything
-//! that can fail at the start fails here, before a socket accepts, with a line that says what to do.
+//! Assembly of the program, from a checked configuration to a running server.
+//!
+//! All start errors occur here, before a socket accepts, with a line that says what to do.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,13 +28,13 @@ use crate::store::sealer::Sealer;
 use crate::store::sled::{CopyVerifier, Options, SledEngine};
 use crate::tokens::trusted;
 
-/// Where the configuration comes from when it is reloaded, and where it goes beyond this program's own parts.
+/// The configuration file for reloads, and the setter of the log filter.
 pub(crate) struct Reloading {
     pub file: PathBuf,
     pub set_filter: SetFilter,
 }
 
-/// Serves until told to stop.
+/// Serves until stopped.
 ///
 /// # Errors
 /// Why serving could not start.
@@ -46,8 +47,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     metrics.begin_reruns(RerunCause::ALL.map(RerunCause::as_str));
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
     let bind = |path: &Path| admin::socket::bind(path).map_err(|error| line(error.to_string()));
-    // Before a store that is shared: to enter a fleet is to take the place of whoever serves under the same name. A store of
-    // one's own says which process has it.
+    // Before a shared store: entering a cluster replaces the process with the same node name. A
+    // local store has its own lock.
     let socket = match &config.store {
         StoreConfig::Postgres(_) => Some(bind(&config.admin.socket)?),
         StoreConfig::Sled(_) => None,
@@ -122,7 +123,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
             Box::pin(async move {
                 last.report_last_answers().await;
                 last.write_last_audit().await;
-                // It blocks for ten seconds at most, and nothing else is left to do here. A thread for it might not be had.
+                // Blocks for up to ten seconds, with no other work left. A new thread might not be
+                // available.
                 closing.close();
             })
         }),
@@ -159,7 +161,7 @@ async fn open_sealer(config: &Config, engine: Arc<dyn Engine>) -> Result<Result<
     })
 }
 
-/// Runs the few async steps of the start, before the server has runtimes of its own.
+/// Runs an async step of the start, before the server has its own runtimes.
 fn block_on<T, E: From<Vec<String>>>(step: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| vec![format!("cannot start a runtime: {error}")])?.block_on(step)

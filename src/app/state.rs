@@ -1,5 +1,4 @@
-//! The shared capabilities, handed as `&Sealgate` to every endpoint and to the gate. No logic beyond putting them
-//! together.
+//! The shared capabilities, passed as `&Sealgate` to every endpoint and the gate. Assembly only.
 
 use std::io;
 use std::sync::Arc;
@@ -35,15 +34,19 @@ use crate::tokens::clients;
 use crate::tokens::issuer::Issuer;
 use crate::tokens::trusted::TrustedIssuers;
 
-/// How often a start looks whether this node's key may sign.
+/// Interval at which a start checks whether this node's key may sign.
 const SETTLING_PAUSE: Duration = Duration::from_millis(250);
 
-/// How long a request waits for a ring that has changed, those before it included: they read it one after another, and where the
-/// database does not answer each would wait for all before it.
+/// Maximum time that a request waits for a changed ring, including the requests before it.
+///
+/// They read it one after another. If the database does not respond, each would wait for all before
+/// it.
 const FOLLOWING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Everything that a request may need. A reload of the configuration makes a new one, which shares with the one before
-/// all that lasts: see [`Sealgate::with`].
+/// Everything that a request may need.
+///
+/// A reload of the configuration creates a new one with the same long-lived state: see
+/// [`Sealgate::with`].
 #[derive(Clone)]
 pub struct Sealgate {
     pub config: Arc<Config>,
@@ -51,19 +54,19 @@ pub struct Sealgate {
     pub entropy: Arc<dyn Entropy>,
     pub store: Arc<Store>,
     pub issuer: Arc<Issuer>,
-    /// The vendor's word on the published keys.
+    /// Vendor attestations of the published keys.
     pub attestations: Arc<Attestations>,
     pub rotation: Arc<RotationStatus>,
     keys_followed: Arc<KeysFollowed>,
-    /// Access tokens that were found to stand.
+    /// Cache of access tokens that were verified as valid.
     pub bearers: Arc<Bearers>,
-    /// Other issuers whose tokens some applications take.
+    /// Other issuers whose tokens some applications accept.
     pub trust: Arc<TrustedIssuers>,
-    /// Whether the servers of the applications take connections.
+    /// Whether the applications' servers accept connections.
     pub upstreams: Arc<UpstreamStates>,
-    /// Who has which factor.
+    /// Number of users by factor.
     pub enrolment: Arc<EnrolmentStatus>,
-    /// Of requests, and of guesses of passwords.
+    /// Limits of requests and of password guesses.
     pub limits: Arc<RequestLimits>,
     pub passwords: Arc<Passwords>,
     pub pages: Arc<Pages>,
@@ -71,30 +74,32 @@ pub struct Sealgate {
     pub audit: Arc<AuditLog>,
     /// Whether answers to refreshes were ready in time.
     pub answers: Arc<Answers>,
-    /// The configuration that is in effect, for what works beside requests: a reload sets another one.
+    /// The current configuration, for background work: a reload replaces it.
     pub in_effect: Arc<ArcSwap<Config>>,
 }
 
-/// Which ring the signer follows.
+/// The ring that the signer follows.
 struct KeysFollowed {
     /// [`Store::keys_counter`] from before it was read.
     counter: AtomicU64,
-    /// When it was read last.
+    /// When it was last read.
     turn: AsyncMutex<Instant>,
 }
 
-/// What the capabilities are made of.
+/// The parts of the capabilities.
 pub struct Parts {
     pub config: Config,
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
-    /// What keeps the bytes.
+    /// The store's engine.
     pub engine: Arc<dyn Engine>,
     pub signer: Arc<dyn Signer>,
     pub metrics: Arc<Metrics>,
 }
 
 impl Parts {
+    /// Assembles the capabilities.
+    ///
     /// # Errors
     /// Why serving cannot start.
     pub async fn assemble(self) -> Result<Sealgate, NotServing> {
@@ -149,8 +154,9 @@ fn no_thread(error: &io::Error) -> Vec<String> {
     )]
 }
 
-/// Compares the keys in the token with those that were announced, and lets the signer follow their times. Where this node's own
-/// key has just been admitted, waits until it may sign.
+/// Compares the token's keys with the announced ones, and lets the signer follow their states.
+///
+/// Waits until this node's own key may sign, if it has just been admitted.
 async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) -> Result<(), NotServing> {
     let mut is_told = false;
     let ring = loop {
@@ -161,7 +167,7 @@ async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>)
                     tracing::warn!("{fault}");
                     is_told = true;
                 }
-                // This node takes part already: the others' keys wait for its word.
+                // This node takes part already: the other nodes' keys wait for its endorsement.
                 endorsing::endorse(store, signer, clock.as_ref(), store.key_ring().await?).await?;
                 tokio::time::sleep(SETTLING_PAUSE).await;
             }
@@ -181,7 +187,7 @@ async fn settle_ring(
     let kids: Vec<String> = found.iter().map(|key| key.kid.to_string()).collect();
     let now = clock.now();
     let settled = store.change_key_ring(|ring| {
-        // A rotation that died between making its key and announcing it.
+        // A rotation that stopped between generating its key and announcing it.
         found.iter().try_for_each(|key| ring.adopt(key.kid.as_str(), &key.id, now))?;
         ring.settle(&kids, now)
     });
@@ -197,7 +203,7 @@ async fn settle_ring(
     }))
 }
 
-/// Reads the attestations of the published keys; blocks on the disk, which is right at a start.
+/// Reads the attestations of the published keys. Blocking I/O, for a start.
 fn read_attestations(config: &Config, signer: &dyn Signer) -> Attestations {
     let attestations = Attestations::new(config.hsm.attestation.clone());
     attestations.read(&published(signer));
@@ -209,18 +215,20 @@ fn published(signer: &dyn Signer) -> Vec<String> {
 }
 
 impl Sealgate {
-    /// The same capabilities for a request of one of our own pages, which came with this cookie: see [`Store::for_page`].
+    /// Returns the capabilities for a request to one of Sealgate's own pages with this cookie: see
+    /// [`Store::for_page`].
     #[must_use]
     pub fn for_page(&self, cookie: Option<&SessionCookie>) -> Self {
         Self { store: Arc::new(self.store.for_page(cookie)), ..self.clone() }
     }
 
-    /// Whether mails are sent: there is a mail server, and something seals what waits.
+    /// Returns whether e-mails are sent: there is a mail server and a data key.
     pub fn sends_mail(&self) -> bool {
         self.config.mail.is_some() && self.store.seals()
     }
 
-    /// Whether there is room for one more mail of this kind. It is counted as dropped where there is none.
+    /// Returns whether the outbox has room for an e-mail of this kind. Counts it as dropped
+    /// otherwise.
     pub fn has_room_for(&self, kind: MailKind) -> bool {
         let has_room = self.store.has_room_for_mail(1);
         if !has_room {
@@ -229,20 +237,24 @@ impl Sealgate {
         has_room
     }
 
-    /// Counts a mail for which there was no room.
+    /// Counts a dropped e-mail.
     pub fn mail_dropped(&self, kind: MailKind) {
         self.metrics.mail(kind, MailOutcome::Dropped);
     }
 
-    /// Ourselves under the configuration that is in effect now: for what was begun before a reload and goes on beside requests. The
-    /// pages are those of before.
+    /// Returns the capabilities under the current configuration, for background work begun before a
+    /// reload.
+    ///
+    /// The pages stay as before.
     #[must_use]
     pub fn current(&self) -> Self {
         Self { config: self.in_effect.load_full(), ..self.clone() }
     }
 
-    /// The same capabilities under other settings. What is made at the start of the settings (the store, the signer, the
-    /// password threads, the lifetime of access tokens) stays as it is: the new settings say the same of it, see
+    /// Returns the capabilities under other settings.
+    ///
+    /// Parts created at the start (the store, the signer, the password threads, the lifetime of
+    /// access tokens) are unchanged: the new settings must equal the old ones there, see
     /// [`crate::config::Difference`].
     #[must_use]
     pub fn with(&self, config: Config) -> Self {
@@ -250,7 +262,7 @@ impl Sealgate {
         Self { config: Arc::new(config), pages, ..self.clone() }
     }
 
-    /// Reads the attestations that have changed, away from whoever waits for a request.
+    /// Reads the changed attestations, without blocking requests.
     pub async fn read_attestations(self: &Arc<Self>) {
         if !self.attestations.has_directory() {
             return;
@@ -262,21 +274,22 @@ impl Sealgate {
         }
     }
 
-    /// Lets the signer follow what stands in the store now: somebody may have changed it.
+    /// Lets the signer follow the stored ring, which may have changed.
     pub async fn follow_keys(&self) -> Result<(), StoreError> {
         let mut followed = self.keys_followed.turn.lock().await;
         self.read_keys(&mut followed).await
     }
 
-    /// The same where the ring has changed since it was read last: a key that was removed, at whichever node, verifies nothing
-    /// from here on.
+    /// Does the same if the ring has changed since it was read.
+    ///
+    /// A key removed on any node verifies nothing from here on.
     async fn follow_changed_keys(&self) -> Result<(), StoreError> {
         if self.keys_followed.counter.load(Ordering::Acquire) == self.store.keys_counter() {
             return Ok(());
         }
         let following = async {
             let mut followed = self.keys_followed.turn.lock().await;
-            // Whoever had the turn before may have read it.
+            // The previous lock holder may have read it.
             if self.keys_followed.counter.load(Ordering::Acquire) == self.store.keys_counter() {
                 return Ok(());
             }
@@ -286,7 +299,7 @@ impl Sealgate {
         tokio::time::timeout(FOLLOWING_TIMEOUT, following).await.map_err(late)?
     }
 
-    /// One at a time, so that no older ring takes the place of a newer one.
+    /// Reads the ring; serialized, so that no older ring replaces a newer one.
     async fn read_keys(&self, read_at: &mut Instant) -> Result<(), StoreError> {
         let (began, counter) = (Instant::now(), self.store.keys_counter());
         let ring = self.store.key_ring().await?;
@@ -296,22 +309,25 @@ impl Sealgate {
         Ok(())
     }
 
-    /// Lets the signer follow this ring at once. Whoever goes by the keys next reads it again: another node may have changed it
-    /// meanwhile.
+    /// Lets the signer follow this ring at once.
+    ///
+    /// The next use reads the ring again, because another node may have changed it meanwhile.
     pub fn follow_ring(&self, ring: KeyRing) {
         self.issuer.signer().follow(ring, Arc::clone(&self.clock));
         self.keys_followed.counter.store(u64::MAX, Ordering::Release);
     }
 
-    /// Whether the key with these members has signed the message; `signature` is base64url.
+    /// Verifies the key's signature of the message; `signature` is base64url.
     pub fn has_signed(&self, key: &PublicJwk, message: &[u8], signature: &str) -> bool {
         PublicKey::has_signed(key, message, signature)
     }
 
-    /// Whether the key set can be shown: what it says is no older than half the time for which a key is published before it signs.
-    /// A set that lacks a key which signs is worse than none.
+    /// Returns whether the key set may be served: it is no older than half the publication time of
+    /// a key.
+    ///
+    /// A set that lacks an active signing key is worse than none.
     pub async fn can_show_keys(&self) -> bool {
-        // Without the database the set of before is shown, and nobody waits for it.
+        // Without the database, serve the previous set without waiting.
         if self.store.basis().is_ok() && self.follow_changed_keys().await.is_ok() && self.store.basis().is_ok() {
             return true;
         }
@@ -319,17 +335,17 @@ impl Sealgate {
         read_at.elapsed() <= self.config.keys.times.publish / 2
     }
 
-    /// The client with this id: see [`clients::find`].
+    /// Returns the client with this ID: see [`clients::find`].
     pub async fn client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
         clients::find(&self.store, &self.config, id).await
     }
 
-    /// The client that was registered under this id: see [`clients::registered`].
+    /// Returns the client registered with this ID: see [`clients::registered`].
     pub async fn registered_client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
         clients::registered(&self.store, &self.config, id).await
     }
 
-    /// Judges a presented access token, by what the store says now: see [`Bearers::verify`].
+    /// Verifies a presented access token against the current store: see [`Bearers::verify`].
     pub async fn bearer(&self, token: &str, now: UnixTime) -> Result<Arc<Bearer>, BearerFault> {
         let basis = self.store.basis()?;
         self.follow_changed_keys().await?;

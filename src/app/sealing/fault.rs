@@ -1,4 +1,4 @@
-//! Why a start does not get to seal.
+//! Errors of loading the data key at a start.
 
 use crate::app::not_serving::NotServing;
 use crate::domain::admission::EnvelopeFault;
@@ -6,16 +6,16 @@ use crate::signer::SignerOpenError;
 use crate::store::StoreError;
 use crate::store::sealer::SealError;
 
-/// Why it is not known whether and how to seal: one line.
+/// Error of loading the data key.
 #[derive(Debug, thiserror::Error)]
 pub enum NotSealing {
-    /// The token fails, or the kept data key does not open.
+    /// The token fails, or the stored data key cannot be unwrapped.
     #[error(transparent)]
     Token(#[from] SignerOpenError),
     /// The store fails.
     #[error("store: {0}")]
     Store(#[from] StoreError),
-    /// A token that is said to have the keys of all nodes has another wrapping key.
+    /// A token configured as having the keys of all nodes has another wrapping key.
     #[error(
         "token \"{token}\": the nodes of this store seal with a data key that this token cannot open: it was wrapped by the \
          wrapping key with the CKA_ID {kept}, and the token has {own}. With hsm.shared = true the token of each node needs the \
@@ -23,17 +23,17 @@ pub enum NotSealing {
          wrapping key"
     )]
     OtherWrappingKey { token: String, own: String, kept: String },
-    /// What the token opens is not what the other nodes seal with.
+    /// The data key unwrapped by the token is not the cluster's.
     #[error(
         "token \"{0}\": it opens a data key that is not the one which the nodes of this store seal with: the record was put \
          there by somebody else, or comes from another store. Bring back the record that the database had, or see docs/hsm.md, \
          The wrapping key"
     )]
     AnotherDataKey(String),
-    /// What was sent to this node is not what it has asked for.
+    /// The received data key does not match this node's request.
     #[error("{0}: somebody may have changed it. Make the request anew: sealgate node request")]
     Envelope(#[from] EnvelopeFault),
-    /// The library takes no such key.
+    /// The library rejects the key.
     #[error(transparent)]
     Key(#[from] SealError),
 }

@@ -1,5 +1,7 @@
-//! A new node takes the data key that another one has sent. Everything that it decides on lay in the database: its own request,
-//! which it knows again by its own signature, and the data key, which it takes from the one key that its operator has named.
+//! Receipt of the data key by a new node.
+//!
+//! All inputs come from the database. The node authenticates its own request by its own signature,
+//! and accepts the data key only from the key that its operator has named.
 
 use crate::app::sealing::fault::NotSealing;
 use crate::clock::{Entropy, random};
@@ -11,11 +13,13 @@ use crate::signer::{self, Fresh, PublicKey};
 use crate::store::Store;
 use crate::store::sealer::Sealer;
 
-/// Takes the data key that was sent to this node, and keeps it as the node's own token wraps it. False where none was sent.
-/// Blocks on the token; call it before the signer is opened.
+/// Receives the data key sent to this node, and stores it wrapped by the node's own token.
+///
+/// Returns false if none was sent. Blocks on the token; call it before the signer is opened.
 ///
 /// # Errors
-/// [`NotSealing::Envelope`] where it is not what this node has asked for; when the token or the store fails.
+/// [`NotSealing::Envelope`] if it does not match this node's request; when the token or the store
+/// fails.
 pub(crate) async fn take(
     hsm: &config::Hsm,
     store: &Store,
@@ -43,7 +47,7 @@ pub(crate) async fn take(
     let wrapped = signer::wrap_received(hsm, Fresh { key, nonce: random(entropy) })?;
     store.keep_received_data_key(&holder.node, &wrapped.wrapping_id, &wrapped.bytes).await?;
     tracing::info!(node = holder.node, wrapping_key = wrapped.wrapping_id, "took the data key of the fleet");
-    // It opens nothing any more that would be worth something; a further request would use it again.
+    // The enrolment key protects nothing any more; a further request would reuse it.
     if let Err(error) = signer::destroy_enrolment(hsm) {
         tracing::warn!(%error, "the enrolment key could not be removed from the token; delete it there");
     }

@@ -1,5 +1,4 @@
-//! Runs the program: binds, checks and resolves everything, starts the services, and stops them in order. What they do
-//! is elsewhere.
+//! The program's server: binds and checks everything, starts the services, and stops them in order.
 
 mod process;
 
@@ -31,39 +30,39 @@ use crate::edge::{
 use self::process::{UPSTREAM_POOL, allow_descriptors, start_timer};
 pub(crate) use self::process::{log_panics, notify};
 
-/// Attempts a request, the first included.
+/// Maximum number of attempts per request, including the first.
 const UPSTREAM_TRIES: usize = 2;
-/// Nothing here blocks in the runtimes' pools but looks at certificates' files.
+/// Only reads of certificate files block in the runtimes' pools.
 const BLOCKING_THREADS: usize = 16;
-/// What the operator's monitoring may take.
+/// Maximum number of connections to the admin listener.
 const ADMIN_CONNECTIONS: usize = 64;
-/// Streams at once on an HTTP/2 connection.
+/// Maximum number of concurrent streams per HTTP/2 connection.
 const H2_STREAMS: u32 = 100;
-/// What a client of HTTP/2 may send before it is read, bytes: the protocol's own default.
+/// HTTP/2 receive window, in bytes: the protocol's default.
 const H2_WINDOW: u32 = 65_535;
-/// What is kept of an answer that a client of HTTP/2 does not take, bytes.
+/// Buffer per HTTP/2 response that the client does not read, in bytes.
 const H2_SEND_BUFFER: usize = 32 * 1024;
-/// The longest that a client may take to accept what we write.
+/// Timeout for a client to accept written data.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long background tasks, and then the stop hook, may take to end.
+/// Timeouts of background tasks, and then of the stop hook.
 const BACKGROUND_STOP: Duration = Duration::from_secs(5);
 const HOOK_STOP: Duration = Duration::from_secs(30);
 
-/// A future without a name.
+/// A boxed future.
 pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Turns true when the program stops.
 pub(crate) type Stop = watch::Receiver<bool>;
 
-/// A task beside the requests: it runs until it ends or `Stop` turns true, then soon ends.
+/// A background task. It runs until it ends, or until shortly after `Stop` turns true.
 pub struct Background {
     pub name: &'static str,
-    /// Makes the task; called once, inside the runtime.
+    /// Creates the task; called once, inside the runtime.
     pub start: Box<dyn FnOnce(Stop) -> Task + Send + Sync>,
 }
 
 impl Background {
-    /// A background task from an async function.
+    /// Creates a background task from an async function.
     pub fn new<F: Future<Output = ()> + Send + 'static>(
         name: &'static str,
         start: impl FnOnce(Stop) -> F + Send + Sync + 'static,
@@ -75,32 +74,32 @@ impl Background {
 pub struct ServerParts {
     /// `[server]`.
     pub server: ServerConfig,
-    /// Whether browsers come over https, be it that a load balancer ends it.
+    /// Whether browsers use https, possibly ended by a load balancer.
     pub https: bool,
-    /// The admin listener's address; none when absent.
+    /// The admin listener's address; `None` when absent.
     pub admin: Option<SocketAddr>,
-    /// Sockets that listen already: each is taken for the listener of its address.
+    /// Listening sockets: each is used for the listener of its address.
     pub sockets: Vec<TcpListener>,
     /// The applications, in the order that [`crate::edge::Forward::app`] counts them.
     pub apps: Vec<App>,
-    /// How the names of upstreams are looked up.
+    /// Resolver of upstream names.
     pub resolver: Resolver,
     pub front: Arc<dyn Front>,
     pub health: Arc<dyn Health>,
     pub background: Vec<Background>,
-    /// Runs last, when no request is in flight any more and the background tasks are gone: the store's flush.
+    /// Runs last, after all requests and background tasks have ended: closes the store.
     pub stopped: Box<dyn FnOnce() -> Task + Send + Sync>,
 }
 
-/// What makes the program stop.
+/// Trigger of the program's stop.
 pub enum StopSignal {
-    /// SIGTERM or SIGINT; a second one cuts short the wait for requests in flight.
+    /// SIGTERM or SIGINT; a second one ends the wait for requests in flight.
     Unix,
     /// A message on this channel, or its other end dropped.
     Channel(oneshot::Receiver<()>),
 }
 
-/// A server whose sockets are bound and whose settings are checked; nothing is served yet.
+/// A server with bound sockets and checked settings, before it serves.
 pub struct Server {
     parts: ServerParts,
     public: Vec<Listener>,
@@ -111,10 +110,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Reads the certificates, binds the sockets, looks up the upstreams' names.
+    /// Reads the certificates, binds the sockets and resolves the upstreams' names.
     ///
     /// # Errors
-    /// Every fault found, one clear line each.
+    /// Every error found, one line each.
     pub fn prepare(mut parts: ServerParts) -> Result<Self, Vec<String>> {
         let mut faults = Vec::new();
         let mut noted = |fault| faults.push(fault);
@@ -128,7 +127,7 @@ impl Server {
         let redirecting = parts.server.redirect_listen.iter().filter_map(|address| bind(*address, None)).collect();
         let admin = parts.admin.and_then(|address| bind(address, None));
         for address in sockets.iter().filter_map(|socket| socket.local_addr().ok()) {
-            // Clients would wait on it for ever.
+            // Clients would wait on it forever.
             noted(format!(
                 "systemd passed a socket on {address}, which is none of server.listen, server.redirect_listen and admin.listen"
             ));
@@ -138,7 +137,7 @@ impl Server {
         Ok(Self { parts, public, redirecting, admin, snapshots: Snapshots::new(snapshot), tls })
     }
 
-    /// What changes the applications, the front and the certificates while the server runs.
+    /// Returns the changer of applications, front and certificates of the running server.
     pub fn changer(&self) -> Changer {
         Changer::new(Arc::clone(&self.snapshots), self.parts.resolver.clone(), self.tls.clone())
     }
@@ -147,23 +146,25 @@ impl Server {
         self.parts.background.push(task);
     }
 
-    /// The public addresses that are bound.
+    /// Returns the bound public addresses.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.public.iter().map(Listener::address).collect()
     }
 
-    /// The addresses that are bound for redirects.
+    /// Returns the bound addresses for redirects.
     pub fn redirect_addresses(&self) -> Vec<SocketAddr> {
         self.redirecting.iter().map(Listener::address).collect()
     }
 
-    /// The admin listener's address, if there is one.
+    /// Returns the admin listener's address, if there is one.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(Listener::address)
     }
 
-    /// Serves until told to stop, then stops in order: no new connections; requests in flight finish, for at most
-    /// `shutdown_timeout`; background tasks end; the stop hook runs. Blocks; not to be called inside a runtime.
+    /// Serves until stopped, then stops in order.
+    ///
+    /// It accepts no new connections; waits up to `shutdown_timeout` for requests in flight; ends
+    /// the background tasks; runs the stop hook. Blocks; must not be called inside a runtime.
     ///
     /// # Errors
     /// One line: why serving could not start.
@@ -212,7 +213,7 @@ impl Server {
         if !redirecting.is_empty() {
             let front = Arc::new(Redirect(Arc::clone(&snapshots)));
             let redirect = Proxy {
-                // Browsers may not heed it over plain HTTP.
+                // Browsers must ignore it over plain HTTP.
                 transport_security: None,
                 ..proxy(&parts, Snapshots::new(Snapshot { front, upstreams: Arc::new([]) }), Arc::default())
             };
@@ -229,7 +230,7 @@ impl Server {
                 request_ids(),
             ));
         }
-        // The admin listener is never told to stop: whoever watches the stop can read the metrics to the end.
+        // The admin listener does not stop, so that monitoring can read metrics until the end.
         let (_never, running) = watch::channel(false);
         if let Some(listener) = admin {
             server.add_service(HttpService::new(
@@ -294,29 +295,32 @@ fn app(config: &Arc<ServerConf>, server: &ServerConfig, proxy: Proxy) -> pingora
     let mut app = pingora::proxy::http_proxy(config, proxy);
     let mut options = pingora::apps::HttpServerOptions::default();
     options.h2_idle_timeout = Some(server.idle_timeout);
-    // Over HTTP/2 the proxy refuses tunnels itself, in words; over HTTP/1.1 the service has.
+    // Over HTTP/2 the proxy rejects tunnels itself with an error page; over HTTP/1.1 the service
+    // has.
     options.allow_connect_method_proxying = true;
     app.server_options = Some(options);
     app.h2_options = Some(h2_options(server));
     app
 }
 
-/// What a connection of HTTP/2 may take before there is a request to count. Each of these has a default that would do or
-/// another release may change: they stand here because the bound of the memory rests on them.
+/// Limits an HTTP/2 connection's resources before there is a request to count.
+///
+/// The values are explicit, because the memory bound depends on them and defaults may change.
 fn h2_options(server: &ServerConfig) -> H2Options {
     let mut h2 = default_h2_options();
     h2.max_concurrent_streams(H2_STREAMS);
-    // What is a little too long is read and refused by the proxy, in words; beyond that the library refuses without, and
-    // keeps nothing of it. How many CONTINUATION frames a head may have follows from this.
+    // The proxy rejects a slightly too long head with an error page. Beyond this size the library
+    // rejects it without one and stores nothing of it. The limit of CONTINUATION frames follows
+    // from it.
     h2.max_header_list_size(u32::try_from(server.header_bytes + server.header_bytes / 4).unwrap_or(u32::MAX));
     h2.header_table_size(4096);
     h2.max_frame_size(16 * 1024);
-    // Of the bodies that a client sends, so much is kept that was not read yet: of all of a connection's together.
+    // Maximum unread request data: per connection, all bodies together.
     h2.initial_window_size(H2_WINDOW);
     h2.initial_connection_window_size(H2_WINDOW);
-    // Of an answer, so much is kept for a client that reads slowly, whatever windows it opens.
+    // Maximum buffered response data for a slow reader, whatever its windows.
     h2.max_send_buffer_size(H2_SEND_BUFFER);
-    // A client that opens and resets one stream after the other (CVE-2023-44487) is sent away.
+    // Disconnects a client that opens and resets streams in quick succession (CVE-2023-44487).
     h2.max_pending_accept_reset_streams(20);
     h2.max_local_error_reset_streams(Some(256));
     h2
@@ -336,7 +340,7 @@ fn watch_of(snapshots: &Arc<Snapshots>) -> Watch {
     Arc::new(move |event| snapshots.current().front.connection(event))
 }
 
-/// Runs the tasks beside the requests, in one runtime of their own.
+/// Runs the background tasks in their own runtime.
 struct BackgroundTasks {
     tasks: Vec<Background>,
     stop: Stop,
@@ -376,7 +380,7 @@ impl Service for BackgroundTasks {
     }
 }
 
-/// What is needed once, from the start to the stop.
+/// Parts needed once, from the start to the stop.
 struct Startup {
     signal: StopSignal,
     readiness: mpsc::Receiver<String>,
@@ -387,9 +391,9 @@ struct Startup {
 
 /// Starts and stops the program in order.
 ///
-/// Pingora's own graceful stop sleeps through its whole grace period, however little there is to wait for. So the
-/// services listen to a signal of ours, the waiting is done here, and Pingora is only told to end, fast, when all is
-/// over.
+/// Pingora's own graceful stop sleeps through its whole grace period, even without anything to wait
+/// for. So the services watch a separate signal, this type waits, and Pingora gets a fast shutdown
+/// at the end.
 struct Lifecycle {
     startup: Mutex<Option<Startup>>,
     stop: watch::Sender<bool>,
@@ -403,7 +407,7 @@ struct Lifecycle {
 impl ShutdownSignalWatch for Lifecycle {
     async fn recv(&self) -> ShutdownSignal {
         let startup = self.startup.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Pingora asks once.
+        // Pingora calls this once.
         let Some(startup) = startup else { return std::future::pending().await };
         if let Err(why) = self.run(startup).await {
             tracing::error!(error = why, "cannot serve");
@@ -418,7 +422,7 @@ impl Lifecycle {
         let mut signals = Signals::new(startup.signal)?;
         start_timer().await?;
         let outcome = tokio::select! {
-            // Each service lets go of its end when it accepts; a message is a failure.
+            // Each service drops its sender when it accepts; a message is a failure.
             fault = startup.readiness.recv() => fault.map_or(Ok(()), Err),
             () = signals.next() => Ok(()),
         };
@@ -454,7 +458,7 @@ impl Lifecycle {
     }
 }
 
-/// Requests to stop, as they come.
+/// Stop requests.
 enum Signals {
     Unix { terminate: Signal, interrupt: Signal, count: u32 },
     Channel(Option<oneshot::Receiver<()>>),
@@ -484,7 +488,7 @@ impl Signals {
             }
             Self::Channel(channel) => match channel {
                 Some(message) => {
-                    // Dropping the other end asks for the stop as well.
+                    // Dropping the other end requests the stop as well.
                     let _ = message.await;
                     *channel = None;
                 }

@@ -1,4 +1,4 @@
-//! The process and its machine: the limit of descriptors, the timers' thread, what systemd is told, what a panic does.
+//! Process setup: descriptor limit, timer thread, systemd notifications, panics.
 
 use std::time::Duration;
 
@@ -7,15 +7,17 @@ use sd_notify::NotifyState;
 
 use crate::log;
 
-/// Idle upstream connections kept, in all. Fewer than there are requests at once costs a third of the throughput.
+/// Idle upstream connections retained in total. With fewer than concurrent requests, throughput
+/// drops by a third.
 pub(super) const UPSTREAM_POOL: usize = 1024;
-/// Descriptors beside the connections: the store, the token, the log, listeners, idle connections to applications.
+/// Descriptors besides connections: store, token, log, listeners, idle upstream connections.
 const OTHER_DESCRIPTORS: usize = UPSTREAM_POOL + 128;
 /// The exit status of a Rust program that panics.
 const EXIT_PANIC: i32 = 101;
 
-/// Raises the limit of descriptors as far as the process may, and warns where it is too low for the connections that the
-/// configuration allows: each may need one to its client and one to an application.
+/// Raises the descriptor limit to the maximum, and warns if it is too low for the configuration.
+///
+/// Each connection may need one descriptor for its client and one for an upstream.
 pub(super) fn allow_descriptors(max_connections: usize) {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
@@ -25,7 +27,7 @@ pub(super) fn allow_descriptors(max_connections: usize) {
         }
     }
     let needed = (2 * max_connections).saturating_add(OTHER_DESCRIPTORS) as u64;
-    // None is no limit.
+    // `None` is no limit.
     if let Some(allowed) = limit.current.filter(|allowed| *allowed < needed) {
         tracing::warn!(
             allowed,
@@ -36,8 +38,10 @@ pub(super) fn allow_descriptors(max_connections: usize) {
     }
 }
 
-/// Has Pingora start the thread of its timers now. It does so at the first wait of the first connection otherwise, and
-/// where no thread can be had then, every request of the process fails from there on.
+/// Makes Pingora start its timer thread now.
+///
+/// Otherwise it starts at the first wait of the first connection. If no thread is available then,
+/// every later request of the process fails.
 pub(super) async fn start_timer() -> Result<(), String> {
     let waited = tokio::spawn(pingora::time::sleep(Duration::from_millis(1))).await;
     waited.map_err(|_| {
@@ -45,15 +49,17 @@ pub(super) async fn start_timer() -> Result<(), String> {
     })
 }
 
-/// Tells systemd of our state, where it listens.
+/// Reports the state to systemd, if it listens.
 pub(crate) fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!(%error, "cannot tell systemd of our state");
     }
 }
 
-/// Sends panics to the log. For the program's start: the hook belongs to the whole process. One of the main thread, which
-/// puts the program together, ends the process: unwinding would wait for the runtimes that stand already, for ever.
+/// Logs panics. Call it at the program's start: the hook is process-wide.
+///
+/// A panic of the main thread, which assembles the program, ends the process: unwinding would wait
+/// for the existing runtimes forever.
 pub(crate) fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let payload = panic.payload();
@@ -61,7 +67,7 @@ pub(crate) fn log_panics() {
         let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown");
         let place = panic.location().map(ToString::to_string);
         let thread = std::thread::current();
-        // What libraries say where they find no thread: EAGAIN of the system's.
+        // Text of libraries if no thread is available: EAGAIN.
         let no_thread = text.contains("(os error 11)") || text.contains("code: 11,");
         let hint = if no_thread {
             "; no thread can be started: raise TasksMax= or LimitNPROC= of the unit (ulimit -u)"
