@@ -1,4 +1,4 @@
-//! What the work beside requests last came to, for pages, readiness and metrics.
+//! Last results of background work, for pages, readiness and metrics.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,17 +8,17 @@ use crate::clock::{Entropy, random};
 use crate::domain::time::UnixTime;
 use crate::metrics::EnrolmentShare;
 
-/// Whether the applications' servers take connections, as the edge last told.
+/// Whether the applications' servers accept connections, as last reported by the edge.
 #[derive(Debug, Default)]
 pub struct UpstreamStates(Mutex<Vec<(String, String, bool)>>);
 
 impl UpstreamStates {
-    /// Takes in what is known now: application, server, whether it takes connections.
+    /// Stores the current states: application, server, whether it accepts connections.
     pub fn tell(&self, states: Vec<(String, String, bool)>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = states;
     }
 
-    /// The servers of an application.
+    /// Returns the servers of an application.
     pub fn of(&self, app: &str) -> Vec<(String, bool)> {
         let states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_app = states.iter().filter(|(name, ..)| name == app);
@@ -26,33 +26,33 @@ impl UpstreamStates {
     }
 }
 
-/// Who has which factor, as people were last counted.
+/// The last count of users by factor.
 #[derive(Debug, Default)]
 pub struct EnrolmentStatus(Mutex<Option<(EnrolmentShare, UnixTime)>>);
 
 impl EnrolmentStatus {
-    /// Takes in what was counted now.
+    /// Stores a count.
     pub fn tell(&self, enrolment: EnrolmentShare, now: UnixTime) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((enrolment, now));
     }
 
-    /// What was counted, and when; none before the first count has ended.
+    /// Returns the last count and its time; `None` before the first one.
     pub fn last(&self) -> Option<(EnrolmentShare, UnixTime)> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Who this server is among those that rotate, and how its last try went.
+/// This server's name among those that rotate keys, and the result of its last attempt.
 #[derive(Debug)]
 pub struct RotationStatus {
     server: String,
     fault: Mutex<Option<String>>,
-    /// Kids of other nodes' keys that are not believed here.
+    /// Kids of other nodes' keys that are not trusted.
     untrusted: Mutex<Vec<String>>,
 }
 
 impl RotationStatus {
-    /// A server of a new name.
+    /// Creates the status with a new server name.
     pub fn new(entropy: &dyn Entropy) -> Self {
         Self {
             server: Uuid::from_bytes(random(entropy)).to_string(),
@@ -65,12 +65,12 @@ impl RotationStatus {
         &self.server
     }
 
-    /// Why the rotation that is due does not come about, one line that says what to do.
+    /// Returns why the due rotation fails, in one line that says what to do.
     pub fn fault(&self) -> Option<String> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What keys of other nodes nobody vouches for, one line.
+    /// Returns a warning about other nodes' keys without endorsement, in one line.
     pub fn warning(&self) -> Option<String> {
         let kids = self.untrusted.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
         (!kids.is_empty()).then(|| {
@@ -81,7 +81,7 @@ impl RotationStatus {
         })
     }
 
-    /// Notes those keys. Whether they are others than before.
+    /// Stores these keys. Returns whether they changed.
     pub fn set_untrusted(&self, kids: Vec<String>) -> bool {
         let mut known = self.untrusted.lock().unwrap_or_else(PoisonError::into_inner);
         let are_others = *known != kids;
@@ -89,7 +89,7 @@ impl RotationStatus {
         are_others
     }
 
-    /// Notes how the last try went.
+    /// Stores the result of the last attempt.
     pub fn set_fault(&self, fault: Option<String>) {
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }

@@ -1,7 +1,8 @@
-//! The engine over PostgreSQL: several nodes on one database, none of which talks to another. Reads and commits go to the
-//! server that takes writes, never to a standby: a standby lags, and would miss what was taken away.
+//! The PostgreSQL engine: several nodes on one database, without connections between the nodes.
 //!
-//! Nothing here depends on the clocks of nodes and servers, and no statement is ever cancelled.
+//! Reads and commits use the primary, never a standby, which lags and would miss revocations.
+//!
+//! The engine does not depend on the clocks of nodes and servers, and cancels no statement.
 
 mod batch;
 mod beat;
@@ -57,16 +58,16 @@ use super::engine::{Changes, CommitObserver, Counters, Current, Engine, EngineEr
 use super::shared_counts::SharedCounts;
 use super::versions::FormatRange;
 
-/// Connections are served on threads of their own: commits end whatever the callers' runtimes do.
+/// Connections have their own threads: commits finish independently of the callers' runtimes.
 const THREADS: usize = 2;
-/// How long a start waits for a server that takes writes: a failover may be in progress.
+/// How long a start waits for a primary: a failover may be in progress.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a closing engine waits for its writers.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// What a writer may take beyond its time to answer.
+/// Additional time for a writer to answer after its deadline.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Keeps records in a PostgreSQL database, which other nodes may use at the same time.
+/// Stores records in a PostgreSQL database that other nodes may use concurrently.
 pub struct PostgresEngine {
     servers: Arc<Servers>,
     formats: FormatRange,
@@ -83,7 +84,7 @@ pub struct PostgresEngine {
 }
 
 impl PostgresEngine {
-    /// Connects to the database, in which [`initialise`] has made the tables.
+    /// Connects to the database, in which [`initialise`] has created the tables.
     ///
     /// # Errors
     /// One line each that says what to do: see [`PostgresFault`].
@@ -102,12 +103,12 @@ impl PostgresEngine {
         let (first, beating) = match entered.map_err(|error| PostgresFault::Threads(error.to_string())) {
             Ok(Ok(entered)) => entered,
             Ok(Err(fault)) | Err(fault) => {
-                // To drop it would wait for it, which no asynchronous caller may do.
+                // Dropping the runtime would block, which is not allowed in async code.
                 runtime.shutdown_background();
                 return Err(fault);
             }
         };
-        // A command is no node: `sealgate check` says it to whoever asks.
+        // A command is not a node; `sealgate check` reports these warnings.
         if settings.node.is_some() {
             warn_of_setup(&first, settings).await;
         }
@@ -165,7 +166,7 @@ impl Drop for PostgresEngine {
     }
 }
 
-/// The beginning of a start: a server that takes writes is found, and the first beat has come back from it.
+/// Finds a primary and waits for the first heartbeat, at a start.
 async fn enter(
     servers: Arc<Servers>,
     mut beater: Beater,
@@ -192,7 +193,7 @@ async fn enter(
     }
 }
 
-/// Tells what the database's setup will not stand. A server that does not answer is another's subject.
+/// Logs weaknesses of the database's setup. An unavailable server is handled elsewhere.
 async fn warn_of_setup(link: &WriteLink, settings: &PostgresSettings) {
     match Setup::ask(link.client(), settings).await {
         Ok(setup) => setup.warnings().iter().for_each(|warning| tracing::warn!("{warning}")),

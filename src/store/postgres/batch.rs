@@ -1,12 +1,13 @@
-//! What may go into one transaction, and the words for it.
+//! Commits of one transaction, and its statements.
 //!
-//! Lock first, then look, then write. The locks are on hashes of the keys, all in one statement and in one order, so that no
-//! two transactions wait for one another; the statement after it has a newer snapshot, so that it sees what the last holder
-//! of the locks did. That holds for absent keys too, which no row lock could.
+//! It locks first, then reads, then writes. The locks are on hashes of the keys, taken in one
+//! statement and one order, so that two transactions cannot deadlock. The next statement has a
+//! newer snapshot, so it sees the writes of the previous lock holder. That includes absent keys,
+//! which no row lock covers.
 //!
-//! A batch leaves a row of its own, in the same transaction. Whoever does not know whether a batch happened runs it once
-//! more under the same number: the row is there, or the batch happens now; and a first run that comes late meets the row and
-//! fails whole.
+//! A batch inserts a row of its own in the same transaction. If its outcome is unknown, the batch
+//! is run again under the same number. Either the row exists, or the batch is applied now; a
+//! delayed first run then conflicts with the row and fails as a whole.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -14,26 +15,33 @@ use sha2::{Digest, Sha256};
 
 use crate::store::engine::{Changes, Counter, Expect, Key, Value};
 
-/// Commits a batch. Its locks take a part of the server's table, which all nodes share.
+/// Maximum number of commits per batch. Its locks use the server's lock table, which all nodes
+/// share.
 pub(super) const BATCH_COMMITS: usize = 128;
-/// Keys a batch, after which no further commit is added.
+/// Number of keys per batch, after which no further commit is added.
 pub(super) const BATCH_KEYS: usize = 640;
-/// Bytes a batch, likewise.
+/// Number of bytes per batch, likewise.
 const BATCH_BYTES: usize = 1 << 20;
-/// Keys are locked by a hash of so many values. Every node must agree on it, whatever its version.
+/// Number of lock values to which keys are hashed. All nodes of all versions must agree on it.
 pub(super) const STRIPES: u16 = 4096;
 /// The locks of counters come after those of keys, one each.
 const COUNTER_LOCKS: u16 = STRIPES;
 
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-/// The first number is that of the store's own table: two stores in the schemas of one database do not wait for each other.
-/// Exclusive where something is written, shared where a record must only stay as it is: many commits look at the same client.
+/// Takes the locks of a batch.
+///
+/// The first number is the OID of the store's own table, so that stores in different schemas of a
+/// database do not wait for each other. Written keys are locked exclusively. Keys that must only
+/// stay unchanged are locked in shared mode, because many commits read the same client.
 pub(super) const LOCK: &str = "SELECT count(CASE \
      WHEN exclusive THEN pg_advisory_xact_lock('record'::regclass::oid::integer, stripe)::text \
      ELSE pg_advisory_xact_lock_shared('record'::regclass::oid::integer, stripe)::text END) \
      FROM unnest($1::integer[], $2::boolean[]) AS s(stripe, exclusive)";
-/// An operation is refused if one of its expectations does not hold; a null is an absent record. Everything in the statement
-/// sees the tables as they were before it. The batch's row is left where something is written, and at a second run always.
+/// Applies a batch. An operation is refused if one of its expectations fails; null is an absent
+/// record.
+///
+/// The whole statement sees the tables as before it. The batch's row is inserted if something is
+/// written, and always in a second run.
 pub(super) const APPLY: &str = "WITH \
      refused AS (SELECT DISTINCT e.operation FROM unnest($1::smallint[], $2::bytea[], $3::bytea[]) \
          AS e(operation, key, value) LEFT JOIN record r ON r.key = e.key WHERE r.value IS DISTINCT FROM e.value), \
@@ -51,18 +59,20 @@ pub(super) const APPLY: &str = "WITH \
          WHERE $9::boolean OR EXISTS (SELECT FROM written)), \
      forgotten AS (DELETE FROM batch WHERE writer = $7 AND number = $8 - 1) \
      SELECT coalesce(array_agg(operation), '{}') FROM refused";
-/// Written anew, so that the answer waits for the standby: a commit may be seen that no standby has, after a restart of the
-/// primary or a wait that was cancelled.
+/// Reads a batch's row, by an update, so that the answer waits for the standby.
+///
+/// Otherwise it could show a commit that no standby has, after a restart of the primary or a
+/// cancelled wait.
 pub(super) const LOOK_UP: &str =
     "UPDATE batch SET refused = refused WHERE writer = $1 AND number = $2 RETURNING refused";
-/// Rows that writers of the past have left: one each.
+/// Removes rows of previous writers: one each.
 pub(super) const CLEAN_UP: &str = "DELETE FROM batch WHERE at < now() - interval '1 day'";
 
-/// A commit with each key that it writes once.
+/// A commit with each written key once.
 #[derive(Debug, Default)]
 pub(super) struct Operation {
     pub(super) expect: Vec<(Key, Option<Value>)>,
-    /// Nothing for a record that goes.
+    /// `None` for a removed record.
     pub(super) writes: BTreeMap<Key, Option<Value>>,
     pub(super) moves: Vec<Counter>,
 }
@@ -90,8 +100,10 @@ impl Operation {
     }
 }
 
-/// Takes from `waiting`, oldest first, what fits into one batch. What touches a key that the batch writes, or writes one that
-/// the batch touches, stays for the next: a statement does not see its own writes.
+/// Takes the oldest commits from `waiting` that fit into one batch.
+///
+/// A commit stays for the next batch if it touches a key that the batch writes, or writes one that
+/// the batch touches: a statement does not see its own writes.
 pub(super) fn take<T>(waiting: &mut VecDeque<T>, operation: impl Fn(&T) -> &Operation) -> Vec<T> {
     // Whether each key is written.
     let mut touched = HashMap::<Key, bool>::new();
@@ -133,7 +145,7 @@ fn counter_slot(counter: Counter) -> u16 {
     u16::try_from(counter.slot()).unwrap_or_default()
 }
 
-/// The locks of a batch: stripes in their order, and whether each is taken for writing.
+/// Returns the locks of a batch: sorted stripes, and whether each is exclusive.
 pub(super) fn locks<'o>(operations: impl Iterator<Item = &'o Operation>) -> (Vec<i32>, Vec<bool>) {
     let mut stripes = BTreeMap::<u16, bool>::new();
     for operation in operations {
@@ -165,7 +177,7 @@ impl<'o> RowColumns<'o> {
         self.values.push(value.map(Vec::as_slice));
     }
 
-    /// What must hold, and what is written if it does.
+    /// Returns the rows of expectations and of writes.
     pub(super) fn of(operations: impl Iterator<Item = &'o Operation>) -> (Self, Self) {
         let (mut expected, mut written) = (Self::default(), Self::default());
         for (number, operation) in (0..).zip(operations) {
@@ -180,7 +192,7 @@ impl<'o> RowColumns<'o> {
     }
 }
 
-/// Rows of (operation, counter), as columns.
+/// Returns rows of (operation, counter), as columns.
 pub(super) fn moves<'o>(operations: impl Iterator<Item = &'o Operation>) -> (Vec<i16>, Vec<i16>) {
     let moves = |(number, operation): (i16, &'o Operation)| {
         operation.moves.iter().map(move |counter| (number, counter_slot(*counter).cast_signed()))
@@ -230,7 +242,7 @@ mod tests {
         let single: Vec<_> = names.iter().map(|name| operation(&[], &[name], &[])).collect();
         assert!(batches(single).iter().take(7).all(|batch| batch.len() == BATCH_COMMITS));
         let many: Vec<&str> = names.iter().take(700).map(String::as_str).collect();
-        // One with more keys than a batch has goes alone.
+        // A commit that exceeds the limit of keys runs alone.
         assert_eq!(batches(vec![operation(&[], &many, &[]), operation(&[], &["x"], &[])]), [[0], [1]]);
         let large = |name: &[u8]| {
             Operation::from(Changes { put: vec![(name.to_vec(), vec![0; BATCH_BYTES / 2])], ..Changes::default() })
@@ -250,7 +262,7 @@ mod tests {
         assert_eq!(["a", "b", "c", "d"].map(of), [false, true, true, true]);
     }
 
-    /// All nodes must lock the same: these numbers may never change.
+    /// All nodes must take the same locks: these numbers may never change.
     #[test]
     fn the_stripe_of_a_key_is_for_ever() {
         assert_eq!([&b""[..], b"k", b"\x01abc"].map(stripe), [944, 596, 3608]);

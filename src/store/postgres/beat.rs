@@ -1,10 +1,13 @@
-//! The beat: one short statement, again and again, that writes something and reads what was taken away meanwhile. As long as
-//! one has come back lately, what this process reads and remembers can be decided upon.
+//! The heartbeat: a short periodic statement that writes, and reads the counters of revocations.
 //!
-//! What a beat read is the state of the store at a moment after the beat began, at a server that was the primary then: a
-//! server whose place another has taken does not end a write, since its standby follows the other. So whatever was
-//! acknowledged before the beat began is known here once it has come back, and nothing is decided upon a beat that began
-//! longer ago than `BeatSettings::staleness`. No clock enters but the length of a second in this process.
+//! While one was answered recently, this process may decide on the records that it reads and
+//! caches.
+//!
+//! A heartbeat reads the store's state at a moment after the heartbeat began, from the server that
+//! was the primary then. A replaced primary cannot complete a write, since its standby follows the
+//! new one. So this node has read everything acknowledged before the heartbeat began once it is
+//! answered. No decision uses a heartbeat that began longer ago than `BeatSettings::staleness`.
+//! Only the length of a second in this process matters, no clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -21,54 +24,58 @@ use crate::config::BeatDurability;
 use crate::store::engine::{Beat, CommitObserver, Counter, Counters, Current, EngineError};
 use crate::store::versions::{self, FormatRange};
 
-/// From the beginning of one to the beginning of the next.
+/// Interval between the starts of two heartbeats.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// After so long without an answer the connection is given up.
+/// Timeout of a heartbeat, after which the connection is dropped.
 const TIMEOUT: Duration = Duration::from_millis(800);
-/// In the place of a format that cannot be read.
+/// Value for a format that cannot be read.
 const UNREADABLE: u32 = u32::MAX;
-/// How far this machine's clock and the database's may differ: codes and tokens end by the clock.
+/// Maximum difference between this machine's clock and the database's: codes and tokens expire by
+/// the clock.
 pub(super) const MOST_OFFSET: Duration = Duration::from_secs(2);
 
-/// No row: the node was removed, or another process has entered under its name. `seen` is before the moment whose counters it reads,
-/// so that a later commit is in neither or only in the counters: `members::wait_for_beats` goes by that.
+/// Heartbeat of a node.
+///
+/// No row: the node was removed, or another process has entered under its name. `seen` precedes the
+/// snapshot of the counters, so a later commit is in neither or only in the counters.
+/// `members::wait_for_beats` depends on that.
 const BEAT: &str = "UPDATE node SET seen = statement_timestamp() WHERE name = $1 AND incarnation = $2 AND NOT removed \
      RETURNING (SELECT array_agg(n ORDER BY slot) FROM counter), \
      extract(epoch FROM clock_timestamp())::double precision, \
      (SELECT count(*) FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'), \
      (SELECT value FROM record WHERE key = '\\x6d666f726d6174'::bytea)";
-/// Of a command, which is no node.
+/// Heartbeat of a command, which is not a node.
 const BEAT_OF_COMMAND: &str = "UPDATE store SET layout = layout \
      RETURNING (SELECT array_agg(n ORDER BY slot) FROM counter), \
      extract(epoch FROM clock_timestamp())::double precision, \
      (SELECT count(*) FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'), \
      (SELECT value FROM record WHERE key = '\\x6d666f726d6174'::bytea)";
 
-/// Whether the beat says that this process may go on.
+/// Result of the last heartbeat for this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Standing {
     Good,
     /// The clock is wrong.
     ClockOff,
-    /// Another process has its name, or it was removed.
+    /// Another process uses its name, or it was removed.
     Removed,
     /// The store has a format that this program does not serve.
     OtherFormat,
 }
 
-/// What the last beat said, for whoever reads or decides.
+/// Values of the last heartbeat.
 pub(super) struct LastBeat {
     started: Instant,
     staleness: Duration,
     /// When it began, nanoseconds after `started`; 0 before the first.
     began: AtomicU64,
     standing: AtomicU8,
-    /// Database less machine, milliseconds.
+    /// Database clock minus machine clock, in milliseconds.
     clock_offset: AtomicI64,
-    /// Nodes that have beaten within the last seconds.
+    /// Number of nodes with a heartbeat within the last seconds.
     nodes: AtomicU32,
-    /// The store's; 0 before it has one.
+    /// The store's format; 0 before it has one.
     format: AtomicU32,
     served: FormatRange,
     came: watch::Sender<()>,
@@ -101,7 +108,7 @@ impl LastBeat {
         Ok(current)
     }
 
-    /// Fails where waiting would not help.
+    /// Returns an error if waiting for a heartbeat would not help.
     pub(super) fn may_go_on(&self) -> Result<(), EngineError> {
         let standing = self.standing.load(Ordering::Acquire);
         if standing == Standing::Removed as u8 {
@@ -120,7 +127,7 @@ impl LastBeat {
         Ok(())
     }
 
-    /// The store's format, as far as it is known.
+    /// Returns the store's format, if known.
     pub(super) fn format(&self) -> Option<u32> {
         Some(self.format.load(Ordering::Acquire)).filter(|format| *format > 0)
     }
@@ -129,10 +136,10 @@ impl LastBeat {
         self.format.store(format, Ordering::Release);
     }
 
-    /// Waits until there is one that may be gone by. To be given up from outside.
+    /// Waits for a current heartbeat, without a timeout of its own.
     ///
     /// # Errors
-    /// `Stale` where waiting would not help.
+    /// `Stale` if waiting would not help.
     pub(super) async fn wait(&self) -> Result<(), EngineError> {
         let mut came = self.came.subscribe();
         loop {
@@ -140,7 +147,7 @@ impl LastBeat {
             if self.check().is_ok() {
                 return Ok(());
             }
-            // The sender is our own.
+            // The sender is in this struct.
             let _ = came.changed().await;
         }
     }
@@ -158,7 +165,7 @@ impl LastBeat {
         if format == UNREADABLE { Some(UNREADABLE_FORMAT.to_owned()) } else { self.served.fault(format) }
     }
 
-    /// Whether this process may go on with what the store says of its format.
+    /// Applies the stored format. Returns whether this process may continue.
     fn take_in_format(&self, said: Option<&[u8]>) -> bool {
         // An empty store has none yet.
         let Some(said) = said else { return true };
@@ -189,7 +196,7 @@ impl LastBeat {
     }
 }
 
-/// What keeps beating.
+/// The task that sends heartbeats.
 pub(super) struct Beater {
     servers: Arc<Servers>,
     last: Arc<LastBeat>,
@@ -198,11 +205,11 @@ pub(super) struct Beater {
     durability: BeatDurability,
     formats: FormatRange,
     wall_clock: Option<fn() -> f64>,
-    /// Its name and number.
+    /// The node's name and incarnation.
     node: Option<(String, i64)>,
-    /// The counters as they were read last.
+    /// The counters as last read.
     known: Vec<i64>,
-    /// At which server and on which timeline.
+    /// Server and timeline of that read.
     known_of: (String, u32),
 }
 
@@ -211,11 +218,11 @@ struct BeatLink {
     beat: Statement,
 }
 
-/// How a beat ended.
+/// Outcome of a heartbeat.
 enum Beaten {
     Came,
     Removed,
-    /// The connection is not to be used again.
+    /// The connection must not be used again.
     Failed,
 }
 
@@ -241,10 +248,11 @@ impl Beater {
         }
     }
 
-    /// Enters the fleet, where this is a node. Once, at a start: to enter again would take the place of another process.
+    /// Enters the cluster, if this is a node. Once, at a start: entering again would replace
+    /// another process.
     ///
     /// # Errors
-    /// `Removed`; `Format`; what a connection meets.
+    /// `Removed`; `Format`; errors of a connection.
     pub(super) async fn enter(&mut self) -> Result<(), PostgresFault> {
         let Some((name, incarnation)) = &mut self.node else { return Ok(()) };
         let link = connect(&self.servers, self.durability).await?;
@@ -252,7 +260,7 @@ impl Beater {
         Ok(())
     }
 
-    /// Beats until this is dropped, or until the node was removed.
+    /// Sends heartbeats until this is dropped or the node was removed.
     pub(super) async fn run(mut self) {
         let mut backoff = Backoff::default();
         loop {
@@ -289,7 +297,7 @@ impl Beater {
 
     async fn connect(&mut self) -> Result<BeatLink, PostgresFault> {
         let link = connect(&self.servers, self.durability).await?;
-        // Counters of another server may have come to the same values by other moves.
+        // On another server, different increments may have led to the same values.
         let server = (link.server.clone(), link.timeline);
         if self.known_of != server {
             self.known.clear();
@@ -310,7 +318,7 @@ impl Beater {
         };
         let row = match tokio::time::timeout(TIMEOUT, asked).await {
             Ok(Ok(Some(row))) => row,
-            // A command's always has one.
+            // A command's heartbeat always has one.
             Ok(Ok(None)) => return if self.node.is_some() { Beaten::Removed } else { Beaten::Failed },
             Ok(Err(error)) => {
                 tracing::warn!(%error, server = to.link.server, "a beat failed");
@@ -322,7 +330,8 @@ impl Beater {
             }
         };
         let took = began.elapsed();
-        // A wait for the standby that was cancelled proves nothing, and a server of before is none to go by.
+        // A cancelled wait for the standby proves nothing, and a replaced server's answer is not
+        // usable.
         if to.link.take_warning() || !self.servers.is_current(&to.link) {
             return Beaten::Failed;
         }
@@ -338,7 +347,7 @@ impl Beater {
             tracing::error!(rows = counters.len(), wanted = Counter::COUNT, "the table counter is damaged");
             return Beaten::Failed;
         }
-        // First of all: whoever finds the beat must find them moved.
+        // First: a reader that sees the heartbeat must find the counters incremented.
         self.note_moves(counters);
         let at = clock - took.as_secs_f64() / 2.0;
         let clock_offset = self.wall_clock.map_or(0.0, |wall_clock| clock - (wall_clock() - took.as_secs_f64() / 2.0));
@@ -347,8 +356,10 @@ impl Beater {
         Beaten::Came
     }
 
-    /// A counter that is another than before moves here. It need not be higher: a server may have shown what was never
-    /// acknowledged, and lost it.
+    /// Increments every counter that differs from the last read.
+    ///
+    /// It may be lower: a server may have shown an increment that was never acknowledged, and lost
+    /// it.
     fn note_moves(&mut self, found: Vec<i64>) {
         let is_other = |slot: &usize| self.known.get(*slot) != found.get(*slot);
         let moves: Vec<Counter> = (0..Counter::COUNT).filter(is_other).filter_map(Counter::of_slot).collect();
@@ -357,7 +368,7 @@ impl Beater {
     }
 }
 
-/// A connection whose writes wait for the standby, or not, as the beat is to.
+/// Connects with the heartbeat's durability: whether writes wait for the standby.
 async fn connect(servers: &Servers, durability: BeatDurability) -> Result<Link, PostgresFault> {
     let link = servers.connect(LinkPurpose::Serve).await?;
     if durability == BeatDurability::Local {

@@ -1,6 +1,7 @@
-//! Connections: every server of the URL side by side, each within one deadline, and of those that take writes the one on the
-//! highest timeline. A client's own way through several hosts waits for ever at one that hangs, and takes an old primary that
-//! stands first.
+//! Connections: tries all servers of the URL concurrently, each with one deadline.
+//!
+//! Of the primaries it uses the one on the highest timeline. libpq's and tokio-postgres's
+//! sequential order would hang at an unresponsive host and use an old primary that is listed first.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -19,37 +20,41 @@ use super::PostgresFault;
 use super::requirements::{FACTS, LAYOUT, REVISION, STORE, ServerFacts, VERSION, first_row, is_postgresql};
 use super::settings::DatabaseServer;
 
-/// For TCP, TLS, login and the first questions together.
+/// Timeout of TCP, TLS, login and the first queries together.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1500);
-/// For the other servers, once one was found that takes writes: one that hangs would keep everybody waiting.
+/// Timeout of the other servers once a primary was found, so that an unresponsive one does not
+/// delay it.
 const OTHERS_TIMEOUT: Duration = Duration::from_millis(500);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// No time limit on a statement: one that fires while a commit waits for its standby would answer success. Lookups go by the
-/// key whatever the planner thinks of a table that it has not seen grow. Warnings are sent, since one of them says that a
-/// commit is not safe. What a commit waits for stays as it was judged, whatever a reload makes of the setting.
+/// Session settings.
+///
+/// No statement timeout: one that fires while a commit waits for its standby would report success.
+/// Lookups use the primary key, even if the planner's statistics of a growing table are outdated.
+/// Warnings are enabled, because one reports an unsafe commit. `synchronous_commit` is pinned to
+/// the checked value, so that a reload of the server's configuration does not change it.
 const SESSION: &str = "SET statement_timeout = 0; SET lock_timeout = '2s'; \
      SET idle_in_transaction_session_timeout = '5s'; SET client_min_messages = 'warning'; \
      SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
      SET plan_cache_mode = 'force_generic_plan'; \
      SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false)";
 
-/// What a connection is wanted for.
+/// Purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LinkPurpose {
-    /// The tables may not be there yet.
+    /// The tables may not exist yet.
     Initialise,
     Serve,
 }
 
-/// One connection to the server that takes writes. It ends when this is dropped.
+/// A connection to the primary. It is closed on drop.
 pub(super) struct Link {
     pub(super) client: Client,
     pub(super) timeline: u32,
     /// `HOST:PORT`
     pub(super) server: String,
-    /// Chosen by the server for this connection alone.
+    /// Random number from the server, unique to this connection.
     pub(super) random: i64,
     warned: Arc<AtomicBool>,
     ended: watch::Receiver<bool>,
@@ -57,21 +62,23 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Whether the server has warned since this was last asked. While a commit waits for its standby, a warning says that it
-    /// waits no longer and that the standby may not have it.
+    /// Returns whether the server has warned since the last call.
+    ///
+    /// While a commit waits for its standby, a warning means that it no longer waits and that the
+    /// standby may lack the commit.
     pub(super) fn take_warning(&self) -> bool {
         self.warned.swap(false, Ordering::AcqRel)
     }
 
-    /// Ends the connection for all who share it. Whatever they wait for fails.
+    /// Closes the connection for all users. Their pending queries fail.
     pub(super) fn abandon(&self) {
         self.driver.abort();
     }
 
-    /// Returns once it has ended, by whatever cause.
+    /// Returns once the connection has ended, for any reason.
     pub(super) async fn ended(&self) {
         let mut ended = self.ended.clone();
-        // An error says that the driver is gone.
+        // An error means that the driver is gone.
         let _ = ended.wait_for(|ended| *ended).await;
     }
 }
@@ -85,9 +92,9 @@ impl Drop for Link {
 /// The servers of one database.
 pub(super) struct Servers {
     all: Vec<DatabaseServer>,
-    /// The highest timeline that any of them has shown. A server on a lower one is from before a failover.
+    /// The highest timeline seen. A server on a lower one is from before a failover.
     highest: watch::Sender<u32>,
-    /// Which store it is, once one was found.
+    /// ID of the store, once one was found.
     store: OnceLock<String>,
 }
 
@@ -96,22 +103,22 @@ impl Servers {
         Self { all: servers, highest: watch::Sender::new(0), store: OnceLock::new() }
     }
 
-    /// Whether what this connection says may still be believed.
+    /// Returns whether this connection's answers are still valid.
     pub(super) fn is_current(&self, link: &Link) -> bool {
         link.timeline >= *self.highest.borrow()
     }
 
-    /// Returns once a server with a higher timeline than this connection's was seen.
+    /// Returns once a server with a higher timeline was seen.
     pub(super) async fn superseded(&self, link: &Link) {
         let timeline = link.timeline;
-        // The sender is our own.
+        // The sender is in this struct.
         let _ = self.highest.subscribe().wait_for(|highest| *highest > timeline).await;
     }
 
-    /// A connection to the one that takes writes.
+    /// Connects to the primary.
     ///
     /// # Errors
-    /// What must be corrected, where some server says so; otherwise `Unreachable`.
+    /// The error to correct, if a server reports one; otherwise `Unreachable`.
     pub(super) async fn connect(&self, purpose: LinkPurpose) -> Result<Link, PostgresFault> {
         let mut asked = JoinSet::new();
         for server in &self.all {
@@ -123,7 +130,7 @@ impl Servers {
             });
         }
         let (mut best, mut faults) = (None::<(Link, String)>, Vec::new());
-        // All of them: the first to answer may be the old one.
+        // Wait for all of them: the first to answer may be the old primary.
         let mut deadline = None::<tokio::time::Instant>;
         loop {
             let answered = match deadline {
@@ -174,11 +181,11 @@ impl Servers {
     }
 }
 
-/// A pause before the next attempt: longer each time, and never the same for all nodes.
+/// Exponential backoff with jitter, so that nodes do not retry simultaneously.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     attempts: u32,
-    /// Why the last one failed, as it was logged.
+    /// The last logged error.
     said: String,
 }
 
@@ -189,7 +196,7 @@ impl Backoff {
         tokio::time::sleep(jittered(longest)).await;
     }
 
-    /// As [`Backoff::pause`]. The cause is logged where it is another than the last.
+    /// Pauses as [`Backoff::pause`], and logs the error if it differs from the last.
     pub(super) async fn pause_for(&mut self, fault: &PostgresFault) {
         let said = fault.to_string();
         if said != self.said {
@@ -200,9 +207,9 @@ impl Backoff {
     }
 }
 
-/// Between a half and the whole of it.
+/// Returns a random duration between half of `longest` and `longest`.
 pub(super) fn jittered(longest: Duration) -> Duration {
-    // The library's hash keys differ at each call; nobody gains by guessing them.
+    // The standard library's hash keys differ at each call; predictability does no harm.
     let share = RandomState::new().hash_one(0_u8) % 1024;
     longest / 2 + longest.mul_f64(f64::from(u32::try_from(share).unwrap_or_default()) / 2048.0)
 }
@@ -217,7 +224,7 @@ pub(super) fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
             return unreachable("its tables are locked, as by an import that is not done");
         }
         let text = format!("{} ({})", said.message(), said.code().code());
-        // It starts, stops, or has no connection left.
+        // The server starts, stops, or has no free connection.
         return match said.code().code().get(..2) {
             Some("57" | "53" | "08") => PostgresFault::Unreachable(text),
             _ => PostgresFault::Refused(text),
@@ -225,7 +232,7 @@ pub(super) fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
     }
     let Some(cause) = error.source() else { return PostgresFault::Unreachable(error.to_string()) };
     let io = cause.downcast_ref::<io::Error>();
-    // A certificate that is not trusted, or a server without TLS: not a connection that broke.
+    // An untrusted certificate or a server without TLS, and not a broken connection.
     let is_tls = match io {
         Some(io) => io.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>),
         None => error.to_string().contains("TLS"),
@@ -233,10 +240,10 @@ pub(super) fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
     if is_tls { PostgresFault::Tls(cause.to_string()) } else { PostgresFault::Unreachable(cause.to_string()) }
 }
 
-/// What is asked within a limit; `late` where no answer comes in time.
+/// Runs a query with a timeout; `late` is the error after it.
 ///
 /// # Errors
-/// What the question meets, and `late`.
+/// The query's error, and `late`.
 pub(super) async fn within<T>(
     limit: Duration,
     late: PostgresFault,
@@ -245,7 +252,7 @@ pub(super) async fn within<T>(
     tokio::time::timeout(limit, asked).await.map_err(|_| late)?.map_err(|error| fault_of(&error))
 }
 
-/// Connects and asks. Yields the store's id too, empty where there need be none.
+/// Connects and checks the server. Also returns the store's ID, empty if there need be none.
 async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, String), PostgresFault> {
     let (client, connection) = server.config.connect(server.tls).await.map_err(|error| fault_of(&error))?;
     let warned = Arc::<AtomicBool>::default();
@@ -263,7 +270,7 @@ async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, St
         answer.map(first_row).map_err(|error| fault_of(&error))
     };
     let version = row(version)?.and_then(|row| row.get(0).map(str::to_owned)).unwrap_or_default();
-    // Before all else: another product stumbles over the other questions.
+    // First: another product would fail at the other queries.
     if !is_postgresql(&version) {
         return Err(PostgresFault::OtherProduct(version.chars().take(60).collect()));
     }
@@ -297,7 +304,8 @@ async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, St
     Ok((link, id))
 }
 
-/// Carries the bytes of one connection until it ends. A warning is noted before the answer that follows it is handed on.
+/// Drives a connection until it ends. Records a warning before it passes on the answer that
+/// follows.
 async fn drive<S, T>(
     mut connection: tokio_postgres::Connection<S, T>,
     warned: Arc<AtomicBool>,

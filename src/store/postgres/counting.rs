@@ -1,5 +1,7 @@
-//! What the kinds of shared counts have in common: a connection of their own each, so that neither waits for a commit, and the two
-//! not for one another. Whoever asks while there is no connection is answered at once: a count that comes late is of no use.
+//! Common parts of the shared counts.
+//!
+//! Each kind has its own connection, so that none waits for a commit or for the other kind. Without
+//! a connection, requests fail at once: a late count is useless.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,14 +16,14 @@ use super::beat::LastBeat;
 use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of};
 use crate::store::shared_counts::NotCounted;
 
-/// Questions of one kind that may wait.
+/// Maximum number of queued requests of one kind.
 pub(super) const QUEUE: usize = 1024;
-/// Between two looks for rows that are over, and between two while there are more.
+/// Interval of sweeps of expired rows, and the interval while there are more.
 const SWEEP_EVERY: Duration = Duration::from_secs(2);
 const SWEEP_ON: Duration = Duration::from_millis(200);
-/// Rows that one look removes.
+/// Maximum number of rows that one sweep removes.
 pub(super) const SWEEP_ROWS: i64 = 256;
-/// For one look: others may hold what it wants.
+/// Timeout of a sweep, which may wait for locks.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One kind of counts.
@@ -29,18 +31,18 @@ pub(super) trait CountWork: Send {
     type Job: Send;
     type Prepared: Send;
 
-    /// Whether what it writes is acknowledged by a standby too.
+    /// Whether a standby must acknowledge its writes.
     const WAITS_FOR_STANDBY: bool;
 
-    /// What a connection needs once.
+    /// Prepares a connection.
     fn prepare(link: Link) -> impl Future<Output = Result<Self::Prepared, Error>> + Send;
     fn link(prepared: &Self::Prepared) -> &Link;
-    /// As many jobs as go together.
+    /// Maximum number of jobs per batch.
     fn most() -> usize;
-    /// Does and answers all of them. False when the connection is not to be used again.
+    /// Executes and answers all jobs. Returns false when the connection must not be used again.
     fn run(&mut self, prepared: &Self::Prepared, jobs: Vec<Self::Job>) -> impl Future<Output = bool> + Send;
     fn refuse(job: Self::Job, cause: NotCounted);
-    /// Removes some rows that are over; yields how many.
+    /// Removes some expired rows; returns their number.
     fn sweep(&mut self, prepared: &Self::Prepared) -> impl Future<Output = Result<i64, Error>> + Send;
 }
 
@@ -89,7 +91,7 @@ impl<W: CountWork> Counting<W> {
         }
     }
 
-    /// Works until the connection is of no use any more; false when the queue is closed.
+    /// Works until the connection becomes unusable; returns false when the queue is closed.
     async fn serve(&mut self, prepared: &W::Prepared) -> bool {
         let servers = Arc::clone(&self.servers);
         let link = W::link(prepared);
@@ -130,14 +132,15 @@ impl<W: CountWork> Counting<W> {
         }
     }
 
-    /// Whether what is written now can end: while no standby answers, what is begun nevertheless only takes up another of the
-    /// server's processes.
+    /// Returns whether a write can complete. Without a standby it would only occupy another server
+    /// process.
     fn can_end(&self) -> bool {
         !W::WAITS_FOR_STANDBY || self.last_beat.check().is_ok()
     }
 }
 
-/// Does something without a connection, and refuses whoever asks meanwhile. Nothing once the queue is closed.
+/// Awaits `work` without a connection, rejecting requests meanwhile. `None` once the queue is
+/// closed.
 async fn refusing<W: CountWork, T>(queue: &Receiver<W::Job>, work: impl Future<Output = T>) -> Option<T> {
     tokio::pin!(work);
     loop {

@@ -1,4 +1,4 @@
-//! The counts that nodes over one database share.
+//! The counts shared by nodes over one database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use crate::domain::pace::Pace;
 use crate::domain::time::UnixTime;
 use crate::store::shared_counts::{Block, BlockRequest, CountKey, CountedGuess, NotCounted, SharedCounts};
 
-/// The way to both.
+/// Queues of both kinds.
 pub(super) struct Counts {
     shares: Sender<ShareJob>,
     guesses: Sender<GuessJob>,
-    /// For the answer to a request's question.
+    /// Timeout of a request.
     timeout: Duration,
     last_beat: Arc<LastBeat>,
 }
 
 impl Counts {
-    /// Connects, and serves on the runtime that it is called on. Yields what works until [`Counts::close`].
+    /// Connects and starts the tasks on the current runtime, which run until [`Counts::close`].
     pub(super) async fn start(
         servers: Arc<Servers>,
         last_beat: Arc<LastBeat>,
@@ -34,7 +34,7 @@ impl Counts {
     ) -> (Self, [JoinHandle<()>; 2]) {
         let ((shares, share_jobs), (guesses, guess_jobs)) =
             (async_channel::bounded(QUEUE), async_channel::bounded(QUEUE));
-        // Those who ask first are not to be refused because nothing is connected yet.
+        // Connect first, so that early requests are not rejected.
         let (share_link, guess_link) = tokio::join!(connect::<ShareWork>(&servers), connect::<GuessWork>(&servers));
         let work = ShareWork::new(timeout);
         let sharing = Counting {
@@ -54,7 +54,7 @@ impl Counts {
         (Self { shares, guesses, timeout, last_beat }, [tokio::spawn(sharing.run()), tokio::spawn(guessing.run())])
     }
 
-    /// Takes nothing further; what waits is done.
+    /// Accepts no more requests; queued ones are finished.
     pub(super) fn close(&self) {
         self.shares.close();
         self.guesses.close();

@@ -1,13 +1,13 @@
-//! Why no store is opened over a database.
+//! Errors of opening a store over a database.
 
 use std::path::PathBuf;
 
 use crate::store::engine::EngineError;
 
-/// Why a database is not used. One line each that says what to do.
+/// Reason not to use a database. One line each that says what to do.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum PostgresFault {
-    /// The address cannot be used; it is not repeated, since a password stands in it.
+    /// The URL is unusable; it is not repeated because it contains a password.
     #[error("the database's URL is not usable ({0}); write postgres://USER:PASSWORD@HOST/DATABASE into store.url_file")]
     Url(&'static str),
     #[error("store.url_file: {path} {cause}", path = .path.display())]
@@ -16,7 +16,7 @@ pub enum PostgresFault {
     Ca { path: PathBuf, cause: String },
     #[error("{host} is another machine, and is not reached without TLS: set store.ca_file")]
     Unprotected { host: String },
-    /// None of the servers could be reached, or all that could are standbys.
+    /// No server could be reached, or all reachable ones are standbys.
     #[error("no server of the database takes writes: {0}")]
     Unreachable(String),
     #[error(
@@ -25,7 +25,7 @@ pub enum PostgresFault {
     OtherProduct(String),
     #[error("PostgreSQL {0} is too old; use 14 or newer")]
     TooOld(String),
-    /// A setting of the server or of the role under which what was acknowledged can be lost.
+    /// A setting of the server or role under which acknowledged data can be lost.
     #[error("the database would lose what was saved: {setting} is {value}; set it to {wanted}")]
     Careless { setting: &'static str, value: String, wanted: &'static str },
     #[error("the database's encoding is {0}; make one with ENCODING 'UTF8'")]
@@ -58,7 +58,7 @@ pub enum PostgresFault {
     Tls(String),
     #[error("the database refused: {0}")]
     Refused(String),
-    /// Writes wait for a standby that does not answer, or the server hangs.
+    /// Writes wait for a standby that does not respond, or the server hangs.
     #[error(
         "the database acknowledges no write: start its standby, or look at pg_stat_replication and \
          synchronous_standby_names"
@@ -69,7 +69,7 @@ pub enum PostgresFault {
     /// The clocks differ, or another process has entered under the same name.
     #[error("{0}")]
     Stale(String),
-    /// What the statements need and the role may not do.
+    /// Privileges that the statements need and the role lacks.
     #[error(
         "the database's role {role} lacks {lacks}; run as the tables' owner: \
          GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}"
@@ -87,7 +87,8 @@ impl PostgresFault {
         }
     }
 
-    /// Whether it could pass by itself: a server that starts, a failover in progress, a clock that NTP has still to set.
+    /// Returns whether a retry may succeed without intervention: a starting server, a failover, a
+    /// clock that NTP has yet to set.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::Behind { .. } | Self::NotAcknowledged | Self::Stale(_))
     }

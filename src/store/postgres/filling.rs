@@ -1,5 +1,6 @@
-//! A store that is laid down in an empty database, from an export: in one transaction, so that nobody sees half of one, and
-//! nothing of it stays when it breaks off.
+//! Import of a store into an empty database, in one transaction.
+//!
+//! No node sees a partial store, and an interrupted import leaves nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,28 +18,30 @@ use super::transaction::{LEAVE, TransactionEngine, WriteStatements};
 use super::writer::said;
 use crate::store::engine::Engine;
 
-/// Keeps out who enters, writes and fills; who reads goes on, and sees an empty store. The locks are in the order in which a node
-/// takes them.
+/// Blocks nodes from entering, and other writers and imports.
+///
+/// Readers continue, and see an empty store. The locks are in the order in which a node takes them.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
      SELECT pg_advisory_xact_lock('record'::regclass::oid::integer, -2); \
      LOCK TABLE record IN SHARE ROW EXCLUSIVE MODE";
-/// A statement of its own: it sees what was written while the lock was waited for.
+/// A separate statement: it sees writes that were made while it waited for the lock.
 const IS_OCCUPIED: &str = "SELECT EXISTS (SELECT FROM record)";
-/// Whoever asks what became of a lost end waits for it.
+/// A process that looks for the outcome of a lost commit waits for this transaction.
 const HURRY: &str = "SET LOCAL idle_in_transaction_session_timeout = '5s'";
 
-/// The end waits until the standby has all that was written.
+/// The commit waits until the standby has all data.
 const END_TIMEOUT: Duration = Duration::from_mins(2);
-/// How long it is asked once what became of an end whose answer was lost, and for how many commits' time in all.
+/// Timeout of one query for the outcome of a lost commit, and of all of them, in commit timeouts.
 const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 const FIND_OUT_COMMITS: u32 = 6;
 const ANALYZE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// What the row of an end says: it is there with the records, or another was put in its place, so that it cannot come any more.
+/// Content of the commit's row: it was inserted with the records, or by the recovery, which
+/// prevents a later commit.
 const FILLED: &[i16] = &[];
 const GIVEN_UP: &[i16] = &[1];
 
-/// Why a store was not laid down in a database.
+/// Error of importing a store into a database.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum NewStoreFault {
     #[error(transparent)]
@@ -52,7 +55,7 @@ pub enum NewStoreFault {
     /// Nothing was written.
     #[error("the database did not keep the store ({0}); nothing was imported, import again")]
     NotKept(String),
-    /// Whether it is there is not known.
+    /// The outcome is unknown.
     #[error(
         "the database did not answer, and whether the store is in it now is not known; import again once it answers: \
          where that is refused because the store is not empty, it is there, whole"
@@ -60,7 +63,8 @@ pub enum NewStoreFault {
     Unknown,
 }
 
-/// A store in the making. Dropped before [`NewPostgresStore::finish`] has returned, nothing of it stays.
+/// A store under construction. Nothing remains if it is dropped before [`NewPostgresStore::finish`]
+/// returns.
 pub struct NewPostgresStore {
     servers: Servers,
     engine: Arc<TransactionEngine>,
@@ -68,7 +72,8 @@ pub struct NewPostgresStore {
 }
 
 impl NewPostgresStore {
-    /// An empty one in the database, which must hold no records. Nobody writes there until it ends.
+    /// Begins a store in the database, which must hold no records. Blocks other writers until it
+    /// ends.
     ///
     /// # Errors
     /// `Occupied`; `InUse`; `Database`.
@@ -76,7 +81,7 @@ impl NewPostgresStore {
         let servers = Servers::new(servers(settings)?);
         let mut engine = TransactionEngine::connect(&servers, settings).await?;
         let client = &engine.connection.link.client;
-        // The connection gives up a lock that it does not get in time.
+        // The connection's lock timeout applies.
         client.batch_execute(BEGIN).await.map_err(|error| match error.code() {
             Some(&SqlState::LOCK_NOT_AVAILABLE) => NewStoreFault::InUse,
             _ => fault_of(&error).into(),
@@ -91,15 +96,15 @@ impl NewPostgresStore {
         Ok(Self { servers, engine: Arc::new(engine), find_out_timeout })
     }
 
-    /// What is written through it is in the store.
+    /// Returns the engine that writes to the new store.
     pub fn engine(&self) -> Arc<dyn Engine> {
         Arc::clone(&self.engine) as _
     }
 
-    /// Makes it durable, and seen by all, at once. Its engine works no more.
+    /// Commits the store: durable and visible at once. Its engine is unusable afterwards.
     ///
     /// # Errors
-    /// `NotKept`; `Unknown`, the only one after which the records may be there.
+    /// `NotKept`; `Unknown`, the only one after which the records may be stored.
     pub async fn finish(self) -> Result<(), NewStoreFault> {
         let _alone = self.engine.turn.write().await;
         let link = &self.engine.connection.link;
@@ -121,7 +126,7 @@ impl NewPostgresStore {
         Ok(())
     }
 
-    /// What became of a transaction whose end has no answer. Yields a connection if the store is there.
+    /// Determines the outcome of a lost commit. Returns a connection if the store is there.
     async fn find_out(&self, writer: i64) -> Result<Link, NewStoreFault> {
         let (started, mut backoff) = (Instant::now(), Backoff::default());
         while started.elapsed() < self.find_out_timeout {
@@ -160,7 +165,8 @@ async fn end(engine: &TransactionEngine) -> Ended {
         client.batch_execute("COMMIT"),
     );
     match (left, ended) {
-        // The server ends a transaction in which something has failed by rolling it back, and says so as of success.
+        // The server answers the COMMIT of a failed transaction with a rollback, reported as
+        // success.
         (Err(error), _) if error.as_db_error().is_some() => Ended::NotKept(said(&error)),
         (Err(error), _) | (_, Err(error)) => Ended::Unknown(said(&error)),
         (Ok(_), Ok(())) if link.take_warning() => Ended::Unknown("the wait for the standby was cancelled".to_owned()),
@@ -168,8 +174,10 @@ async fn end(engine: &TransactionEngine) -> Ended {
     }
 }
 
-/// Whether the transaction has left its row. Where it has not, it never will: a row is put in its place, for which a
-/// transaction that goes on is waited for. Nothing when it is not known.
+/// Returns whether the transaction has committed its row.
+///
+/// Otherwise inserts one in its place, which waits for a running transaction and prevents a later
+/// commit. Returns `None` if the outcome is unknown.
 async fn is_there(link: &Link, writer: i64) -> Result<Option<bool>, Error> {
     link.take_warning();
     match link.client.execute(LEAVE, &[&writer, &GIVEN_UP]).await {
@@ -182,7 +190,7 @@ async fn is_there(link: &Link, writer: i64) -> Result<Option<bool>, Error> {
     Ok(Some(refused == FILLED).filter(|_| !link.take_warning()))
 }
 
-/// Has the server count what is there now. Nothing rests on it.
+/// Updates the planner's statistics. Correctness does not depend on it.
 async fn analyze(client: &Client) {
     match timeout(ANALYZE_TIMEOUT, client.batch_execute("ANALYZE record")).await {
         Ok(Ok(())) => {}

@@ -1,5 +1,7 @@
-//! The store's format, which all nodes must read: they enter, and it is raised, one after another. So no node enters that
-//! cannot read what it has just become, and it does not become what a node that has just entered cannot read.
+//! The store's format, which all nodes must be able to read.
+//!
+//! Entering of nodes and raising of the format are serialized. So no node enters that cannot read a
+//! new format, and no format is set that a new node cannot read.
 
 use std::time::Duration;
 
@@ -14,22 +16,24 @@ use super::members::{FleetMember, NODES, member};
 use super::settings::{PostgresSettings, servers};
 use crate::store::versions::{self, FormatRange};
 
-/// For one transaction, whose end waits for the standby.
+/// Timeout of a transaction, whose commit waits for the standby.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// A node that is away for so long holds nothing up. One that is restarted, moved or repaired over a night comes back to a store
-/// that it reads. Nothing is at stake but that: one that comes back later is refused at its start, and one that was cut off and
-/// serves again by itself is stopped by its first beat.
+/// Absence after which a node no longer blocks a new format.
+///
+/// A node that is restarted, moved or repaired overnight comes back to a format that it reads. One
+/// that comes back later is refused at its start. One that was partitioned and resumes is stopped
+/// by its first heartbeat.
 const AWAY_FOR_LONG: Duration = Duration::from_hours(24);
 
-/// The record that says the store's format, and whether there are others.
+/// Reads the record of the store's format, and whether there are other records.
 const FORMAT: &str =
     "SELECT (SELECT value FROM record WHERE key = '\\x6d666f726d6174'::bytea), EXISTS (SELECT FROM record)";
-/// Whoever waits for the lock looks afterwards, in a statement of its own: that sees what the last holder has done.
+/// The next statement runs after the lock, so it sees the writes of the previous holder.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
      SELECT pg_advisory_xact_lock('record'::regclass::oid::integer, -2)";
 const FIRST: &str = "INSERT INTO record (key, value) VALUES ('\\x6d666f726d6174'::bytea, $1)";
 const RAISE: &str = "UPDATE record SET value = $1 WHERE key = '\\x6d666f726d6174'::bytea";
-/// A node enters under its name. Whoever was there under the same name is told apart by the number.
+/// Enters a node under its name. The incarnation distinguishes it from previous processes.
 const ENTER: &str = "INSERT INTO node (name, incarnation, version, reads_from, reads_to) VALUES ($1, 1, $2, $3, $4) \
      ON CONFLICT (name) DO UPDATE SET incarnation = node.incarnation + 1, version = excluded.version, \
      reads_from = excluded.reads_from, reads_to = excluded.reads_to, \
@@ -37,12 +41,12 @@ const ENTER: &str = "INSERT INTO node (name, incarnation, version, reads_from, r
 
 pub(super) const UNREADABLE_FORMAT: &str = "what the store in the database says of its format cannot be read";
 
-/// What a store says of its format, by the bytes of its record.
+/// Decodes the record of the store's format.
 fn format_of(record: &[u8]) -> Result<u32, PostgresFault> {
     versions::format_of(record).ok_or_else(|| PostgresFault::Format(UNREADABLE_FORMAT.to_owned()))
 }
 
-/// The store's format, and whether it holds anything.
+/// Reads the store's format, and whether it has any records.
 async fn look(client: &Client) -> Result<(Option<u32>, bool), PostgresFault> {
     let row = client.query_one(FORMAT, &[]).await.map_err(|error| fault_of(&error))?;
     let said: Option<Vec<u8>> = row.try_get(0).map_err(|error| fault_of(&error))?;
@@ -50,18 +54,18 @@ async fn look(client: &Client) -> Result<(Option<u32>, bool), PostgresFault> {
     Ok((said.as_deref().map(format_of).transpose()?, is_occupied))
 }
 
-/// All nodes that have ever entered.
+/// Returns all nodes that have ever entered.
 async fn nodes(client: &Client) -> Result<Vec<FleetMember>, PostgresFault> {
     let rows = client.query(NODES, &[]).await.map_err(|error| fault_of(&error))?;
     rows.iter().map(member).collect::<Result<_, _>>().map_err(|error| fault_of(&error))
 }
 
-/// Whether a node must be able to read what the store becomes.
+/// Returns whether a node must be able to read a new format.
 fn counts(node: &FleetMember) -> bool {
     !node.removed && node.silent < AWAY_FOR_LONG.as_secs_f64()
 }
 
-/// Ends the transaction that was begun on this connection, durably.
+/// Commits the transaction on this connection, durably.
 async fn commit(link: &Link) -> Result<(), PostgresFault> {
     link.take_warning();
     link.client.batch_execute("COMMIT").await.map_err(|error| fault_of(&error))?;
@@ -72,11 +76,12 @@ async fn in_time<T>(ended: impl Future<Output = Result<T, PostgresFault>>) -> Re
     timeout(TIMEOUT, ended).await.unwrap_or(Err(PostgresFault::NotAcknowledged))
 }
 
-/// Enters the fleet, and yields the number of this process among those of the name. The connection may not be used again where
-/// this fails.
+/// Enters the cluster and returns the incarnation of this process.
+///
+/// After an error the connection must not be used again.
 ///
 /// # Errors
-/// `Format`, `Removed`; what a connection meets.
+/// `Format`, `Removed`; errors of a connection.
 pub(super) async fn enter(link: &Link, name: &str, formats: FormatRange) -> Result<i64, PostgresFault> {
     in_time(async {
         let client = &link.client;
@@ -95,8 +100,10 @@ pub(super) async fn enter(link: &Link, name: &str, formats: FormatRange) -> Resu
     .await
 }
 
-/// Gives an empty store the newest format that all nodes read, in a transaction that holds the lock. Yields that, or the one
-/// that it has.
+/// Sets the format of an empty store to the newest that all nodes read, in a transaction with the
+/// lock.
+///
+/// Returns it, or the existing one.
 pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Result<u32, PostgresFault> {
     let format = match look(client).await? {
         (Some(found), _) => return formats.fault(found).map_or(Ok(found), |fault| Err(PostgresFault::Format(fault))),
@@ -118,7 +125,7 @@ pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Resul
     Ok(format)
 }
 
-/// Gives an empty store its format.
+/// Sets the format of an empty store.
 pub(super) async fn begin(servers: &Servers, formats: FormatRange) -> Result<u32, PostgresFault> {
     in_time(async {
         let link = servers.connect(LinkPurpose::Serve).await?;
@@ -129,18 +136,18 @@ pub(super) async fn begin(servers: &Servers, formats: FormatRange) -> Result<u32
     .await
 }
 
-/// The newest format that all who count read.
+/// Returns the newest format that all relevant nodes read.
 fn least(nodes: &[FleetMember]) -> Option<u32> {
     nodes.iter().filter(|node| counts(node)).map(|node| node.formats.to).min()
 }
 
-/// What became of the wish to raise the store's format.
+/// Result of raising the store's format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FormatRaise {
     pub from: u32,
-    /// What it is now.
+    /// The format now.
     pub to: u32,
-    /// What this program would raise it to.
+    /// The newest format of this program.
     pub newest: u32,
     /// Nodes that do not read the newest.
     pub holding: Vec<FleetMember>,
@@ -149,7 +156,7 @@ pub struct FormatRaise {
 /// Raises the store's format to the newest that this program and all nodes read.
 ///
 /// # Errors
-/// `Format`; what a connection meets; `NotAcknowledged` where it may not last.
+/// `Format`; errors of a connection; `NotAcknowledged` if it may be lost.
 pub async fn raise_format(settings: &PostgresSettings) -> Result<FormatRaise, PostgresFault> {
     let servers = Servers::new(servers(settings)?);
     in_time(async {
@@ -175,15 +182,15 @@ pub async fn raise_format(settings: &PostgresSettings) -> Result<FormatRaise, Po
     .await
 }
 
-/// How the store, its nodes and a program stand to one another.
+/// Formats of the store, its nodes and this program.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct FormatSurvey {
     /// The store's, once it has one.
     pub(crate) format: Option<u32>,
-    /// What this program serves.
+    /// Range that this program serves.
     pub(crate) reads_from: u32,
     pub(crate) reads_to: u32,
-    /// The newest that all nodes read; none where there are no nodes.
+    /// The newest that all nodes read; `None` without nodes.
     pub(crate) nodes_read_to: Option<u32>,
 }
 
@@ -198,12 +205,12 @@ impl FormatSurvey {
         Ok(Self { format, reads_from, reads_to, nodes_read_to: least(&nodes(client).await?) })
     }
 
-    /// Why this program does not serve the store.
+    /// Returns why this program does not serve the store.
     pub(super) fn fault(&self) -> Option<String> {
         FormatRange { from: self.reads_from, to: self.reads_to }.fault(self.format?)
     }
 
-    /// What the format could be raised to.
+    /// Returns the format to which it could be raised.
     pub(crate) fn next(&self) -> Option<u32> {
         let next = self.nodes_read_to.map_or(self.reads_to, |most| most.min(self.reads_to));
         Some(next).filter(|next| self.format.is_some_and(|format| format < *next))

@@ -1,7 +1,9 @@
-//! Guesses of passwords, counted one at a time: all that wait at a moment in one transaction, which locks their keys, looks,
-//! judges them in their order and writes. It is durable before anybody may guess, as any commit.
+//! Counts of password guesses, exact and durable.
 //!
-//! An answer that is lost is a refusal: the guess may have been counted, and is not made.
+//! All queued guesses are judged in one transaction. It locks their keys, reads the rows, judges
+//! the guesses in order and writes. It is durable before a guess is allowed, like any commit.
+//!
+//! A lost answer counts as a refusal: the guess may have been counted, and is not made.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,19 +20,19 @@ use crate::domain::pace::{Failures, Pace};
 use crate::domain::time::UnixTime;
 use crate::store::shared_counts::{CountKey, CountedGuess, NotCounted};
 
-/// For a transaction, all of it.
+/// Timeout of a transaction.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// For whoever guesses: what is before them in the queue comes first.
+/// Timeout of a caller, including the queue.
 const CALLER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Guesses a transaction, of up to four keys each.
+/// Maximum number of guesses per transaction, of up to four keys each.
 const GUESSES: usize = 64;
-/// Keys are locked by a hash of so many values.
+/// Number of lock values to which keys are hashed.
 const STRIPES: u16 = 4096;
-/// The removal of a row is put off to a multiple of this, seconds, so that most changes leave its index alone.
+/// Granularity of a row's removal time, in seconds: most updates then leave its index unchanged.
 const COARSE: u64 = 600;
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-/// As the locks of commits, under another number.
+/// Like the locks of commits, under another number.
 const LOCK: &str = "SELECT count(pg_advisory_xact_lock('guess'::regclass::oid::integer, stripe)::text) FROM unnest($1::integer[]) AS s(stripe)";
 const FIND: &str =
     "SELECT key, since, next, failures, free, forgets, at_a_time FROM guess WHERE key = ANY($1::bytea[])";
@@ -40,7 +42,7 @@ const WRITE: &str = "WITH gone AS (DELETE FROM guess WHERE key = ANY($1::bytea[]
          $8::bigint[], $9::bigint[]) \
      ON CONFLICT (key) DO UPDATE SET since = excluded.since, next = excluded.next, failures = excluded.failures, \
          free = excluded.free, forgets = excluded.forgets, at_a_time = excluded.at_a_time, until = excluded.until";
-/// Rows whose failures are all forgotten, by the database's clock.
+/// Removes rows whose failures have all expired by the database's clock.
 const SWEEP: &str = "WITH gone AS (DELETE FROM guess WHERE key IN (SELECT key FROM guess \
      WHERE until < extract(epoch FROM now())::bigint ORDER BY until LIMIT $1 FOR UPDATE SKIP LOCKED) RETURNING key) \
      SELECT count(*) FROM gone";
@@ -83,7 +85,7 @@ pub(super) async fn count(
     }
 }
 
-/// Takes the count of a guess back.
+/// Decrements the counts of a guess.
 pub(super) fn give_back(queue: &Sender<GuessJob>, counted: Vec<CountedGuess>, now: UnixTime) {
     if let Err(error) = queue.try_send(GuessJob::GiveBack { counted, now }) {
         tracing::warn!(error = %queue_fault(&error), "a right password stays counted as a guess");
@@ -98,13 +100,13 @@ impl GuessJob {
         }
     }
 
-    /// Nobody waits for it any more.
+    /// Returns whether the caller no longer waits.
     fn is_abandoned(&self) -> bool {
         matches!(self, Self::Count { reply, .. } if reply.is_closed())
     }
 }
 
-/// What the rows say, and what is to be written of them.
+/// The rows as read, and which of them changed.
 #[derive(Debug, Default)]
 struct Rows {
     failures: BTreeMap<CountKey, Failures>,
@@ -139,7 +141,7 @@ impl Rows {
 
     fn give_back(&mut self, counted: &[CountedGuess], now: u64) {
         for one in counted {
-            // Of what is not there, nothing is left to be given back.
+            // An absent row has no count to decrement.
             let Some(mut failures) = self.failures.get(&one.key).copied() else { continue };
             failures.give_back(one.moved, now);
             self.set(one.key, failures);
@@ -149,7 +151,7 @@ impl Rows {
     async fn write(&self, prepared: &GuessLink) -> Result<(), Error> {
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let changed = self.changed.iter().filter_map(|key| self.failures.get(key).map(|failures| (key, failures)));
-        // One that a right password leaves empty is not kept: nobody fills the table with those.
+        // A row that a correct password empties is removed, so that they do not fill the table.
         let (kept, gone): (Vec<_>, Vec<_>) = changed.partition(|(_, failures)| failures.count > 0);
         let gone: Vec<&[u8]> = gone.iter().map(|(key, _)| key.as_slice()).collect();
         let keys: Vec<&[u8]> = kept.iter().map(|(key, _)| key.as_slice()).collect();
@@ -165,7 +167,7 @@ impl Rows {
 }
 
 impl GuessLink {
-    /// Judges all of them in one transaction. Yields what became of each.
+    /// Judges all of them in one transaction. Returns their outcomes.
     async fn judge(&self, jobs: &[GuessJob]) -> Result<Vec<Judged>, Error> {
         let keys: BTreeSet<CountKey> = jobs.iter().flat_map(GuessJob::keys).collect();
         let stripes: BTreeSet<u16> = keys.iter().map(|key| u16::from_be_bytes([key[0], key[1]]) % STRIPES).collect();
@@ -244,7 +246,7 @@ impl CountWork for GuessWork {
         }
         prepared.link.take_warning();
         let ran = tokio::time::timeout(TIMEOUT, prepared.judge(&jobs)).await;
-        // A wait for the standby that somebody cancelled ends in success, for what only the primary has.
+        // A cancelled wait for the standby reports success for data that only the primary has.
         let judged = match ran {
             Ok(Ok(judged)) if !prepared.link.take_warning() => Some(judged),
             Ok(Err(error)) => {

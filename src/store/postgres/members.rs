@@ -1,4 +1,4 @@
-//! The nodes of a fleet, as the database knows them: for commands.
+//! The nodes of a cluster, as stored in the database, for commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,9 +10,9 @@ use super::connect::{Link, LinkPurpose, Servers, fault_of, within};
 use super::settings::{PostgresSettings, servers};
 use crate::store::versions::FormatRange;
 
-/// Who has not beaten for so long does not serve.
+/// Time without a heartbeat after which a node does not serve.
 const AWAY: Duration = Duration::from_secs(5);
-/// For one statement. One that writes waits for the standby.
+/// Timeout of a statement. One that writes waits for the standby.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) const NODES: &str = "SELECT name, version, incarnation, removed, \
@@ -21,7 +21,7 @@ const REMOVE: &str = "UPDATE node SET removed = true WHERE name = $1";
 const ADMIT: &str = "UPDATE node SET removed = false WHERE name = $1";
 
 const NOW: &str = "SELECT clock_timestamp()::text";
-/// Of a node that serves: when it beat last, and whether that was after this moment.
+/// Serving nodes, their last heartbeat, and whether it was after this moment.
 const BEATS: &str = "SELECT name, seen::text, seen > $1::text::timestamptz FROM node \
      WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'";
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
@@ -30,25 +30,25 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetMember {
     pub name: String,
-    /// Of its program.
+    /// Version of its program.
     pub version: String,
-    /// How often a process has entered under its name.
+    /// Number of processes that have entered under its name.
     pub incarnation: i64,
     pub removed: bool,
-    /// How long ago it beat, seconds.
+    /// Seconds since its last heartbeat.
     pub silent: f64,
-    /// Of a store that it serves.
+    /// Store formats that it serves.
     pub formats: FormatRange,
 }
 
 impl FleetMember {
-    /// Whether it was heard of within the last seconds.
+    /// Returns whether its heartbeat is recent.
     pub(crate) fn is_heard_of(&self) -> bool {
         self.silent <= AWAY.as_secs_f64()
     }
 }
 
-/// A row of [`NODES`].
+/// Parses a row of [`NODES`].
 pub(super) fn member(row: &tokio_postgres::Row) -> Result<FleetMember, tokio_postgres::Error> {
     let format = |column| row.try_get::<_, i32>(column).map(|format| u32::try_from(format).unwrap_or_default());
     Ok(FleetMember {
@@ -65,20 +65,22 @@ async fn link(settings: &PostgresSettings) -> Result<Link, PostgresFault> {
     Servers::new(servers(settings)?).connect(LinkPurpose::Serve).await
 }
 
-/// All nodes, by name.
+/// Returns all nodes, by name.
 ///
 /// # Errors
-/// What a connection meets.
+/// Errors of a connection.
 pub(crate) async fn members(settings: &PostgresSettings) -> Result<Vec<FleetMember>, PostgresFault> {
     let link = link(settings).await?;
     let rows = within(TIMEOUT, PostgresFault::NotAcknowledged, link.client.query(NODES, &[])).await?;
     rows.iter().map(member).collect::<Result<_, _>>().map_err(|error| fault_of(&error))
 }
 
-/// Removes a node from the fleet, or admits it again. It notices at its next beat. False where no node has this name.
+/// Removes a node from the cluster, or admits it again. It notices at its next heartbeat.
+///
+/// Returns false if no node has this name.
 ///
 /// # Errors
-/// What a connection meets; `NotAcknowledged` where it may not last.
+/// Errors of a connection; `NotAcknowledged` if the change may be lost.
 pub(crate) async fn set_removed(settings: &PostgresSettings, name: &str, removed: bool) -> Result<bool, PostgresFault> {
     let link = link(settings).await?;
     link.take_warning();
@@ -95,21 +97,23 @@ pub(crate) async fn set_removed(settings: &PostgresSettings, name: &str, removed
     Ok(changed > 0)
 }
 
-/// Waits until every node that serves has read what was committed before the call. Yields those that have fallen silent instead: for
-/// five seconds, after which they do not serve.
+/// Waits until every serving node has read everything committed before the call.
 ///
-/// A beat that began later has read it. That its row is there says that it was committed and not that its answer came, which the
-/// next beat of the same process says: it is sent after that.
+/// Returns the nodes whose heartbeats stopped instead, for five seconds, after which they do not
+/// serve.
+///
+/// A heartbeat that began later has read it. Its row proves the commit, but not that the node got
+/// the answer. The next heartbeat of the same process proves that, because it is sent afterwards.
 ///
 /// # Errors
-/// What a connection meets.
+/// Errors of a connection.
 pub(crate) async fn wait_for_beats(settings: &PostgresSettings) -> Result<BTreeSet<String>, PostgresFault> {
     let link = link(settings).await?;
     let text = |row: &tokio_postgres::Row, column| row.try_get::<_, String>(column).map_err(|error| fault_of(&error));
     let rows = within(TIMEOUT, PostgresFault::NotAcknowledged, link.client.query(NOW, &[])).await?;
     let asked = text(rows.first().ok_or(PostgresFault::NotAcknowledged)?, 0)?;
     let (mut waited_for, mut first_beats, mut have_read) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
-    // It ends: who does not beat is none of those that serve, five seconds later.
+    // This ends: a node without heartbeats is not serving five seconds later.
     loop {
         let mut serving = BTreeSet::new();
         let parameters: [&(dyn ToSql + Sync); 1] = [&asked];

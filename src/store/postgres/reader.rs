@@ -1,4 +1,4 @@
-//! Reads: two connections that all callers share, each question sent without waiting for the answers before it.
+//! Reads, pipelined over two connections that all callers share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of};
 use crate::store::engine::{EngineError, Key, MAX_KEY_BYTES, Value};
 
 const CONNECTIONS: usize = 2;
-/// After so long without an answer, the server is taken for gone.
+/// Timeout after which the server is considered unreachable.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 const GET: &str = "SELECT value FROM record WHERE key = $1";
@@ -27,13 +27,13 @@ const GET_MANY: &str = "SELECT r.value FROM unnest($1::bytea[]) WITH ORDINALITY 
 const SCAN: &str = "SELECT key, value FROM record WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3";
 const SCAN_TO_THE_END: &str = "SELECT key, value FROM record WHERE key >= $1 ORDER BY key LIMIT $2";
 
-/// The same keys, without reading their values.
+/// Counts the same keys without reading their values.
 const COUNT: &str = "SELECT count(*) FROM record WHERE key >= $1 AND key < $2";
 
-/// As the beat counts them.
+/// Selects nodes as the heartbeat counts them.
 const NODES: &str = "SELECT name FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'";
 
-/// A connection with what readers prepare on it.
+/// A connection with a reader's prepared statements.
 pub(super) struct ReadLink {
     pub(super) link: Link,
     get: Statement,
@@ -93,7 +93,7 @@ pub(super) struct Readers {
     keepers: Vec<JoinHandle<()>>,
 }
 
-/// Keeps one connection, and makes another when it has ended or belongs to a server of before.
+/// Maintains one connection; reconnects when it has ended or its server was replaced.
 async fn keep(servers: Arc<Servers>, current: watch::Sender<Option<Arc<ReadLink>>>) {
     let mut backoff = Backoff::default();
     loop {
@@ -131,7 +131,7 @@ impl Readers {
         }
     }
 
-    /// One that can be used: the next in turn, or whichever comes first.
+    /// Returns a usable connection: the next in turn, or the first to become available.
     async fn link(&self) -> Result<Arc<ReadLink>, EngineError> {
         let usable = |link: &Option<Arc<ReadLink>>| {
             link.clone().filter(|link| !link.link.client.is_closed() && self.servers.is_current(&link.link))
@@ -148,13 +148,13 @@ impl Readers {
         usable(&found).ok_or_else(closed)
     }
 
-    /// The names of the nodes that beat.
+    /// Returns the names of the nodes with recent heartbeats.
     pub(super) async fn live_nodes(&self) -> Result<Vec<String>, EngineError> {
         let rows = self.ask(Question::Nodes).await?;
         rows.iter().map(|row| column(row, 0)).collect()
     }
 
-    /// Whether a server that takes writes answers.
+    /// Checks whether a primary answers.
     pub(super) async fn ping(&self) -> Result<(), EngineError> {
         self.ask(Question::Ping).await.map(drop)
     }
@@ -167,8 +167,9 @@ impl Readers {
 }
 
 impl Asks for Readers {
-    /// Asks until somebody answers who may be believed, or the time is over: a read can be asked twice. A server whose place
-    /// another has taken answers too, of the time before; but it lets no beat end.
+    /// Retries a query until a valid server answers or the timeout expires; reads are idempotent.
+    ///
+    /// A replaced primary answers too, with outdated data; but it completes no heartbeat.
     async fn ask(&self, question: Question<'_>) -> Result<Vec<Row>, EngineError> {
         let deadline = Instant::now() + READ_TIMEOUT;
         let unreached = |_| EngineError::Unavailable("the database cannot be reached".to_owned());
@@ -176,11 +177,12 @@ impl Asks for Readers {
             tokio::time::timeout_at(deadline, self.last_beat.wait()).await.map_err(unreached)??;
             let link = tokio::time::timeout_at(deadline, self.link()).await.map_err(unreached)??;
             match tokio::time::timeout_at(deadline, question.put_to(&link)).await {
-                // The beat first: one that comes after the look at the server may be of the server that replaced it.
+                // Check the heartbeat first: one after the server check may come from the replacing
+                // server.
                 Ok(Ok(rows)) => match (self.last_beat.check(), self.servers.is_current(&link.link)) {
                     (Ok(_), true) => return Ok(rows),
                     (Err(_), true) => continue,
-                    // A server of before may have answered while another was found.
+                    // A replaced server may have answered while another was found.
                     (_, false) => link.link.abandon(),
                 },
                 Ok(Err(error)) if error.as_db_error().is_some_and(|said| !said.code().code().starts_with("57")) => {
@@ -198,7 +200,7 @@ impl Asks for Readers {
     }
 }
 
-/// Asks questions somewhere. What the answers mean is the same everywhere.
+/// Runs queries; the interpretation of the answers is common.
 pub(super) trait Asks {
     fn ask(&self, question: Question<'_>) -> impl Future<Output = Result<Vec<Row>, EngineError>> + Send;
 
@@ -214,7 +216,7 @@ pub(super) trait Asks {
 
     async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError> {
         let from = match after {
-            // The least key above it.
+            // The smallest key above it.
             Some(after) if after >= prefix => [after, &[0]].concat(),
             _ => prefix.to_vec(),
         };
@@ -224,7 +226,7 @@ pub(super) trait Asks {
     }
 
     async fn count(&self, prefix: &[u8]) -> Result<usize, EngineError> {
-        // No key is as long, so that all sort before it.
+        // No key is that long, so all sort before it.
         let end = end_of(prefix).unwrap_or_else(|| vec![u8::MAX; MAX_KEY_BYTES + 1]);
         let rows = self.ask(Question::Count { from: prefix, end: &end }).await?;
         let count: i64 = rows.first().map(|row| column(row, 0)).transpose()?.unwrap_or_default();
@@ -236,7 +238,7 @@ fn closed() -> EngineError {
     EngineError::Unavailable("it was closed".to_owned())
 }
 
-/// What the answer to [`Question::GetMany`] says.
+/// Parses the answer to [`Question::GetMany`].
 pub(super) fn values(rows: &[Row]) -> Result<Vec<Option<Value>>, EngineError> {
     rows.iter().map(|row| column(row, 0)).collect()
 }
@@ -245,7 +247,7 @@ fn column<'r, T: tokio_postgres::types::FromSql<'r>>(row: &'r Row, index: usize)
     row.try_get(index).map_err(|error| EngineError::Unavailable(error.to_string()))
 }
 
-/// The least key above all that start with `prefix`; nothing where there is none.
+/// Returns the smallest key above all that start with `prefix`; `None` if there is none.
 fn end_of(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut end = prefix.get(..=last)?.to_vec();

@@ -1,10 +1,10 @@
-//! What a server must be, so that what is acknowledged stays.
+//! Requirements for a server, so that acknowledged data is durable.
 
 use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 
 use super::PostgresFault;
 
-/// What the server says of itself. Asked at each connection: a role's settings change without a restart.
+/// Properties of the server, read at each connection: a role's settings change without a restart.
 pub(super) const FACTS: &str = "SELECT pg_is_in_recovery() AS recovery, \
      CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline, \
      current_setting('server_version_num') AS version, current_setting('server_version') AS version_name, \
@@ -13,23 +13,26 @@ pub(super) const FACTS: &str = "SELECT pg_is_in_recovery() AS recovery, \
      current_setting('server_encoding') AS encoding, \
      ('x' || left(replace(gen_random_uuid()::text, '-', ''), 15))::bit(60)::bigint AS random";
 pub(super) const VERSION: &str = "SELECT version() AS version";
-/// The store, and a table of it that is not logged. The first revision had no column for it.
+/// The store, and any unlogged table of it. The first revision had no such column.
 pub(super) const STORE: &str = "SELECT id, layout, coalesce(to_jsonb(store) ->> 'revision', '1') AS revision, (SELECT min(relname) FROM pg_class \
      WHERE oid IN ('record'::regclass, 'batch'::regclass, 'counter'::regclass, 'node'::regclass, 'guess'::regclass) \
      AND relpersistence <> 'p') AS unlogged FROM store";
 
-/// The first version with all that is used: 14.
+/// The first version with all used features: 14.
 const OLDEST: u32 = 140_000;
-/// What `schema` makes. A program works with tables of its layout alone, and of its own or a newer revision: what a revision adds
-/// disturbs no program that does not know it.
+/// Layout that `schema` creates.
+///
+/// A program works only with tables of its layout, and of its own or a newer revision. A revision's
+/// additions must not affect programs that do not know it.
 pub(super) const LAYOUT: &str = "1";
 pub(super) const REVISION: usize = ADDITIONS.len() + 1;
 
-/// What makes of the tables of one revision those of the next, the first of the second. Only ever append. Nodes of older versions
-/// go on meanwhile: a column that is new has a default, and no statement of theirs may come to mean something else. Each may run
-/// where it has run before.
+/// Statements that upgrade the tables from each revision to the next. Only ever append.
+///
+/// Nodes of older versions run meanwhile: a new column has a default, and no statement of theirs
+/// may change its meaning. Each must be idempotent.
 pub(super) const ADDITIONS: &[&str] = &[
-    // Nodes came to say which formats of the store they serve. Those that did not say so served one.
+    // Nodes report the store formats that they serve. Those that did not report them served one.
     "ALTER TABLE store ADD COLUMN IF NOT EXISTS revision integer NOT NULL DEFAULT 1; \
      ALTER TABLE node ADD COLUMN IF NOT EXISTS reads_from integer NOT NULL DEFAULT 7, \
      ADD COLUMN IF NOT EXISTS reads_to integer NOT NULL DEFAULT 7",
@@ -45,7 +48,7 @@ pub(super) struct ServerFacts {
     full_page_writes: String,
     synchronous_commit: String,
     encoding: String,
-    /// Chosen by the server at each connection.
+    /// Random number from the server, per connection.
     pub(super) random: i64,
 }
 
@@ -56,7 +59,7 @@ pub(super) fn first_row(answer: Vec<SimpleQueryMessage>) -> Option<SimpleQueryRo
     })
 }
 
-/// Only PostgreSQL itself has advisory locks that lock, and statements that see what they see.
+/// Only PostgreSQL itself has working advisory locks and the required snapshot semantics.
 pub(super) fn is_postgresql(version: &str) -> bool {
     let others = ["CockroachDB", "-YB-", "Yugabyte", "Redshift", "Greenplum", "Materialize"];
     version.starts_with("PostgreSQL ") && !others.iter().any(|other| version.contains(other))
@@ -69,7 +72,7 @@ impl ServerFacts {
         let word = |name: &str| text(name).ok_or_else(wrong);
         let is_standby = word("recovery")? == "t";
         let timeline = match text("timeline") {
-            // Eight digits of base 16 at the beginning of a WAL file's name.
+            // The first eight hexadecimal digits of a WAL file's name.
             Some(timeline) => u32::from_str_radix(&timeline, 16).map_err(|_| wrong())?,
             None => 0,
         };
@@ -98,7 +101,7 @@ impl ServerFacts {
         if self.full_page_writes != "on" {
             return careless("full_page_writes", &self.full_page_writes, "on");
         }
-        // `off` answers before the disk has it, `local` before the standby has it.
+        // `off` acknowledges before the disk has the data, `local` before the standby has it.
         if matches!(self.synchronous_commit.as_str(), "off" | "local") {
             return careless("synchronous_commit", &self.synchronous_commit, "on");
         }

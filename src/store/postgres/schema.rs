@@ -1,4 +1,4 @@
-//! The tables. Made once, by a role that may; whoever serves needs no right to make any.
+//! The tables. A privileged role creates them once; serving needs no right to create any.
 
 use std::time::{Duration, Instant};
 
@@ -10,23 +10,28 @@ use super::connect::{LinkPurpose, Servers, fault_of, jittered};
 use super::requirements::{ADDITIONS, LAYOUT, REVISION};
 use super::settings::{PostgresSettings, servers};
 
-/// Tables are changed where nodes may be at work: whoever waits for a table keeps all others waiting behind, and no node stands
-/// that for longer than its beats may be old. So it is given up soon and tried again. Two at once wait for one another.
+/// Begins a schema change, possibly while nodes are running.
+///
+/// A statement that waits for a table lock blocks all later ones. Nodes tolerate that only as long
+/// as their heartbeats may be old. So the lock timeout is short and the change is retried.
+/// Concurrent changes wait for each other.
 const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '300ms'; SELECT pg_advisory_xact_lock(1399153516, -1)";
-/// How long it is tried.
+/// Time for retries.
 const TIMEOUT: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Whether all tables are there, of the first revision.
+/// Whether all tables of the first revision exist.
 const IS_WHOLE: &str = "SELECT bool_and(to_regclass(name) IS NOT NULL) FROM unnest(ARRAY['store', 'record', 'batch', \
      'counter', 'node', 'guess', 'share']) AS t(name)";
 const REVISIONS: &str = "SELECT layout, coalesce((to_jsonb(store) ->> 'revision')::integer, 1) FROM store";
 
-/// The first revision. Room is left in each page: a record that
-/// is written anew stays in it and the index is not touched. Values go uncompressed, since sealed ones do not compress.
+/// The first revision.
 ///
-/// `guess` and `share` hold counts by hashes of keys: failed guesses, which survive all that a record survives, and requests of a
-/// window, which a crash may forget.
+/// Pages have free space, so that an updated record stays in its page without an index update.
+/// Values are stored uncompressed, because sealed ones do not compress.
+///
+/// `guess` and `share` hold counts by hashed keys: failed guesses, as durable as records, and
+/// requests of a window, which a crash may lose.
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS store (
     only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
@@ -79,11 +84,11 @@ CREATE UNLOGGED TABLE IF NOT EXISTS share (
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 INSERT INTO store (id, layout) VALUES (gen_random_uuid(), 1) ON CONFLICT DO NOTHING";
 
-/// Makes the tables that are not there yet, and adds to those of an older version what they lack. Once more is no fault, also
-/// where nodes are at work.
+/// Creates missing tables, and upgrades those of an older version. Idempotent, also with running
+/// nodes.
 ///
 /// # Errors
-/// When the database refuses, is not to be used, or is not reached.
+/// When the database rejects it, is unsuitable, or is unreachable.
 pub async fn initialise(settings: &PostgresSettings) -> Result<(), PostgresFault> {
     let link = Servers::new(servers(settings)?).connect(LinkPurpose::Initialise).await?;
     let started = Instant::now();

@@ -1,4 +1,4 @@
-//! Where the database is, and how it is reached.
+//! Address and settings of the database.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -16,43 +16,46 @@ use crate::config::{BeatDurability, Durability, FleetConfig, PostgresConfig, rea
 use crate::store::versions::FormatRange;
 
 const DEFAULT_PORT: u16 = 5432;
-/// A password, as long as any: what is longer is another file.
+/// Maximum length of the URL file; no password is that long.
 const LONGEST_URL: usize = 4096;
 
-/// How a store over PostgreSQL is reached and served.
+/// Settings of a store over PostgreSQL.
 #[derive(Debug, Clone)]
 pub struct PostgresSettings {
-    /// `postgres://USER:PASSWORD@HOST[:PORT][,HOST…]/DATABASE`. Its hosts are tried side by side.
+    /// `postgres://USER:PASSWORD@HOST[:PORT][,HOST…]/DATABASE`. Its hosts are tried concurrently.
     pub url: SecretString,
-    /// Who signed the servers' certificates. Without it, every host must be this machine.
+    /// CA certificates for the servers. Without them, every host must be this machine.
     pub ca_file: Option<PathBuf>,
-    /// The name under which this process beats, one a process. None for a command, which is no node of the fleet.
+    /// The node's name, unique per process. `None` for a command, which is not a node.
     pub node: Option<String>,
-    /// Of a store that this program serves.
+    /// Store formats that this program serves.
     pub formats: FormatRange,
-    /// Whether a beat waits for the standby.
+    /// Whether a heartbeat waits for the standby.
     pub beat: BeatDurability,
-    /// How long ago a beat may have begun for decisions to rest on it.
+    /// Maximum age of the heartbeat on which decisions may depend.
     pub staleness: Duration,
-    /// This machine's clock, seconds since 1970, which is held against the database's; none where it is of no concern.
+    /// This machine's clock, seconds since 1970, to compare with the database's; `None` skips the
+    /// check.
     pub wall_clock: Option<fn() -> f64>,
-    /// Whether it is fine that the server waits for no standby.
+    /// Whether the operator accepts a server without a standby.
     pub durability: Durability,
-    /// Connections that write.
+    /// Number of connections that write.
     pub writers: usize,
-    /// Commits that may wait at once.
+    /// Maximum number of queued commits.
     pub queue: usize,
-    /// The longest that a commit waits for its turn, and once more for the database when it has had it.
+    /// Maximum time of a commit in the queue, and again in the database.
     pub commit_timeout: Duration,
-    /// The longest that a request waits for the counts of rate limits.
+    /// Maximum time that a request waits for the counts of rate limits.
     pub count_timeout: Duration,
 }
 
 impl PostgresSettings {
-    /// What the configuration asks for. `fleet` is absent for a command, which is no node. Reads the URL's file.
+    /// Returns the settings of the configuration. Reads the URL's file.
+    ///
+    /// `fleet` is absent for a command, which is not a node.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the file cannot be read.
     pub(crate) fn of(config: &PostgresConfig, fleet: Option<&FleetConfig>) -> Result<Self, PostgresFault> {
         let url = read_longer_secret_file(&config.url_file, "the database's URL", LONGEST_URL);
         let url = url.map_err(|cause| PostgresFault::UrlFile { path: config.url_file.clone(), cause })?;
@@ -69,7 +72,7 @@ impl PostgresSettings {
         })
     }
 
-    /// Of a command.
+    /// Returns the settings of a command.
     pub fn new(url: SecretString) -> Self {
         Self {
             url,
@@ -88,10 +91,10 @@ impl PostgresSettings {
     }
 }
 
-/// One server of the URL, ready to be connected to.
+/// One server of the URL, ready to connect to.
 #[derive(Clone)]
 pub(super) struct DatabaseServer {
-    /// `HOST:PORT`, as it may stand in a log.
+    /// `HOST:PORT`, for logs.
     pub(super) name: String,
     pub(super) config: tokio_postgres::Config,
     pub(super) tls: TlsChoice,
@@ -103,16 +106,16 @@ impl fmt::Debug for DatabaseServer {
     }
 }
 
-/// The servers that `settings` names.
+/// Returns the servers that `settings` names.
 ///
 /// # Errors
-/// `Url`, `Ca`, `Unprotected`. None has a word of the URL but its hosts.
+/// `Url`, `Ca`, `Unprotected`. They contain nothing of the URL except its hosts.
 pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>, PostgresFault> {
     let url = settings.url.expose_secret().trim();
     if url.len() > LONGEST_URL {
         return Err(PostgresFault::Url("it is too long"));
     }
-    // The parser's own words might repeat a part of it.
+    // The parser's message might repeat a part of it.
     let given = tokio_postgres::Config::from_str(url).map_err(|_| PostgresFault::Url("it cannot be read"))?;
     if !given.get_hostaddrs().is_empty() {
         return Err(PostgresFault::Url("hostaddr is not known here; write the addresses as hosts"));
@@ -129,7 +132,7 @@ pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>
         let Host::Tcp(host) = host else {
             return Err(PostgresFault::Url("it names a socket of this machine; write 127.0.0.1"));
         };
-        // One port is everybody's, as libpq has it.
+        // A single port applies to all hosts, as in libpq.
         let ports = given.get_ports();
         let port = ports.get(index).or(ports.first()).copied().unwrap_or(DEFAULT_PORT);
         let name = format!("{host}:{port}");
@@ -147,7 +150,7 @@ pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>
     Ok(servers)
 }
 
-/// TLS, whatever the URL says of it; in clear only on this machine.
+/// Requires TLS, regardless of the URL; plaintext only on this machine.
 fn protection(
     host: &str,
     client: Option<&ClientConfig>,
@@ -161,7 +164,7 @@ fn protection(
         config.ssl_mode(SslMode::Disable);
         return Ok(TlsChoice::none());
     };
-    // The default would go on in clear where the server has no TLS.
+    // The default would continue in plaintext if the server has no TLS.
     config.ssl_mode(SslMode::Require);
     Ok(TlsChoice::new(client.clone()))
 }

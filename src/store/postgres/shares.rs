@@ -1,5 +1,6 @@
-//! Blocks of requests, of which no key gets more in all than its limit a window: one statement for all that is asked at a
-//! moment. The table is not logged: a crash or a failover empties it, and the windows that run begin anew.
+//! Blocks of requests, which never exceed a key's limit per window, from one statement per batch.
+//!
+//! The table is unlogged: a crash or a failover empties it, and current windows start anew.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,11 +16,13 @@ use super::counting::{CountWork, SWEEP_ROWS};
 use crate::store::shared_counts::{Block, BlockRequest, CountKey, NotCounted};
 
 const KEYS: usize = 256;
-/// Looks for rows that are over after which the next begins at the first row again.
+/// Number of sweeps after which the next one starts at the first row.
 const LOOKS_A_ROUND: u32 = 1800;
 
-/// `got` is what the last who asked was given: what they want, but of what is left near the end no more than they need. In the
-/// order of the key, so that two of these statements never wait for one another.
+/// Reserves blocks. `got` is the amount of the last request.
+///
+/// A request gets its block; near the limit it gets only what it needs. Rows are in key order, so
+/// that two of these statements cannot deadlock.
 const RESERVE: &str = "INSERT INTO share AS s (ends, key, n, got, most, block, needed) \
      SELECT ends, key, got, got, most, block, needed \
      FROM unnest($1::bigint[], $2::bytea[], $3::integer[], $4::integer[], $5::integer[], $6::integer[]) \
@@ -30,15 +33,16 @@ const RESERVE: &str = "INSERT INTO share AS s (ends, key, n, got, most, block, n
          got = greatest(0, least(excluded.most - s.n, CASE WHEN excluded.most - s.n < $7 * excluded.block \
              THEN excluded.needed ELSE greatest(excluded.needed, excluded.block) END)) \
      RETURNING ends, key, n, got";
-/// Windows that have been over for a minute, by the database's clock: no node is that late. From where the last look ended, since
-/// rows that are gone lie in the way until the table is vacuumed.
+/// Removes windows that ended a minute ago by the database's clock: no node is that late.
+///
+/// It starts where the last sweep ended, because dead rows remain until the table is vacuumed.
 const SWEEP: &str = "WITH gone AS (DELETE FROM share WHERE (ends, key) IN (SELECT ends, key FROM share \
      WHERE ends >= $1 AND ends < extract(epoch FROM now())::bigint - 60 ORDER BY ends LIMIT $2 \
      FOR UPDATE SKIP LOCKED) RETURNING ends) SELECT count(*), max(ends) FROM gone";
-/// Of no use to a standby, and no reason to wait for one.
+/// A standby does not need these rows, so do not wait for it.
 const SESSION: &str = "SET synchronous_commit = off";
 
-/// A question and where its answer goes.
+/// A request and its reply channel.
 pub(super) struct ShareJob {
     wanted: BlockRequest,
     nodes: u32,
@@ -57,7 +61,7 @@ pub(super) struct ShareWork {
     looks: u32,
 }
 
-/// Asks for a block.
+/// Requests a block.
 pub(super) async fn reserve(
     queue: &Sender<ShareJob>,
     wanted: BlockRequest,
@@ -79,13 +83,13 @@ fn no_answer() -> NotCounted {
     NotCounted("the database does not answer in time")
 }
 
-/// What one question that `needed` so many requests is given of so many that are left.
+/// Returns the grant of a request that needs `needed` of `left` remaining.
 fn granted(left: u32, block: u32, needed: u32, nodes: u32) -> u32 {
     let wanted = if left < nodes.saturating_mul(block) { needed } else { needed.max(block) };
     wanted.min(left)
 }
 
-/// Gives each of those who asked at once their one, and what is over to the first.
+/// Gives each concurrent request one, and the rest to the first.
 fn divided(got: u32, askers: usize) -> impl Iterator<Item = u32> {
     let asking = u32::try_from(askers).unwrap_or(u32::MAX);
     (0..asking).map(move |number| match number {
@@ -139,7 +143,7 @@ impl CountWork for ShareWork {
     type Job = ShareJob;
     type Prepared = ShareLink;
 
-    /// Its table is not logged.
+    /// Its table is unlogged.
     const WAITS_FOR_STANDBY: bool = false;
 
     async fn prepare(link: Link) -> Result<ShareLink, Error> {
@@ -161,7 +165,7 @@ impl CountWork for ShareWork {
 
     async fn run(&mut self, prepared: &ShareLink, jobs: Vec<ShareJob>) -> bool {
         let mut groups = HashMap::<_, Vec<ShareJob>>::new();
-        // Nobody waits for the others any more.
+        // The callers of the others no longer wait.
         for job in jobs.into_iter().filter(|job| !job.reply.is_closed()) {
             groups.entry((job.wanted.ends, job.wanted.key)).or_default().push(job);
         }

@@ -1,23 +1,25 @@
 //! `synchronous_standby_names`: how many standbys a commit waits for, and out of which.
 
-/// What the setting says.
+/// The parsed setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StandbyRule {
-    /// How many must have a commit before it is acknowledged.
+    /// Number of standbys that must have a commit before it is acknowledged.
     pub(super) needed: usize,
-    /// Out of how many names; none for `*`, any standby.
+    /// Number of listed names; `None` for `*`, any standby.
     named: Option<usize>,
 }
 
 impl StandbyRule {
-    /// `[FIRST] N (a, b)`, `ANY N (a, b)` or `a, b`, as the server has accepted it; none where it waits for no standby.
+    /// Parses `[FIRST] N (a, b)`, `ANY N (a, b)` or `a, b`, as accepted by the server.
+    ///
+    /// Returns `None` if it waits for no standby.
     pub(super) fn parse(setting: &str) -> Option<Self> {
         let setting = setting.trim();
         if setting.is_empty() {
             return None;
         }
         let counted = setting.strip_suffix(')').and_then(|setting| setting.split_once('('));
-        // A parenthesis in a name stands in quotes, which a number never does.
+        // A parenthesis in a name is quoted, and a number never is.
         let counted = counted.filter(|(before, _)| !before.contains('"')).and_then(|(before, names)| {
             let number = before.trim_start_matches(|char: char| char.is_ascii_alphabetic() || char.is_whitespace());
             Some((number.trim().parse().ok()?, names))
@@ -26,7 +28,9 @@ impl StandbyRule {
         Some(Self { needed, named: count(names) })
     }
 
-    /// Whether one standby that goes away stops all commits. `there` is how many of those named follow now, where it is known.
+    /// Returns whether the loss of one standby stops all commits.
+    ///
+    /// `there`: number of the listed standbys that follow now, if known.
     pub(super) fn has_no_spare(&self, there: Option<usize>) -> bool {
         self.named.is_some_and(|named| named <= self.needed) || there.is_some_and(|there| there <= self.needed)
     }

@@ -1,4 +1,4 @@
-//! What an operator should know of a database before nodes rest on it: for `sealgate check`, and for warnings at a start.
+//! Diagnosis of a database, for `sealgate check` and for warnings at a start.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use super::settings::{PostgresSettings, servers};
 use super::standby_rule::StandbyRule;
 use crate::config::Durability;
 
-/// For all questions together.
+/// Timeout of all queries together.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const ROUND_TRIPS: usize = 20;
 
@@ -22,10 +22,10 @@ const SETUP: &str = "SELECT current_user::text, current_setting('server_version'
      current_setting('synchronous_standby_names'), pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'), \
      current_setting('max_locks_per_transaction')::bigint, current_setting('max_connections')::bigint \
      + current_setting('max_prepared_transactions')::bigint, (SELECT count(*) FROM node WHERE NOT removed)";
-/// Whoever may not see more gets the names alone. A base backup is no standby.
+/// A role without privileges sees only the names. A base backup is not a standby.
 const STANDBYS: &str = "SELECT application_name, host(client_addr), state, sync_state FROM pg_stat_replication \
      WHERE state IS DISTINCT FROM 'backup' ORDER BY application_name, pid";
-/// What the statements of nodes and commands need of each table.
+/// Required privileges of nodes and commands per table.
 const RIGHTS: &str = "SELECT t.name, to_regclass(t.name) IS NOT NULL, \
      coalesce((SELECT string_agg(wanted, ', ') FROM unnest(string_to_array(t.rights, ' ')) AS r(wanted) \
          WHERE NOT has_table_privilege(to_regclass(t.name), wanted)), ''), \
@@ -37,27 +37,27 @@ const RIGHTS: &str = "SELECT t.name, to_regclass(t.name) IS NOT NULL, \
          ('guess', 'SELECT INSERT UPDATE DELETE'), ('share', 'SELECT INSERT UPDATE DELETE')) AS t(name, rights)";
 const CLOCK: &str = "SELECT extract(epoch FROM clock_timestamp())::double precision";
 
-/// A server that follows.
+/// A standby server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Standby {
     pub(crate) name: String,
     pub(crate) address: Option<String>,
-    /// `streaming` when it keeps up. None where the role may not see it, as with what follows.
+    /// `streaming` when it keeps up. `None` if the role may not see it; the next field likewise.
     pub(crate) state: Option<String>,
     /// `sync`, `quorum`, `potential` or `async`
     pub(crate) sync_state: Option<String>,
 }
 
-/// How the database is set up.
+/// The database's setup.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Setup {
     pub(crate) version: String,
     pub(crate) role: String,
     pub(crate) synchronous_standby_names: String,
-    /// Whether the role may see in which state the standbys are.
+    /// Whether the role may see the standbys' states.
     pub(crate) sees_standbys: bool,
     pub(crate) standbys: Vec<Standby>,
-    /// Nodes that have served and were not removed, at least one.
+    /// Number of nodes that have served and were not removed, at least one.
     pub(crate) nodes: i64,
     pub(crate) lock_slots: i64,
     pub(crate) lock_slots_needed: i64,
@@ -67,21 +67,21 @@ pub(crate) struct Setup {
     durability: Durability,
 }
 
-/// What a command can tell of the database.
+/// The diagnosis of a database.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Survey {
-    /// `HOST:PORT` of the server that takes writes.
+    /// `HOST:PORT` of the primary.
     pub(crate) host: String,
     pub(crate) timeline: u32,
     #[serde(flatten)]
     pub(crate) setup: Setup,
     #[serde(flatten)]
     pub(crate) formats: FormatSurvey,
-    /// Whether the role owns a table, which it need not.
+    /// Whether the role owns a table, which is unnecessary.
     pub(crate) owns_tables: bool,
-    /// How far the database's clock is ahead of this machine's; none where no clock was given.
+    /// Seconds by which the database's clock is ahead of this machine's; `None` without a clock.
     pub(crate) clock_offset_seconds: Option<f64>,
-    /// The median of twenty.
+    /// Median of twenty.
     pub(crate) round_trip_seconds: f64,
 }
 
@@ -119,7 +119,8 @@ impl Setup {
         })
     }
 
-    /// Standbys whose acknowledgement a commit may wait for, and that are there; none where the role may not see it.
+    /// Returns the number of standbys that can acknowledge commits; `None` if the role may not see
+    /// it.
     fn acknowledging(&self) -> Option<usize> {
         let acknowledges = |standby: &&Standby| {
             standby.state.as_deref() == Some("streaming")
@@ -128,7 +129,7 @@ impl Setup {
         self.sees_standbys.then(|| self.standbys.iter().filter(acknowledges).count())
     }
 
-    /// Why nothing that is written now would be acknowledged.
+    /// Returns why no write would be acknowledged now.
     fn fault(&self) -> Option<String> {
         let rule = StandbyRule::parse(&self.synchronous_standby_names)?;
         let there = self.acknowledging().filter(|there| *there < rule.needed)?;
@@ -139,7 +140,7 @@ impl Setup {
         ))
     }
 
-    /// What works and will not go on working, and what to do about it.
+    /// Returns risks for future operation, with instructions.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let standby = match StandbyRule::parse(&self.synchronous_standby_names) {
             None if self.durability == Durability::External => None,
@@ -174,7 +175,7 @@ impl Setup {
 }
 
 impl Survey {
-    /// Under which of these nothing would work, whatever the configuration says.
+    /// Returns the errors that prevent operation under any configuration.
     pub(crate) fn faults(&self) -> Vec<String> {
         let most = MOST_OFFSET.as_secs_f64() + self.round_trip_seconds;
         let clock = self.clock_offset_seconds.filter(|offset| offset.abs() > most).map(|offset| {
@@ -184,13 +185,13 @@ impl Survey {
     }
 }
 
-/// Looks at the database that `settings` name, and writes nothing.
+/// Diagnoses the database of `settings`. Writes nothing.
 ///
 /// # Errors
-/// What a connection meets, and `Rights`.
+/// Errors of a connection, and `Rights`.
 pub(crate) async fn survey(settings: &PostgresSettings) -> Result<Survey, PostgresFault> {
     let servers = Servers::new(servers(settings)?);
-    // First without the store: whoever may not read its tables is told which rights are missing.
+    // First without the store: report missing privileges if the role may not read its tables.
     let owns_tables = answered(rights(&servers.connect(LinkPurpose::Initialise).await?)).await??;
     let link = servers.connect(LinkPurpose::Serve).await?;
     let setup = Setup::ask(&link.client, settings).await?;
@@ -211,7 +212,7 @@ async fn answered<T>(asked: impl Future<Output = Result<T, tokio_postgres::Error
     within(TIMEOUT, PostgresFault::Unreachable("it does not answer".to_owned()), asked).await
 }
 
-/// Whether the role owns a table; a fault where it may not do with one what it needs to.
+/// Returns whether the role owns a table, or an error for missing privileges.
 async fn rights(link: &Link) -> Result<Result<bool, PostgresFault>, tokio_postgres::Error> {
     let (mut owns, mut lacks, mut role, mut schema) = (false, Vec::new(), String::new(), String::new());
     for row in link.client.query(RIGHTS, &[]).await? {
@@ -231,7 +232,7 @@ async fn rights(link: &Link) -> Result<Result<bool, PostgresFault>, tokio_postgr
     Ok(Err(PostgresFault::Rights { lacks: lacks.join("; "), role, schema }))
 }
 
-/// The median, and how far the clocks are apart by the fastest.
+/// Returns the median round trip, and the clock offset according to the fastest.
 async fn round_trips(
     client: &Client,
     wall_clock: Option<fn() -> f64>,
@@ -291,7 +292,7 @@ mod tests {
         let of = |names: &str| survey(names, 0.0);
         assert_eq!(of("ANY 1 (a, b)").setup.warnings(), Vec::<String>::new());
         assert_eq!(of("FIRST 2 (a, b)").setup.warnings().len(), 1);
-        // Nobody knows that none of them follows.
+        // The role cannot see that none of them follows.
         assert_eq!(of("a").faults(), Vec::<String>::new());
     }
 

@@ -1,4 +1,4 @@
-//! TLS to the database: always verified, and SCRAM is bound to it.
+//! TLS to the database: always verified, with SCRAM channel binding.
 
 use std::future::Future;
 use std::io;
@@ -18,7 +18,9 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::PostgresFault;
 
-/// Trusts who stands in the file, and nobody else: what signs a database's certificate is seldom what signs the web's.
+/// Creates the client configuration, which trusts only the CA certificates in the file.
+///
+/// Public web CAs seldom sign a database's certificate.
 ///
 /// # Errors
 /// `Ca`.
@@ -38,7 +40,7 @@ pub(super) fn client_config(ca_file: &Path) -> Result<ClientConfig, PostgresFaul
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// What makes the connections of one server TLS; nothing for a server of this machine that goes without.
+/// TLS settings of a server; empty for a server on this machine without TLS.
 #[derive(Clone)]
 pub(super) struct TlsChoice(Option<Arc<ClientConfig>>);
 
@@ -84,7 +86,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Named
 pub(super) struct DatabaseTls<S>(Box<client::TlsStream<S>>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for DatabaseTls<S> {
-    /// tls-server-end-point, RFC 5929 §4.1: the certificate under the hash of its signature, SHA-256 where that is weaker.
+    /// tls-server-end-point, RFC 5929 §4.1: the certificate under its signature's hash, SHA-256 if
+    /// that is weaker.
     fn channel_binding(&self) -> ChannelBinding {
         let certificates = self.0.get_ref().1.peer_certificates();
         let digest = certificates.and_then(<[_]>::first).and_then(|certificate| end_point(certificate));
@@ -103,7 +106,8 @@ fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
         "1.2.840.113549.1.1.12" | "1.2.840.10045.4.3.3" => Sha384::digest(certificate).to_vec(),
         // RSA and ECDSA with SHA-512
         "1.2.840.113549.1.1.13" | "1.2.840.10045.4.3.4" => Sha512::digest(certificate).to_vec(),
-        // RSA-PSS says its hash elsewhere, Ed25519 has none: the RFC leaves them open, and so does the server.
+        // RSA-PSS specifies its hash elsewhere and Ed25519 has none: undefined in the RFC, and in
+        // the server.
         _ => return None,
     })
 }

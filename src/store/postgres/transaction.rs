@@ -1,5 +1,7 @@
-//! The database through one transaction, on a connection of its own. One that reads sees the store as it stood at one moment,
-//! however long it takes, and keeps nobody waiting. One that writes is seen by nobody before its end ([`super::filling`]).
+//! An engine within one transaction, on its own connection.
+//!
+//! A read transaction sees one snapshot of the store, however long it takes, and blocks no one. A
+//! write transaction is invisible before its commit ([`super::filling`]).
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,33 +26,34 @@ use super::writer::said;
 use crate::store::engine::{Changes, Counters, Engine, EngineError, FormatRule, Key, Outcome, Value};
 use crate::store::versions::FormatRange;
 
-/// After so long without an answer, the server is taken for gone.
+/// Timeout after which the server is considered unreachable.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Whoever writes the file at the other end may pause. But a snapshot that is held keeps the server from cleaning up, and a
-/// table that is locked keeps all nodes waiting: the server must find out soon that a machine is gone.
+/// The consumer of an export may pause. But an open snapshot prevents vacuuming, and a locked table
+/// blocks all nodes, so the server must soon detect that this machine is gone.
 const SESSION: &str = "SET idle_in_transaction_session_timeout = '10min'; SET tcp_keepalives_idle = 10; \
      SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
-/// The moment is that of the first statement.
+/// The snapshot is that of the first statement.
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1";
-/// A row that says how something ended; its writer is a connection, and batches are numbered from 1.
+/// A row for the outcome of a commit; its writer is a connection, and batches are numbered from 1.
 pub(super) const LEAVE: &str = "INSERT INTO batch (writer, number, refused) VALUES ($1, 0, $2)";
 
 const REMOVE: &str = "DELETE FROM record WHERE key = ANY($1)";
 const COPY: &str = "COPY record (key, value) FROM STDIN (FORMAT binary)";
 
-/// An engine over what one transaction sees. When it is dropped, what it has written is gone.
+/// An engine within one transaction, which is rolled back on drop.
 pub(super) struct TransactionEngine {
     pub(super) connection: ReadLink,
-    /// [`LEAVE`], prepared: an end is sent in one go.
+    /// [`LEAVE`], prepared, so that the commit is sent in one round trip.
     pub(super) leave: Statement,
-    /// None where it only reads.
+    /// `None` for a read transaction.
     pub(super) writes: Option<WriteStatements>,
     counters: Counters,
     formats: FormatRange,
-    /// Of a store that it fills; 0 before.
+    /// Format of a store under construction; 0 before.
     format: AtomicU32,
-    /// Held for writing by whoever compares and writes: a transaction does not keep its own statements apart.
+    /// Held for writing while comparing and writing: a transaction does not isolate its own
+    /// statements.
     pub(super) turn: RwLock<()>,
 }
 
@@ -60,14 +63,14 @@ pub(super) struct WriteStatements {
 }
 
 impl WriteStatements {
-    /// Once nobody else has the table: to prepare them is to wait for it.
+    /// Call it once the table is locked: preparing waits for the lock.
     pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
         let (remove, copy) = tokio::try_join!(client.prepare(REMOVE), client.prepare(COPY))?;
         Ok(Self { remove, copy })
     }
 
     async fn write(&self, client: &Client, operation: &Operation) -> Result<(), Error> {
-        // A copy only adds.
+        // COPY only inserts.
         let keys: Vec<&[u8]> = operation.writes.keys().map(Vec::as_slice).collect();
         client.execute(&self.remove, &[&keys]).await?;
         let puts = operation.writes.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
@@ -80,7 +83,7 @@ impl WriteStatements {
 }
 
 impl TransactionEngine {
-    /// On a connection on which nothing has begun yet.
+    /// Begins no transaction on the new connection yet.
     pub(super) async fn connect(servers: &Servers, settings: &PostgresSettings) -> Result<Self, PostgresFault> {
         let connection = ReadLink::connect(servers).await?;
         let client = &connection.link.client;
@@ -97,22 +100,22 @@ impl TransactionEngine {
         })
     }
 
-    /// While the turn is held.
+    /// The turn must be held.
     async fn put(&self, question: Question<'_>) -> Result<Vec<Row>, EngineError> {
         in_time(question.put_to(&self.connection)).await
     }
 }
 
-/// The store in the database as it stands now: an engine that shows this moment for as long as it lives, and takes no commits.
+/// Returns an engine over a snapshot of the store in the database, which accepts no commits.
 ///
 /// # Errors
-/// See [`PostgresFault`]; `Unreachable` also for a server whose standby does not answer.
+/// See [`PostgresFault`]; `Unreachable` also for a server whose standby does not respond.
 pub async fn snapshot(settings: &PostgresSettings) -> Result<Arc<dyn Engine>, PostgresFault> {
     let engine = TransactionEngine::connect(&Servers::new(servers(settings)?), settings).await?;
     let link = &engine.connection.link;
     let begun = async {
-        // A server that a failover has left behind still answers reads. Its standbys follow another, and none says that it
-        // has what is written here.
+        // A replaced primary still answers reads. Its standbys follow another server, so none
+        // acknowledges this write.
         link.client.execute(&engine.leave, &[&link.random, &[0_i16; 0].as_slice()]).await?;
         link.client.batch_execute(BEGIN_SNAPSHOT).await
     };

@@ -1,5 +1,7 @@
-//! A writer: one connection, one transaction for what has queued up, sent in one go. It answers when the server has said that
-//! the transaction is durable, and finds out what became of one whose answer was lost.
+//! A writer: one connection, which sends each batch of queued commits as one pipelined transaction.
+//!
+//! It answers once the server reports the transaction as durable. If the answer was lost, it
+//! determines the outcome.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,15 +19,15 @@ use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of, jittered};
 use crate::store::commit_turn::CommitTurn;
 use crate::store::engine::{CommitObserver, Counters, EngineError, Outcome, RerunCause};
 
-/// After so long without an answer, the server is taken for gone: another may have taken its place.
+/// Timeout after which the server is considered unreachable: it may have been replaced.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Runs after one that the server has rolled back for another's sake.
+/// Maximum number of retries after a rollback by the server.
 const RETRIES: u32 = 3;
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
-/// How often those are looked for that wait no more while no beat comes.
+/// Interval at which abandoned commits are dropped while there is no heartbeat.
 const BEAT_PAUSE: Duration = Duration::from_millis(250);
 
-/// A commit and where its answer goes.
+/// A commit and its reply channel.
 pub(super) struct PendingCommit {
     pub(super) operation: Operation,
     pub(super) turn: CommitTurn,
@@ -38,20 +40,20 @@ pub(super) struct BatchWriter {
     pub(super) observer: Arc<dyn CommitObserver>,
     pub(super) counters: Arc<Counters>,
     pub(super) last_beat: Arc<LastBeat>,
-    /// How long a batch may take, all attempts together.
+    /// Maximum time of a batch, all attempts together.
     pub(super) timeout: Duration,
     pub(super) link: Option<WriteLink>,
-    /// Taken out of the queue and not begun.
+    /// Commits taken from the queue and not started.
     pub(super) waiting: VecDeque<PendingCommit>,
 }
 
-/// A connection with what a writer prepares on it.
+/// A connection with a writer's prepared statements.
 pub(super) struct WriteLink {
     link: Link,
     lock: Statement,
     apply: Statement,
     look_up: Statement,
-    /// The number of the last batch that was begun on it.
+    /// Number of the last batch started on it.
     number: i64,
 }
 
@@ -60,21 +62,21 @@ fn unknown(said: String) -> Ran {
     Ran::Unknown(RerunCause::Unknown, said)
 }
 
-/// What is known of a run.
+/// Outcome of a run.
 enum Ran {
     /// It is durable, and these operations were refused.
     Done(Vec<i16>),
     /// It was applied before, by a run whose answer was lost.
     Earlier,
-    /// The server has rolled it back for another's sake.
+    /// The server rolled it back because of a concurrent transaction.
     Again,
-    /// Nothing was written, and another run would not help.
+    /// Nothing was written, and a retry would not help.
     Failed(EngineError),
     /// It may have been applied.
     Unknown(RerunCause, String),
 }
 
-/// A batch by the name under which it is run, each time.
+/// A batch with its identity, the same for each run.
 struct Batch {
     commits: Vec<PendingCommit>,
     writer: i64,
@@ -101,7 +103,7 @@ impl WriteLink {
         );
         let refused = |error: Error| fault_of(&error);
         let (lock, apply, look_up) = (prepared.0, prepared.1, prepared.2);
-        // What is left behind is no reason not to go on.
+        // Remaining rows do no harm.
         if let Err(error) = prepared.3 {
             tracing::warn!(%error, "old rows of the table batch stay");
         }
@@ -119,7 +121,7 @@ impl BatchWriter {
                 let Ok(first) = self.queue.recv().await else { return };
                 self.waiting.push_back(first);
             }
-            // Before anything is begun: until then its caller can take it back.
+            // Before starting anything: until then callers can withdraw their commits.
             self.ready().await;
             while self.waiting.len() < BATCH_COMMITS
                 && let Ok(next) = self.queue.try_recv()
@@ -127,7 +129,8 @@ impl BatchWriter {
                 self.waiting.push_back(next);
             }
             let mut commits = batch::take(&mut self.waiting, |commit| &commit.operation);
-            // Nobody waits for the others any more; those who stopped waiting were told that nothing happened.
+            // The callers of the others no longer wait, and got an error that says that nothing
+            // happened.
             commits.retain(|commit| !commit.reply.is_closed() && commit.turn.begin());
             if !commits.is_empty() {
                 self.write(commits).await;
@@ -136,8 +139,10 @@ impl BatchWriter {
         }
     }
 
-    /// Waits until there is a connection on which a commit can end. While no standby answers no beat comes, and what is begun
-    /// nevertheless only takes up another of the server's processes.
+    /// Waits for a connection on which a commit can complete.
+    ///
+    /// Without a standby there is no heartbeat, and a commit would only occupy another server
+    /// process.
     async fn ready(&mut self) {
         loop {
             self.connected().await;
@@ -145,7 +150,7 @@ impl BatchWriter {
                 return;
             }
             let beat = async {
-                // Where a beat would not help, time may: a clock can be set.
+                // If a heartbeat would not help, time may: an operator can correct a clock.
                 if self.last_beat.wait().await.is_err() {
                     std::future::pending::<()>().await;
                 }
@@ -155,7 +160,7 @@ impl BatchWriter {
         }
     }
 
-    /// Waits until there is a connection that can be used.
+    /// Waits for a usable connection.
     async fn connected(&mut self) {
         let mut backoff = Backoff::default();
         loop {
@@ -187,7 +192,7 @@ impl BatchWriter {
         link.number += 1;
         let batch = Batch { commits, writer: link.link.random, number: link.number };
         let ended = self.run_to_the_end(&batch, started + self.timeout).await;
-        // Before anybody is answered, and also where nobody knows: a counter that moves without need does no harm.
+        // Before answering, and also for an unknown outcome: an unnecessary increment is harmless.
         let refused = |number: usize| match &ended {
             Ok(refused) => refused.iter().any(|one| usize::try_from(*one) == Ok(number)),
             Err(error) => !matches!(error, EngineError::Unknown),
@@ -211,7 +216,7 @@ impl BatchWriter {
         }
     }
 
-    /// One run, for as long as its server may still answer.
+    /// Executes one run while its server may still answer.
     async fn attempt(&self, link: &WriteLink, run: impl Future<Output = Ran>, deadline: Instant) -> Ran {
         let replaced = || unknown("its server was replaced".to_owned());
         let limit = deadline.min(Instant::now() + ATTEMPT_TIMEOUT);
@@ -222,12 +227,12 @@ impl BatchWriter {
                 Ok(_) => replaced(),
                 Err(_) => unknown("no answer in time".to_owned()),
             },
-            // A server that hangs does not even break the connection.
+            // A hanging server does not even close the connection.
             () = self.servers.superseded(&link.link) => replaced(),
         }
     }
 
-    /// Runs a batch until its outcome is known, or its time is over. Yields the operations that were refused.
+    /// Runs a batch until its outcome is known or its time is over. Returns the refused operations.
     async fn run_to_the_end(&mut self, batch: &Batch, deadline: Instant) -> Result<Vec<i16>, EngineError> {
         let (mut is_uncertain, mut was_applied, mut retries) = (false, false, 0);
         let out_of_time = |is_uncertain: bool| if is_uncertain { EngineError::Unknown } else { EngineError::Timeout };
@@ -249,7 +254,7 @@ impl BatchWriter {
                 }
                 Ran::Again => return Err(out_of_time(is_uncertain)),
                 Ran::Failed(error) => {
-                    // What refuses once may be the server's state: the next batch looks for one anew.
+                    // The error may be due to the server's state: the next batch reconnects.
                     self.link = None;
                     return Err(if is_uncertain { EngineError::Unknown } else { error });
                 }
@@ -268,7 +273,8 @@ impl BatchWriter {
 }
 
 impl WriteLink {
-    /// One run, in one round trip. `leave` has it leave its row even if nothing is written.
+    /// Executes one run in one round trip. `leave`: insert the batch's row even if nothing is
+    /// written.
     async fn run(&self, batch: &Batch, leave: bool) -> Ran {
         let operations = || batch.commits.iter().map(|commit| &commit.operation);
         let (stripes, exclusive) = batch::locks(operations());
@@ -311,7 +317,7 @@ impl WriteLink {
         self.done(row.try_get(0))
     }
 
-    /// What became of a batch that has left its row.
+    /// Reads the outcome of a batch that has inserted its row.
     async fn look_up(&self, batch: &Batch) -> Ran {
         self.link.take_warning();
         match self.link.client.query_opt(&self.look_up, &[&batch.writer, &batch.number]).await {
@@ -322,8 +328,8 @@ impl WriteLink {
     }
 
     fn done(&self, refused: Result<Vec<i16>, Error>) -> Ran {
-        // With a standby that does not answer, whoever cancels a commit makes the server answer success for what only the
-        // primary has.
+        // If an operator cancels a commit's wait for an absent standby, the server reports success
+        // for data that only the primary has.
         if self.link.take_warning() {
             return Ran::Unknown(RerunCause::CancelledWait, "the wait for the standby was cancelled".to_owned());
         }
@@ -335,21 +341,21 @@ pub(super) fn said(error: &Error) -> String {
     error.as_db_error().map_or_else(|| error.to_string(), |said| format!("{} ({})", said.message(), said.code().code()))
 }
 
-/// What an error before the end of a transaction says of it.
+/// Classifies an error before the end of a transaction.
 fn judge(error: &Error) -> Ran {
     let Some(code) = error.code() else { return unknown(said(error)) };
     let again = [&SqlState::T_R_DEADLOCK_DETECTED, &SqlState::T_R_SERIALIZATION_FAILURE, &SqlState::LOCK_NOT_AVAILABLE];
     if again.contains(&code) {
         return Ran::Again;
     }
-    // Of `batch`: no other table has a key that could be there without the locks.
+    // From `batch`: in other tables, the locks rule out duplicate keys.
     if *code == SqlState::UNIQUE_VIOLATION {
         return Ran::Earlier;
     }
     if *code == SqlState::DISK_FULL || *code == SqlState::READ_ONLY_SQL_TRANSACTION {
         return Ran::Failed(EngineError::Unwritable(said(error)));
     }
-    // It stops, or the connection did: the next server may take it.
+    // The server or the connection stops: the next server may have applied it.
     if matches!(code.code().get(..2), Some("57" | "08")) {
         return unknown(said(error));
     }
