@@ -1,9 +1,11 @@
-//! The sled engine: one writer thread, one batch and one flush a drained queue. Reads go past the writer.
+//! The sled engine: one writer thread, with one batch and one flush per drained queue. Reads are
+//! direct.
 //!
-//! sled 0.34.7 keeps what it acknowledges only under rules that the files below hold: the barrier is ours
-//! ([`super::barrier`]); nobody but the writer flushes; no sled transaction is used, since each costs a disk barrier of
-//! its own; no record reaches the size at which sled moves it to a file that it never syncs ([`records`]). That sled came
-//! back whole is shown at each opening ([`watermark`]).
+//! sled 0.34.7 retains acknowledged data only under rules that the files below enforce. The disk
+//! barrier is replaced ([`super::barrier`]). Only the writer flushes. No sled transaction is used,
+//! since each costs its own disk barrier. No record reaches the size at which sled moves it to a
+//! file that it never syncs ([`records`]). Each opening verifies that no data was lost
+//! ([`watermark`]).
 
 mod copying;
 mod disk;
@@ -35,17 +37,17 @@ use super::commit_turn::CommitTurn;
 use super::engine::{Changes, CommitObserver, Counters, Engine, EngineError, Key, Outcome, Value};
 use crate::config;
 
-/// A scan of more records than this leaves the async worker for a blocking thread.
+/// Scans of more records than this run on a blocking thread.
 const INLINE_SCAN: usize = 64;
-/// How long a closing engine waits for its writer. A disk that hangs must not keep the process from ending.
+/// Timeout of a closing engine for its writer. A hanging disk must not prevent the process from
+/// ending.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often the deadline passes for a commit that the writer has begun. Its caller would not know what became of it, so it is
-/// worth some patience.
+/// Number of timeouts to wait for a started commit, because the outcome would be unknown otherwise.
 const WAITS: u32 = 3;
-/// How long the copying of the files may take, the wait for its turn included.
+/// Timeout of copying the files, including the wait for its turn.
 const COPY_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Keeps records in a sled database on a local disk.
+/// Stores records in a sled database on a local disk.
 pub struct SledEngine {
     records: Records,
     disk: Arc<Disk>,
@@ -56,12 +58,13 @@ pub struct SledEngine {
     commit_timeout: Duration,
     verifier: CopyVerifier,
     is_proven: bool,
-    // Last: fields drop in this order, and the lock may only go when the database is closed.
+    // Last: fields drop in this order, and the lock may be released only after the database is
+    // closed.
     _lock: File,
 }
 
 impl SledEngine {
-    /// Opens the database in `store.path`, which is created if it is absent.
+    /// Opens the database in `store.path`, and creates it if it is absent.
     ///
     /// # Errors
     /// One line each that says what to do: see [`OpenError`].
@@ -69,7 +72,7 @@ impl SledEngine {
         Self::open_with(store, Options::default(), observer)
     }
 
-    /// As [`SledEngine::open`], with choices that the configuration does not offer.
+    /// Opens the database as [`SledEngine::open`] does, with options outside the configuration.
     ///
     /// # Errors
     /// As [`SledEngine::open`].
@@ -111,12 +114,13 @@ impl SledEngine {
         })
     }
 
-    /// Whether it was shown at the opening that the store is whole. One of an older program says nothing about it.
+    /// Returns whether the opening verified that no data was lost. The store of an older program
+    /// does not allow that.
     pub fn is_proven(&self) -> bool {
         self.is_proven
     }
 
-    /// How many records there are. Reads them all.
+    /// Counts the records. Reads them all.
     pub fn count(&self) -> Result<usize, EngineError> {
         self.records.count()
     }
@@ -131,8 +135,9 @@ impl SledEngine {
     }
 }
 
-/// Looks through the copy in `directory`, which must have been made after batch `sequence`: what [`CopyVerifier::Apart`] starts.
-/// Yields how many records it has.
+/// Verifies the copy in `directory`, which must have been made after batch `sequence`.
+///
+/// [`CopyVerifier::Apart`] runs this in a process. Returns the number of records.
 pub(crate) fn verify_copy(directory: &Path, sequence: u64) -> Result<usize, String> {
     copying::look_through(directory, sequence)
 }
@@ -210,7 +215,7 @@ impl Engine for SledEngine {
             }
             thread::sleep(Duration::from_millis(1));
         }
-        // The writer's own panic already ended the process.
+        // A panic of the writer has already ended the process.
         let _ = writer.join();
     }
 }

@@ -1,5 +1,7 @@
-//! Copies of a store's files, for backups: made whole or not at all. Before anybody relies on one, each of its entries is
-//! compared with the digest that the store keeps ([`super::watermark`]).
+//! Copies of a store's files, for backups: complete or absent.
+//!
+//! Each entry of a copy is compared with the stored digest ([`super::watermark`]) before it is
+//! reported.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -18,16 +20,19 @@ use super::records::Records;
 use crate::config::SledConfig;
 use crate::store::engine::EngineError;
 
-/// sled's cache while a copy is looked through, bytes.
+/// sled's cache while a copy is verified, in bytes.
 const CACHE_BYTES: u64 = 16 << 20;
-/// How long a process may take to look through one.
+/// Timeout of a verifying process.
 const VERIFY_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// The command that does so: [`look_through`] and a line of output.
+/// The command of that process: [`look_through`] and a line of output.
 pub(super) const VERIFY_COPY: &str = "verify-copy";
 
-/// Copies the files of the store in `from`, which nobody may be writing, to `to`, which must not exist. `reserve` bytes
-/// stay free there: it may be the store's own disk. The copy is durable when this returns.
+/// Copies the files of the store in `from`, which must not be written, to `to`, which must not
+/// exist.
+///
+/// `reserve` bytes remain free there: it may be the store's own disk. The copy is durable on
+/// return.
 ///
 /// # Errors
 /// One line; nothing is left at `to`.
@@ -37,7 +42,7 @@ pub(super) fn copy(from: &Path, to: &Path, reserve: u64) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(to).map_err(named)?;
     let copied = copy_files(&files, from, to, reserve);
     if copied.is_err() {
-        // Nothing but what was made above stands there.
+        // It contains only files created above.
         let _ = fs::remove_dir_all(to);
     }
     copied.map_err(named)
@@ -71,7 +76,7 @@ fn copy_files(files: &[PathBuf], from: &Path, to: &Path, reserve: u64) -> io::Re
     Ok(())
 }
 
-/// The names of a store's files: not the lock, not a socket, not what sled has not finished.
+/// Returns the names of a store's files, without lock, sockets and unfinished sled files.
 fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(store)? {
@@ -89,8 +94,9 @@ fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Opens a copy, which must have been made after batch `sequence`, and compares each entry with the digest that the store
-/// keeps. Yields how many records it has. A copy that fails is removed.
+/// Opens a copy, which must have been made after batch `sequence`, and verifies its digest.
+///
+/// Returns the number of records. Removes a copy that fails.
 pub(super) fn verify(copy: &Path, sequence: u64, process: CopyVerifier) -> Result<usize, EngineError> {
     let verified = match process {
         CopyVerifier::Here => look_through(copy, sequence),
@@ -102,10 +108,10 @@ pub(super) fn verify(copy: &Path, sequence: u64, process: CopyVerifier) -> Resul
     verified.map_err(EngineError::NoCopy)
 }
 
-/// As [`verify`], in a process of its own: sled reads a copy whole into memory, and a server would keep what that took.
+/// Verifies in a separate process: sled reads a copy into memory, which a server would retain.
 fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
     let fault = |error: io::Error| format!("the process that verifies it did not work: {error}");
-    // The very program that runs, also where a newer one has been installed in its place.
+    // The running program, even if a newer one has replaced its file.
     let mut process = Command::new("/proc/self/exe")
         .args([VERIFY_COPY, "--sequence", &sequence.to_string(), "--directory"])
         .arg(copy)
@@ -116,7 +122,7 @@ fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
         .spawn()
         .map_err(fault)?;
     let started = Instant::now();
-    // What it prints is a line, which the pipe holds until it has ended.
+    // Its output is a line, which fits into the pipe's buffer.
     while process.try_wait().map_err(fault)?.is_none() {
         if started.elapsed() > VERIFY_TIMEOUT {
             // It may have ended just now.
@@ -135,10 +141,10 @@ fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
     }
 }
 
-/// Compares each entry of a copy with its digest; yields how many records it has.
+/// Verifies the digest of a copy; returns the number of records.
 pub(super) fn look_through(copy: &Path, sequence: u64) -> Result<usize, String> {
     let store = SledConfig { path: copy.to_owned(), cache_bytes: CACHE_BYTES, reserve_bytes: 0, queue: 1 };
-    // Where a backup lies is the operator's choice: it need not outlive what they know of.
+    // The operator chooses the place of a backup, which may be volatile.
     let options = Options { allow_volatile: true, ..Options::default() };
     let opened = opening::open(&store, options).map_err(|error| error.to_string())?;
     let found = opened.progress.sequence;

@@ -1,4 +1,4 @@
-//! The disk beneath the store: whether it keeps what it is given, and whether it has room.
+//! The store's disk: whether it retains data, and free space.
 
 use std::fs::File;
 use std::io;
@@ -9,19 +9,19 @@ use rustix::io::Errno;
 
 use crate::store::engine::EngineError;
 
-/// What a file system does with acknowledged bytes.
+/// Durability of acknowledged data on a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keeping {
     Kept,
-    /// Depends on what lies beneath; the text names the file system.
+    /// Depends on lower layers; the text names the file system.
     Doubtful(&'static str),
-    /// Forgets at a restart, or answers a sync before the bytes are safe; the text names the file system.
+    /// Volatile, or acknowledges a sync too early; the text names the file system.
     Lost(&'static str),
 }
 
-/// What the file system of `directory` does with acknowledged bytes.
+/// Returns the durability of the file system of `directory`.
 pub(super) fn keeping(directory: &File) -> io::Result<Keeping> {
-    // The magic number is 32 bits wide; the field that carries it differs by machine, and may come sign-extended.
+    // The magic number has 32 bits; the field's type differs by machine, and may be sign-extended.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -31,7 +31,7 @@ pub(super) fn keeping(directory: &File) -> io::Result<Keeping> {
     Ok(keeping_of(magic))
 }
 
-/// By the numbers of linux/magic.h and statfs(2).
+/// Numbers of linux/magic.h and statfs(2).
 fn keeping_of(magic: u32) -> Keeping {
     match magic {
         0x0102_1994 => Keeping::Lost("tmpfs"),
@@ -48,15 +48,15 @@ fn keeping_of(magic: u32) -> Keeping {
     }
 }
 
-/// What a user other than root may still write.
+/// Returns the free space for users other than root.
 pub(super) fn free_bytes(room: &StatVfs) -> u64 {
     room.f_bavail.saturating_mul(room.f_frsize)
 }
 
-/// sled's own settings: always there, and nobody locks them.
+/// sled's settings file, which always exists and is not locked.
 const PROBE: &str = "conf";
 
-/// The room on the store's disk.
+/// Free space of the store's disk.
 #[derive(Debug)]
 pub(super) struct Disk {
     directory: File,
@@ -64,30 +64,32 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Watches the disk of `directory`, of which `reserve_bytes` shall stay free: sled does not outlive a failed write, so
-    /// the disk must never get so full that one fails.
+    /// Monitors the disk of `directory`, of which `reserve_bytes` must remain free.
+    ///
+    /// sled does not survive a failed write, so the disk must never be so full that one fails.
     pub(super) fn new(directory: File, reserve_bytes: u64) -> Self {
         Self { directory, reserve_bytes }
     }
 
-    /// What shall stay free, bytes.
+    /// Returns the reserve, in bytes.
     pub(super) fn reserve_bytes(&self) -> u64 {
         self.reserve_bytes
     }
 
-    /// Whether a batch may be written now.
+    /// Checks whether a batch may be written now.
     ///
     /// # Errors
-    /// `Unwritable` below the reserve and on a read-only disk, `Unavailable` when the kernel does not say.
+    /// `Unwritable` below the reserve and on a read-only disk, `Unavailable` when the kernel
+    /// reports an error.
     pub(super) fn writable(&self) -> Result<(), EngineError> {
         let room = fstatvfs(&self.directory)
             .map_err(|error| EngineError::Unavailable(format!("its disk does not answer: {error}")))?;
         if room.f_flag.contains(StatVfsMountFlags::RDONLY) {
             return Err(EngineError::Unwritable("its disk is read-only".to_owned()));
         }
-        // An ext4 that met an error of the device refuses writes and does not say so above (Linux 6.18), but lets nobody
-        // open a file for writing. A sync of the directory would tell too, and cost a barrier. Any other answer, such as
-        // too many open files, says nothing about the disk.
+        // After a device error, ext4 refuses writes without reporting it above (Linux 6.18), but no
+        // file can be opened for writing. A sync of the directory would show it too, and cost a
+        // barrier. Other errors, such as too many open files, do not concern the disk.
         if openat(&self.directory, PROBE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).err() == Some(Errno::ROFS) {
             let cause = "its disk became read-only, as after an error of the device: stop sealgate and check the disk";
             return Err(EngineError::Unwritable(cause.to_owned()));

@@ -1,6 +1,7 @@
-//! Opening: everything that must be right before the first record is read. The order matters: the lock first, so that
-//! nothing is removed under a running process; then what a crash left behind; then sled; then proof that a flush reaches
-//! the disk.
+//! Opening of the store, and its checks before the first record is read.
+//!
+//! The order matters. First the lock, so that nothing is removed under a running process; then the
+//! cleanup after a crash; then sled; then proof that a flush reaches the disk.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -18,22 +19,22 @@ use super::watermark::{Digest, Mark, State, Watermark, WriterProgress};
 use crate::config;
 use crate::store::barrier;
 
-/// The layout that `records` describes, with what shows that the store is whole.
+/// The layout that `records` describes, with the state for verification.
 const FORMAT: &[u8] = &[2];
-/// The same without that.
+/// The same without that state.
 const OLDER_FORMAT: &[u8] = &[1];
-/// How long another process may take to let go of the store.
+/// Timeout for another process to release the store.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
-/// How long sled's threads of a database just closed in this process may hold its file.
+/// Timeout for sled's threads to release a database just closed in this process.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why the store cannot be opened.
+/// Error of opening the store.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The directory or a file in it cannot be made, read or written.
+    /// The directory or a file in it cannot be created, read or written.
     #[error("cannot use the store's directory {path}: {error}")]
     Directory { path: PathBuf, error: io::Error },
-    /// Others than the owner can enter the directory.
+    /// Users other than the owner can enter the directory.
     #[error("others can enter the store's directory {path} (mode {mode:o}); run: chmod 700 {path}")]
     Exposed {
         path: PathBuf,
@@ -48,26 +49,26 @@ pub enum OpenError {
     #[error("the store {path} is in use{}; sealgate is probably running: stop it first", by(*.process))]
     Locked {
         path: PathBuf,
-        /// The other process's id, as it noted it.
+        /// The other process's ID, from the lock file.
         process: Option<u32>,
     },
-    /// The files are not a whole database.
+    /// The files are not a complete database.
     #[error("the store {path} is damaged ({cause}); restore a backup, and keep a copy of the directory as it is")]
     Damaged { path: PathBuf, cause: String },
-    /// It opens, and has lost what it had saved.
+    /// It can be opened, but has lost saved data.
     #[error(
         "the store {path} has lost saved changes ({loss}): what was revoked or disabled could be back, so it is not opened; \
          restore a backup, or to go on with what is left: move the directory away and run \
          sealgate restore --accept-loss --from MOVED"
     )]
     Lost { path: PathBuf, loss: Loss },
-    /// The files are somebody else's, or a newer version's.
+    /// The files belong to another program or a newer version.
     #[error("the store {path} was not written by this version of sealgate or an older one; start the newer version")]
     Foreign { path: PathBuf },
-    /// A store shall be laid down where one is.
+    /// The target of a new store is not empty.
     #[error("the store's directory {path} is not empty; move it away first")]
     Occupied { path: PathBuf },
-    /// What shall be restored is no store.
+    /// The source of a restore is not a store.
     #[error("{path} holds no backup of a store")]
     NoBackup { path: PathBuf },
     /// A flush did not reach the disk.
@@ -78,7 +79,7 @@ pub enum OpenError {
     Thread { error: io::Error },
 }
 
-/// How it shows that a store has lost what it had saved.
+/// Evidence that a store has lost saved data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
     /// The end of sled's log is gone.
@@ -91,10 +92,10 @@ pub enum Loss {
     },
     #[error("{found} entries can be read, and they are not the {saved} that were saved")]
     Altered { found: u64, saved: u64 },
-    /// What the digest of its entries should be is not to be found.
+    /// The expected digest is missing.
     #[error("it does not say what was saved in it")]
     Stateless,
-    /// The file is gone that says what was acknowledged, or both of its entries are damaged.
+    /// The watermark file is missing, or both of its entries are damaged.
     #[error("its file watermark is missing or damaged")]
     Unmarked,
 }
@@ -107,9 +108,9 @@ pub(super) struct Opened {
     pub(super) database: Db,
     pub(super) directory: File,
     pub(super) progress: WriterProgress,
-    /// Whether the store was shown to be whole, and did not just begin to say so.
+    /// Whether the store was verified, and not just initialized for later verification.
     pub(super) is_proven: bool,
-    /// Held for as long as the database is open.
+    /// Held while the database is open.
     pub(super) lock: File,
 }
 
@@ -126,7 +127,8 @@ pub(super) fn open(store: &config::SledConfig, options: Options) -> Result<Opene
     check_file_system(path, &directory, options)?;
     let lock = take_lock(path)?;
     remove_unfinished_snapshots(path).map_err(fault)?;
-    // Some damage makes sled panic where it should report. In a thread of its own: the server ends when its main one panics.
+    // sled panics on some damage. Use a separate thread: the server ends when its main thread
+    // panics.
     let (database, progress, is_proven) = thread::scope(|scope| {
         let thread = thread::Builder::new().name("store-opening".to_owned());
         let opening = thread.spawn_scoped(scope, || take_up(path, store.cache_bytes, options.accept_loss));
@@ -137,17 +139,18 @@ pub(super) fn open(store: &config::SledConfig, options: Options) -> Result<Opene
     Ok(Opened { database, directory, progress, is_proven, lock })
 }
 
-/// Opens the database, shows that it is whole, and that a flush reaches the disk. Yields whether it was whole before, and
-/// does not just begin to say so.
+/// Opens the database, verifies it, and verifies that a flush reaches the disk.
+///
+/// Returns whether its previous content was verified.
 fn take_up(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db, WriterProgress, bool), OpenError> {
     let fault = |error| OpenError::Directory { path: path.to_owned(), error };
     let mark = Watermark::read(path).map_err(fault)?;
     let database = open_database(path, cache_bytes)?;
-    // sled makes its files without syncing them or their names; without this a power cut in the first minutes leaves a
-    // `conf` that refuses to open.
+    // sled does not sync its files on creation; a power failure in the first minutes would leave a
+    // `conf` that it refuses.
     sync(&path.join("conf")).and_then(|()| sync(&path.join("db"))).and_then(|()| sync(path)).map_err(fault)?;
     let layout = layout(path, &database)?;
-    // Every entry is read: what cannot be read shows here, and not to whoever asks for it first.
+    // Reads every entry, so that unreadable ones are found now and not by a later request.
     let found = Records::new(&database).digest().map_err(|error| fault_of(path, error))?;
     let known = state(path, &database)?;
     let judged = judge(layout, found, known, mark);
@@ -156,7 +159,7 @@ fn take_up(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db, Writ
         Err(_) if accept_loss => beyond(known, mark),
         Err(loss) => return Err(OpenError::Lost { path: path.to_owned(), loss }),
     };
-    // The file is there before the tree says that there is one.
+    // The file must exist before the tree refers to it.
     let mut watermark = Watermark::open(path, mark).map_err(fault)?;
     let state = State { sequence, before: found, after: found };
     let written = database.insert(own_key("state"), state.to_bytes());
@@ -167,7 +170,7 @@ fn take_up(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db, Writ
     Ok((database, WriterProgress { sequence, digest: found, watermark }, is_proven))
 }
 
-/// Makes the directory and those above it that are missing, and makes their names durable.
+/// Creates the directory and missing parents, and makes their names durable.
 pub(super) fn create_directory(path: &Path) -> io::Result<()> {
     let missing: Vec<_> = path.ancestors().take_while(|part| !part.as_os_str().is_empty() && !part.exists()).collect();
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
@@ -203,8 +206,8 @@ pub(super) fn take_lock(path: &Path) -> Result<File, OpenError> {
     loop {
         match lock.try_lock() {
             Ok(()) => break,
-            // A process that has just ended may still be closing its files, and a child that is being started holds them
-            // until its program is loaded.
+            // A process that has just ended may still be closing its files, and a child process
+            // holds them until its program is loaded.
             Err(TryLockError::WouldBlock) if started.elapsed() < LOCK_TIMEOUT => {
                 thread::sleep(Duration::from_millis(10));
             }
@@ -220,8 +223,11 @@ pub(super) fn take_lock(path: &Path) -> Result<File, OpenError> {
     Ok(lock)
 }
 
-/// A process killed while sled wrote a snapshot leaves `snap.….generating`. sled takes it for the newest snapshot and
-/// calls the database corrupt for ever; without it, the finished snapshot and the log are read.
+/// Removes unfinished snapshots.
+///
+/// A process killed while sled wrote a snapshot leaves `snap.….generating`. sled considers it the
+/// newest snapshot and reports corruption forever; without it, sled reads the finished snapshot and
+/// the log.
 fn remove_unfinished_snapshots(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -241,7 +247,8 @@ fn open_database(path: &Path, cache_bytes: u64) -> Result<Db, OpenError> {
     loop {
         match config.open() {
             Ok(database) => return Ok(database),
-            // No other sealgate is here, since the lock is ours: sled's own threads still close an earlier one.
+            // This process has the lock, so no other one is here: sled's own threads still close an
+            // earlier database.
             Err(sled::Error::Io(error)) if error.to_string().contains("could not acquire lock") => {
                 if started.elapsed() > RELEASE_TIMEOUT {
                     return Err(OpenError::Locked { path: path.to_owned(), process: None });
@@ -256,7 +263,7 @@ fn open_database(path: &Path, cache_bytes: u64) -> Result<Db, OpenError> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
     Empty,
-    /// Of a program that did not show that a store is whole.
+    /// Of a program without verification.
     Older,
     Current,
 }
@@ -265,7 +272,7 @@ fn layout(path: &Path, database: &Db) -> Result<Layout, OpenError> {
     match database.get(own_key("format")).map_err(|error| fault_of(path, error))? {
         Some(format) if format == FORMAT => Ok(Layout::Current),
         Some(format) if format == OLDER_FORMAT => Ok(Layout::Older),
-        // The state of a store that was being made comes first.
+        // The state of a new store is written first.
         None if database.iter().keys().all(|key| key.is_ok_and(|key| key == own_key("state"))) => Ok(Layout::Empty),
         _ => Err(OpenError::Foreign { path: path.to_owned() }),
     }
@@ -276,11 +283,11 @@ fn state(path: &Path, database: &Db) -> Result<Option<State>, OpenError> {
     Ok(state.and_then(|bytes| State::read(&bytes)))
 }
 
-/// The number of the newest batch, where nothing that was acknowledged is missing.
+/// Returns the number of the newest batch, if no acknowledged data is missing.
 fn judge(layout: Layout, found: Digest, state: Option<State>, mark: Mark) -> Result<u64, Loss> {
     let sequence = match (layout, state) {
         (Layout::Empty | Layout::Older, _) if mark == Mark::Absent => return Ok(0),
-        // Killed while it began to keep count, or else everything since is gone.
+        // Killed while it initialized verification; otherwise everything since is gone.
         (Layout::Empty | Layout::Older, _) => 0,
         (Layout::Current, None) => return Err(Loss::Stateless),
         (Layout::Current, Some(state)) => {
@@ -295,14 +302,16 @@ fn judge(layout: Layout, found: Digest, state: Option<State>, mark: Mark) -> Res
     }
 }
 
-/// A number that no batch has had.
+/// Returns a number that no batch has had.
 fn beyond(state: Option<State>, mark: Mark) -> u64 {
     let acknowledged = if let Mark::Acknowledged(sequence) = mark { sequence } else { 0 };
     state.map_or(0, |state| state.sequence).max(acknowledged).saturating_add(1)
 }
 
-/// Writes a record and looks whether the flush reached our barrier. The flush also makes durable what a killed process
-/// wrote and did not sync: reads show it from now on, so it must not vanish again.
+/// Writes a record and checks that the flush reached the barrier.
+///
+/// The flush also makes durable what a killed process wrote and did not sync: reads show it from
+/// now on, so it must not vanish again.
 fn prove_barrier(path: &Path, database: &Db) -> Result<(), OpenError> {
     let fault = |error| fault_of(path, error);
     let openings = database.get(own_key("openings")).map_err(fault)?;
@@ -316,7 +325,7 @@ fn prove_barrier(path: &Path, database: &Db) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// A full disk or a missing permission is no damage.
+/// A full disk or a missing permission is not damage.
 fn fault_of(path: &Path, error: sled::Error) -> OpenError {
     let path = path.to_owned();
     match error {

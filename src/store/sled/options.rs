@@ -1,17 +1,17 @@
-//! How a store is opened.
+//! Options of opening a store.
 
 use std::time::Duration;
 
-/// What an operator may not normally choose.
+/// Options outside the operator's configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Opens on file systems that forget or that live elsewhere (tmpfs, NFS). For tests.
+    /// Allows volatile and network file systems (tmpfs, NFS). For tests.
     pub allow_volatile: bool,
-    /// The longest that a commit waits for its turn, and three times as long for the disk once it has had it.
+    /// Maximum time of a commit in the queue, and three times as long for the disk afterwards.
     pub commit_timeout: Duration,
-    /// Takes up a store that has lost saved changes, as it now is.
+    /// Accepts a store that has lost saved changes, as it is.
     pub accept_loss: bool,
-    /// The store is only being built: a failure of the disk removes it.
+    /// The store is under construction: a failure of the disk removes it.
     pub discard: bool,
     pub verifier: CopyVerifier,
 }
@@ -28,10 +28,10 @@ impl Default for Options {
     }
 }
 
-/// Which process looks through a copy.
+/// Process that verifies a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyVerifier {
     Here,
-    /// One of its own, of this program.
+    /// A separate one, of this program.
     Apart,
 }

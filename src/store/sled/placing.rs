@@ -1,5 +1,7 @@
-//! A store that is laid down anew, from a backup or an export: built in a directory beside its place, and put there whole
-//! by one rename, so that no server ever opens half of one.
+//! Creation of a store from a backup or an export.
+//!
+//! It is built in a separate directory and renamed as a whole, so that no server opens a partial
+//! one.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -10,7 +12,7 @@ use super::disk::sync;
 use super::opening::{self, OpenError};
 use crate::config;
 
-/// A store in the making. Dropped before [`NewStore::finish`], it is removed again.
+/// A store under construction. It is removed if dropped before [`NewStore::finish`].
 #[derive(Debug)]
 pub struct NewStore {
     place: PathBuf,
@@ -19,7 +21,7 @@ pub struct NewStore {
 }
 
 impl NewStore {
-    /// An empty one for `store.path`, which must be absent or empty.
+    /// Begins an empty one for `store.path`, which must be absent or empty.
     ///
     /// # Errors
     /// `Occupied`, `Locked` when another process builds one, `Directory`.
@@ -36,7 +38,7 @@ impl NewStore {
         name.push(".new");
         let path = place.with_file_name(name);
         if path.exists() {
-            // Left by a process that was killed, unless it still works there.
+            // Left by a killed process, unless that still runs.
             let _lock = opening::take_lock(&path)?;
             fs::remove_dir_all(&path).map_err(fault(&path))?;
         }
@@ -46,7 +48,7 @@ impl NewStore {
         Ok(Self { place, building: config::SledConfig { path, ..store.clone() }, finished: false })
     }
 
-    /// One with the records of the backup in `from`.
+    /// Begins one with the records of the backup in `from`.
     ///
     /// # Errors
     /// As [`NewStore::begin`]; `NoBackup`; `Locked` when a process has `from` open.
@@ -55,7 +57,8 @@ impl NewStore {
             return Err(OpenError::NoBackup { path: from.to_owned() });
         }
         let fault = |error| OpenError::Directory { path: from.to_owned(), error };
-        // A directory that somebody writes cannot be copied. A backup need not be writable, so the lock is only looked at.
+        // A directory in use cannot be copied. A backup may be read-only, so the lock is only
+        // tested.
         let lock = match File::open(from.join("lock")) {
             Ok(lock) => Some(lock),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -74,15 +77,15 @@ impl NewStore {
         Ok(new)
     }
 
-    /// The settings with which it is opened while it is built.
+    /// Returns the settings for opening it during construction.
     pub fn settings(&self) -> &config::SledConfig {
         &self.building
     }
 
-    /// Puts it in its place. Its engine must be closed.
+    /// Moves it to its place. Its engine must be closed.
     ///
     /// # Errors
-    /// `Occupied` when something came to stand there meanwhile, `Directory`.
+    /// `Occupied` when something was created there meanwhile, `Directory`.
     pub fn finish(mut self) -> Result<(), OpenError> {
         let placed = sync(&self.building.path).and_then(|()| fs::rename(&self.building.path, &self.place));
         match placed {
@@ -101,13 +104,13 @@ impl NewStore {
 impl Drop for NewStore {
     fn drop(&mut self) {
         if !self.finished {
-            // The next attempt removes what stays behind.
+            // The next attempt removes the rest.
             let _ = fs::remove_dir_all(&self.building.path);
         }
     }
 }
 
-/// Whether there is nothing at a path, or an empty directory.
+/// Returns whether a path is absent or an empty directory.
 fn is_vacant(path: &Path) -> io::Result<bool> {
     match fs::read_dir(path) {
         Ok(mut entries) => Ok(entries.next().is_none()),

@@ -1,9 +1,10 @@
-//! How records lie in sled's one tree.
+//! Layout of records in sled's only tree.
 //!
-//! sled moves a page beyond 128 KiB to a file of its own, which it never syncs: a power cut would take the page and all
-//! records on it. A page has about 16 records and sometimes some more, so what is stored under one key must stay small.
-//! A longer value is cut into pieces beside the record, named by a hash of key and value: pieces of two versions never
-//! mix, and a reader that finds one missing has met a rewrite and looks again.
+//! sled moves a page beyond 128 KiB to a separate file, which it never syncs: a power failure would
+//! lose the page with all its records. A page has about 16 records and sometimes a few more, so the
+//! data under one key must be small. A longer value is split into pieces, named by a hash of key
+//! and value. So the pieces of two versions never mix, and a reader that misses one has met a
+//! rewrite and reads again.
 
 use std::collections::HashMap;
 
@@ -17,20 +18,21 @@ use crate::store::engine::{EngineError, Key, Value};
 const RECORD: u8 = 0;
 /// First byte of a piece's key in the tree; the hash and the piece's number follow.
 const PIECE: u8 = 1;
-/// First byte of the keys that the engine keeps for itself. No other key sorts after them.
+/// First byte of the engine's own keys. No other key sorts after them.
 const OWN: u8 = 2;
 
-/// First byte of what a record's key holds: the value follows.
+/// First byte of a stored whole value: the value follows.
 const WHOLE: u8 = 0;
-/// First byte of what a record's key holds: the value's length and the hash that names its pieces follow.
+/// First byte of a stored split value: its length and the hash that names its pieces follow.
 const CUT: u8 = 1;
 
-/// The longest value that lies under its own key, and the length of a piece.
+/// Maximum length of an unsplit value, and the length of a piece, in bytes.
 const PIECE_BYTES: usize = 2048;
-/// How often a reader may meet a rewrite. Each costs a writer a disk flush, so more than a few is a fault.
+/// Maximum number of rewrites a reader may meet. Each costs a writer a disk flush, so more are an
+/// error.
 const READ_ATTEMPTS: usize = 8;
 
-/// Keys and values as they lie in the tree; a key without a value is removed.
+/// Keys and values in the tree; a key without a value is removed.
 pub(super) type Writes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
 /// The records in the tree. Cheap to clone.
@@ -40,7 +42,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// The records of `database`.
+    /// Returns the records of `database`.
     pub(super) fn new(database: &Db) -> Self {
         Self { tree: (**database).clone() }
     }
@@ -55,7 +57,7 @@ impl Records {
         Err(EngineError::Damaged("pieces of a record are missing".to_owned()))
     }
 
-    /// Up to `limit` records with `prefix`, strictly after the key `after`.
+    /// Returns up to `limit` records with `prefix`, strictly after the key `after`.
     pub(super) fn scan(
         &self,
         prefix: &[u8],
@@ -71,7 +73,8 @@ impl Records {
             }
             _ => prefix.clone(),
         };
-        // No other call into sled while it iterates: that has deadlocked it before. Pieces are fetched afterwards.
+        // No other call into sled during the iteration, which could deadlock. Pieces are read
+        // afterwards.
         let mut rows = Vec::new();
         for row in self.tree.range(start..).take(limit) {
             let (key, stored) = row.map_err(unreadable)?;
@@ -87,13 +90,13 @@ impl Records {
                 Some(value) => Some(value),
                 None => self.get(&key)?,
             };
-            // A record that went away since it was met is left out.
+            // A record removed meanwhile is left out.
             records.extend(value.map(|value| (key, value)));
         }
         Ok(records)
     }
 
-    /// How many records there are.
+    /// Counts the records.
     pub(super) fn count(&self) -> Result<usize, EngineError> {
         let mut count = 0;
         for key in self.tree.scan_prefix([RECORD]).keys() {
@@ -103,7 +106,7 @@ impl Records {
         Ok(count)
     }
 
-    /// Adds to `writes` what gives `key` this value, or removes it, in place of what the tree holds now.
+    /// Adds the writes that replace the stored value of `key`, or remove it.
     pub(super) fn replace(&self, writes: &mut Writes, key: &[u8], value: Option<&Value>) -> Result<(), EngineError> {
         let record = record_key(key);
         let old = self.tree.get(&record).map_err(unreadable)?;
@@ -123,7 +126,7 @@ impl Records {
         Ok(())
     }
 
-    /// The digest of all that the tree holds, but for what the engine keeps for itself. Reads everything.
+    /// Returns the digest of the tree without the engine's own keys. Reads everything.
     ///
     /// # Errors
     /// sled's: an entry cannot be read.
@@ -136,9 +139,9 @@ impl Records {
         Ok(digest)
     }
 
-    /// What the digest `before` of the tree becomes with these writes.
+    /// Returns the digest after these writes, given the digest `before`.
     pub(super) fn digest_after(&self, before: Digest, writes: &Writes) -> Result<Digest, EngineError> {
-        // A piece may be removed and written again: the last word holds.
+        // A piece may be removed and written again: the last write wins.
         let last: HashMap<&[u8], Option<&Vec<u8>>> =
             writes.iter().map(|(key, value)| (key.as_slice(), value.as_ref())).collect();
         let mut digest = before;
@@ -153,17 +156,18 @@ impl Records {
         Ok(digest)
     }
 
-    /// Writes all or nothing, in order, and what the tree says about it; durable only after a flush.
+    /// Applies all writes or none, in order, with the tree's state; durable only after a flush.
     ///
     /// # Errors
-    /// `Unavailable`. What the tree then holds is not known.
+    /// `Unavailable`. The content of the tree is unknown then.
     pub(super) fn write(&self, mut writes: Writes, state: State) -> Result<(), EngineError> {
         let keys: Vec<_> = writes.iter().map(|(key, _)| key.clone()).collect();
         if writes.len() == 1
             && let Some((key, value)) = writes.pop()
         {
-            // One write is atomic by itself, and costs one disk barrier where a batch costs two. sled's log keeps the order:
-            // a crash that leaves the write leaves the state too, and the state alone says what was before.
+            // One write is atomic by itself, and costs one disk barrier instead of two for a batch.
+            // sled's log keeps the order: after a crash, a retained write implies a retained state,
+            // and the state alone describes the previous content.
             self.tree.insert(own_key("state"), state.to_bytes()).map_err(unwritable)?;
             match value {
                 Some(value) => self.tree.insert(key, value),
@@ -181,15 +185,15 @@ impl Records {
             }
             self.tree.apply_batch(batch).map_err(unwritable)?;
         }
-        // sled divides an overfull page when it is next read. Done now, that is covered by the coming flush instead of a
-        // barrier of its own, and no reader has to write.
+        // sled splits an overfull page at its next read. Done now, the coming flush covers it
+        // without a separate barrier, and no reader has to write.
         for key in keys {
             self.tree.contains_key(key).map_err(unreadable)?;
         }
         Ok(())
     }
 
-    /// The value that `stored` stands for; `None` when a piece is missing.
+    /// Returns the value of `stored`; `None` when a piece is missing.
     fn assemble(&self, stored: &IVec) -> Result<Option<Value>, EngineError> {
         match stored.split_first() {
             Some((&WHOLE, value)) => Ok(Some(value.to_vec())),
@@ -209,7 +213,7 @@ impl Records {
     }
 }
 
-/// A value that lies in pieces.
+/// A value split into pieces.
 struct Cut {
     length: u32,
     hash: [u8; 32],
@@ -242,12 +246,12 @@ impl Cut {
     }
 }
 
-/// Keys and values are bounded far below 4 GiB before they come here.
+/// Keys and values are limited far below 4 GiB before.
 fn length_of(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
 
-/// The key of what the engine keeps for itself under this name.
+/// Returns the engine's own key of this name.
 pub(super) fn own_key(name: &str) -> Vec<u8> {
     with_first(OWN, name.as_bytes())
 }

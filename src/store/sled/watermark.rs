@@ -1,15 +1,17 @@
-//! What shows that the store is whole.
+//! Verification that a store has lost no data.
 //!
-//! sled takes damage to its log for the end of what a crash left: it opens in an earlier state, or leaves out a part, and
-//! says nothing. Then a revoked token works again. So the writer numbers its batches and keeps a digest of all entries:
+//! sled treats damage to its log as the end of the log after a crash: it silently opens an earlier
+//! state, or omits a part. A revoked token would work again. So the writer numbers its batches and
+//! maintains a digest of all entries:
 //!
-//! - in the tree, [`State`]: the number of the batch, and the digest before and after it. It goes to the log ahead of the
-//!   batch or within it, so that whatever a crash cuts off, the entries have one of the two digests;
-//! - beside sled's files, [`Watermark`]: the number of the newest batch that may have been acknowledged. It is written after
-//!   the flush and before the answers.
+//! - in the tree, [`State`]: the number of the batch, and the digest before and after it. It is
+//!   logged before or within the batch, so that wherever a crash truncates the log, the entries
+//!   have one of the two digests;
+//! - next to sled's files, [`Watermark`]: the number of the newest batch that may have been
+//!   acknowledged. It is written after the flush and before the answers.
 //!
-//! An opening reads every entry: a digest that is neither of the two means that entries are missing or altered, a number
-//! below the watermark that acknowledged changes are gone.
+//! An opening reads every entry. Another digest means that entries are missing or altered; a number
+//! below the watermark means that acknowledged changes are lost.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -20,16 +22,16 @@ use sha2::{Digest as _, Sha256};
 
 use super::disk::sync;
 
-/// The file's name, in the store's directory.
+/// Name of the file in the store's directory.
 const FILE: &str = "watermark";
-/// Of an entry of the file, bytes: what a disk writes whole or not at all.
+/// Size of an entry in bytes, which a disk writes atomically.
 const SLOT_BYTES: usize = 512;
-/// Between the two entries, bytes: each has a page of its own.
+/// Distance of the two entries, in bytes: each has its own page.
 const SLOT_DISTANCE: u64 = 4096;
-/// What an entry begins with.
+/// Prefix of an entry.
 const TITLE: &str = "sealgate watermark 1";
 
-/// The number of entries and the sum of their hashes: whatever the order in which they came and went.
+/// The number of entries and the sum of their hashes, independent of their order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Digest {
     entries: u64,
@@ -42,13 +44,13 @@ impl Digest {
         self.sum = self.sum.wrapping_add(hash(key, value));
     }
 
-    /// Without this entry, which it has.
+    /// Removes an entry, which it must contain.
     pub(super) fn remove(&mut self, key: &[u8], value: &[u8]) {
         self.entries = self.entries.wrapping_sub(1);
         self.sum = self.sum.wrapping_sub(hash(key, value));
     }
 
-    /// How many entries it has.
+    /// Returns the number of entries.
     pub(super) fn entries(self) -> u64 {
         self.entries
     }
@@ -58,7 +60,7 @@ impl Digest {
         bytes.extend_from_slice(&self.sum.to_be_bytes());
     }
 
-    /// The digest at the start of these bytes, and the bytes after it.
+    /// Parses a digest, and returns the remaining bytes.
     fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (entries, rest) = bytes.split_first_chunk()?;
         let (sum, rest) = rest.split_first_chunk()?;
@@ -74,18 +76,18 @@ fn hash(key: &[u8], value: &[u8]) -> u128 {
     hash.finalize().first_chunk().map_or(0, |half| u128::from_be_bytes(*half))
 }
 
-/// What the tree says about its newest batch.
+/// State of the tree at its newest batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) sequence: u64,
-    /// Of the entries before it.
+    /// Digest of the entries before it.
     pub(super) before: Digest,
-    /// Of the entries after it.
+    /// Digest of the entries after it.
     pub(super) after: Digest,
 }
 
 impl State {
-    /// As it lies in the tree.
+    /// Encodes the state.
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let mut bytes = self.sequence.to_be_bytes().to_vec();
         self.before.write(&mut bytes);
@@ -93,7 +95,7 @@ impl State {
         bytes
     }
 
-    /// Reads what [`State::to_bytes`] wrote.
+    /// Decodes the state.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let (sequence, rest) = bytes.split_first_chunk()?;
         let (before, rest) = Digest::read(rest)?;
@@ -101,7 +103,8 @@ impl State {
         rest.is_empty().then_some(Self { sequence: u64::from_be_bytes(*sequence), before, after })
     }
 
-    /// The number of the batch after which the entries are those of `found`; `None` when they never were.
+    /// Returns the number of the batch that resulted in the digest `found`; `None` if it never
+    /// occurred.
     pub(super) fn sequence_of(&self, found: Digest) -> Option<u64> {
         if found == self.after {
             return Some(self.sequence);
@@ -119,7 +122,8 @@ pub(super) enum Mark {
     Acknowledged(u64),
 }
 
-/// The file beside sled's own. Two entries, written in turn: a write that is cut off spoils the older one only.
+/// The watermark file. It has two entries, written in turn: an interrupted write damages only the
+/// older.
 #[derive(Debug)]
 pub(super) struct Watermark {
     file: File,
@@ -127,7 +131,7 @@ pub(super) struct Watermark {
 }
 
 impl Watermark {
-    /// What the store in this directory says.
+    /// Reads the watermark of the store in this directory.
     pub(super) fn read(directory: &Path) -> io::Result<Mark> {
         let file = match File::open(directory.join(FILE)) {
             Ok(file) => file,
@@ -143,7 +147,7 @@ impl Watermark {
         Ok(slots.into_iter().flatten().max().map_or(Mark::Unreadable, Mark::Acknowledged))
     }
 
-    /// Opens it to be written, and makes it if it is absent: whole or not at all.
+    /// Opens it for writing; creates it atomically if it is absent.
     pub(super) fn open(directory: &Path, mark: Mark) -> io::Result<Self> {
         let path = directory.join(FILE);
         if !matches!(mark, Mark::Acknowledged(_)) {
@@ -161,19 +165,19 @@ impl Watermark {
         Ok(Self { file, older: if first <= second { 0 } else { SLOT_DISTANCE } })
     }
 
-    /// Says that this batch may be acknowledged. Durable when it returns.
+    /// Records that this batch may be acknowledged. Durable on return.
     ///
     /// # Errors
-    /// The kernel's; what the file then holds is not known.
+    /// The kernel's; the content of the file is unknown then.
     pub(super) fn raise(&mut self, sequence: u64) -> io::Result<()> {
         self.file.write_all_at(&line(sequence), self.older)?;
         self.older = SLOT_DISTANCE - self.older;
-        // The file keeps its length: nothing but this page goes to the disk.
+        // The length is unchanged, so only this page is written.
         self.file.sync_data()
     }
 }
 
-/// What each entry says; none where it cannot be read.
+/// Reads both entries; `None` for an unreadable one.
 fn slots(file: &File) -> io::Result<[Option<u64>; 2]> {
     let mut slots = [None; 2];
     for (slot, at) in slots.iter_mut().zip([0, SLOT_DISTANCE]) {
@@ -200,9 +204,9 @@ fn parse(bytes: &[u8]) -> Option<u64> {
     (line(sequence) == bytes).then_some(sequence)
 }
 
-/// Where the store stands, and what says so.
+/// Progress of the writer, and its record.
 pub(super) struct WriterProgress {
-    /// Of the newest batch.
+    /// Number of the newest batch.
     pub(super) sequence: u64,
     pub(super) digest: Digest,
     pub(super) watermark: Watermark,
@@ -226,7 +230,7 @@ mod tests {
         assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Absent);
         let mut watermark = Watermark::open(directory.path(), Mark::Absent).unwrap();
         assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Acknowledged(0));
-        // In turn, whatever the numbers.
+        // In turn, independent of the numbers.
         for sequence in [1, 3, 5] {
             watermark.raise(sequence).unwrap();
             assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Acknowledged(sequence));

@@ -1,6 +1,8 @@
-//! The one thread that changes the database. It takes what has queued up, decides each commit in turn against the tree
-//! and the changes before it, writes one batch, flushes once, and then answers all: a disk flush is what costs, and so it
-//! is shared. A refusal waits for the flush too, since it may rest on a change that is not yet durable.
+//! The thread that changes the database.
+//!
+//! It takes the queued commits, decides each in turn against the tree and the changes before it,
+//! writes one batch, flushes once, and then answers all. The flush is expensive, so it is shared. A
+//! refusal waits for the flush too, since it may depend on a change that is not durable yet.
 
 use std::collections::HashMap;
 use std::fs;
@@ -21,29 +23,32 @@ use crate::log;
 use crate::store::commit_turn::CommitTurn;
 use crate::store::engine::{Changes, CommitObserver, Counter, Counters, EngineError, Expect, Key, Outcome, Value};
 
-/// Commits a batch. Readers stall behind a batch for about 10 µs a record.
+/// Maximum number of commits per batch. Readers stall for about 10 µs per record of a batch.
 const BATCH_COMMITS: usize = 256;
-/// Commits of one record each that are written without sled's batch. That would cost the disk a second barrier, some 12 KiB
-/// on ext4; but each of them says anew what the store holds, and for many at once the batch is the cheaper.
+/// Maximum number of single-record commits that are written without a sled batch.
+///
+/// A batch costs a second disk barrier, some 12 KiB on ext4. But each single commit writes the
+/// state again, so for many of them a batch is cheaper.
 const LONE_COMMITS: usize = 16;
-/// Records a batch, after which no further commit is added. sled's memory grows with the size of a batch.
+/// Number of records per batch, after which no further commit is added. sled's memory grows with
+/// it.
 const BATCH_RECORDS: usize = 512;
-/// Bytes of values a batch, likewise.
+/// Number of value bytes per batch, likewise.
 const BATCH_BYTES: usize = 1 << 20;
-/// The process's exit code when the disk fails.
+/// The process's exit status when the disk fails.
 const EXIT_DISK_FAILED: i32 = 70;
 
-/// A commit and where its answer goes.
+/// A commit and its reply channel.
 pub(super) struct Commit {
     pub(super) changes: Changes,
     pub(super) turn: CommitTurn,
     pub(super) reply: oneshot::Sender<Result<Outcome, EngineError>>,
 }
 
-/// A copy to be made between two batches, and where the number of its records goes.
+/// A copy to be made between two batches.
 pub(super) struct Copy {
     pub(super) directory: PathBuf,
-    /// The number of the newest batch in it.
+    /// Reply channel for the number of the newest batch in it.
     pub(super) reply: oneshot::Sender<Result<u64, EngineError>>,
 }
 
@@ -61,7 +66,7 @@ pub(super) struct Writer {
     pub(super) jobs: Receiver<Job>,
     pub(super) observer: Arc<dyn CommitObserver>,
     pub(super) counters: Arc<Counters>,
-    /// Whether a failure removes the files: of a store that is only being built.
+    /// Whether a failure removes the files, for a store under construction.
     pub(super) discard: bool,
 }
 
@@ -94,7 +99,8 @@ impl Writer {
         stop(cause, self.discard.then_some(self.path.as_path()))
     }
 
-    /// `first` and what else has queued up, within one batch's bounds; and a job of another kind that ended the batch.
+    /// Returns `first` and further queued commits within a batch's limits, and a job of another
+    /// kind that ended it.
     fn drain(&self, first: Commit) -> (Vec<Commit>, Option<Job>) {
         let (mut records, mut bytes) = weight(&first.changes);
         let (mut commits, mut following) = (vec![first], None);
@@ -112,13 +118,16 @@ impl Writer {
             bytes += more_bytes;
             commits.push(next);
         }
-        // Nobody waits for the others any more; those who stopped waiting were told that nothing happened.
+        // The callers of the others no longer wait, and got an error that says that nothing
+        // happened.
         commits.retain(|commit| !commit.reply.is_closed() && commit.turn.begin());
         (commits, following)
     }
 
-    /// Copies the files while nothing is committed. Readers may still make sled rewrite a page at the log's end; a copy
-    /// that has half of that is what a crash leaves, and opens like it.
+    /// Copies the files while there are no commits.
+    ///
+    /// A reader may still make sled rewrite a page at the end of the log. A copy with a part of
+    /// that equals the state after a crash, and can be opened.
     fn copy(&self, copy: Copy) {
         if copy.reply.is_closed() {
             return;
@@ -147,7 +156,8 @@ impl Writer {
             Step { records: &self.records, overlay: HashMap::new(), lone: Some(Vec::new()), moves: Vec::new() };
         let answers: Vec<_> = commits.into_iter().map(|commit| (commit.reply, step.decide(commit.changes))).collect();
         let Step { overlay, lone, moves, .. } = step;
-        // Without a change there is nothing to flush: the tree was durable when the step began.
+        // Without a change there is nothing to flush: the tree was durable at the beginning of the
+        // step.
         if !overlay.is_empty()
             && let Err(error) = self.apply(&overlay, lone, &moves)
         {
@@ -167,23 +177,24 @@ impl Writer {
         moves: &[Counter],
     ) -> Result<(), EngineError> {
         if let Some(lone) = lone.filter(|lone| lone.len() <= LONE_COMMITS) {
-            // One after the other, in their order: each is whole by itself, and one may rest on the one before.
+            // One after another, in order: each is atomic, and may depend on the one before.
             for (key, value) in lone {
                 self.write_down([(&key, &value)])?;
             }
         } else {
             self.write_down(overlay)?;
         }
-        // From here on readers see the changes, whoever still waits for an answer. Not before: a reader that took the new sum
-        // and the old records would keep them. Not after the flush: a disk that hangs would keep what was taken away.
+        // From here on readers see the changes. Not before: a reader with the new sum and the old
+        // records would cache them. Not after the flush: with a hanging disk, revoked access would
+        // stay cached.
         self.counters.advance(moves);
         self.database.flush().map_err(|error| EngineError::Unavailable(format!("it cannot be flushed: {error}")))?;
-        // Not before: the tree must never be older than what this says.
+        // Not before: the tree must never be older than the watermark.
         let raised = self.progress.watermark.raise(self.progress.sequence);
         raised.map_err(|error| EngineError::Unavailable(format!("its watermark cannot be written: {error}")))
     }
 
-    /// Writes these changes all or nothing. Durable only after a flush.
+    /// Applies these changes atomically. Durable only after a flush.
     fn write_down<'c>(
         &mut self,
         changes: impl IntoIterator<Item = (&'c Key, &'c Option<Value>)>,
@@ -200,11 +211,11 @@ impl Writer {
     }
 }
 
-/// One batch in the making: later commits see the changes of earlier ones.
+/// A batch under construction: later commits see the changes of earlier ones.
 struct Step<'a> {
     records: &'a Records,
     overlay: HashMap<Key, Option<Value>>,
-    /// The changes in their order, as long as each commit has changed one record.
+    /// The changes in order, while each commit has changed one record.
     lone: Option<Vec<(Key, Option<Value>)>>,
     moves: Vec<Counter>,
 }
@@ -239,13 +250,16 @@ impl Step<'_> {
     }
 }
 
-/// Records and bytes that `changes` writes.
+/// Returns the number of records and bytes that `changes` writes.
 fn weight(changes: &Changes) -> (usize, usize) {
     (changes.put.len() + changes.delete.len(), changes.put.iter().map(|(_, value)| value.len()).sum())
 }
 
-/// Ends the process. After a failed write or flush nobody knows what the disk holds: the kernel may have dropped the
-/// bytes and would report a second flush as done. Only opening the files anew tells. What was only being built is removed.
+/// Ends the process after a failed write or flush.
+///
+/// The content of the disk is unknown: the kernel may have dropped the data and would report a
+/// second flush as successful. Only reopening the files shows it. A store under construction is
+/// removed.
 fn stop(cause: &str, discarded: Option<&Path>) -> ! {
     if let Some(path) = discarded {
         let _ = fs::remove_dir_all(path);
