@@ -1,5 +1,6 @@
-//! Time and chance, as capabilities. Nothing else in the crate may ask the machine for either (clippy.toml bans it),
-//! so that every rule that depends on them can be tested at a chosen instant and replayed.
+//! Time and randomness as injected dependencies. No other code may read the system's clock or
+//! random numbers (clippy.toml forbids it), so that rules that depend on them can be tested at a
+//! chosen time and replayed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,18 +24,19 @@ impl Clock for SystemClock {
     }
 }
 
-/// The machine's wall-clock time in seconds since 1970, parts of them too: to compare it with another machine's.
+/// Returns the system's wall-clock time in fractional seconds since 1970, for comparison with
+/// another machine's clock.
 #[expect(clippy::disallowed_methods, reason = "of the machine, whatever a test's clock shows")]
 pub(crate) fn wall_clock_seconds() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// A clock that stands still until it is told to move.
+/// A clock for tests that changes only on request.
 #[derive(Debug)]
 pub struct FixedClock(AtomicU64);
 
 impl FixedClock {
-    /// A clock that shows `now`.
+    /// Creates a clock that shows `now`.
     pub fn at(now: UnixTime) -> Self {
         Self(AtomicU64::new(now.seconds()))
     }
@@ -43,7 +45,7 @@ impl FixedClock {
         self.0.fetch_add(by.as_secs(), Ordering::SeqCst);
     }
 
-    /// Shows this from now on; clocks are also moved back.
+    /// Sets the time, which may be earlier than before.
     pub fn set(&self, now: UnixTime) {
         self.0.store(now.seconds(), Ordering::SeqCst);
     }
@@ -55,9 +57,9 @@ impl Clock for FixedClock {
     }
 }
 
-/// Yields unpredictable bytes.
+/// Source of unpredictable bytes.
 pub trait Entropy: Send + Sync {
-    /// Fills `bytes` with randomness fit for keys and tokens.
+    /// Fills `bytes` with random bytes suitable for keys and tokens.
     fn fill(&self, bytes: &mut [u8]);
 }
 
@@ -69,7 +71,7 @@ impl Entropy for OsEntropy {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the machine")]
     fn fill(&self, bytes: &mut [u8]) {
         if let Err(error) = getrandom::fill(bytes) {
-            // Going on with predictable tokens would hand every account to whoever guesses; there is no safe answer.
+            // Predictable tokens would give an attacker every account, so abort.
             tracing::error!(%error, "the kernel refuses random bytes; stopping");
             log::flush();
             std::process::abort();

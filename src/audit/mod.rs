@@ -20,13 +20,13 @@ use crate::domain::audit::{AuditEvent, AuditId, AuditKind, Telling};
 use crate::domain::time::UnixTime;
 use crate::store::{AuditRecord, Store, StoreError};
 
-/// Events that may wait for the next pulse; further ones are in the log only.
+/// Maximum number of events that wait for the next heartbeat; further ones are only logged.
 const MOST_WAITING: usize = 8192;
 
-/// Of them, those that anybody can cause and that differ.
+/// Of these, maximum number of distinct events that unauthenticated clients can cause.
 const MOST_ANYBODYS: usize = 256;
 
-/// Events that may wait for the mail about them; beyond, people are not told.
+/// Maximum number of events that wait for a notification; users are not notified of further ones.
 const MOST_TOLD: usize = 1024;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub struct AuditLog {
     keeps: bool,
     waiting: Mutex<Waiting>,
     routine: Mutex<Routine>,
-    /// Events of which people are told by mail, until somebody takes them.
+    /// Events that await a notification by e-mail.
     told: Mutex<Vec<AuditEvent>>,
 }
 
@@ -44,14 +44,15 @@ struct Waiting {
     /// and is there once.
     events: Vec<AuditRecord>,
     anybodys: Vec<AuditRecord>,
-    /// Of the last one.
+    /// Number of the last event.
     number: u64,
-    /// This process's own, in the last bits of its numbers: another may number an event in the same microsecond.
+    /// Random low bits of this process's numbers: another process may number an event in the same
+    /// microsecond.
     own: u64,
     lost: u64,
 }
 
-/// For [`Waiting::own`].
+/// Number of bits of [`Waiting::own`].
 const OWN_BITS: u32 = 12;
 
 impl Default for Waiting {
@@ -62,7 +63,7 @@ impl Default for Waiting {
 }
 
 impl AuditLog {
-    /// A trail that keeps records as the configuration says.
+    /// Creates an audit log that keeps records as configured.
     pub fn new(settings: &config::AuditConfig) -> Self {
         Self {
             keeps: !settings.keep.is_zero(),

@@ -1,4 +1,4 @@
-//! A mail server's words, as they may be kept and shown.
+//! Classification and sanitizing of mail server replies.
 
 use std::error::Error as _;
 
@@ -6,28 +6,29 @@ use lettre::transport::smtp::Error as SmtpError;
 
 use crate::domain::mail_address::MailAddress;
 
-/// The longest answer that is told, characters.
+/// Maximum length of a stored reply in characters.
 const LONGEST_ANSWER: usize = 200;
 
-/// How far a mail was when the server answered.
+/// Progress of a message when the server replied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// `MAIL`: the server has heard our address, and nothing of this mail.
+    /// `MAIL`: the server knows the sender address, but nothing of this message.
     Sender,
-    /// `RCPT`, `DATA`, and the end of the mail: the answer may be about this recipient or what the mail says.
+    /// `RCPT`, `DATA` and the end of the message: the reply may concern this recipient or the
+    /// content.
     Mail,
 }
 
-/// Whom an answer is about that is no success.
+/// Cause of a failed delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blame {
-    /// Us: nobody's mail leaves before somebody mends it.
+    /// This server: no message can be sent until the operator fixes the cause.
     Us,
-    /// This mail, for good.
+    /// This message, permanently.
     Mail,
-    /// Nobody: it may do later.
+    /// Temporary: a retry may succeed.
     Nobody,
-    /// Us or this mail: the answer is the same in both cases.
+    /// This server or this message; the reply does not distinguish them.
     Unclear,
 }
 
@@ -61,7 +62,7 @@ pub(super) fn blame(step: Step, code: u16, text: &str) -> Blame {
     }
 }
 
-/// Subject and detail of an enhanced status code (RFC 3463), with which an answer may begin.
+/// Parses the subject and detail of an enhanced status code (RFC 3463) at the start of a reply.
 fn enhanced(text: &str) -> Option<(u16, u16)> {
     let mut parts = text.split_whitespace().next()?.split('.');
     let class = parts.next()?;
@@ -69,26 +70,26 @@ fn enhanced(text: &str) -> Option<(u16, u16)> {
     (matches!(class, "4" | "5") && parts.next().is_none()).then_some((subject, detail))
 }
 
-/// Some servers say it in words only: `550 relay not permitted`.
+/// Some servers say it only in words: `550 relay not permitted`.
 fn speaks_of_relaying(text: &str) -> bool {
     let words = text.split(|char: char| !char.is_ascii_alphabetic());
     words.map(str::to_ascii_lowercase).any(|word| matches!(word.as_str(), "relay" | "relaying" | "relayed"))
 }
 
-/// What a server said in an error of the library, or what came between.
+/// Returns the sanitized server reply or the connection error from an error of the library.
 pub(super) fn reply(error: &SmtpError) -> String {
     let source = words(error);
     let text = error.status().map_or(source.clone(), |code| format!("{code} {source}"));
     told(&text, None)
 }
 
-/// What a server said after the code. Not to be shown: see [`told`].
+/// Returns the server's words after the code. Sanitize them with [`told`] before showing them.
 pub(super) fn words(error: &SmtpError) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// A server's words as they may be kept and shown: one line, not long, without addresses and links. Servers repeat whom a mail
-/// is for, and filters what is in it.
+/// Sanitizes a server's words for storage and display: one line of limited length without addresses
+/// and links. Servers repeat the recipient, and filters repeat content.
 pub(super) fn told(text: &str, to: Option<&MailAddress>) -> String {
     let local = |word: &str| {
         let bare = word.trim_matches(|char: char| !char.is_alphanumeric());

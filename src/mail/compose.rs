@@ -1,5 +1,5 @@
-//! From what a mail is about to what is sent: subject, text, HTML, and the header fields that are no address. All values come
-//! from the configuration and from the domain; what people have typed is cleaned, and stands in the body alone.
+//! Renders messages: subject, text, HTML, and header fields other than addresses. All values come
+//! from the configuration and the domain. User input is cleaned and only appears in the body.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use crate::domain::profile::is_seen;
 use crate::domain::time::UnixTime;
 use crate::page::MailView;
 
-/// The longest name of a person or an application in a mail, characters.
+/// Maximum length of a user's or application's name in a message, in characters.
 const LONGEST_NAME: usize = 100;
 
-/// Who writes.
+/// Sender of a message.
 #[derive(Debug, Clone)]
 pub struct Sender<'a> {
     pub issuer: &'a IssuerUrl,
@@ -21,29 +21,29 @@ pub struct Sender<'a> {
     pub accent: Option<Accent>,
 }
 
-/// A mail that can be sent to anybody: it has no recipient yet.
+/// A rendered message without a recipient.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Composed {
-    /// The `Message-ID`, in its angle brackets. It is the same each time the mail is tried.
+    /// The `Message-ID` with angle brackets, the same for each attempt.
     pub message_id: String,
-    /// The `Date`: when what it is about happened, and so the same each time too.
+    /// The `Date`: the time of the event, and so the same for each attempt.
     pub at: UnixTime,
     pub subject: String,
     pub text: String,
     pub html: String,
 }
 
-/// It has links and codes.
+/// Hides links and codes.
 impl fmt::Debug for Composed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Composed({})", self.message_id)
     }
 }
 
-/// Header fields that every mail has beside addresses, subject, date and what MIME wants.
+/// Header fields of every message, besides addresses, subject, date and MIME fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MailHeader {
-    /// No out-of-office answers (RFC 3834 §5).
+    /// Suppresses out-of-office replies (RFC 3834 §5).
     AutoSubmitted,
     /// The same for Exchange.
     SuppressAutomaticAnswers,
@@ -61,7 +61,7 @@ impl MailHeader {
     }
 }
 
-/// Why no mail can be made of a message.
+/// Why a message cannot be rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ComposeError {
     #[error("this kind is looked up, and not sent")]
@@ -72,10 +72,10 @@ pub enum ComposeError {
     Code,
 }
 
-/// The mail of a message. The same message and id make the same mail.
+/// Renders a message. The same message and id give the same result.
 ///
 /// # Errors
-/// For a kind that is not sent, and for what no flow of ours makes.
+/// For kinds that are not sent, and for invalid values.
 pub fn compose(message: &MailMessage, sender: &Sender<'_>, id: MailId) -> Result<Composed, ComposeError> {
     let mail = cleaned(&message.mail);
     if let Mail::VerificationCode { code, .. } = &mail
@@ -101,7 +101,7 @@ pub fn compose(message: &MailMessage, sender: &Sender<'_>, id: MailId) -> Result
     Ok(Composed { message_id: format!("<{id}@{}>", sender.issuer.host()), at: message.at, subject, text, html })
 }
 
-/// The one address in a mail, under the issuer as it is configured.
+/// Returns the only link of a message, below the configured issuer.
 fn link(mail: &Mail, issuer: &IssuerUrl) -> Result<Option<String>, ComposeError> {
     let with_token = |path: &str, token: &str| {
         let sound = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -114,9 +114,9 @@ fn link(mail: &Mail, issuer: &IssuerUrl) -> Result<Option<String>, ComposeError>
         Mail::Reset { token } => with_token(RESET_PATH, token),
         Mail::Invitation { token, .. } => with_token(INVITATION_PATH, token),
         Mail::AddressChanged { token, .. } => with_token(UNDO_PATH, token),
-        // Who is not signed in is asked to sign in there first.
+        // The page asks users to sign in first if necessary.
         Mail::AccountExists { .. } => Ok(Some(format!("{}/account", issuer.as_str()))),
-        // Whose second steps are gone gets no further than the sign-in.
+        // A user whose second factors were reset can only reach the sign-in.
         Mail::Notice { notice, .. } if *notice != Notice::FactorsReset => {
             Ok(Some(format!("{}/account/security", issuer.as_str())))
         }
@@ -129,7 +129,7 @@ fn link(mail: &Mail, issuer: &IssuerUrl) -> Result<Option<String>, ComposeError>
     }
 }
 
-/// The same with names that cannot pass for anything else.
+/// Returns the message with names cleaned, so that they cannot imitate other content.
 fn cleaned(mail: &Mail) -> Mail {
     let line = |name: &Option<String>| name.as_deref().map(shown).filter(|name| !name.is_empty());
     match mail {
@@ -143,7 +143,7 @@ fn cleaned(mail: &Mail) -> Mail {
     }
 }
 
-/// A text on one line, without what cannot be seen, and not long.
+/// Returns the text on one line, without invisible characters, and truncated.
 fn shown(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     words.chars().filter(|char| is_seen(char.encode_utf8(&mut [0; 4]))).take(LONGEST_NAME).collect()

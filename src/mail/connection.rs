@@ -1,5 +1,5 @@
-//! The connection to the mail server up to the point where mails can be handed over: TCP, TLS, EHLO. What the server says is
-//! bounded, and nothing that it said before TLS counts after it.
+//! Connects to the mail server: TCP, TLS, EHLO. Limits the size of the server's replies, and
+//! discards all replies from before TLS.
 
 use std::fmt;
 use std::io;
@@ -23,25 +23,26 @@ use tokio_rustls::TlsConnector;
 use super::answer;
 use crate::config::{MailConfig, MailTls};
 
-/// What a mail server says on one connection, bytes. The library bounds replies by the line, and takes a line of any length.
+/// Maximum bytes accepted from a mail server per connection. The library limits replies by lines
+/// but not the length of a line.
 const MOST_SAID: usize = 64 * 1024;
 
-/// The longest reply before TLS, bytes.
+/// Maximum length of a reply before TLS, in bytes.
 const LONGEST_REPLY: usize = 8 * 1024;
 
-/// What the library is told where the server has greeted already.
+/// Greeting passed to the library if the server has already sent its own.
 const GREETING: &[u8] = b"220 ready\r\n";
 
-/// How the server is reached.
+/// Address and TLS settings of the server.
 pub(super) struct MailRoute {
     host: String,
     port: u16,
     tls: MailTls,
     hello: ClientId,
     hello_text: String,
-    /// None where TLS is not spoken.
+    /// `None` without TLS.
     connector: Option<(TlsConnector, ServerName<'static>)>,
-    /// For one address of several.
+    /// Timeout for one of several addresses.
     patience: Duration,
 }
 
@@ -66,15 +67,15 @@ impl MailRoute {
         Ok(Self { host, port, tls, hello, hello_text, connector, patience: config.timeout / 2 })
     }
 
-    /// Host and port, for whoever reads an error.
+    /// Returns host and port for error messages.
     pub(super) fn server(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 
-    /// A connection that is encrypted as it is to be and has been greeted.
+    /// Opens a connection, with TLS as configured, and reads the greeting.
     ///
     /// # Errors
-    /// One line that says what is wrong and what to do.
+    /// One line with the cause and the remedy.
     pub(super) async fn open(&self) -> Result<AsyncSmtpConnection, String> {
         let mut socket = self.connect().await?;
         let server = self.server();
@@ -95,7 +96,7 @@ impl MailRoute {
         })
     }
 
-    /// A guess, where the way to TLS may be the other one.
+    /// Suggests the other TLS mode.
     fn hint(&self) -> &'static str {
         match self.tls {
             MailTls::None => "",
@@ -110,7 +111,7 @@ impl MailRoute {
         let found = found.map_err(|error| format!("{server} cannot be found ({error}); correct mail.host"))?;
         let mut last = "it has no address".to_owned();
         for address in found {
-            // What is in clear stays on this machine, whatever a resolver says.
+            // Cleartext must stay on this machine, even if the resolver returns another address.
             if self.tls == MailTls::None && !address.ip().is_loopback() {
                 last = format!("{} is not on this machine, and tls is \"none\"", address.ip());
                 continue;
@@ -124,7 +125,7 @@ impl MailRoute {
         Err(format!("cannot connect to {server} ({last})"))
     }
 
-    /// Greeting, EHLO and STARTTLS in clear (RFC 3207). The answers are read by the line and forgotten.
+    /// Reads the greeting and sends EHLO and STARTTLS in clear (RFC 3207). Discards the replies.
     async fn ask_for_tls(&self, socket: &mut TcpStream) -> Result<(), String> {
         let server = self.server();
         let lost = |error: io::Error| format!("{server} broke off before TLS ({error}){}", self.hint());
@@ -164,7 +165,7 @@ impl MailRoute {
     }
 }
 
-/// The machine's authorities and those of the file.
+/// Trusts the system's certificate authorities and those in the file.
 fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     let native = rustls_native_certs::load_native_certs();
@@ -182,8 +183,9 @@ fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// A reply before TLS: its code, and what its lines say. Byte by byte, so that what somebody on the way puts behind it stays in
-/// the socket, where TLS finds it and breaks off: it must not answer what is asked after TLS.
+/// Reads a reply before TLS: its code and its lines. Reads byte by byte, so that data injected by
+/// an attacker stays in the socket, where the TLS handshake fails on it. It must not be taken for a
+/// reply after TLS.
 async fn reply(socket: &mut TcpStream) -> io::Result<([u8; 3], Vec<String>)> {
     let wrong = || io::Error::new(io::ErrorKind::InvalidData, "no reply of SMTP");
     let (mut words, mut line, mut read) = (Vec::new(), Vec::new(), 0);
@@ -207,10 +209,10 @@ async fn reply(socket: &mut TcpStream) -> io::Result<([u8; 3], Vec<String>)> {
     }
 }
 
-/// What the server says, from here on, bounded.
+/// Limits the number of bytes read from the server.
 struct Said<S> {
     stream: S,
-    /// What comes before the server's own words.
+    /// Bytes to return before those of the server.
     first: &'static [u8],
     left: usize,
 }

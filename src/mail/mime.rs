@@ -1,4 +1,4 @@
-//! A mail as the bytes that SMTP carries.
+//! Encodes a message for SMTP.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use crate::config::Mailbox;
 use crate::domain::mail_address::MailAddress;
 use crate::domain::profile::is_seen;
 
-/// An address as the library has it.
+/// Converts an address to the library's type.
 pub(super) fn address(address: &MailAddress) -> Option<Address> {
     Address::new(address.local(), address.domain()).ok()
 }
@@ -22,7 +22,7 @@ fn mailbox(mailbox: &Mailbox) -> Option<HeaderMailbox> {
     Some(HeaderMailbox::new(name, address(&mailbox.address)?))
 }
 
-/// The whole mail, in ASCII; none where a value would be more than its header field.
+/// Returns the whole message in ASCII; `None` if a value is invalid in its header field.
 pub(super) fn bytes(composed: &Composed, from: &Mailbox, reply_to: Option<&Mailbox>, to: Address) -> Option<Vec<u8>> {
     let id = composed.message_id.strip_prefix('<')?.strip_suffix('>')?;
     let sound = |byte: u8| byte.is_ascii_graphic() && byte != b'<' && byte != b'>';
@@ -44,7 +44,7 @@ pub(super) fn bytes(composed: &Composed, from: &Mailbox, reply_to: Option<&Mailb
             message.raw_header(HeaderValue::new(HeaderName::new_from_ascii(name.to_owned()).ok()?, value.to_owned()));
     }
     let part = |kind, text: &str| SinglePart::builder().header(kind).body(text.to_owned());
-    // The same mail has the same bytes each time it is tried.
+    // The same message has the same bytes at each attempt.
     let boundary = format!("=_{}", id.split('@').next().unwrap_or_default());
     let body = MultiPart::builder()
         .kind(MultiPartKind::Alternative)

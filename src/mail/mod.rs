@@ -1,5 +1,5 @@
-//! Mails on their way out: what one says, and the mail server that takes it. Knows no store and no queue: who keeps a mail
-//! until it is sent is the caller's matter.
+//! Outgoing e-mail: renders messages and sends them to the mail server. The caller stores and
+//! queues them.
 
 mod answer;
 mod compose;

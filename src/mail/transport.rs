@@ -1,5 +1,5 @@
-//! Hands mails over to the mail server. Each attempt has a deadline, comes back from a panic of the library, and says whose
-//! fault it was. No address, link or subject is in what it says.
+//! Sends messages to the mail server. Each attempt has a deadline, handles panics of the library,
+//! and reports the cause of a failure. Errors contain no address, link or subject.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -26,33 +26,34 @@ use crate::config::{MailConfig, MailCredentials, Mailbox, read_secret_file};
 use crate::domain::mail_address::MailAddress;
 use crate::domain::user::Email;
 
-/// How long a server may take to say goodbye, after a mail is its.
+/// Timeout of QUIT after a delivered message.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// Why a mail did not leave.
+/// Why a message was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The server does not take this mail, or its recipient, and will not later.
+    /// The server permanently refuses this message or its recipient.
     #[error("the mail server refused the mail: {0}")]
     Refused(String),
-    /// The server did not take it now, or it is not known whether it did.
+    /// The server did not accept the message now, or its answer was lost.
     #[error("the mail server did not take the mail now: {0}")]
     Later(String),
-    /// The server does not take this mail, and its answer does not say whether it takes others from us.
+    /// The server refuses this message, and its reply does not show whether it accepts others.
     #[error("the mail server takes no mail from us, or not this one: {0}")]
     Unclear(String),
-    /// The server takes nobody's mail from us: it cannot be reached, is not trusted, or does not let us in. No mail is at fault.
+    /// The server accepts no messages: it is unreachable, not trusted, or refuses the sign-in. The
+    /// message is not the cause.
     #[error("{0}")]
     Relay(String),
-    /// No server takes it: the address is none of those that mail servers know.
+    /// No mail server accepts the recipient's address.
     #[error("the mail cannot be sent: {0}")]
     Unsendable(&'static str),
-    /// The program failed.
+    /// A bug in this program.
     #[error("the program failed on the mail; please report it")]
     Failed,
 }
 
-/// The way to a mail server. It keeps no connection.
+/// Sends messages to one mail server. Keeps no connection.
 pub struct Transport {
     route: MailRoute,
     from: Mailbox,
@@ -69,10 +70,10 @@ impl fmt::Debug for Transport {
 }
 
 impl Transport {
-    /// Reads the authorities' files, and nothing of the network.
+    /// Reads the certificate authority files; makes no connection.
     ///
     /// # Errors
-    /// [`SendError::Relay`], when they cannot be read.
+    /// [`SendError::Relay`] if they cannot be read.
     pub fn new(config: &MailConfig) -> Result<Self, SendError> {
         let route = MailRoute::new(config).map_err(SendError::Relay)?;
         let from_address = mime::address(&config.from.address)
@@ -88,7 +89,7 @@ impl Transport {
         })
     }
 
-    /// Whether the server lets us in: connection, TLS, EHLO, sign-in.
+    /// Tests connection, TLS, EHLO and sign-in.
     ///
     /// # Errors
     /// [`SendError::Relay`] or [`SendError::Failed`].
@@ -104,14 +105,14 @@ impl Transport {
         Ok(())
     }
 
-    /// Sends a mail to somebody. Yields the server's answer.
+    /// Sends a message and returns the server's reply.
     ///
     /// # Errors
-    /// Whose fault it was.
+    /// [`SendError`] by cause.
     pub async fn send(&self, composed: &Composed, to: &Email) -> Result<String, SendError> {
         let unsendable = SendError::Unsendable("mail servers do not take its recipient's address");
         let to = MailAddress::of(to).ok_or_else(|| unsendable.clone())?;
-        // Whether the server has let us in, so that the rest is about this mail.
+        // Whether sign-in has succeeded, so that later failures concern this message.
         let inside = AtomicBool::new(false);
         let attempt = timeout(self.timeout, async {
             let recipient = mime::address(&to).ok_or(unsendable)?;
@@ -127,13 +128,13 @@ impl Transport {
             Err(if inside.load(Ordering::Relaxed) { later() } else { self.too_late() })
         });
         let (mut connection, answer) = attempt.map_err(|error| error.without(&to))?;
-        // The mail is the server's now, whatever becomes of the connection.
+        // The server has accepted the message, whatever happens to the connection.
         goodbye(&mut connection).await;
         let lines = answer.message().collect::<Vec<_>>().join(" ");
         Ok(told(&format!("{} {lines}", answer.code()), Some(&to)))
     }
 
-    /// A connection on which mails can be handed over.
+    /// Opens a connection and signs in.
     async fn open(&self) -> Result<AsyncSmtpConnection, SendError> {
         let mut connection = self.route.open().await.map_err(SendError::Relay)?;
         let Some((username, file)) = &self.credentials else { return Ok(connection) };
@@ -172,10 +173,10 @@ impl Transport {
         connection.message(mail).await.map_err(|error| self.class(Step::Mail, &error))
     }
 
-    /// Whose fault an answer is, once we are in.
+    /// Classifies a reply after sign-in.
     fn class(&self, step: Step, error: &SmtpError) -> SendError {
         let answer = reply(error);
-        // Without a code it is the connection that broke.
+        // Without a code, the connection failed.
         let Some(code) = error.status().map(u16::from) else { return SendError::Later(answer) };
         let wants_sign_in = matches!(code, 530 | 534 | 535 | 538);
         match blame(step, code, &words(error)) {
@@ -199,7 +200,7 @@ impl Transport {
 }
 
 impl SendError {
-    /// The same without what a server may have repeated of the mail.
+    /// Removes parts of the message that the server may have repeated.
     fn without(self, to: &MailAddress) -> Self {
         match self {
             Self::Refused(answer) => Self::Refused(told(&answer, Some(to))),
@@ -211,11 +212,12 @@ impl SendError {
 }
 
 async fn goodbye(connection: &mut AsyncSmtpConnection) {
-    // Nobody waits for it, and nothing depends on it.
+    // The result does not matter.
     let _ = timeout(GOODBYE, connection.abort()).await;
 }
 
-/// The same, with a panic as an error: a mail on which the library fails must not end who sends the others.
+/// Runs the attempt and converts a panic to an error: one bad message must not stop the sender of
+/// the others.
 async fn caught<T>(attempt: impl Future<Output = T>) -> Result<T, SendError> {
     let mut attempt = pin!(attempt);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| attempt.as_mut().poll(context))) {
