@@ -1,11 +1,13 @@
-//! The audit trail: what happened, as a log line at once and as a record in the store a moment later.
+//! The audit log: each event is logged at once and stored as a record shortly afterwards.
 //!
-//! The log line goes out with the event (target `audit`). The record waits for the next pulse of the server, two seconds
-//! at most, and goes to the store with the others that wait: no request pays a disk flush for it, and a flood of failed
-//! sign-ins costs one commit a pulse. A server that is killed in between has the line in the journal and not the record.
-//! Failures alike are counted into one record; beyond a few hundred a pulse the rest is counted into one for all, so that
-//! strangers cannot fill the store. Refreshes of one grant are a record an hour ([`routine`]). An operator's command waits
-//! for its record.
+//! The log line has the target `audit`. The record is written with the server's next heartbeat,
+//! after at most two seconds, together with the other queued records. So no request waits for a
+//! disk flush, and a flood of failed sign-ins costs one commit per heartbeat. If the process is
+//! killed in between, the event is in the journal but not in the store.
+//!
+//! Identical failures are counted in one record. Beyond a few hundred per heartbeat, the rest is
+//! counted in a single record, so that attackers cannot fill the store. Refreshes of one grant give
+//! one record per hour ([`routine`]). A command of the operator waits for its record.
 
 mod routine;
 

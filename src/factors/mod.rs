@@ -1,8 +1,8 @@
-//! A person's factors: what they sign in with beside their password. Authenticator apps, security keys, passkeys, and the
-//! recovery codes that stand in for a lost one. Pure: no I/O, no clock, no randomness.
+//! A user's sign-in factors besides the password: authenticator apps, security keys, passkeys, and
+//! the recovery codes that replace a lost one. Pure: no I/O, clock or randomness.
 //!
-//! All of a person's factors are one record, so that whatever changes them (a code that is used, a guess that is counted, a
-//! key that is removed) is one commit that expects the bytes it decided on.
+//! All factors of a user are one record, so that each change (a used code, a counted guess, a
+//! removed key) is one commit that is conditional on the bytes it was based on.
 
 mod record;
 mod trial;

@@ -1,4 +1,4 @@
-//! What is kept of a person's factors.
+//! The stored record of a user's factors.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use crate::domain::totp::TotpStep;
 use crate::domain::user::{Subject, User};
 use crate::webauthn::{CeremonyChallenge, CredentialId, CredentialKind, CredentialRecord, UserHandle};
 
-/// Authenticator apps that one person may have.
+/// Maximum number of authenticator apps per user.
 pub const MOST_TOTP_APPS: usize = 5;
 
-/// Security keys and passkeys that one person may have.
+/// Maximum number of security keys and passkeys per user.
 pub const MOST_KEYS: usize = 20;
 
-/// The longest name of a factor, characters.
+/// Maximum length of a factor's name in characters.
 pub const LONGEST_FACTOR_NAME: usize = 60;
 
-/// What people and administrators see a factor as.
+/// Kind of a factor as shown to users and administrators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FactorKind {
@@ -34,7 +34,7 @@ pub enum FactorKind {
 }
 
 impl FactorKind {
-    /// Its name in `--json`, in the audit trail and in metrics.
+    /// Returns the name in `--json`, in the audit log and in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Totp => "totp",
@@ -49,11 +49,11 @@ impl FactorKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TotpFactor {
     pub id: FactorId,
-    /// As its owner calls it.
+    /// Name given by the user.
     pub name: String,
-    /// The 20 bytes of its secret. One that does not open is a factor all the same.
+    /// The 20-byte secret, encrypted. The factor counts even if the secret cannot be decrypted.
     pub secret: Sealed,
-    /// The last step of which a code was accepted.
+    /// Time step of the last accepted code.
     pub last_step: TotpStep,
     pub added_at: UnixTime,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,9 +63,9 @@ pub struct TotpFactor {
 /// A security key or a passkey.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyFactor {
-    /// Of its credential id.
+    /// Derived from its credential id.
     pub id: FactorId,
-    /// As its owner calls it.
+    /// Name given by the user.
     pub name: String,
     pub credential: CredentialRecord,
     pub added_at: UnixTime,
@@ -82,19 +82,19 @@ impl KeyFactor {
     }
 }
 
-/// Where an enrolment was begun; it can be finished nowhere else.
+/// The sign-in or session that began an enrolment. Only the same one can finish it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FactorOrigin(SecretHash);
 
 impl FactorOrigin {
-    /// The sign-in or the session that this text names.
+    /// Creates the origin for the sign-in or session with this identifier.
     pub fn of(text: &str) -> Self {
         Self(SecretHash::of(text.as_bytes()))
     }
 }
 
-/// What is being enrolled. It is no factor before it was used once.
+/// An enrolment in progress. It becomes a factor with its first use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PendingKind {
@@ -102,13 +102,13 @@ pub enum PendingKind {
         id: FactorId,
         secret: Sealed,
     },
-    /// Either kind of key: which one, the answer says by the form that it comes in.
+    /// A security key or a passkey; the form of the answer determines which.
     Key {
         challenge: CeremonyChallenge,
     },
 }
 
-/// An enrolment that was begun and not confirmed.
+/// An unconfirmed enrolment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingFactor {
     pub origin: FactorOrigin,
@@ -116,70 +116,70 @@ pub struct PendingFactor {
     pub until: UnixTime,
 }
 
-/// How long the link is good by which somebody enrols a factor after a reset.
+/// Lifetime of the link to enrol a factor after a reset.
 pub const LINK_LIFE: Duration = Duration::from_hours(24);
 
-/// The path of the page that it leads to, with its token in the query parameter `token`.
+/// Path of that link; its token is in the query parameter `token`.
 pub const LINK_PATH: &str = "/oauth/enrolment";
 
-/// What an administrator's reset leaves: until a factor is enrolled by the link, nobody signs in as this person, with the
-/// right password either.
+/// State after an administrator's reset: until a factor is enrolled with the link, all sign-ins to
+/// this account are refused, even with the correct password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactorReset {
-    /// Of the link's secret.
+    /// Hash of the link's secret.
     pub link: SecretHash,
-    /// Until when the link is good. The state itself ends with an enrolment only.
+    /// Expiry of the link. The state itself only ends with an enrolment.
     pub until: UnixTime,
 }
 
-/// Everything that a person has beside their password.
+/// All of a user's factors besides the password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factors {
     pub subject: Subject,
-    /// What authenticators know the account as. It stays as long as the record does.
+    /// The account's identifier for authenticators. It never changes while the record exists.
     pub handle: UserHandle,
-    /// They, in the order in which they were added.
+    /// Authenticator apps, in the order of their enrolment.
     #[serde(default)]
     pub totp: Vec<TotpFactor>,
-    /// Of all apps together: a guess is held against each of them.
+    /// Failures of all apps together: a guess counts against each of them.
     #[serde(default)]
     pub totp_failures: FactorFailures,
-    /// They, in the order in which they were added.
+    /// Keys, in the order of their enrolment.
     #[serde(default)]
     pub keys: Vec<KeyFactor>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryCodes>,
     #[serde(default)]
     pub recovery_failures: FactorFailures,
-    /// When a recovery code was last used.
+    /// Time when a recovery code was last used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery_used_at: Option<UnixTime>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PendingFactor>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset: Option<FactorReset>,
-    /// Grows with each factor that comes or goes. A sign-in that was half done before is worth nothing afterwards.
+    /// Incremented when a factor is added or removed. This invalidates pending sign-ins.
     #[serde(default)]
     pub generation: u64,
 }
 
-/// Enrolments that one person may have open at once: an app and a key, in two places.
+/// Maximum number of open enrolments per user: an app and a key, in two places.
 const MOST_PENDING: usize = 4;
 
-/// What the sign-in has to know of somebody's factors.
+/// Summary of a user's factors for the sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FactorSummary {
-    /// Whether there is any; recovery codes alone are none.
+    /// Whether the user has a factor; recovery codes alone do not count.
     pub has_any: bool,
-    /// The highest level that the person can reach with what they have.
+    /// The highest level that the user can reach.
     pub reachable: AssuranceLevel,
-    /// Whether an administrator's reset waits for an enrolment by its link.
+    /// Whether the account awaits an enrolment after an administrator's reset.
     pub is_reset: bool,
     pub generation: u64,
 }
 
 impl Factors {
-    /// None yet. `handle`: see [`UserHandle`].
+    /// Creates an empty record. `handle`: see [`UserHandle`].
     pub fn none(subject: Subject, handle: UserHandle) -> Self {
         Self {
             subject,
@@ -196,17 +196,17 @@ impl Factors {
         }
     }
 
-    /// Whether there is a factor. Recovery codes stand in for one, and are none of their own.
+    /// Whether there is a factor. Recovery codes do not count.
     pub fn has_any(&self) -> bool {
         !self.totp.is_empty() || !self.keys.is_empty()
     }
 
-    /// Whether there is a passkey, with which its owner signs in without a password.
+    /// Whether there is a passkey, which permits sign-in without a password.
     pub fn has_passkey(&self) -> bool {
         self.keys.iter().any(|key| key.kind() == FactorKind::Passkey)
     }
 
-    /// The highest level that the person can reach.
+    /// Returns the highest level that the user can reach.
     pub fn reachable(&self, user: &User) -> AssuranceLevel {
         let has_password = user.password.is_some();
         if self.has_passkey() || (has_password && !self.keys.is_empty()) {
@@ -227,33 +227,33 @@ impl Factors {
         }
     }
 
-    /// Whether the person can have recovery codes: they stand in for a second step, and where there is no password they would
-    /// be ten permanent ones.
+    /// Whether the user can have recovery codes. They replace a second factor; without a password
+    /// they would be ten permanent passwords.
     pub fn may_have_recovery_codes(&self, user: &User) -> bool {
         user.password.is_some() && self.has_any()
     }
 
-    /// The key of this credential.
+    /// Returns the key with this credential.
     pub fn key_of(&self, id: &CredentialId) -> Option<&KeyFactor> {
         self.keys.iter().find(|key| key.credential.id == *id)
     }
 
-    /// Its credentials, for a ceremony.
+    /// Returns the credentials for a WebAuthn ceremony.
     pub fn credentials(&self) -> Vec<CredentialRecord> {
         self.keys.iter().map(|key| key.credential.clone()).collect()
     }
 
-    /// Whether another app may come.
+    /// Whether another app can be added.
     pub fn has_room_for_app(&self) -> bool {
         self.totp.len() < MOST_TOTP_APPS
     }
 
-    /// Whether another key may come.
+    /// Whether another key can be added.
     pub fn has_room_for_key(&self) -> bool {
         self.keys.len() < MOST_KEYS
     }
 
-    /// Begins an enrolment. It takes the place of one of the same kind that was begun there.
+    /// Begins an enrolment. Replaces one of the same kind with the same origin.
     pub fn begin(&mut self, pending: PendingFactor, now: UnixTime) {
         let is_totp = |kind: &PendingKind| matches!(kind, PendingKind::Totp { .. });
         self.pending.retain(|known| {
@@ -265,7 +265,7 @@ impl Factors {
         self.pending.push(pending);
     }
 
-    /// The app whose enrolment was begun there: its id and sealed secret.
+    /// Returns the id and encrypted secret of the app whose enrolment has this origin.
     pub fn pending_app(&self, origin: FactorOrigin, now: UnixTime) -> Option<(FactorId, &Sealed)> {
         self.pending_of(origin, now).find_map(|kind| match kind {
             PendingKind::Totp { id, secret } => Some((*id, secret)),
@@ -273,7 +273,7 @@ impl Factors {
         })
     }
 
-    /// The challenge for a key whose enrolment was begun there.
+    /// Returns the challenge of the key enrolment with this origin.
     pub fn pending_key(&self, origin: FactorOrigin, now: UnixTime) -> Option<CeremonyChallenge> {
         self.pending_of(origin, now).find_map(|kind| match kind {
             PendingKind::Key { challenge } => Some(*challenge),
@@ -286,7 +286,7 @@ impl Factors {
         self.pending.iter().filter(open).map(|pending| &pending.kind)
     }
 
-    /// Adds the app whose enrolment was begun there, after its first code: `step` is that code's.
+    /// Adds the app whose enrolment has this origin, after its first code, which belongs to `step`.
     pub fn add_app(&mut self, origin: FactorOrigin, name: &str, step: TotpStep, now: UnixTime) -> Option<FactorId> {
         let (id, secret) = self.pending_app(origin, now)?;
         let secret = secret.clone();
