@@ -15,7 +15,7 @@ use crate::store::record::{self, Loaded};
 use crate::store::table::{self, Indexed, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 
-/// Which grants are meant: all that is given must fit.
+/// Filter of grants: all given fields must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantFilter {
     pub subject: Option<Subject>,
@@ -33,13 +33,13 @@ impl GrantFilter {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantPage {
-    /// They. May be none although there are more, where few fit the filter.
+    /// The grants. May be empty although there are more, if few match the filter.
     pub grants: Vec<Grant>,
-    /// After which to go on; `None` when there are no more.
+    /// Grant to continue after; `None` when there are no more.
     pub next: Option<GrantId>,
 }
 
-/// What was ended of a person.
+/// Numbers of a user's ended sessions and grants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ended {
     pub sessions: usize,
@@ -53,7 +53,7 @@ impl fmt::Display for Ended {
 }
 
 impl Store {
-    /// Keeps a new code under its hash, and the consent that came with it.
+    /// Stores a new code under its hash, with the consent given for it.
     pub async fn issue_code(
         &self,
         hash: &SecretHash,
@@ -69,13 +69,15 @@ impl Store {
         self.write(changes).await
     }
 
-    /// The code with this hash.
+    /// Returns the code with this hash.
     pub async fn code(&self, hash: &SecretHash) -> Result<Option<Loaded<Code>>, StoreError> {
         self.load(table::code(hash)).await
     }
 
-    /// Uses up a code and keeps the grant that it gave, in one step: two redemptions of one code cannot both succeed.
-    /// The code stays until it would have expired, so that a replay is seen.
+    /// Consumes a code and stores its grant, in one commit.
+    ///
+    /// Two redemptions of one code cannot both succeed. The code is retained until its expiry, so
+    /// that a replay is detected.
     pub async fn redeem_code(&self, code: &Loaded<Code>, grant: &Grant) -> Result<Committed, StoreError> {
         let used = Code { state: CodeState::Redeemed { grant: grant.id }, ..code.value.clone() };
         let mut changes = record::replace(code, &used)?;
@@ -87,24 +89,25 @@ impl Store {
         self.commit(changes).await
     }
 
-    /// Uses up a code that gives a session here and no tokens: it is gone, so that two redemptions cannot both succeed and
-    /// a replay finds nothing.
+    /// Consumes a code for a session of the gate, without tokens.
+    ///
+    /// It is removed, so that two redemptions cannot both succeed and a replay finds nothing.
     pub async fn use_code(&self, code: &Loaded<Code>) -> Result<Committed, StoreError> {
         let delete = vec![code.key().clone(), table::expiry(code.value.expires_at, code.key())];
         self.commit(Changes { expect: vec![code.unchanged()], put: Vec::new(), delete, ..Changes::default() }).await
     }
 
-    /// The grant with this id.
+    /// Returns the grant with this ID.
     pub async fn grant(&self, id: GrantId) -> Result<Option<Loaded<Grant>>, StoreError> {
         self.load(table::grant(id)).await
     }
 
-    /// Puts the next state of a grant in the place of the loaded one.
+    /// Replaces a loaded grant with its next state.
     pub async fn update_grant(&self, loaded: &Loaded<Grant>, next: &Grant) -> Result<Committed, StoreError> {
         self.commit(record::replace(loaded, next)?).await
     }
 
-    /// Ends a grant, whatever races with it. Yields whether it was active.
+    /// Ends a grant, retrying on conflicts. Returns whether it was active.
     pub async fn end_grant(&self, id: GrantId, why: EndReason, now: UnixTime) -> Result<bool, StoreError> {
         for _ in 0..MOST_CONFLICTS {
             let Some(loaded) = self.grant(id).await? else { return Ok(false) };
@@ -118,18 +121,18 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Ends every grant of a person. Yields how many were active.
+    /// Ends all grants of a user. Returns how many were active.
     ///
     /// # Errors
-    /// When the store fails; what was ended stays ended, and the call can be repeated.
+    /// When the store fails; ended grants stay ended, and the call can be repeated.
     pub async fn end_grants_of_user(&self, user: Subject, why: EndReason, now: UnixTime) -> Result<usize, StoreError> {
         self.end_grants(&GrantFilter { subject: Some(user), ..GrantFilter::default() }, why, now).await
     }
 
-    /// Ends every grant of a client. Yields how many were active.
+    /// Ends all grants of a client. Returns how many were active.
     ///
     /// # Errors
-    /// When the store fails; what was ended stays ended, and the call can be repeated.
+    /// When the store fails; ended grants stay ended, and the call can be repeated.
     pub async fn end_grants_of_client(
         &self,
         client: &ClientId,
@@ -139,7 +142,8 @@ impl Store {
         self.end_grants(&GrantFilter { client: Some(client.clone()), ..GrantFilter::default() }, why, now).await
     }
 
-    /// Forgets a consent and ends the grants of that person with that client. Yields how many were active.
+    /// Removes a consent and ends this user's grants with this client. Returns how many were
+    /// active.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
@@ -149,10 +153,10 @@ impl Store {
         self.end_grants(&filter, EndReason::ConsentWithdrawn, now).await
     }
 
-    /// Ends every grant that the filter wants. Yields how many were active.
+    /// Ends all grants that match the filter. Returns how many were active.
     ///
     /// # Errors
-    /// When the store fails; what was ended stays ended, and the call can be repeated.
+    /// When the store fails; ended grants stay ended, and the call can be repeated.
     pub async fn end_grants(&self, filter: &GrantFilter, why: EndReason, now: UnixTime) -> Result<usize, StoreError> {
         let (mut ended, mut after) = (0, None);
         loop {
@@ -167,7 +171,8 @@ impl Store {
         }
     }
 
-    /// The active grants that the filter wants among the `limit` that follow `after`, in the order of their ids.
+    /// Returns the active grants that match the filter among the `limit` after `after`, in order of
+    /// their IDs.
     pub async fn grants(
         &self,
         filter: &GrantFilter,
@@ -177,7 +182,8 @@ impl Store {
         let prefix = match (filter.subject, &filter.client) {
             (Some(subject), _) => table::of_user(subject, Indexed::Grant),
             (None, Some(client)) => table::of_client(client, Indexed::Grant),
-            // A session has no index of its grants: operators rarely ask, and each refresh would have to write it.
+            // There is no index by session: operators rarely need it, and each refresh would have
+            // to write it.
             (None, None) => table::all(Table::Grant),
         };
         let after = after.map(|id| table::entry(prefix.clone(), id.as_bytes()));
@@ -191,7 +197,7 @@ impl Store {
         Ok(GrantPage { grants, next: ids.last().copied().filter(|_| rows.len() == limit) })
     }
 
-    /// Up to `limit` of what a person has allowed clients, in the order of the clients' ids, after `after`.
+    /// Returns up to `limit` consents of a user, in order of the clients' IDs, after `after`.
     pub async fn consents_page(
         &self,
         user: Subject,
@@ -203,25 +209,25 @@ impl Store {
         Ok(page.into_iter().map(|loaded: Loaded<Consent>| loaded.value).collect())
     }
 
-    /// What a person has allowed a client before.
+    /// Returns a user's consent to a client.
     pub async fn consent(&self, user: Subject, client: &ClientId) -> Result<Option<Consent>, StoreError> {
         Ok(self.load(table::consent(user, client)).await?.map(|loaded| loaded.value))
     }
 
-    /// Makes one access token useless until it would have expired.
+    /// Revokes one access token until its expiry.
     pub async fn revoke_token(&self, jti: &str, expires_at: UnixTime) -> Result<(), StoreError> {
         let key = table::revoked_token(jti);
         let put = vec![(table::expiry(expires_at, &key), Vec::new()), (key, record::encode(&expires_at)?)];
         self.write(Changes { put, ..Changes::default() }).await
     }
 
-    /// Whether an access token was revoked by itself.
+    /// Returns whether an access token was revoked individually.
     pub async fn is_token_revoked(&self, jti: &str) -> Result<bool, StoreError> {
         Ok(self.engine.get(&table::revoked_token(jti)).await?.is_some())
     }
 }
 
-/// The index entries of a grant.
+/// Returns the index entries of a grant.
 pub(super) fn entries(grant: &Grant) -> impl Iterator<Item = Key> {
     let id = grant.id.as_bytes();
     [

@@ -1,4 +1,4 @@
-//! The beat: what was taken away at one node is known at the others, and nobody decides without one.
+//! Heartbeats: revocations on one node are known to the others, and no node decides without one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ async fn settings_client(settings: &PostgresSettings) -> tokio_postgres::Client 
     client
 }
 
-/// Each moves all of them, in its own order.
+/// Each increments all of them, in a different order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_that_move_all_counters_do_not_stand_in_each_others_way() {
     let settings = empty_store().await;
@@ -95,7 +95,7 @@ async fn without_a_beat_nothing_is_decided_and_nothing_read() {
     let store = Store::open(Arc::clone(&engine) as Arc<dyn Engine>, 10).await.unwrap();
     let basis = store.basis().unwrap();
     store.acts_on(&basis).unwrap();
-    // New connections do not come through either.
+    // New connections fail too.
     relay.set(Manner::SwallowAnswers);
     relay.refuse(true);
     let cut = Instant::now();
@@ -108,11 +108,11 @@ async fn without_a_beat_nothing_is_decided_and_nothing_read() {
     relay.cut();
     until("it beats again", || async { !is_stale(&*engine) }).await;
     assert_eq!(engine.get(b"k").await.unwrap(), None);
-    // Nothing was taken away meanwhile: what was begun before may be ended.
+    // Nothing was revoked meanwhile: earlier decisions may be applied.
     store.acts_on(&basis).unwrap();
 }
 
-/// As by a process that was stopped between its look at what it remembers and its answer.
+/// As in a process that was suspended between its reads and its answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_decision_that_a_pause_has_overtaken_is_not_acted_on() {
     let settings = PostgresSettings { staleness: Duration::from_millis(300), ..empty_store().await };
@@ -122,7 +122,7 @@ async fn a_decision_that_a_pause_has_overtaken_is_not_acted_on() {
     let sum = engine.counters().sum(7);
     commit(&other, moving(Counter::Person(7))).await;
     until("it is known", || async { engine.counters().sum(7) > sum }).await;
-    // What the beat of the basis said holds for its time; then only the counters tell.
+    // The basis is valid for the time of its heartbeat; then only the counters count.
     until("it is refused", || async { store.acts_on(&basis).is_err() }).await;
     until("others are made", || async { store.basis().is_ok_and(|basis| store.acts_on(&basis).is_ok()) }).await;
     assert!(store.acts_on(&basis).is_err(), "with a beat of now");
@@ -152,7 +152,7 @@ async fn a_node_that_was_removed_stops_and_does_not_come_back() {
     assert!(refused.contains("was removed from the fleet"), "{refused}");
 }
 
-/// Codes and tokens end by the clock.
+/// Codes and tokens expire by the clock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_whose_clock_is_wrong_decides_nothing() {
     fn late() -> f64 {
@@ -168,7 +168,7 @@ async fn a_node_whose_clock_is_wrong_decides_nothing() {
     assert!(!is_stale(&node(&settings(right)).await));
 }
 
-/// As a primary whose standby follows another: it answers what is asked of it, and ends no write.
+/// As a primary whose standby follows another server: it answers reads, and completes no write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_no_standby_follows_is_not_believed() {
     let server = start(&[]).await;
@@ -186,7 +186,7 @@ async fn a_server_that_no_standby_follows_is_not_believed() {
     assert_eq!(engine.get(b"k").await.unwrap(), Some(b"v".to_vec()));
 }
 
-/// `local` answers before the standby has it. Whoever connects later is refused.
+/// `local` acknowledges before the standby has the data. Later connections are refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_commit_waits_for_stays_as_it_was_when_the_node_connected() {
     let server = start(&[]).await;
@@ -203,7 +203,7 @@ async fn what_a_commit_waits_for_stays_as_it_was_when_the_node_connected() {
     until("it is not believed", || async { is_stale(&engine) }).await;
 }
 
-/// Of what it lost, some counters may have come to the same values by other moves.
+/// Other increments may have led to the same values of some counters.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_is_looked_at_again_once_another_server_has_taken_over() {
     let primary = start(&[]).await;

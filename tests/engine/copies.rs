@@ -1,4 +1,4 @@
-//! Copies for backups: one moment of the store, whole or not at all.
+//! Copies for backups: one moment of the store, complete or absent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,8 @@ async fn a_copy_made_under_load_shows_one_moment() {
     let engine = Arc::new(place.open());
     let stop = Arc::new(AtomicBool::new(false));
     let (writing, stopped) = (Arc::clone(&engine), Arc::clone(&stop));
-    // Two records that always change together, far apart in the tree, and one more each time.
+    // Two records that always change together, far apart in the tree, and an additional one each
+    // time.
     let writer = tokio::spawn(async move {
         let mut number = 0_u64;
         while !stopped.load(Ordering::SeqCst) {
@@ -30,7 +31,7 @@ async fn a_copy_made_under_load_shows_one_moment() {
         number
     });
     for copy in 0..3 {
-        // Copied while it grows, each time at another size.
+        // Copy while it grows, at a different size each time.
         let reached = engine.get(b"a").await.unwrap();
         while engine.get(b"a").await.unwrap() == reached {
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Single bits that flip while the store is closed: it opens with everything that was saved, or not at all.
+//! Single bit flips while the store is closed: it opens with all saved data, or not at all.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -10,7 +10,7 @@ use sealgate::facade::store::sled::{OpenError, SledEngine};
 
 use crate::{BARRIERS, Place, commit, delete, put, store};
 
-/// Places all over a file, and all of its last bytes that are not zero.
+/// Returns offsets all over a file, and all of its last nonzero bytes.
 fn places(file: &Path) -> Vec<u64> {
     let bytes = fs::read(file).unwrap();
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);
@@ -34,7 +34,7 @@ async fn filled(place: &Place) -> Vec<(Vec<u8>, Vec<u8>)> {
     for number in 0..40_u8 {
         commit(&engine, put(&[b'a', number], &[number; 200])).await;
     }
-    // In pieces, removed, written over, several at once.
+    // Split, removed, overwritten and batched records.
     commit(&engine, put(b"long", &[9; 5_000])).await;
     commit(&engine, delete(&[b'a', 3])).await;
     let put = (0..5_u8).map(|number| (vec![b'b', number], vec![number; 50])).collect();
@@ -73,7 +73,7 @@ async fn no_flipped_bit_goes_unnoticed() {
     assert!(refused > 30 && opened > 0, "{refused} {opened}");
 }
 
-/// A whole file of an earlier moment in the place of the newer one: each part is sound by itself.
+/// A complete older file replaces a newer one: each part is consistent by itself.
 #[tokio::test]
 async fn an_earlier_state_of_the_files_is_noticed() {
     let _shared = BARRIERS.read().await;
@@ -93,7 +93,7 @@ async fn an_earlier_state_of_the_files_is_noticed() {
     let refused = SledEngine::open(&store(&place.path(), 16), Arc::new(())).map(|_| ()).unwrap_err();
     assert!(matches!(refused, OpenError::Lost { .. }), "{refused}");
     assert!(refused.to_string().contains("its newest change is number 44, and number 45 was saved"), "{refused}");
-    // And a store that is gone altogether is no new one.
+    // A completely missing store must not be treated as a new one.
     for entry in fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() {
             fs::remove_dir_all(entry).unwrap();

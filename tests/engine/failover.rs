@@ -1,4 +1,4 @@
-//! Servers that go away under load and come back: what was acknowledged is there, once.
+//! Servers that fail under load and return: every acknowledged commit is stored exactly once.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::postgres::{administer, start, until};
 use crate::postgres_server::PostgresServer;
 use crate::{absent, commit, node, put, value};
 
-/// What one task has committed: records 0 to `acknowledged`, each with the number of the one before it in `n`.
+/// Commits of one task: records 0 to `acknowledged`, each with its predecessor's number in `n`.
 struct Chain {
     task: u8,
     acknowledged: Vec<u32>,
@@ -23,8 +23,10 @@ fn link_key(task: u8, number: u32) -> Vec<u8> {
     [&[b'r', task], &number.to_be_bytes()[..]].concat()
 }
 
-/// Commits one link after another. Each expects its own absent and the count as the last one left it, so that one which is
-/// lost, or happens twice, breaks the chain.
+/// Commits one link after another.
+///
+/// Each expects its own absence and the count of the last one, so that a lost or duplicate one
+/// breaks the chain.
 async fn forge(engine: Arc<dyn Engine>, task: u8, stop: Arc<AtomicBool>) -> Chain {
     let counter = [b'n', task];
     let (mut chain, mut count) = (Chain { task, acknowledged: Vec::new(), unknown: 0 }, 0_u32);
@@ -71,7 +73,8 @@ impl Load {
         Self { stop, tasks }
     }
 
-    /// Ends it, and holds what was acknowledged against what `engine` has. Yields how much was, and how much was not.
+    /// Ends it and compares the acknowledged commits with `engine`. Returns the numbers of
+    /// acknowledged and unknown ones.
     async fn end(self, engine: &dyn Engine) -> (usize, usize) {
         self.stop.store(true, Ordering::SeqCst);
         let (mut acknowledged, mut unknown) = (0, 0);
@@ -95,7 +98,7 @@ impl Load {
     }
 }
 
-/// Waits until more is committed than is now.
+/// Waits until more is committed than now.
 async fn goes_on(engine: &dyn Engine) {
     let count = async || {
         let counters = engine.scan(b"n", None, usize::MAX).await.unwrap_or_default();
@@ -108,7 +111,7 @@ async fn goes_on(engine: &dyn Engine) {
     until("commits go on", || async { count().await > before + 100 }).await;
 }
 
-/// How often, and after how long each time.
+/// Returns the random delay of each round.
 fn rounds() -> impl Iterator<Item = Duration> {
     let rounds = std::env::var("FAULT_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap());
     let random = RandomState::new().hash_one(0);
@@ -140,7 +143,7 @@ async fn a_server_that_is_killed_and_started_again_loses_and_repeats_nothing() {
     assert!(acknowledged > 100);
 }
 
-/// The two servers of one URL.
+/// Returns settings with both servers in one URL.
 fn both(first: &PostgresServer, second: &PostgresServer) -> PostgresSettings {
     let url = format!("postgres://sealgate@127.0.0.1:{},127.0.0.1:{}/postgres", first.port, second.port);
     PostgresSettings::new(url.into())
@@ -164,8 +167,9 @@ async fn a_primary_that_hangs_is_left_for_the_one_that_is_promoted() {
     }
 }
 
-/// Takes the primary away under load and promotes its standby; then lets it come back. Yields how many commits were
-/// acknowledged, and how many were not.
+/// Kills the primary under load and promotes its standby; then restarts the old primary.
+///
+/// Returns the numbers of acknowledged and unacknowledged commits.
 async fn fail_over(
     pause: Duration,
     fall: fn(&mut PostgresServer),
@@ -201,7 +205,7 @@ async fn fail_over(
     .unwrap();
     goes_on(&*nodes[0]).await;
     commit(&*nodes[0], put(b"marker", b"1")).await;
-    // It knows nothing of the new one, takes reads and writes, and stands first in the URL.
+    // The old primary is unaware of the new one, accepts reads and writes, and is first in the URL.
     primary = tokio::task::spawn_blocking(move || {
         come_back(&mut primary);
         primary
@@ -213,7 +217,7 @@ async fn fail_over(
         assert_eq!(node(&settings).await.get(b"marker").await.unwrap(), Some(b"1".to_vec()));
     }
     let fresh = node(&settings).await;
-    // Neither is it by those whose connections break.
+    // Nodes with broken connections do not use it either.
     let client = standby.client("").await;
     let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'sealgate'";
     assert!(client.query_one(end, &[]).await.unwrap().get::<_, i64>(0) > 0);
@@ -225,7 +229,7 @@ async fn fail_over(
     goes_on(&fresh).await;
     let (acknowledged, unknown) = load.end(&fresh).await;
     assert!(acknowledged > 200);
-    // Not even where no other is left, by whoever has seen the new one.
+    // Nor does a node that has seen the new one, even if no other is left.
     let standby = tokio::task::spawn_blocking(move || {
         let mut standby = standby;
         standby.kill();

@@ -1,4 +1,4 @@
-//! A store that is laid down anew: there whole, or not there.
+//! Import into a new store: complete or absent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::postgres_server::{PATIENT, empty_store, schema, shared, within};
 use crate::relay::{Manner, Relay};
 use crate::{BARRIERS, Place, absent, commit, node, put, store, value};
 
-/// Where a store can be laid down.
+/// Target of an import.
 enum Site {
     Sled(Place),
     Postgres(PostgresSettings),
@@ -96,7 +96,7 @@ fn record(number: u32) -> (Vec<u8>, Vec<u8>) {
     ([b"r", &number.to_be_bytes()[..]].concat(), format!("{number:>0$}", 1 + number as usize % 700).into_bytes())
 }
 
-/// Puts these records as an import does.
+/// Writes these records like an import.
 async fn fill(engine: &dyn Engine, numbers: std::ops::Range<u32>) {
     let records: Vec<_> = numbers.map(record).collect();
     for step in records.chunks(64) {
@@ -129,7 +129,7 @@ async fn nothing_stays_of_a_new_store_that_breaks_off(site: Site) {
     let new = site.begin().await.unwrap();
     fill(&*new.engine(), 0..200).await;
     drop(new);
-    // The same place takes the next one.
+    // The same target accepts the next one.
     let mut again = site.begin().await;
     while let Err(fault) = &again {
         assert!(fault.contains("in use"), "{fault}");
@@ -160,13 +160,13 @@ async fn of_two_new_stores_in_one_place_one_is_refused(site: Site) {
     assert_eq!(stored(&*site.open().await).await.len(), 100);
 }
 
-/// Connections that wait for a lock on a table in this schema.
+/// Counts the connections that wait for a lock on a table in this schema.
 async fn waiting_for(client: &Client, schema: &str) -> i64 {
     let count = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = ($1 || '.record')::regclass";
     client.query_one(count, &[&schema]).await.unwrap().get(0)
 }
 
-/// Settings of a store in a schema, and of the same through a relay.
+/// Returns settings of a store in a schema, and of the same through a relay.
 async fn relayed() -> (String, PostgresSettings, Relay, PostgresSettings) {
     let schema = schema().await;
     let settings = |port: u16| {
@@ -217,7 +217,7 @@ async fn a_node_that_starts_meanwhile_serves_what_was_laid_down() {
     assert_eq!(commit(&engine, put(b"k", b"v")).await, Outcome::Committed);
 }
 
-/// The table was empty when it was begun, and was not when its turn came.
+/// The table was empty at the beginning, and was not when it got the lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_comes_first_keeps_a_new_store_out() {
     let (schema, settings, ..) = relayed().await;
@@ -231,7 +231,7 @@ async fn a_commit_that_comes_first_keeps_a_new_store_out() {
     assert!(matches!(begun.await.unwrap(), Err(NewStoreFault::Occupied)));
 }
 
-/// Nobody who saw it empty may write beside it, however they begin.
+/// After concurrent checks for an empty table, only one may write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_new_stores_at_once_one_is_laid_down() {
     let settings = empty_store().await;
@@ -294,7 +294,7 @@ async fn a_connection_that_breaks_in_the_middle_leaves_an_empty_store() {
     assert_eq!(stored(&node(&straight).await).await, []);
 }
 
-/// The servers' role, which may make no table.
+/// The servers' role, which may create no table.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_may_only_write_lays_a_store_down_and_reads_one_moment() {
     let (schema, ..) = relayed().await;
@@ -317,7 +317,8 @@ async fn who_may_only_write_lays_a_store_down_and_reads_one_moment() {
     assert_eq!(stored(&*snapshot(&settings).await.unwrap()).await.len(), 100);
 }
 
-/// What was not written makes the end a failure too: a server ends a failed transaction with an answer like success.
+/// A refused write makes the commit fail too: a server answers the commit of a failed transaction
+/// like success.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_store_of_which_something_was_refused_is_not_kept() {
     let (schema, settings, ..) = relayed().await;
@@ -364,7 +365,7 @@ async fn a_new_store_of_which_nobody_can_tell_is_told_so() {
     assert!(matches!(fault, NewStoreFault::Unknown), "{fault}");
     assert!(fault.to_string().contains("import again once it answers"), "{fault}");
     locked.rollback().await.unwrap();
-    // As it says: where it is there, it is refused.
+    // As the error says: if the store is there, the import is refused.
     assert!(matches!(NewPostgresStore::begin(&straight).await, Err(NewStoreFault::Occupied)));
 }
 
@@ -409,7 +410,7 @@ async fn a_server_that_dies_in_the_middle_comes_back_with_an_empty_store() {
     assert_eq!(stored(&node(&settings).await).await.len(), 100);
 }
 
-/// A server that says success for what no standby has.
+/// A server that reports success for data that no standby has.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wait_for_the_standby_that_is_cancelled_lays_nothing_down() {
     let server = start(&[]).await;

@@ -1,4 +1,5 @@
-//! Formats of a store that nodes of two versions share: who enters, and when it is raised.
+//! Formats of a store shared by nodes of two versions: which nodes enter, and when the format is
+//! raised.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use crate::postgres_server::empty_store;
 use crate::{commit, put};
 
 const KEY: &[u8] = b"mformat";
-/// The program of now, and the one that will follow it.
+/// The current program, and the next one.
 const OLDER: FormatRange = FormatRange { from: 7, to: 7 };
 const NEWER: FormatRange = FormatRange { from: 7, to: 8 };
 
@@ -43,7 +44,7 @@ async fn said(settings: &PostgresSettings) -> Option<Vec<u8>> {
     row.map(|row| row.get(0))
 }
 
-/// A store that the program of now has begun.
+/// Creates a store with the current program.
 async fn begun() -> PostgresSettings {
     let settings = empty_store().await;
     let engine = node("first", OLDER, &settings).await;
@@ -76,7 +77,7 @@ async fn an_empty_store_begins_with_what_all_nodes_read() {
         assert_eq!(said(&settings).await.as_deref(), Some(&begins[..]));
         let format = u32::from(begins[1] - b'0');
         assert_eq!(engine.format(), FormatRule::Shared(Some(format)), "known at once");
-        // Whoever comes second takes it as it is.
+        // A second node keeps it.
         engine.begin_format().await.unwrap();
         assert_eq!(said(&settings).await.as_deref(), Some(&begins[..]));
     }
@@ -93,7 +94,7 @@ async fn an_import_begins_with_what_the_fleet_reads() {
     drop(store);
     new.finish().await.unwrap();
     assert_eq!(said(&settings).await.as_deref(), Some(&b"\x017"[..]));
-    // With nobody else it is the program's own.
+    // Without other nodes it is the program's own.
     let settings = empty_store().await;
     let newer = PostgresSettings { formats: NEWER, ..settings.clone() };
     let new = NewPostgresStore::begin(&newer).await.unwrap();
@@ -114,7 +115,7 @@ async fn a_program_that_does_not_serve_the_format_does_not_enter() {
         administer(&client, &[&format!("UPDATE record SET value = '{found}'::bytea WHERE key = 'mformat'")]).await;
         let line = refusal(&of("a", OLDER, &settings)).await;
         assert!(line.contains(refused), "{line}");
-        // Nor does a command, which is no node.
+        // Nor does a command, which is not a node.
         let line = refusal(&PostgresSettings { formats: OLDER, ..settings.clone() }).await;
         assert!(line.contains(refused), "{line}");
     }
@@ -152,11 +153,11 @@ async fn the_format_rises_when_all_nodes_read_the_next() {
     assert_eq!((refused.from, refused.to, refused.newest, names(&refused)), (7, 7, 8, vec!["older"]));
     assert_eq!(said(&settings).await.as_deref(), Some(&b"\x017"[..]));
     older.close();
-    // One that is away for a while comes back to a store that it reads.
+    // A node that was away for a while finds a format that it reads.
     let client = client(&settings).await;
     administer(&client, &["UPDATE node SET seen = now() - interval '23 hours' WHERE name = 'older'"]).await;
     assert_eq!(names(&raise(&settings).await), ["older"]);
-    // Its name is now that of a newer program.
+    // Its name is now used by a newer program.
     let again = node("older", NEWER, &settings).await;
     let raised = raise(&settings).await;
     assert_eq!((raised.from, raised.to, names(&raised)), (7, 8, vec![]));
@@ -178,15 +179,16 @@ async fn who_was_removed_or_is_long_gone_holds_nothing_up() {
     }
 }
 
-/// How many connections wait for a lock.
+/// Counts the connections that wait for a lock.
 async fn waiting(client: &Client) -> i64 {
     let words = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity \
          WHERE application_name = 'sealgate') AND (locktype = 'advisory' OR relation IN ('node'::regclass, 'record'::regclass))";
     client.query_one(words, &[]).await.unwrap().get(0)
 }
 
-/// The format is raised, and an older node enters, while a table is locked: the first of them stands where it has looked, and
-/// not written yet. One of them has its way.
+/// Raises the format while an older node enters and a table is locked.
+///
+/// The first of them waits between its read and its write. Exactly one succeeds.
 async fn race(lock: &str, node_first: bool) {
     let settings = begun().await;
     let (holder, watcher) = (client(&settings).await, client(&settings).await);
@@ -194,7 +196,7 @@ async fn race(lock: &str, node_first: bool) {
     let raise = || {
         let settings = PostgresSettings { formats: NEWER, ..settings.clone() };
         tokio::spawn(async move {
-            // It gives up when it has waited for two seconds, as on a busy machine.
+            // It gives up after two seconds, as on a busy machine.
             loop {
                 match raise_format(&settings).await {
                     Err(PostgresFault::Unreachable(_)) => {}
@@ -217,7 +219,7 @@ async fn race(lock: &str, node_first: bool) {
         raising
     };
     let entering = early.unwrap_or_else(enter);
-    // Or it does not wait, and has done what it must not.
+    // Or it does not wait, which is an error.
     let is_late = || async { waiting(&watcher).await >= 2 || raising.is_finished() || entering.is_finished() };
     until("the other waits", || async { is_late().await || is_in(&watcher).await }).await;
     holder.batch_execute("COMMIT").await.unwrap();
@@ -268,7 +270,7 @@ async fn tables_of_an_older_version_are_refused_until_they_are_added_to() {
     let engine = node("a", OLDER, &settings).await;
     assert_eq!(engine.get(b"k").await.unwrap(), Some(b"v".to_vec()));
     engine.close();
-    // What a newer version adds is nothing to this one.
+    // A newer version's additions do not affect this one.
     administer(&client, &["UPDATE store SET revision = 99", "ALTER TABLE node ADD COLUMN later text"]).await;
     initialise(&settings).await.unwrap();
     let revision: i32 = client.query_one("SELECT revision FROM store", &[]).await.unwrap().get(0);
@@ -276,7 +278,7 @@ async fn tables_of_an_older_version_are_refused_until_they_are_added_to() {
     node("a", OLDER, &settings).await;
 }
 
-/// A statement that waits for a table lets nobody pass who comes after it.
+/// A statement that waits for a table lock blocks all later ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_are_added_to_without_keeping_nodes_waiting() {
     let settings = begun().await;

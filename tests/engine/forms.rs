@@ -1,4 +1,5 @@
-//! Forms that are kept for people who must sign in first: sealed, single-use, bounded, gone with a restore and a move.
+//! Forms stored for users who must sign in first: sealed, single-use, bounded, removed by a restore
+//! or move.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use sealgate::facade::store::{Form, MAX_FORM_BYTES, Position, Store, StoreError}
 use crate::{BARRIERS, Place};
 
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
-/// A form's value that no file may hold.
+/// A form's value that no file may contain.
 const TYPED: &str = "geheimes-kennwort-4711";
 
 fn later() -> UnixTime {
@@ -112,7 +113,7 @@ fn search(directory: &Path, read: &mut usize) {
     }
 }
 
-/// The key of the one form in an engine.
+/// Returns the key of the only form in an engine.
 async fn key_of(engine: &dyn Engine) -> Vec<u8> {
     let rows = engine.scan(b"p", None, 2).await.unwrap();
     assert_eq!(rows.len(), 1);
@@ -125,7 +126,7 @@ async fn a_form_that_was_moved_to_another_key_does_not_open() {
     keep(&store, "victim", 1).await;
     let key = key_of(engine.as_ref()).await;
     let bytes = engine.get(&key).await.unwrap().unwrap();
-    // Whoever can write the store hands somebody's form to a browser of his own.
+    // An attacker with write access to the store moves a user's form to their own browser.
     let own = [b"p", &hash("thief").as_bytes()[..16], &hash("id").as_bytes()[..16]].concat();
     engine.commit(crate::put(&own, &bytes)).await.unwrap();
     let error = store.take_form(&hash("thief"), &hash("id"), NOW).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! What an import takes: records that this program could have written, each once, and nothing else that a file says.
+//! Accepted content of an import: records that this program could have written, each once.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ fn session() -> Session {
     }
 }
 
-/// A store with something in most tables.
+/// Returns a store with records in most tables.
 async fn filled() -> (Store, Arc<MemoryEngine>) {
     let (store, engine) = empty().await;
     assert_eq!(store.add_user(&person(anna(), "anna@example.test")).await.unwrap(), AddOutcome::Added);
@@ -76,7 +76,7 @@ async fn filled() -> (Store, Arc<MemoryEngine>) {
     (store, engine)
 }
 
-/// The lines of an export, without the first and the last one.
+/// Returns the lines of an export, without the first and the last one.
 async fn exported() -> Vec<Json> {
     let mut file = Vec::new();
     admin::export(&filled().await.0, HERE, NOW, &mut file).await.unwrap();
@@ -85,7 +85,7 @@ async fn exported() -> Vec<Json> {
     lines[1..lines.len() - 1].to_vec()
 }
 
-/// The file that holds these records, whole by its own account.
+/// Returns a file of these records, with a matching header and trailer.
 fn file(records: &[Json]) -> Vec<u8> {
     let header = json!({"kind": "sealgate-export", "format": 1, "instance": HERE, "exported_at": NOW});
     let lines: Vec<String> = [&header].into_iter().chain(records).map(Json::to_string).collect();
@@ -172,7 +172,7 @@ async fn no_key_no_address_and_no_username_stands_twice() {
         let twice = of(&mut records, table).clone();
         records.push(twice.clone());
         assert!(import(&records).await.err().unwrap().contains("another one has its key"), "{table}");
-        // In another step too.
+        // Also in another commit.
         for number in 0..200_u8 {
             let key = base64url(SecretHash::of(&[number]).as_bytes());
             records.insert(1, json!({"table": "revoked_token", "key": key, "version": 1, "value": 1}));
@@ -219,7 +219,7 @@ async fn indexes_follow_from_the_records_and_not_from_the_file() {
     let ben = Subject::from_random([2; 16]);
     let mine = |record: &Json| !matches!(record["table"].as_str(), Some("index" | "expiry" | "email" | "username"));
     records.retain(mine);
-    // Ben's address would lead to Anna, and Anna's sessions be Ben's.
+    // Otherwise Ben's address would lead to Anna, and Anna's sessions would be Ben's.
     let address = SecretHash::of(b"ben@example.test");
     records.push(json!({"table": "email", "key": base64url(address.as_bytes()), "version": 1, "value": anna()}));
     let name = SecretHash::of(b"ben");
@@ -235,7 +235,7 @@ async fn indexes_follow_from_the_records_and_not_from_the_file() {
     assert_eq!(store.sessions_of_user(anna(), None, 10).await.unwrap().sessions.len(), 1);
     let trail = AuditFilter { subject: Some(anna()), ..AuditFilter::default() };
     assert_eq!(store.audit_page(&trail, None, 10).await.unwrap().records.len(), 1);
-    // An entry of an index with a value is none.
+    // An index entry must have no value.
     records.push(json!({"table": "index", "key": base64url(b"x"), "version": 1, "value": 1}));
     assert!(import(&records).await.is_err());
 }
@@ -266,7 +266,7 @@ async fn grants_are_found_by_person_and_client_after_an_import() {
     ] {
         assert_eq!(store.grants(&filter, None, 10).await.unwrap().grants, std::slice::from_ref(&grant));
     }
-    // The sweeper finds it too.
+    // Garbage collection finds it too.
     let swept = store.sweep(UnixTime::from_seconds(LATER.seconds() + 86_400), 1000).await.unwrap();
     assert!(swept.removed >= 4, "{swept:?}");
     assert_eq!(store.grant(grant.id).await.unwrap().map(|loaded| loaded.value), None);

@@ -1,4 +1,4 @@
-//! Random histories against a map: the engine and the map must agree after each step.
+//! Random histories: the engine and a map must agree after each step.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,7 +14,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Writes and removals, under expectations of which each either fits the model or does not.
+    /// Writes and removals, under expectations that match the model or do not.
     Commit {
         puts: Model,
         deletes: Vec<Vec<u8>>,
@@ -26,11 +26,11 @@ enum Step {
         after: Option<Vec<u8>>,
         limit: usize,
     },
-    /// Closes and opens again, where there is something to open.
+    /// Closes and reopens, if the engine has files.
     Reopen,
 }
 
-/// Few enough keys to meet again, with prefixes of one another and the highest byte.
+/// Few keys, so that they recur, with common prefixes and the highest byte.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(prop::sample::select(vec![0, b'a', b'b', 0xff]), 1..4)
 }

@@ -1,4 +1,4 @@
-//! What people are found by: an address or a username leads to one person, whoever races for it.
+//! E-mail addresses and usernames: each belongs to one user, also under races.
 
 use std::sync::Arc;
 
@@ -41,10 +41,10 @@ async fn a_name_leads_to_one_person() {
     let to_anna = |user: &mut User| user.email = Email::parse("Anna@example.test").unwrap();
     assert_eq!(store.rename_user(ben.sub, to_anna).await.unwrap(), RenameOutcome::EmailTaken);
     assert_eq!(store.user(ben.sub).await.unwrap(), Some(ben.clone()));
-    // The ordinary change of a person leaves both alone.
+    // A change without renaming affects neither.
     store.change_user(ben.sub, call("ben")).await.unwrap();
     assert_eq!(store.user_by_username(&Username::parse("ben").unwrap()).await.unwrap(), None);
-    // Another spelling of one's own address is no other address.
+    // Another spelling of the own address is the same address.
     assert!(matches!(store.rename_user(anna.sub, to_anna).await.unwrap(), RenameOutcome::Renamed(_)));
     assert_eq!(store.user_by_sign_in_name("anna@example.test").await.unwrap().unwrap().sub, anna.sub);
     store.delete_user(anna.sub, NOW).await.unwrap();
@@ -86,7 +86,7 @@ async fn of_several_people_all_are_added_or_nobody() {
     for third in [
         person(4, "Anna@example.test", None),
         person(4, "dan@example.test", Some("anna")),
-        // Twice among themselves.
+        // Duplicates within the request.
         person(4, "BEN@example.test", None),
         person(4, "dan@example.test", Some("carol")),
         person(2, "dan@example.test", None),

@@ -1,4 +1,4 @@
-//! What only the engine over PostgreSQL has: answers that get lost, and servers that it refuses.
+//! PostgreSQL engine only: lost answers, and unsuitable servers.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ fn first(key: &[u8], value: &[u8]) -> Changes {
     Changes { expect: vec![absent(key)], ..put(key, value) }
 }
 
-/// A node behind a relay, with one writer; and another that reaches the server straight.
+/// A node behind a relay, with one writer, and another with a direct connection.
 struct Relayed {
     relay: Relay,
     schema: String,
@@ -45,14 +45,14 @@ impl Relayed {
         initialise(&straight).await.unwrap();
         let relay = Relay::start(shared().port).await;
         let node = Arc::new(node(&settings(relay.port)).await);
-        // Those of its readers and of its counts are there too, so that the relay knows all of its connections.
+        // Includes its readers and counts, so that the relay has all of its connections.
         until("all connections stand", || async { relay.connected() == 6 }).await;
         node.get(b"k").await.unwrap();
         let other = crate::node(&straight).await;
         Self { relay, schema, node, other }
     }
 
-    /// Begins to commit `first` of the key `k` while the relay is of this manner.
+    /// Starts to commit `first` of the key `k` while the relay behaves in this manner.
     fn begin(&self, manner: Manner) -> tokio::task::JoinHandle<Result<Outcome, EngineError>> {
         self.relay.set(manner);
         let node = Arc::clone(&self.node);
@@ -75,7 +75,7 @@ async fn a_commit_whose_answer_is_lost_has_happened_once() {
     assert_eq!(commit(&*relayed.node, first(b"k", b"theirs")).await, Outcome::Conflict);
 }
 
-/// Whoever compared what is stored with what they wrote would say Conflict here.
+/// An engine that compared the stored with its written value would report a conflict here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_whose_answer_is_lost_has_happened_also_when_another_followed_it() {
     let relayed = Relayed::start().await;
@@ -110,7 +110,7 @@ async fn a_commit_that_another_overtakes_on_its_way_is_a_conflict() {
     assert_eq!(relayed.stored().await.as_deref(), Some(&b"theirs"[..]));
 }
 
-/// A blind write: no expectation of its own keeps the late run from writing.
+/// A blind write: no expectation of its own prevents the late run from writing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_first_run_that_comes_late_writes_nothing() {
     let relayed = Relayed::start().await;
@@ -123,13 +123,13 @@ async fn a_first_run_that_comes_late_writes_nothing() {
     for newer in [&b"newer"[..], b"newest"] {
         assert_eq!(commit(&*relayed.node, put(b"k", newer)).await, Outcome::Committed);
     }
-    // The first run arrives, on a connection that nobody listens to, and the server ends it.
+    // The first run arrives on an abandoned connection, and the server ends it.
     relayed.relay.set(Manner::Carry);
     until("the late run has ended", || async { relayed.relay.has_ended(6) }).await;
     assert_eq!(relayed.stored().await.as_deref(), Some(&b"newest"[..]));
 }
 
-/// One writer takes them in the order of the queue, and no two of them into one batch.
+/// One writer takes them in queue order, never two of them in one batch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commits_of_one_key_in_one_queue_follow_one_another() {
     let engine = node(&PostgresSettings { writers: 1, ..empty_store().await }).await;
@@ -149,13 +149,13 @@ pub(super) async fn administer(client: &Client, statements: &[&str]) {
     }
 }
 
-/// Connections that wait for a standby.
+/// Returns the connections that wait for a standby.
 pub(super) async fn waiting(client: &Client) -> Vec<i32> {
     let rows = client.query("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'", &[]).await.unwrap();
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-/// What an observer is told of connections and of batches that are run again.
+/// Records connections and retried batches.
 #[derive(Default)]
 struct Told {
     reruns: Mutex<Vec<RerunCause>>,
@@ -183,7 +183,7 @@ async fn a_wait_for_the_standby_that_is_cancelled_is_no_commit() {
     initialise(&settings).await.unwrap();
     let client = server.client("").await;
     await_nobody(&server, &client).await;
-    // Connections that are there already learn of it one by one; those that come now have it. Beats go on without.
+    // Existing connections apply the setting one by one; new ones at once. Heartbeats do not wait.
     let told = Arc::new(Told::default());
     let settings = PostgresSettings { beat: BeatDurability::Local, ..settings };
     let observer = Arc::clone(&told) as Arc<dyn CommitObserver>;
@@ -195,7 +195,8 @@ async fn a_wait_for_the_standby_that_is_cancelled_is_no_commit() {
     until("it waits", || async { waiting(&client).await.len() == 1 }).await;
     let first = waiting(&client).await[0];
     client.execute("SELECT pg_cancel_backend($1)", &[&first]).await.unwrap();
-    // Now the server has answered success, and what it says is read by all. The node waits for a standby once more.
+    // Now the server has reported success, and all can read the data. The node waits for a standby
+    // again.
     until("it waits again", || async { waiting(&client).await.iter().any(|pid| *pid != first) }).await;
     assert!(!committing.is_finished());
     assert_eq!(*told.reruns.lock().unwrap(), [RerunCause::CancelledWait]);
@@ -206,7 +207,9 @@ async fn a_wait_for_the_standby_that_is_cancelled_is_no_commit() {
     assert_eq!(engine.get(b"k").await.unwrap(), Some(b"v".to_vec()));
 }
 
-/// Has a server wait for a standby that is not there. Its processes learn of that one by one: returns once a commit waits.
+/// Makes a server wait for an absent standby.
+///
+/// Its processes apply that one by one: returns once a commit waits.
 pub(super) async fn await_nobody(server: &PostgresServer, client: &Client) {
     administer(client, &["ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"]).await;
     let probe = server.client("").await;
@@ -261,7 +264,7 @@ async fn a_database_that_would_lose_or_garble_records_is_refused() {
     assert_says(&refusal(&stranger).await, "nobody");
 }
 
-/// As after a restore of something else under the same address.
+/// As after a restore of another store at the same address.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_holds_another_store_is_not_believed() {
     let relayed = Relayed::start().await;
@@ -285,7 +288,7 @@ async fn tls_is_verified_and_never_left_out() {
         PostgresSettings { ca_file: Some(ca.to_owned()), ..PostgresSettings::new(url.into()) }
     };
     let (ca, other_ca) = (server.certify(), shared().certify());
-    // It would go on without, and so would the URL.
+    // The server would continue without TLS, and so would the URL.
     assert_says(&refusal(&settings("localhost", &ca)).await, "does not support TLS");
     let file = |name: &str| server.file(name).display().to_string();
     server.rule("hostssl all all 127.0.0.1/32 scram-sha-256\nhostssl all all ::1/128 scram-sha-256");

@@ -1,4 +1,4 @@
-//! Counts that nodes over one database share: blocks of requests, and guesses one at a time.
+//! Counts shared by nodes over one database: blocks of requests, and single guesses.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,12 +29,12 @@ fn wanted(key: u8, ends: u64) -> BlockRequest {
     BlockRequest { key: [key; 16], ends, limit: 50, block: 3 }
 }
 
-/// Patient: a busy machine is no fault.
+/// Long timeouts, for a busy machine.
 fn patient(settings: &PostgresSettings) -> PostgresSettings {
     PostgresSettings { count_timeout: Duration::from_secs(30), ..settings.clone() }
 }
 
-/// Three nodes, and what they count.
+/// Returns three nodes with their counts.
 async fn three(settings: &PostgresSettings) -> Vec<(PostgresEngine, Arc<dyn SharedCounts>)> {
     let mut nodes = Vec::new();
     for _ in 0..3 {
@@ -92,7 +92,7 @@ async fn of_sixty_guesses_at_three_nodes_exactly_the_free_ones_are_counted() {
         guesses.spawn(async move { counts.count_guess(guess(10), now()).await.unwrap().is_ok() });
     }
     assert_eq!(guesses.join_all().await.into_iter().filter(|passed| *passed).count(), 10);
-    // They outlive all nodes. Where one key waits, the other was not counted.
+    // They outlive all nodes. While one key waits, the other was not counted.
     drop(nodes);
     let engine = node(&settings).await;
     let counts = engine.shared_counts().unwrap();
@@ -102,7 +102,7 @@ async fn of_sixty_guesses_at_three_nodes_exactly_the_free_ones_are_counted() {
     assert_eq!(rows.iter().map(|row| row.get::<_, i64>(0)).collect::<Vec<_>>(), [10, 10]);
 }
 
-/// The schema that the options of a URL name.
+/// Returns the schema that the options of a URL name.
 fn schema_of(settings: &PostgresSettings) -> String {
     use secrecy::ExposeSecret;
     settings.url.expose_secret().rsplit("%3D").next().unwrap().to_owned()
@@ -161,20 +161,21 @@ async fn without_an_answer_a_request_waits_shortly_and_later_not_at_all() {
     relay.set(Manner::HoldQuestions);
     let asked = Instant::now();
     assert!(counts.reserve(wanted(7, NOW)).await.is_err());
-    // The connections that wait now are given up, and new ones are carried.
+    // The waiting connections are dropped, and new ones are relayed.
     assert!(asked.elapsed() < Duration::from_secs(20));
     until("it counts again", || async { counts.reserve(wanted(7, NOW)).await.is_ok() }).await;
     assert!(counts.count_guess(guess(10), now()).await.is_err(), "the guesses' connection hangs still");
     until("guesses are counted again", || async { counts.count_guess(guess(100), now()).await.is_ok() }).await;
 }
 
-/// Connections that wait for a standby with what they have counted. The beat waits too, with no transaction of its own.
+/// Returns connections that wait for a standby with counts. The heartbeat waits too, without a
+/// transaction.
 async fn waiting(client: &tokio_postgres::Client) -> Vec<i32> {
     let asked = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'";
     client.query(asked, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-/// A stranger's page waits for no standby; a guess does.
+/// An unauthenticated request waits for no standby; a guess does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_standby_requests_are_counted_and_guesses_wait() {
     let server = start(&[]).await;
@@ -184,7 +185,7 @@ async fn without_a_standby_requests_are_counted_and_guesses_wait() {
     let counts = engine.shared_counts().unwrap();
     let client = server.client("").await;
     administer(&client, &["ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"]).await;
-    // Until the server knows.
+    // Until the server has applied the setting.
     let guessing = {
         let counts = Arc::clone(&counts);
         tokio::spawn(async move { while counts.count_guess(guess(1_000_000), now()).await.is_ok() {} })
@@ -194,7 +195,8 @@ async fn without_a_standby_requests_are_counted_and_guesses_wait() {
         assert!(counts.reserve(wanted(number, NOW + 60)).await.is_ok());
     }
     assert_eq!(waiting(&client).await.len(), 1);
-    // An administrator ends the wait. The server says that it is done; the guess is not made, and nothing follows it.
+    // An administrator cancels the wait. The server reports success; the guess is not made, and
+    // none follows.
     client.execute("SELECT pg_cancel_backend($1)", &[&waiting(&client).await[0]]).await.unwrap();
     guessing.await.unwrap();
     assert!(waiting(&client).await.is_empty());

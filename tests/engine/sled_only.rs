@@ -1,4 +1,4 @@
-//! What only the sled engine has: files that outlive it, a queue with an end, a disk that can be full or fail.
+//! sled engine only: persistent files, a bounded queue, a full or failing disk.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ use sealgate::facade::store::sled::{OpenError, Options, SledEngine};
 
 use crate::{BARRIERS, Place, absent, commit, delete, put, store};
 
-/// Holds the writer's thread after a batch, until it is let go.
+/// Blocks the writer's thread after a batch, until it is released.
 struct Gate {
     closed: AtomicBool,
     arrived: Mutex<mpsc::Sender<()>>,
@@ -39,7 +39,7 @@ impl CommitObserver for Gate {
     fn queue(&self, _waiting: usize) {}
 }
 
-/// An engine whose writer is held at the gate; a message to the sender lets it go.
+/// Returns an engine whose writer is blocked at the gate; a message to the sender releases it.
 async fn held(place: &Place, queue: usize, commit_timeout: Duration) -> (SledEngine, mpsc::Sender<()>) {
     let (arrived, arrival) = mpsc::channel();
     let (open, opened) = mpsc::channel();
@@ -74,7 +74,7 @@ async fn a_full_queue_sheds_load_and_loses_nothing_that_it_took() {
 async fn a_commit_waits_no_longer_than_its_deadline_and_is_then_left_undone() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
-    // The commit that comes before must end in time, on a busy machine too.
+    // The previous commit must finish in time, on a busy machine too.
     let (engine, open) = held(&place, 4, Duration::from_secs(2)).await;
     let started = Instant::now();
     assert!(matches!(engine.commit(put(b"late", b"v")).await, Err(EngineError::Timeout)));
@@ -187,7 +187,7 @@ async fn an_unfinished_snapshot_does_not_stop_the_start() {
     assert!(!stray.exists());
 }
 
-/// sled never syncs the files that it keeps beside its log.
+/// sled never syncs the files next to its log.
 #[tokio::test]
 async fn long_values_stay_in_the_log() {
     let _shared = BARRIERS.read().await;
@@ -204,7 +204,7 @@ async fn long_values_stay_in_the_log() {
     assert_eq!(fs::read_dir(place.path().join("blobs")).unwrap().count(), 0);
 }
 
-/// How many commits made up each batch, and the longest queue.
+/// Number of commits per batch, and the longest queue.
 #[derive(Default)]
 struct Tally {
     batches: AtomicUsize,
@@ -253,7 +253,7 @@ async fn a_batch_costs_two_barriers_however_many_commits_share_it_and_a_few_lone
     let together = barrier::count() - before;
     let batches = tally.batches.load(Ordering::SeqCst) - batches_before;
     println!("8 at once: {together} barriers and {batches} groups for 400 commits");
-    // Now and then a group crosses into a new segment of the log, which is one barrier more.
+    // Occasionally a group crosses into a new segment of the log, which costs one more barrier.
     assert!(together <= batches as u64 + 10, "{together} {batches}");
 
     let (before, batches_before) = (barrier::count(), tally.batches.load(Ordering::SeqCst));
@@ -274,7 +274,7 @@ async fn a_batch_costs_two_barriers_however_many_commits_share_it_and_a_few_lone
     println!("64 at once: {together} barriers and {batches} groups for 3200 commits of two records");
     assert_eq!(tally.operations.load(Ordering::SeqCst), 50 + 400 + 3200);
     assert!(tally.longest.load(Ordering::SeqCst) > 1);
-    // Now and then a batch crosses into a new segment of the log, which is one barrier more.
+    // Occasionally a batch crosses into a new segment of the log, which costs one more barrier.
     assert!(together <= 2 * batches as u64 + 10, "{together} {batches}");
     assert!(together < 3200 / 4, "{together}");
 }
@@ -282,7 +282,7 @@ async fn a_batch_costs_two_barriers_however_many_commits_share_it_and_a_few_lone
 /// A child process's store; unset in the parent.
 const CHILD: &str = "SEALGATE_ENGINE_TEST_STORE";
 
-/// Commits records 0, 1, 2, … from 16 tasks for ever, and prints each number once it is durable.
+/// Commits records 0, 1, 2, … from 16 tasks forever, and prints each number once it is durable.
 fn write_for_ever(path: &Path) -> ! {
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
@@ -305,7 +305,7 @@ fn write_for_ever(path: &Path) -> ! {
     })
 }
 
-/// This test program anew, as a process of its own that runs only `test`, under `shell` words.
+/// Starts this test program as a child process that runs only `test`, after `shell` commands.
 fn child(test: &str, place: &Place, shell: &str) -> Child {
     Command::new("sh")
         .args(["-c", &format!("{shell} exec \"$0\" --exact --nocapture \"$1\"")])
@@ -369,7 +369,7 @@ fn a_failed_write_ends_the_process_and_what_was_acknowledged_is_kept() {
         write_for_ever(Path::new(&path));
     }
     let place = Place::new();
-    // Files end at 6 MiB (counted in blocks of 512 bytes); beyond, a write fails as on a broken disk.
+    // Limits files to 6 MiB (in blocks of 512 bytes); a write beyond fails as on a broken disk.
     let test = "a_failed_write_ends_the_process_and_what_was_acknowledged_is_kept";
     let output = child(test, &place, "trap '' XFSZ; ulimit -f 12288;").wait_with_output().unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
@@ -380,8 +380,10 @@ fn a_failed_write_ends_the_process_and_what_was_acknowledged_is_kept() {
     assert_kept(&place, &acknowledged);
 }
 
-/// Deadlines that pass all the time: whoever is told that the store did not get to it in time finds nothing of it, ever. A
-/// commit that may have been applied says so, and exactly those that were applied move their counter.
+/// Very short deadlines: a commit that timed out before its start is never applied.
+///
+/// A commit with an unknown outcome reports that, and exactly the applied ones increment their
+/// counter.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_is_applied_after_its_time_moves_its_counter() {
     let _shared = BARRIERS.read().await;
@@ -391,7 +393,8 @@ async fn a_commit_that_is_applied_after_its_time_moves_its_counter() {
     let (mut committed, mut unknown, mut withdrawn) = (0, 0, Vec::new());
     for number in 0..200_u32 {
         let mut changes = Changes { moves: vec![Counter::Person(7)], ..put(&number.to_be_bytes(), b"v") };
-        // What takes longer to write than the deadline, which is up to two milliseconds by the runtime's timer.
+        // Writing this takes longer than the deadline, up to two milliseconds with the runtime's
+        // timer.
         changes.put.extend((0..100).map(|part| (vec![b'l', part], vec![part; 8192])));
         match engine.commit(changes).await {
             Ok(outcome) => committed += usize::from(outcome == Outcome::Committed),

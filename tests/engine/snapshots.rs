@@ -1,4 +1,4 @@
-//! A store in PostgreSQL at one moment, while nodes go on to write: what an export reads.
+//! Snapshots of a store in PostgreSQL under concurrent writes, as read by an export.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ const HERE: &str = "https://id.example.test";
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
 const LATER: UnixTime = UnixTime::from_seconds(2_000_000_000);
 
-/// All records with this prefix, in pages.
+/// Returns all records with this prefix, read in pages.
 async fn pages(engine: &dyn Engine, prefix: &[u8]) -> Vec<Vec<u8>> {
     let mut found = Vec::<Vec<u8>>::new();
     loop {
@@ -29,7 +29,8 @@ async fn pages(engine: &dyn Engine, prefix: &[u8]) -> Vec<Vec<u8>> {
     }
 }
 
-/// The two of a pair lie at the two ends of the table: pages that are read one after the other see one without the other.
+/// A pair of records at both ends of the table: without a snapshot, pages would show one without
+/// the other.
 fn pair(number: u32) -> Changes {
     let key = |end: &[u8]| (([end, &number.to_be_bytes()].concat()), b"v".to_vec());
     Changes { put: vec![key(b"a"), key(b"z")], ..Changes::default() }
@@ -49,7 +50,7 @@ async fn a_snapshot_is_one_moment_while_others_commit() {
             let mut number = 1000;
             while !stop.load(Ordering::SeqCst) {
                 commit(&*engine, pair(number)).await;
-                // And the oldest go.
+                // Remove the oldest.
                 let gone = pair(number - 1000).put.into_iter().map(|(key, _)| key).collect();
                 commit(&*engine, Changes { delete: gone, ..Changes::default() }).await;
                 number += 1;
@@ -90,7 +91,7 @@ async fn a_snapshot_takes_no_commits_and_keeps_nobody_waiting() {
     assert_eq!(engine.get(b"k").await.unwrap().as_deref(), Some(&b"w"[..]));
 }
 
-/// An export of a store that is served, laid down in another one.
+/// An export of a served store, imported into another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_of_a_store_that_is_served_is_one_moment() {
     let settings = empty_store().await;
@@ -115,7 +116,7 @@ async fn an_export_of_a_store_that_is_served_is_one_moment() {
     let records = admin::export(&store, HERE, NOW, &mut file).await.unwrap();
     stop.store(true, Ordering::SeqCst);
     revoking.await.unwrap();
-    // A token and the entry that the sweeper finds it by.
+    // A token and its expiry entry.
     assert!(records >= 600 && records % 2 == 0, "{records}");
 
     let there = empty_store().await;
@@ -126,12 +127,12 @@ async fn an_export_of_a_store_that_is_served_is_one_moment() {
     new.finish().await.unwrap();
     let all = |engine: Arc<dyn Engine>| async move { engine.scan(b"", None, 100_000).await.unwrap() };
     assert!(all(Arc::new(node(&there).await)).await == all(moment).await);
-    // And its nodes go on there.
+    // Nodes continue there.
     let moved = Store::open(Arc::new(node(&there).await), 10).await.unwrap();
     assert!(moved.is_token_revoked("token 299").await.unwrap());
 }
 
-/// A primary that a failover has left behind answers reads. What it says is from before.
+/// A replaced primary answers reads with outdated data.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_whose_standby_does_not_answer_shows_nothing() {
     let server = start(&[]).await;

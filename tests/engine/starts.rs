@@ -1,4 +1,4 @@
-//! Several nodes that start at the same moment over an empty store.
+//! Concurrent first starts of several nodes over an empty store.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The promises of the trait, one test each, run by each engine.
+//! The contract of the trait, one test each, run with each engine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -76,17 +76,17 @@ every_engine! {
     long_values_are_compared_and_scanned
     records_beyond_the_limits_are_refused
     an_idle_engine_answers_a_ping;
-    // Of one engine: what each node knows of the counters is its own.
+    // Single engine only: each node reads the counters separately.
     a_commit_moves_the_counters_that_it_names_and_a_conflict_none
     what_was_read_before_a_change_has_a_sum_from_before_its_move
 }
 
-/// A store that nobody sees yet.
+/// Returns a store that is not visible yet.
 async fn new_store() -> Arc<dyn Engine> {
     NewPostgresStore::begin(&empty_store().await).await.unwrap().engine()
 }
 
-/// Two nodes on one store, asked in turn.
+/// Two nodes on one store, used in turn.
 struct Alternating {
     nodes: [PostgresEngine; 2],
     turn: AtomicUsize,
@@ -280,7 +280,8 @@ async fn expectations_alone_are_answered(engine: Arc<dyn Engine>) {
     assert_eq!(commit(&*engine, expecting(value(b"k", b""))).await, Outcome::Conflict);
 }
 
-/// Commits what `changes` makes for each of 64 tasks at once, and yields the tasks that won.
+/// Commits the result of `changes` for each of 64 concurrent tasks, and returns the tasks that
+/// succeeded.
 async fn race(engine: &Arc<dyn Engine>, changes: impl Fn(u8) -> Changes) -> Vec<u8> {
     let start = Arc::new(tokio::sync::Barrier::new(64));
     let mut tasks = tokio::task::JoinSet::new();
@@ -336,7 +337,7 @@ async fn no_increment_is_lost_when_64_retry(engine: Arc<dyn Engine>) {
     assert_eq!(engine.get(b"n").await.unwrap(), Some(vec![64]));
 }
 
-/// Write skew on two absences: nothing that could be locked is there.
+/// Write skew on two absent keys: there is no row to lock.
 async fn of_two_that_each_expect_the_others_key_absent_one_wins(engine: Arc<dyn Engine>) {
     for round in 0..30_u8 {
         let keys = [[0, round], [1, round]];
@@ -345,7 +346,7 @@ async fn of_two_that_each_expect_the_others_key_absent_one_wins(engine: Arc<dyn 
             Changes { expect: vec![absent(&keys[1 - own])], ..put(&keys[own], &[number]) }
         })
         .await;
-        // Of one side all may get through, one after the other; of the other side nobody then.
+        // All of one side may succeed, one after another, and none of the other side.
         let sides: Vec<u8> = winners.iter().map(|number| number % 2).collect();
         assert!(!sides.is_empty() && sides.iter().all(|side| *side == sides[0]), "{winners:?}");
         let other = engine.get(&keys[usize::from(1 - sides[0])]).await.unwrap();
@@ -376,7 +377,7 @@ async fn two_absent_keys_are_decided_together_in_whatever_order(engine: Arc<dyn 
     }
 }
 
-/// More keys than an engine may have locks for, so that commits which share none share locks.
+/// More keys than an engine may have locks for, so that commits without common keys share locks.
 async fn commits_of_many_keys_in_any_order_do_not_stand_in_each_others_way(engine: Arc<dyn Engine>) {
     let mut tasks = tokio::task::JoinSet::new();
     for task in 0..24_u8 {

@@ -1,4 +1,5 @@
-//! Sweeping: what has expired goes in few commits, and what changes meanwhile stays.
+//! Garbage collection: expired records are removed in few commits, and concurrently changed ones
+//! remain.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,7 +19,7 @@ use crate::{BARRIERS, Place, node};
 
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
 const RECORDS: usize = 2_000;
-/// Of a pass.
+/// Number of concurrent tasks.
 const STEP: usize = 64;
 
 /// Counts commits.
@@ -33,7 +34,7 @@ impl CommitObserver for Commits {
     fn queue(&self, _waiting: usize) {}
 }
 
-/// Makes `count` records that expire a minute after `NOW`.
+/// Creates `count` records that expire a minute after `NOW`.
 async fn fill(store: &Arc<Store>, count: usize) {
     let mut tasks = tokio::task::JoinSet::new();
     for part in 0..STEP {
@@ -80,7 +81,7 @@ async fn what_has_expired_goes_in_few_commits() {
 
 const LATER: UnixTime = UnixTime::from_seconds(NOW.seconds() + 3600);
 
-/// An engine that gives no answer for a while, and to which one record is damaged.
+/// An engine that is unavailable for a while, and reports one record as damaged.
 struct Ailing {
     engine: MemoryEngine,
     silent: AtomicBool,
@@ -142,7 +143,7 @@ async fn an_engine_that_does_not_answer_puts_nothing_off_and_damage_is_put_off_f
     assert_eq!(store.sweep(tomorrow, 9).await.unwrap().kept, 1, "it is looked at again");
 }
 
-/// Sweeps all that is due. Yields how many records went.
+/// Removes all expired records. Returns their number.
 async fn sweep_all(store: &Store, fence: &Fence) -> usize {
     let (mut removed, mut place) = (0, SweepPlace::default());
     loop {
@@ -165,7 +166,7 @@ async fn of_two_nodes_that_sweep_at_once_each_record_is_removed_by_one() {
     fill(&one, RECORDS).await;
     let (nobody, somebody) = (Fence::default(), Fence::default());
     let (here, there) = tokio::join!(sweep_all(&one, &nobody), sweep_all(&other, &somebody));
-    // What the other is at just then is left to it.
+    // Each skips records on which the other is working.
     let left = sweep_all(&one, &nobody).await;
     assert_eq!(one.expired_pending(&SweepPlace::default(), LATER, RECORDS).await.unwrap(), 0);
     assert!(!other.is_token_revoked("token-1").await.unwrap());
@@ -183,7 +184,7 @@ async fn a_sweeper_that_was_stopped_removes_nothing_and_another_goes_on() {
     let mut place = SweepPlace::default();
     let swept = one.sweep_on(&mut place, &fence, LATER, 512).await.unwrap();
     assert!(swept.removed == 512 && swept.more, "{swept:?}");
-    // It stands still from here on.
+    // From here on it is suspended.
     assert!(second.hold(&other, start).await.unwrap().is_none());
     let taken = second.hold(&other, start + LEASE_LENGTH).await.unwrap().unwrap();
     let swept = one.sweep_on(&mut place, &fence, LATER, 512).await.unwrap();
@@ -192,7 +193,7 @@ async fn a_sweeper_that_was_stopped_removes_nothing_and_another_goes_on() {
     assert!(first.hold(&one, start + LEASE_LENGTH).await.unwrap().is_none());
 }
 
-/// How long it takes is printed: `SWEEP_RECORDS=100000` for more of them.
+/// Prints the duration: set `SWEEP_RECORDS=100000` for more records.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_expired_goes_over_a_network_too() {
     let records = std::env::var("SWEEP_RECORDS").map_or(RECORDS, |records| records.parse().unwrap());
