@@ -1,5 +1,5 @@
-//! Records that older programs wrote, kept here as an export writes them: read as they lie, written anew when they change,
-//! and kept from the programs that would lose them.
+//! Records of older programs, from exports: read as stored, converted when they change, and
+//! protected from older programs.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{BARRIERS, Place, put};
 
-/// What this program writes.
+/// Version of this program's records.
 const VERSION: u8 = 7;
 /// A store of each older format.
 const STORES: [(u8, &str); 6] = [
@@ -28,11 +28,11 @@ const STORES: [(u8, &str); 6] = [
     (5, include_str!("versions/5.ndjson")),
     (6, include_str!("versions/6.ndjson")),
 ];
-/// The key of what a store says of its format.
+/// Key of a store's format record.
 const FORMAT: &[u8] = b"mformat";
 const HERE: &str = "https://id.example.test";
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
-/// When all that ends has ended.
+/// After all expiries.
 const FAR: UnixTime = UnixTime::from_seconds(2_000_000_000);
 
 type Rows = Vec<(Key, Value)>;
@@ -72,13 +72,15 @@ fn anna() -> Subject {
     Subject::parse("01010101-0101-4101-8101-010101010101").unwrap()
 }
 
-/// The session of each store that has had two cookies.
+/// Returns the session of each store, which has had two cookies.
 fn session() -> SessionId {
     SessionId::parse("3Z_u45f7Xabc9RocvN5TAA").unwrap()
 }
 
-/// The keys of the two halves of a sign-in at the gate are halves of the hashes of cookie and state; the file has the first
-/// of them whole.
+/// Returns the context classes of a sign-in at the gate.
+///
+/// Its key consists of half the hash of the cookie and half that of the state; the file has it in
+/// full.
 async fn acr(engine: &dyn Engine) -> Json {
     let key = from_base64url("Ggjy3km__SwAJPoLrUhHTMUOtYlxW1KJBacxooiNQzg").unwrap();
     let value = engine.get(&[b"t", &key[..]].concat()).await.unwrap().unwrap();
@@ -129,7 +131,7 @@ async fn every_record_of_every_version_is_read_and_moves_to_another_store() {
 
 #[tokio::test]
 async fn each_step_makes_of_a_record_what_its_time_meant() {
-    // One of the first version did not ask for a context class.
+    // A sign-in of the first version has no context class.
     let (_, engine) = older(1).await;
     assert_eq!(acr(&*engine).await, Json::Null);
     for (format, _) in STORES {
@@ -144,10 +146,10 @@ async fn each_step_makes_of_a_record_what_its_time_meant() {
         }
         assert_eq!(acr(&*moved).await, expected, "format {format}");
 
-        // A replaced cookie without the sign-in that it stands for is good for nothing.
+        // A replaced cookie without its sign-in is invalid.
         let session = store.session(session()).await.unwrap().unwrap().value;
         assert_eq!(session.previous.is_some(), format >= 3, "format {format}");
-        // Whoever typed a password did so when they signed in.
+        // The time of the password is that of the sign-in.
         let signed_in = NOW.plus(std::time::Duration::from_secs(301));
         assert_eq!(session.sign_ins, [SignIn::by_password(anna(), signed_in)], "format {format}");
         assert!(store.user(anna()).await.unwrap().unwrap().email_verified);
@@ -185,7 +187,7 @@ async fn what_goes_with_an_older_record_is_found_in_it() {
         let standing = |subject| store.access_counter(subject);
         let before = (standing(anna()), standing(ben));
         assert!(store.end_session(session()).await.unwrap());
-        // Nobody's cached decisions but those about its person are looked at again.
+        // Only cached decisions about this user are invalidated.
         assert_eq!((standing(anna()), standing(ben)), (before.0 + 1, before.1));
         store.end_grants_of_user(anna(), EndReason::Administrator, NOW).await.unwrap();
         assert_eq!(standing(ben), before.1);

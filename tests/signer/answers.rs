@@ -1,4 +1,4 @@
-//! What the signer makes of each answer of a token, by a module that answers as told.
+//! Reactions of the signer to each error of a token, with a configurable module.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ const PIN_INCORRECT: u64 = 0xa0;
 const USER_NOT_LOGGED_IN: u64 = 0x101;
 const SESSION_COUNT: u64 = 0xb1;
 
-/// A shim around the fixture's token, which gets a key, and the settings to use it.
+/// Returns a shim around the fixture's token, which gets a key, and its settings.
 fn shimmed(softhsm: &SoftHsm) -> (Shim, Hsm) {
     let shim = Shim::build(softhsm.root());
     let hsm = Hsm { module: shim.module().to_owned(), ..hsm(softhsm) };
@@ -27,7 +27,7 @@ fn shimmed(softhsm: &SoftHsm) -> (Shim, Hsm) {
     (shim, hsm)
 }
 
-/// Pauses so short that a table of faults is soon through.
+/// Returns pauses short enough for a table of errors.
 fn brisk() -> Timing {
     Timing { first_pause: Duration::from_millis(2), longest_pause: Duration::from_millis(20), ..quick() }
 }
@@ -100,7 +100,7 @@ fn a_fault_of_any_function_is_outlived() {
         let (signer, _) = open(&hsm, brisk());
         for call in Call::ALL {
             for code in [DEVICE_ERROR, 0x5, 0x6, 0xb3, 0x101, 0x190] {
-                // A device that failed, so that every function is called in the repair.
+                // A failed device, so that the repair calls every function.
                 shim.fail(call, code, 1);
                 shim.fail(Call::SignInit, if call == Call::SignInit { code } else { DEVICE_ERROR }, 1);
                 let _ = sign_one(&signer, b"message");
@@ -133,7 +133,7 @@ fn a_wrong_signature_goes_to_nobody() {
         let (shim, hsm) = shimmed(softhsm);
         let (signer, counts) = open(&hsm, quick());
         shim.sign_wrongly(1);
-        // `sign_one` verifies what it gets.
+        // `sign_one` verifies the signature.
         sign_one(&signer, b"once").unwrap();
         assert_eq!(counts.failures(ErrorClass::WrongSignature), 1);
         shim.sign_wrongly(FOREVER);
@@ -169,7 +169,8 @@ fn a_login_that_a_token_refuses_is_not_tried_again_whatever_it_says() {
     let test = "answers::a_login_that_a_token_refuses_is_not_tried_again_whatever_it_says";
     in_own_process(test, LABEL, |softhsm| {
         let (shim, hsm) = shimmed(softhsm);
-        // PIN_*, USER_PIN_NOT_INITIALIZED, FUNCTION_REJECTED, and codes that may mean anything, a wrong PIN too.
+        // PIN_*, USER_PIN_NOT_INITIALIZED, FUNCTION_REJECTED, and ambiguous codes, which include a
+        // wrong PIN.
         for code in [PIN_INCORRECT, 0xa1, 0xa2, 0xa3, 0xa4, 0x102, 0x200, 0x7777, 0x8000_0001] {
             shim.heal();
             let before = shim.calls(Call::Login);
@@ -209,7 +210,7 @@ fn a_token_near_its_lock_is_not_logged_in_to() {
         shim.flags(0x0002_0000);
         shim.fail(Call::Sign, USER_NOT_LOGGED_IN, 1);
         assert!(sign_one(&signer, b"message").is_err());
-        // Nothing may happen, so there is nothing to wait for.
+        // Nothing may happen, so there is no condition to wait for.
         std::thread::sleep(Duration::from_millis(500));
         assert_eq!(shim.calls(Call::Login), tried + 1, "only the login of the start");
     });
@@ -220,7 +221,7 @@ fn a_token_with_fewer_sessions_than_configured_is_used_with_those() {
     let test = "answers::a_token_with_fewer_sessions_than_configured_is_used_with_those";
     in_own_process(test, LABEL, |softhsm| {
         let (shim, hsm) = shimmed(softhsm);
-        // The anchor's and two more.
+        // The anchor's session and two more.
         shim.most_sessions(3);
         let (signer, counts) = open(&Hsm { sessions: 6, ..hsm }, quick());
         for _ in 0..20 {
@@ -240,7 +241,7 @@ fn a_token_with_fewer_sessions_than_configured_is_used_with_those() {
 
 #[test]
 fn one_call_that_hangs_for_good_aborts_the_process_though_the_others_return() {
-    // Readiness is gone for as long as the call hangs, and nothing else can bring it back.
+    // The signer is not ready while the call hangs, and nothing else can restore it.
     let name = "answers::one_call_that_hangs_for_good_aborts_the_process_though_the_others_return";
     let outcome = std::panic::catch_unwind(|| {
         in_own_process(name, LABEL, |softhsm| {
@@ -291,7 +292,7 @@ fn sessions_are_used_by_one_thread_each_whatever_fails_under_load() {
         let (signer, _) = open(&hsm, brisk());
         let signer = Arc::new(signer);
         let stop = Arc::new(AtomicBool::new(false));
-        // So that calls overlap wherever they can.
+        // Make calls overlap.
         for call in [Call::SignInit, Call::Sign, Call::FindObjects] {
             shim.delay(call, Duration::from_micros(300));
         }

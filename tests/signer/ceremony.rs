@@ -1,4 +1,4 @@
-//! What the command line does with keys, and the script that makes a token for development.
+//! Key commands of the command line, and the script that creates a development token.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn generated_key_can_sign_and_cannot_leave() {
         assert_eq!(json["keys"][0]["kid"], report.kid.as_str());
         assert_eq!(json["keys"][0]["never_extractable"], true);
 
-        // What the token says when asked for the private exponent itself.
+        // Read the private exponent itself.
         let (_signer, _) = open(&hsm, quick());
         let module = module();
         let session = session(&module);
@@ -88,7 +88,7 @@ fn script_makes_a_token_once() {
     for secret in ["pin", "so-pin"] {
         assert_eq!(std::fs::metadata(root.join(secret)).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    // The token takes the PIN that was written.
+    // The token accepts the written PIN.
     let login = Command::new("pkcs11-tool")
         .args(["--module", MODULE, "--token-label", LABEL, "--login", "--pin", pin.trim(), "--list-objects"])
         .env("SOFTHSM2_CONF", root.join("softhsm2.conf"))

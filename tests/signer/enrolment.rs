@@ -1,5 +1,6 @@
-//! How a new node with a token of its own gets the data key of its fleet, and from whom it does not take one. Both tokens are in
-//! one SoftHSM; what lies in the database is what anybody who writes there may change.
+//! Enrolment of a new node with its own token, and rejection of forged data keys.
+//!
+//! Both tokens are in one SoftHSM. An attacker may change everything in the database.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ struct World {
     engine: Arc<MemoryEngine>,
     first: Hsm,
     second: Hsm,
-    /// Of the node that is in.
+    /// Signing key of the existing node.
     key: PublicJwk,
 }
 
@@ -47,12 +48,12 @@ impl World {
         Store::open(self.engine.clone(), 10).await.unwrap()
     }
 
-    /// What the node seals with that is in.
+    /// Returns the sealer of the existing node.
     async fn sealer(&self) -> Sealer {
         sealing::open(&self.first, &self.store().await, &OsEntropy).await.unwrap().unwrap()
     }
 
-    /// The second node asks to be taken in.
+    /// Creates the second node's request.
     async fn request(&self, trusted: &str) -> NodeRequest {
         let EnrolmentKeys { signing, enrolment, hash } = signer::enrolment_keys(&self.second, &[7]).unwrap();
         let own = signing.thumbprint().unwrap();
@@ -69,7 +70,7 @@ impl World {
         self.request(&self.key.thumbprint().unwrap()).await
     }
 
-    /// The data key of the first node's store, as its server sends it.
+    /// Returns the data key of the first node's store, as its server sends it.
     async fn envelope(&self, request: &NodeRequest) -> DataKeyEnvelope {
         let store = self.store().await.sealing_with(self.sealer().await, 0).await.unwrap();
         let (data_key_id, ciphertext) = store.encrypt_data_key(&request.enrolment, request.hash).unwrap().unwrap();
@@ -90,7 +91,7 @@ impl World {
         assert!(self.store().await.send_data_key(request, envelope).await.unwrap());
     }
 
-    /// What the second node seals with when it starts, or why it does not start.
+    /// Returns the sealer of the second node's start, or its error.
     async fn start(&self) -> Result<Option<Sealer>, String> {
         let holder = TokenHolder { node: "b".to_owned(), issuer: ISSUER.to_owned() };
         let store = self.store().await;
@@ -105,7 +106,7 @@ impl World {
     }
 }
 
-/// Signed with the one signing key of this token.
+/// Signs with this token's only signing key.
 fn signed(hsm: &Hsm, envelope: DataKeyEnvelope) -> DataKeyEnvelope {
     let signature = sign(hsm, envelope.statement(ISSUER).unwrap());
     DataKeyEnvelope { signature, ..envelope }
@@ -137,7 +138,7 @@ fn a_new_node_seals_with_the_data_key_that_it_was_sent() {
         let second = world.start().await.unwrap().unwrap();
         let sealed = world.sealer().await.seal(b"p", [1; 12], b"hunter2").unwrap();
         assert_eq!(second.open(b"p", &sealed).unwrap().as_slice(), b"hunter2");
-        // From now on its own token opens it, and nothing is left of the way that it came.
+        // Now its own token unwraps it, and the request is gone.
         let again = world.start().await.unwrap().unwrap();
         assert_eq!(again.open(b"p", &sealed).unwrap().as_slice(), b"hunter2");
         assert!(world.store().await.node_request("b").await.unwrap().is_none());
@@ -161,20 +162,20 @@ fn the_enrolment_key_decrypts_and_does_nothing_else() {
     });
 }
 
-/// Whoever writes the database encrypts a data key that they know, and signs with a key that they have.
+/// An attacker with write access encrypts a known data key, and signs with an own key.
 #[test]
 fn a_data_key_from_a_stranger_is_not_taken() {
     in_world("a_data_key_from_a_stranger_is_not_taken", async |world| {
         let request = world.request_to_first().await;
         let genuine = world.envelope(&request).await;
-        // The second token stands for the stranger's: a key that verifies, and that nobody has named.
+        // The second token acts as the attacker's: a valid key that no operator has named.
         let strangers = DataKeyEnvelope { by: request.key.clone(), ..genuine.clone() };
         world.send(&request, &signed(&world.second, strangers)).await;
         world.refuses("which this node was told to trust").await;
-        // The name of the right key over a stranger's signature.
+        // The name of the right key, with the attacker's signature.
         world.send(&request, &signed(&world.second, genuine.clone())).await;
         world.refuses("which this node was told to trust").await;
-        // One that was altered.
+        // An altered one.
         let altered = DataKeyEnvelope { data_key_id: "another".to_owned(), ..genuine.clone() };
         world.send(&request, &altered).await;
         world.refuses("which this node was told to trust").await;
@@ -183,14 +184,14 @@ fn a_data_key_from_a_stranger_is_not_taken() {
     });
 }
 
-/// A request with another key to trust, by somebody who has no key of this node's token.
+/// A request with another trusted key, by an attacker without this node's token.
 #[test]
 fn a_request_that_was_swapped_is_not_the_nodes() {
     in_world("a_request_that_was_swapped_is_not_the_nodes", async |world| {
         let request = world.request_to_first().await;
         let genuine = world.envelope(&request).await;
         let strangers = world.key.clone();
-        // The first token stands for the stranger's.
+        // The first token acts as the attacker's.
         let other_trust = NodeRequest { trusted: "x".repeat(43), ..request.clone() };
         world.store().await.keep_node_request(&other_trust).await.unwrap();
         world.send(&other_trust, &genuine).await;
@@ -214,13 +215,13 @@ fn a_data_key_for_another_node_or_request_is_not_taken() {
         };
         world.engine.commit(Changes { put: vec![put(&of_c)], ..Changes::default() }).await.unwrap();
         world.refuses("meant for another node or an earlier request").await;
-        // An earlier one, after the node has made another enrolment key.
+        // An older one, after the node has generated another enrolment key.
         destroy_enrolment_key(&world.second);
         let anew = world.request_to_first().await;
         assert_ne!(anew.enrolment, request.enrolment);
         world.send(&anew, &genuine).await;
         world.refuses("meant for another node or an earlier request").await;
-        // And the data key of another store, by the right key.
+        // The data key of another store, sent by the right key.
         let other_store = world.store().await.sealing_with(Sealer::new(&[9; 32]).unwrap(), 0).await.unwrap();
         let (data_key_id, ciphertext) = other_store.encrypt_data_key(&anew.enrolment, anew.hash).unwrap().unwrap();
         let elsewhere =
@@ -233,7 +234,7 @@ fn a_data_key_for_another_node_or_request_is_not_taken() {
     });
 }
 
-/// The version that records are written in.
+/// Returns the version of the stored record.
 fn stored_version(world: &World) -> u8 {
     block_in_place(async { world.engine.get(b"mnode_request/b").await.unwrap().unwrap()[0] })
 }

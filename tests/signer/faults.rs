@@ -1,4 +1,4 @@
-//! What stops the start: one clear line each.
+//! Errors at a start: one clear line each.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn initialized_module() -> Pkcs11 {
     module
 }
 
-/// The error of an opening that must fail, after a look at its form.
+/// Returns the error of a failing start, after checking its form.
 fn refusal(hsm: &Hsm) -> SignerOpenError {
     let error = Pkcs11Signer::open(hsm, Arc::new(Unobserved)).unwrap_err();
     let line = error.to_string();
@@ -77,7 +77,7 @@ fn missing_key_names_the_command_that_makes_one() {
 #[test]
 fn key_that_decrypts_is_refused() {
     in_own_process("faults::key_that_decrypts_is_refused", LABEL, |softhsm| {
-        // SoftHSM lets a key decrypt unless told otherwise, and pkcs11-tool does not tell it.
+        // SoftHSM lets a key decrypt by default, and pkcs11-tool keeps the default.
         softhsm.pkcs11_tool(
             LABEL,
             &["--keypairgen", "--key-type", "rsa:2048", "--label", LABEL, "--id", "0803", "--usage-sign"],

@@ -1,4 +1,4 @@
-//! Several keys in the token: which are published, which one signs, and how a running signer learns of a new one.
+//! Several keys in the token: the published ones, the active one, and discovery of new ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn published(signer: &Pkcs11Signer) -> Vec<String> {
     signer.key_set().iter().map(|key| key.kid().to_string()).collect()
 }
 
-/// A ring in which `first` signs and `second` was announced at 1000 and will sign at 1100.
+/// Returns a ring in which `first` signs, and `second` was announced at 1000 and will sign at 1100.
 fn rotation(first: &KeyReport, second: &KeyReport) -> KeyRing {
     let (first, second) = (first.kid.to_string(), second.kid.to_string());
     let mut ring = KeyRing::default();
@@ -96,7 +96,7 @@ fn a_waiting_key_that_goes_missing_does_not_stop_the_one_that_signs() {
         let (signer, counts) = open(&hsm, Timing { probe_interval: Duration::from_millis(50), ..quick() });
         signer.follow(rotation(&first, &second), Arc::new(FixedClock::at(at(1000))));
         softhsm.pkcs11_tool(LABEL, &["--delete-object", "--type", "privkey", "--id", "02"]);
-        // Ten probes: none may take the signer down.
+        // Ten probes: none may make the signer unavailable.
         std::thread::sleep(Duration::from_millis(500));
         sign_one(&signer, b"as before").unwrap();
         assert!(signer.ready());

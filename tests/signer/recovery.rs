@@ -1,4 +1,4 @@
-//! What the signer does when the token fails under it.
+//! Behaviour of the signer when the token fails.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use sealgate::facade::signer::{ErrorClass, Pkcs11Signer, SignError, Signer, Timi
 use crate::softhsm::{PIN, SPY, SoftHsm, in_own_process};
 use crate::support::{LABEL, block_on, generate, hsm, module, open, quick, session, sign_one, wait_until};
 
-/// How long it may take until all of the load has signed, on a busy machine.
+/// Timeout of the load's first signatures, on a busy machine.
 const LOADED: Duration = Duration::from_secs(20);
 
-/// Takes the tokens away, as a device that is unplugged.
+/// Removes the tokens, like an unplugged device.
 fn take_away(softhsm: &SoftHsm) -> PathBuf {
     let away = softhsm.root().join("away");
     std::fs::rename(softhsm.tokens(), &away).unwrap();
@@ -104,7 +104,7 @@ fn under_load_every_request_is_answered_and_service_is_back_soon_after_the_token
                 .collect();
             wait_until(LOADED, "all have signed", || counts.signed() > 320);
             let away = take_away(softhsm);
-            // How long it is away.
+            // Duration of its absence.
             tokio::time::sleep(Duration::from_secs(3)).await;
             assert!(!signer.ready());
             let before = counts.signed();
@@ -126,8 +126,9 @@ fn under_load_every_request_is_answered_and_service_is_back_soon_after_the_token
     });
 }
 
-/// Signs until told to stop; asserts that each answer is in time and that each signature is right. Yields how many
-/// requests were signed and how many refused.
+/// Signs until stopped; asserts that answers are in time and signatures are right.
+///
+/// Returns how many requests were signed and how many refused.
 pub(crate) async fn requests(
     signer: Arc<Pkcs11Signer>,
     stop: Arc<AtomicBool>,
@@ -182,7 +183,7 @@ fn other_token_with_the_same_label_is_not_taken_for_the_old_one() {
         std::fs::create_dir(softhsm.tokens()).unwrap();
         softhsm.add_token(LABEL);
         assert!(matches!(sign_one(&signer, b"message").unwrap_err(), SignError::Unavailable(_)));
-        // Nothing may happen, so there is nothing to wait for.
+        // Nothing may happen, so there is no condition to wait for.
         std::thread::sleep(Duration::from_secs(1));
         assert!(!signer.ready());
         assert_eq!(counts.resets(), 0);
@@ -200,7 +201,7 @@ fn pin_changed_under_the_signer_is_tried_once_and_never_again() {
         let (signer, counts) = open(&recorded, Timing { probe_interval: Duration::from_millis(50), ..quick() });
         sign_one(&signer, b"before").unwrap();
         assert_eq!(softhsm.recorded_calls("C_Login"), 1);
-        // Behind the recording module's back, in the module that it passes calls on to.
+        // Directly in the module to which the recording module passes calls on.
         let module = module();
         let session = session(&module);
         session.set_pin(&PIN.into(), &"271828".into()).unwrap();

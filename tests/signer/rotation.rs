@@ -1,4 +1,5 @@
-//! Automatic rotation: several servers on one store and one token, and a server that dies in the middle.
+//! Automatic rotation: several servers on one store and one token, and a server that stops during a
+//! rotation.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::configuration::Configuration;
 use crate::softhsm::in_own_process;
 use crate::support::{LABEL, block_on, generate, hsm, open, quick};
 
-/// When the only key has signed for as long as it should, but for the time of publication.
+/// When the only key is due for rotation, minus the time of publication.
 const DUE: Duration = Duration::from_secs(1_000_000 - 90_000);
 
 struct World {
@@ -50,7 +51,7 @@ impl World {
     }
 }
 
-/// Lets these servers rotate until `done` holds of what they share, and a little longer.
+/// Lets these servers rotate until `done`, and a little longer.
 async fn run_until(servers: &[Arc<Sealgate>], done: impl Fn(&KeyRing) -> bool) -> KeyRing {
     let (stop, stopped) = watch::channel(false);
     let mut tasks = JoinSet::new();
@@ -63,7 +64,7 @@ async fn run_until(servers: &[Arc<Sealgate>], done: impl Fn(&KeyRing) -> bool) -
             break;
         }
     }
-    // Longer than between two looks of a server: none may make another key.
+    // Longer than the interval of a server's checks: none may generate another key.
     tokio::time::sleep(Duration::from_millis(2500)).await;
     stop.send(true).unwrap();
     tasks.join_all().await;
@@ -103,7 +104,7 @@ fn nothing_is_made_before_its_time() {
             world.clock.advance(DUE.checked_sub(Duration::from_secs(1)).unwrap());
             let (stop, stopped) = watch::channel(false);
             let task = tokio::spawn(rotation::keep(Arc::clone(&server), stopped));
-            // Longer than between two looks: nothing may happen.
+            // Longer than the interval of checks: nothing may happen.
             tokio::time::sleep(Duration::from_millis(2500)).await;
             assert_eq!(server.store.key_ring().await.unwrap().keys().len(), 1);
             stop.send(true).unwrap();
@@ -122,7 +123,7 @@ fn a_key_whose_maker_died_is_taken_over_at_the_next_start() {
             let server = world.server().await;
             world.clock.advance(DUE);
             let now = world.clock.now();
-            // What a server does up to the moment at which it dies.
+            // The steps of a server up to its stop.
             let id = "5ea19a7e5ea19a7e5ea19a7e5ea19a7e";
             let begun = server.store.change_key_ring(|ring| {
                 ring.begin_rotation("the dead one", id, now.plus(Duration::from_mins(10)), now);

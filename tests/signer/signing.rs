@@ -23,7 +23,7 @@ fn signature_verifies_with_the_published_jwk() {
         let signatures =
             block_on(signer.sign(keys.active().kid(), vec![b"access".to_vec(), b"identity".to_vec()])).unwrap();
 
-        // As a relying party does it: from the JWK's text alone.
+        // Like a relying party: only from the JWK's text.
         let set = serde_json::to_value(keys.jwk_set()).unwrap();
         let jwk = &set["keys"][0];
         let number = |name: &str| URL_SAFE_NO_PAD.decode(jwk[name].as_str().unwrap()).unwrap();
@@ -128,9 +128,9 @@ fn full_queue_is_busy_at_once_and_harms_nobody_else() {
         let error = block_on(signer.sign(&kid, vec![b"message".to_vec(); 100])).unwrap_err();
         assert_eq!(error, SignError::Busy);
         assert_eq!(counts.failures(ErrorClass::Busy), 1);
-        // The jobs of the refused request keep their places for the moment that skipping them takes.
+        // The jobs of the refused request occupy the queue until they are skipped.
         wait_until(Duration::from_secs(1), "the queue has room again", || sign_one(&signer, b"message").is_ok());
-        // Of the refused request at most the job under way was signed; what waited in the queue was skipped.
+        // At most the current job of the refused request was signed; the queued ones were skipped.
         assert!(counts.signed() <= 4, "{}", counts.signed());
         assert!(signer.ready());
     });
@@ -153,7 +153,7 @@ fn request_ends_at_its_deadline_and_its_rest_is_skipped() {
         assert_eq!(error, SignError::Timeout);
         assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
         assert_eq!(counts.failures(ErrorClass::Timeout), 1);
-        // The queue is free for the next request at once: skipping costs nothing.
+        // The queue is free for the next request at once: skipping is cheap.
         sign_one(&signer, b"message").unwrap();
         assert!(counts.signed() < 2_000, "{}", counts.signed());
     });

@@ -1,4 +1,4 @@
-//! What the signer's tests share: settings for the fixture and a counting observer.
+//! Shared parts of the signer's tests: settings for the fixture and a counting observer.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(crate) fn quick() -> Timing {
     Timing {
         first_pause: Duration::from_millis(20),
         longest_pause: Duration::from_millis(200),
-        // Out of the way, except where a test is about it.
+        // Disabled, except in tests of it.
         probe_interval: Duration::from_mins(10),
         hang_noticed: Duration::from_millis(500),
         hang_abort: Duration::from_mins(10),

@@ -1,4 +1,4 @@
-//! The key in the token that wraps the store's data key.
+//! The wrapping key in the token, for the store's data key.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ fn refusal(error: &SignerOpenError) -> String {
     error.to_string()
 }
 
-/// A data key, wrapped by the token.
+/// Returns a data key, wrapped by the token.
 fn wrapped(hsm: &Hsm) -> (WrappedKey, Zeroizing<[u8; 32]>) {
     let made = signer::data_key(hsm, &[], fresh()).unwrap().unwrap();
     (made.to_keep.unwrap(), made.key)
@@ -68,7 +68,7 @@ fn a_wrapping_key_of_another_value_is_refused_with_a_clear_line() {
         let Err(error) = signer::data_key(&hsm, std::slice::from_ref(&kept), fresh()) else { panic!("it opened") };
         let error = refusal(&error);
         assert!(error.contains("\"sealgate-wrap\"") && error.contains("bring back the right one"), "{error}");
-        // Another id: a data key of its own beside the old one.
+        // Another ID: it gets a separate data key.
         delete_wrapping_key(&hsm);
         signer::wrap_init(&hsm, &[2]).unwrap();
         let made = signer::data_key(&hsm, &[kept], fresh()).unwrap().unwrap();
@@ -134,7 +134,7 @@ fn the_store_keeps_its_data_key_over_a_restart() {
     });
 }
 
-/// An engine that does not show the first look at the data keys what another node keeps at that moment.
+/// An engine whose first read of data keys misses the one that another node stores concurrently.
 struct Behind {
     engine: Arc<MemoryEngine>,
     looked: AtomicBool,
@@ -195,7 +195,8 @@ fn of_two_first_starts_one_makes_the_data_key_and_both_have_it() {
     });
 }
 
-/// Two nodes of a fleet, each with a token of its own: the second cannot open what the first has made.
+/// Two nodes of a cluster, each with its own token: the second cannot unwrap the first one's data
+/// key.
 #[test]
 fn nodes_with_different_wrapping_keys_make_one_data_key_in_all() {
     in_own_process("wrapping::nodes_with_different_wrapping_keys_make_one_data_key_in_all", LABEL, |softhsm| {
@@ -225,15 +226,16 @@ fn nodes_with_different_wrapping_keys_make_one_data_key_in_all() {
                     }
                     assert_eq!(there.wrapped_data_keys().await.unwrap().len(), 1);
                 }
-                // The first goes on with the one that it made.
+                // The first continues with its own.
                 assert!(sealing::open(&one, &here, &OsEntropy).await.unwrap().is_ok());
             });
         }
     });
 }
 
-/// Nothing says which data key a store's is that was filled by an import: the first start does. What somebody lays down
-/// later is not it.
+/// The first start after an import records the store's data key.
+///
+/// A data key that is added later is not used.
 #[test]
 fn a_fleet_keeps_to_the_data_key_that_it_began_with() {
     in_own_process("wrapping::a_fleet_keeps_to_the_data_key_that_it_began_with", LABEL, |softhsm| {
