@@ -1,23 +1,26 @@
-//! How a node with a PKCS#11 token of its own comes into a fleet: what it asks for, and the data key as it is sent to it. Both
-//! pass through the database. Whoever writes there can change them, so each is signed by a key whose fingerprint an operator
-//! has carried from one machine to the other.
+//! Admission of a node with its own PKCS#11 token to a cluster: its request, and the data key sent
+//! to it. Both pass through the database, where an attacker with write access could change them.
+//! Each is therefore signed by a key whose fingerprint the operator has transferred between the
+//! machines.
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::key_ring::{Endorsement, PublicJwk};
 
-/// What a node signs about its own request begins with this. No JWS signing input has a blank or a line break (RFC 7515 §5.1).
+/// Prefix of what a node signs about its own request. A JWS signing input contains no space or line
+/// break (RFC 7515 §5.1).
 const REQUEST: &str = "sealgate node request";
 
-/// What a node signs that sends the data key begins with this.
+/// Prefix of what the node signs that sends the data key.
 const DATA_KEY: &str = "sealgate data key";
 
-/// The hash of OAEP (RFC 8017 §7.1), for the message and for the mask alike.
+/// Hash of OAEP (RFC 8017 §7.1), for both message and mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OaepHash {
     #[serde(rename = "SHA-256")]
     Sha256,
-    /// For tokens that know no other here, as SoftHSM 2.6. OAEP asks nothing of its hash that SHA-1 lacks.
+    /// For tokens that support no other, such as SoftHSM 2.6. OAEP needs no property that SHA-1
+    /// lacks.
     #[serde(rename = "SHA-1")]
     Sha1,
 }
@@ -31,7 +34,7 @@ impl OaepHash {
     }
 }
 
-/// A node asks to be taken in.
+/// A node's request to join.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRequest {
     /// Its name, `fleet.node`.
@@ -51,31 +54,32 @@ pub struct NodeRequest {
 }
 
 impl NodeRequest {
-    /// What is signed; `None` where a part is no such thing.
+    /// Returns the bytes to sign; `None` if a part is invalid.
     pub fn statement(&self, issuer: &str) -> Option<Vec<u8>> {
         let (key, enrolment) = (self.key.thumbprint()?, self.enrolment.thumbprint()?);
         lines(&[REQUEST, issuer, &self.node, &key, &enrolment, self.hash.name(), &self.trusted])
     }
 }
 
-/// The data key on its way to a node.
+/// The encrypted data key for a new node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataKeyEnvelope {
-    /// For whom it is.
+    /// The receiving node.
     pub node: String,
     /// The thumbprint of the key to which it is encrypted.
     pub enrolment: String,
     pub data_key_id: String,
     /// The data key by RSA-OAEP, base64url.
     pub ciphertext: String,
-    /// The key that has signed.
+    /// The signing key.
     pub by: PublicJwk,
-    /// Of [`DataKeyEnvelope::statement`], base64url. OAEP does not say who has encrypted.
+    /// Signature over [`DataKeyEnvelope::statement`], base64url. OAEP does not authenticate the
+    /// sender.
     pub signature: String,
 }
 
 impl DataKeyEnvelope {
-    /// What is signed; `None` where a part is no such thing.
+    /// Returns the bytes to sign; `None` if a part is invalid.
     pub fn statement(&self, issuer: &str) -> Option<Vec<u8>> {
         lines(&[DATA_KEY, issuer, &self.node, &self.enrolment, &self.data_key_id, &self.ciphertext])
     }
@@ -105,7 +109,7 @@ impl DataKeyEnvelope {
     }
 }
 
-/// Why an envelope is not taken.
+/// Why an envelope is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeFault {
     /// The request is not as this node has made it.

@@ -1,9 +1,10 @@
-//! Browsers that a person has signed in from before ("device cookies", OWASP). Whoever guesses from elsewhere cannot slow
-//! such a browser down: its wrong passwords have a count of their own.
+//! Browsers from which a user has signed in before ("device cookies", OWASP). An attacker who
+//! guesses passwords elsewhere cannot slow down such a browser: its wrong passwords are counted
+//! separately.
 //!
-//! The cookie holds a random mark for each person who signed in, and only the marks' hashes are kept, with the person. A
-//! mark opens nothing and says nothing of whose it is. It is made at a sign-in and never taken over from the browser, so
-//! that nobody can plant one.
+//! The cookie contains a random mark for each user who signed in; only the hashes of marks are
+//! stored, with the user. A mark grants no access and does not identify the user. It is created at
+//! sign-in and never accepted from the browser, so an attacker cannot plant one.
 
 use std::time::Duration;
 
@@ -13,27 +14,27 @@ use crate::domain::secret::{Secret, SecretHash};
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 
-/// How long a browser is known after the last sign-in from it.
+/// Time for which a browser is known after its last sign-in.
 pub const KNOWN_FOR: Duration = Duration::from_hours(180 * 24);
 
-/// How often the mark of a browser in use changes, and its time is moved on.
+/// Interval at which an active browser gets a new mark and its expiry is extended.
 const RENEWED_AFTER: Duration = Duration::from_hours(24);
 
-/// Browsers that are known of a person; the one unused for longest gives way.
+/// Maximum number of known browsers per user; the least recently used is evicted.
 const MOST_BROWSERS: usize = 16;
 
-/// People of whom a browser has a mark.
+/// Maximum number of users for whom a browser has a mark.
 const MOST_MARKS: usize = 5;
 
-/// The length of a mark: 16 random bytes in base64url.
+/// Length of a mark: 16 random bytes in base64url.
 const MARK_LENGTH: usize = 22;
 
-/// The marks that a browser's cookie holds, the newest first.
+/// The marks in a browser's cookie, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct Marks(Vec<Secret>);
 
 impl Marks {
-    /// Reads a cookie's value; what is no mark is left out.
+    /// Parses a cookie's value; ignores invalid marks.
     pub fn parse(value: &str) -> Self {
         let sound = |text: &&str| text.len() == MARK_LENGTH;
         Self(value.split('.').take(MOST_MARKS).filter(sound).map(Secret::new).collect())
@@ -44,12 +45,12 @@ impl Marks {
         self.0.is_empty()
     }
 
-    /// What is kept of them, the newest first.
+    /// Returns the hashes to store, newest first.
     pub fn hashes(&self) -> Vec<SecretHash> {
         self.0.iter().map(Secret::hash).collect()
     }
 
-    /// The cookie's value with a new mark, in the place of one that it replaces.
+    /// Returns the cookie's value with a new mark, which may replace an old one.
     pub fn with(&self, fresh: &Secret, replaced: Option<SecretHash>) -> Secret {
         let kept = self.0.iter().filter(|mark| replaced != Some(mark.hash()));
         let marks: Vec<&str> = std::iter::once(fresh).chain(kept).take(MOST_MARKS).map(Secret::expose).collect();
@@ -57,7 +58,7 @@ impl Marks {
     }
 }
 
-/// A browser, as it is kept.
+/// A known browser as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownBrowser {
     pub mark: SecretHash,
@@ -65,40 +66,40 @@ pub struct KnownBrowser {
 }
 
 impl KnownBrowser {
-    /// Whether its mark is old enough for a new one.
+    /// Whether its mark is due for renewal.
     pub fn is_due(&self, now: UnixTime) -> bool {
         now.since(self.at) >= RENEWED_AFTER
     }
 }
 
-/// The browsers that a person has signed in from.
+/// The known browsers of a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownBrowsers {
-    /// Whose.
+    /// The user.
     pub subject: Subject,
-    /// They, the newest first.
+    /// The browsers, newest first.
     pub browsers: Vec<KnownBrowser>,
-    /// When none of them is known any more.
+    /// Time after which none of them is known.
     pub expires_at: UnixTime,
 }
 
 impl KnownBrowsers {
-    /// None.
+    /// Creates an empty record.
     pub fn none(subject: Subject) -> Self {
         Self { subject, browsers: Vec::new(), expires_at: UnixTime::from_seconds(0) }
     }
 
-    /// The browser that has one of these marks, while it is known.
+    /// Returns the known browser with one of these marks.
     pub fn find(&self, marks: &Marks, now: UnixTime) -> Option<&KnownBrowser> {
         self.find_kept(&marks.hashes(), now)
     }
 
-    /// The same by what is kept of marks.
+    /// Like [`Self::find`], by the hashes of marks.
     pub fn find_kept(&self, hashes: &[SecretHash], now: UnixTime) -> Option<&KnownBrowser> {
         self.browsers.iter().find(|known| hashes.contains(&known.mark) && now.since(known.at) < KNOWN_FOR)
     }
 
-    /// Notes a browser, in the place of the one that it was until now.
+    /// Adds a browser, replacing its previous mark.
     pub fn learn(&mut self, mark: SecretHash, replaced: Option<SecretHash>, now: UnixTime) {
         self.browsers.retain(|known| replaced != Some(known.mark) && now.since(known.at) < KNOWN_FOR);
         self.browsers.insert(0, KnownBrowser { mark, at: now });
@@ -106,12 +107,12 @@ impl KnownBrowsers {
         self.expires_at = now.plus(KNOWN_FOR);
     }
 
-    /// Forgets all but this one.
+    /// Removes all but this one.
     pub fn keep(&mut self, kept: SecretHash) {
         self.browsers.retain(|known| known.mark == kept);
     }
 
-    /// Forgets this one.
+    /// Removes this one.
     pub fn forget(&mut self, mark: SecretHash) {
         self.browsers.retain(|known| known.mark != mark);
     }
