@@ -1,5 +1,6 @@
-//! An account that somebody wants to make for themselves, while its address is being proven and until they have chosen with what
-//! they sign in. It has nothing but the address, so whoever proves the address later takes nothing over from somebody who has not.
+//! A self-registration in progress: the address is being verified, or the user has yet to choose a
+//! sign-in method. It contains only the address, so a user who verifies the address later takes
+//! over no data of another person.
 
 use std::time::Duration;
 
@@ -10,10 +11,10 @@ use crate::domain::secret::SecretHash;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Email;
 
-/// How long all of it may take.
+/// Maximum duration of a self-registration.
 pub const REGISTRATION_LIFE: Duration = Duration::from_hours(1);
 
-/// What one browser has begun. It lies under the hash of what that browser has in its cookie.
+/// A registration begun in one browser, stored under the hash of that browser's cookie.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingRegistration {
     pub address: Email,
@@ -21,52 +22,52 @@ pub struct PendingRegistration {
     pub expires_at: UnixTime,
 }
 
-/// How far it is.
+/// Progress of a registration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RegistrationStep {
-    /// Nobody has shown yet that they read the address's mail.
+    /// The address is not verified yet.
     Code {
-        /// A keyed hash: eight digits are soon tried out.
+        /// A keyed hash, because eight digits can be brute-forced.
         code: SecretHash,
-        /// Wrong codes so far.
+        /// Number of wrong codes.
         failures: u32,
         good_until: UnixTime,
     },
-    /// The address is proven.
+    /// The address is verified.
     Proven {
-        /// The passkey that is being made.
+        /// The passkey being created.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         passkey: Option<PendingPasskey>,
     },
 }
 
-/// The random bytes of what a passkey is made for. Each answer, right or wrong, uses them up.
+/// Random bytes for creating a passkey. Each answer, right or wrong, consumes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingPasskey {
     pub challenge: [u8; 32],
     pub handle: [u8; 32],
 }
 
-/// What comes of a code that was typed.
+/// Result of an entered code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegistrationVerdict {
-    /// The address is proven: the record as it goes on.
+    /// The address is verified; contains the updated record.
     Right(PendingRegistration),
-    /// The record with one try fewer.
+    /// The record with one more failure.
     Wrong(PendingRegistration),
-    /// There was one wrong code too many, or the time is over.
+    /// Too many wrong codes, or expired.
     Over,
 }
 
 impl PendingRegistration {
-    /// One that begins now.
+    /// Creates a registration that starts now.
     pub fn new(address: Email, code: SecretHash, now: UnixTime) -> Self {
         let step = RegistrationStep::Code { code, failures: 0, good_until: now.plus(CODE_LIFE) };
         Self { address, step, expires_at: now.plus(REGISTRATION_LIFE) }
     }
 
-    /// Whether there is time left.
+    /// Whether it has not expired.
     pub fn is_live(&self, now: UnixTime) -> bool {
         now < self.expires_at
     }
@@ -75,7 +76,7 @@ impl PendingRegistration {
         matches!(self.step, RegistrationStep::Proven { .. })
     }
 
-    /// The passkey that is being made.
+    /// Returns the passkey being created.
     pub fn passkey(&self) -> Option<PendingPasskey> {
         match self.step {
             RegistrationStep::Proven { passkey } => passkey,
@@ -83,7 +84,8 @@ impl PendingRegistration {
         }
     }
 
-    /// The same with another passkey that is being made, or none; nothing changes before the address is proven.
+    /// Returns the record with another pending passkey or none; unchanged before the address is
+    /// verified.
     #[must_use]
     pub fn with_passkey(&self, passkey: Option<PendingPasskey>) -> Self {
         match self.step {
@@ -92,7 +94,7 @@ impl PendingRegistration {
         }
     }
 
-    /// Takes a code that was typed.
+    /// Checks an entered code.
     pub fn take_code(&self, typed: SecretHash, now: UnixTime) -> RegistrationVerdict {
         let RegistrationStep::Code { code, failures, good_until } = self.step else { return RegistrationVerdict::Over };
         if !self.is_live(now) || now >= good_until || failures >= MOST_CODE_TRIES {

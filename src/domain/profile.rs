@@ -1,18 +1,17 @@
-//! What a person may be called: the same rules wherever it is typed, on the account page, in the console or on the command
-//! line.
+//! Validation of profile fields, for the account page, the console and the command line.
 
 use icu_properties::CodePointMapData;
 use icu_properties::props::{CanonicalCombiningClass, JoiningType};
 use url::Url;
 
-/// The longest password, bytes. A longer one is never anybody's.
+/// Maximum length of a password in bytes.
 pub const LONGEST_PASSWORD: usize = 1024;
-/// The longest name, characters.
+/// Maximum length of a name in characters.
 pub const LONGEST_NAME: usize = 200;
 const LONGEST_PHONE_NUMBER: usize = 32;
 const LONGEST_PICTURE: usize = 2000;
 const LONGEST_GROUP: usize = 100;
-/// Groups that a person may be in: they travel in one header to applications.
+/// Maximum number of groups of a user: they are sent to applications in one header.
 pub const MOST_GROUPS: usize = 100;
 
 /// Characters that cannot be seen, or that change how others are shown: formats with the bidirectional controls (Cf), line
@@ -82,7 +81,7 @@ fn is_joiner_in_place(text: &str, at: usize, letter: char) -> bool {
     }
 }
 
-/// Whether a text is something to show on one line, of at most `longest` characters.
+/// Whether a text is visible, fits on one line and has at most `longest` characters.
 pub fn is_line(text: &str, longest: usize) -> bool {
     !text.trim().is_empty() && text.chars().count() <= longest && is_seen(text)
 }
@@ -96,13 +95,13 @@ pub fn is_phone_number(text: &str) -> bool {
         && text.strip_prefix('+').is_some_and(|rest| rest.bytes().all(allowed))
 }
 
-/// The https URL of an image. It is never fetched here.
+/// Whether a text is the https URL of an image. The server never fetches it.
 pub fn is_picture(text: &str) -> bool {
     is_line(text, LONGEST_PICTURE) && Url::parse(text).is_ok_and(|url| url.scheme() == "https" && url.has_host())
 }
 
-/// Whether a text names a group. A comma separates groups in the header that applications see: one inside a name would
-/// give another group away.
+/// Whether a text is a valid group name. A comma separates groups in the header for applications,
+/// so a comma in a name would grant another group.
 pub fn is_group(text: &str) -> bool {
     is_line(text, LONGEST_GROUP) && !text.contains(',') && text.trim() == text
 }
