@@ -1,4 +1,5 @@
-//! An authenticator and a browser of software, whose every answer can be bent before it is signed and after.
+//! Software authenticator and browser, whose answers can be changed before and after they are
+//! signed.
 
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
 
@@ -32,7 +33,7 @@ enum Pair {
     Rsa(RsaKeyPair),
 }
 
-/// What a ceremony is made of. Tests change a part, and sign what has come of it.
+/// The parts of a ceremony. Tests change a part, and sign the result.
 #[derive(Clone)]
 pub(crate) struct Ceremony {
     pub(crate) id: Vec<u8>,
@@ -87,7 +88,7 @@ impl Authenticator {
         }
     }
 
-    /// A registration as an authenticator with a PIN makes it, of a key that cannot be copied.
+    /// Returns a registration by an authenticator with a PIN, of a key that cannot be copied.
     pub(crate) fn registration(&self, origin: &str, rp_id: &str, challenge: &CeremonyChallenge) -> Ceremony {
         Ceremony {
             id: self.id.clone(),
@@ -156,14 +157,14 @@ impl Ceremony {
         registered(&self.id, self.client_data.as_bytes(), &self.attestation_object())
     }
 
-    /// The JSON of an assertion, signed as it now stands.
+    /// Returns the JSON of an assertion, signed in its current state.
     pub(crate) fn asserted(&self, by: &Authenticator) -> Value {
         let data = self.authenticator_data();
         let signature = by.signature(&data, self.client_data.as_bytes());
         asserted(&self.id, self.client_data.as_bytes(), &data, &signature, self.user_handle.as_deref())
     }
 
-    /// With one part of the client data's text in the place of another.
+    /// Replaces a part of the client data's text.
     pub(crate) fn saying(mut self, old: &str, new: &str) -> Self {
         assert!(self.client_data.contains(old), "{}: {old}", self.client_data);
         self.client_data = self.client_data.replacen(old, new, 1);
@@ -238,7 +239,7 @@ pub(crate) fn text(text: &str) -> Vec<u8> {
     [head(3, text.len() as u64), text.as_bytes().to_vec()].concat()
 }
 
-/// A map of members that stand in their order already.
+/// Encodes a map of members that are already in order.
 pub(crate) fn map(members: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let members_of = members.iter().flat_map(|(key, value)| [key.clone(), value.clone()]);
     head(5, members.len() as u64).into_iter().chain(members_of.flatten()).collect()

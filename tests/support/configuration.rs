@@ -1,12 +1,12 @@
-//! The text of a configuration with the least that one says, for every suite; each test adds what it is about.
+//! Minimal configuration for every suite; each test adds its own settings.
 
-/// What suites have of their own.
+/// Settings that differ by suite.
 #[derive(Clone, Copy)]
 pub(crate) struct Configuration<'a> {
     pub(crate) issuer: &'a str,
     /// Where the server listens.
     pub(crate) listen: &'a str,
-    /// The file of the token's module. Suites that bring a signer of their own load none.
+    /// The file of the token's module. Suites with their own signer load none.
     pub(crate) module: &'a str,
     pub(crate) pin_file: &'a str,
     /// The store's directory.
@@ -26,7 +26,9 @@ impl Default for Configuration<'_> {
 }
 
 impl Configuration<'_> {
-    /// The text. `first` comes after the issuer, so that it may begin with keys that stand in no table; `last` comes at the
+    /// Returns the text.
+    ///
+    /// `first` follows the issuer, so that it may begin with top-level keys; `last` comes at the
     /// end, in the table of the store.
     pub(crate) fn text(&self, first: &str, last: &str) -> String {
         let Self { issuer, listen, module, pin_file, store } = self;

@@ -1,4 +1,4 @@
-//! A person's factors as records, for tests of what administrators do with them: nobody signs in with these.
+//! A user's factors as records, for tests of administration; they cannot be used to sign in.
 
 #![allow(dead_code, reason = "each test binary uses its own part of the fixture")]
 
@@ -26,7 +26,8 @@ pub(crate) fn app(name: &str) -> Value {
     })
 }
 
-/// A key with this name, of the kind `security_key` or `passkey`; its credential id is made of `number`.
+/// Returns a key with this name, of the kind `security_key` or `passkey`; `number` determines its
+/// credential ID.
 pub(crate) fn key(kind: &str, name: &str, number: u8) -> Value {
     json!({
         "id": base64url(&[number; 16]), "name": name, "added_at": ADDED + 60,
@@ -37,7 +38,7 @@ pub(crate) fn key(kind: &str, name: &str, number: u8) -> Value {
     })
 }
 
-/// All that somebody has: apps, keys, and so many recovery codes, if any.
+/// Returns a user's apps and keys, with this number of recovery codes, if any.
 pub(crate) fn record(subject: Subject, totp: &[Value], keys: &[Value], recovery: usize) -> ExportRecord {
     let mut value = json!({
         "subject": subject, "handle": base64url(&[0x42; 32]), "totp": totp, "totp_failures": { "count": 50, "last": ADDED },

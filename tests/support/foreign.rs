@@ -62,7 +62,7 @@ impl Key {
         }
     }
 
-    /// The bytes of the public part, such as somebody may use as a secret by mistake.
+    /// Returns the bytes of the public part, which an operator may use as a secret by mistake.
     pub(crate) fn public_bytes(&self) -> Vec<u8> {
         match &self.pair {
             Pair::Rsa(pair) => pair.public_key().as_ref().to_vec(),
@@ -71,7 +71,7 @@ impl Key {
         }
     }
 
-    /// An access token with these claims, signed as the key is most often used.
+    /// Returns an access token with these claims, signed with the key's usual algorithm.
     pub(crate) fn token(&self, claims: &Value) -> String {
         let algorithm = match &self.pair {
             Pair::Rsa(_) => "RS256",
@@ -81,12 +81,12 @@ impl Key {
         self.token_with(&json!({ "alg": algorithm, "typ": "at+jwt", "kid": self.kid }), claims)
     }
 
-    /// The same with a header of one's own; `alg` says how an RSA key signs.
+    /// Returns a token with this header; `alg` determines how an RSA key signs.
     pub(crate) fn token_with(&self, header: &Value, claims: &Value) -> String {
         self.token_of(&header.to_string(), &claims.to_string(), header["alg"] == "PS256")
     }
 
-    /// The same of texts.
+    /// Returns a token with these texts as header and claims.
     pub(crate) fn token_of(&self, header: &str, claims: &str, pss: bool) -> String {
         let input = format!("{}.{}", base64url(header.as_bytes()), base64url(claims.as_bytes()));
         let random = SystemRandom::new();
@@ -117,16 +117,16 @@ pub(crate) fn key_set(keys: &[&Key]) -> Value {
     json!({ "keys": keys.iter().map(|key| key.jwk()).collect::<Vec<_>>() })
 }
 
-/// What a publisher answers.
+/// Response of a publisher.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     /// These bytes for any path, with further header lines.
     Bytes(String, Vec<u8>),
     /// By path; 404 for others.
     ByPath(Vec<(String, Value)>),
-    /// This status line, and nothing more than a `Location`.
+    /// This status line, and only a `Location`.
     Status(&'static str, String),
-    /// The head, and then a byte a second without an end.
+    /// The head, and then an endless body with one byte a second.
     Trickle,
     /// An answer of this many bytes.
     Huge(usize),
@@ -149,12 +149,12 @@ pub(crate) struct Publisher {
 }
 
 impl Publisher {
-    /// One that answers this.
+    /// Starts a publisher with this response.
     pub(crate) fn start(answer: Answer) -> Self {
         Self::start_at("127.0.0.1:0".parse().unwrap(), answer)
     }
 
-    /// The same at an address where one was before.
+    /// Starts one at the address of a previous one.
     pub(crate) fn start_at(address: SocketAddr, answer: Answer) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
@@ -186,12 +186,12 @@ impl Publisher {
         format!("http://{}{path}", self.address)
     }
 
-    /// Answers this from now on.
+    /// Sets the response.
     pub(crate) fn answers(&self, answer: Answer) {
         *self.answer.lock().unwrap() = answer;
     }
 
-    /// How often it was asked.
+    /// Returns the number of requests.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
@@ -200,7 +200,7 @@ impl Publisher {
 impl Drop for Publisher {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        // Wakes the accepting thread, which then lets go of the port.
+        // Wakes the accepting thread, which then releases the port.
         let _ = TcpStream::connect(self.address);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

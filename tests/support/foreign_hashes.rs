@@ -1,8 +1,9 @@
-//! Hashes of one password that other programs made, with how each was made. Small costs, so that a check takes milliseconds.
+//! Hashes of one password by other programs, with their commands. Costs are low, so that a check
+//! takes milliseconds.
 
 #![allow(dead_code, reason = "each test binary uses its own part of the fixture")]
 
-/// What all of them are of.
+/// The password of all hashes.
 pub(crate) const IMPORTED_PASSWORD: &str = "correct horse battery";
 
 /// The scheme as it is reported, and the hash.
@@ -75,7 +76,8 @@ pub(crate) const FOREIGN_HASHES: &[(&str, &str)] = &[
     ("argon2d", "$argon2d$v=19$m=1024,t=1,p=1$EWLM2Rvj/P+/N4ZwTgnh3A$5buU2PlA3JsAl12zinCc6eq8VkX00uS7xGG0PM24AKk"),
 ];
 
-/// Hashes of it that are taken from nobody: htpasswd -nbm and -nbd, openssl passwd -1, slappasswd's {SMD5}, and the password itself.
+/// Rejected hashes of it: htpasswd -nbm and -nbd, openssl passwd -1, slappasswd's {SMD5}, and the
+/// password itself.
 pub(crate) const REFUSED_HASHES: &[&str] = &[
     "$apr1$QOvJoMi1$RMrlIWqejqBoLECOZktDo1",
     "2y0daf4p3LVYc",

@@ -1,5 +1,6 @@
-//! A mail server for tests: it takes mails over SMTP and shows them, and it can do what servers do when they are ill. It runs on a
-//! thread of its own, so that tests of any kind may wait for what it gets.
+//! Mail server for tests, which accepts e-mails over SMTP and can simulate failures.
+//!
+//! It runs on its own thread, so that sync and async tests can wait for e-mails.
 #![allow(dead_code, reason = "each test target uses a part of it")]
 
 use std::io;
@@ -17,7 +18,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// The longest that a test waits for a mail.
+/// Maximum time that a test waits for an e-mail.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How the server speaks TLS.
@@ -28,25 +29,26 @@ pub(crate) enum Speaks {
     Implicit,
 }
 
-/// What is wrong with the server. It may change while the server runs.
+/// Simulated failures, which may change while the server runs.
 #[expect(clippy::struct_excessive_bools, reason = "each is an illness of its own")]
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Illness {
-    /// It accepts connections and says nothing.
+    /// It accepts connections and sends nothing.
     pub(crate) silent: bool,
-    /// It waits so long before each byte that it says.
+    /// It waits before each byte that it sends.
     pub(crate) slow: Option<Duration>,
-    /// What it answers instead, by the command: `GREETING`, `EHLO`, `AUTH`, `MAIL`, `RCPT`, `DATA`, `END` (of the mail).
+    /// Its other answers, by command: `GREETING`, `EHLO`, `AUTH`, `MAIL`, `RCPT`, `DATA`, `END` (of
+    /// the e-mail).
     pub(crate) answers: Vec<(&'static str, String)>,
-    /// What it answers to `RCPT` of one address.
+    /// Its answer to `RCPT` of one address.
     pub(crate) recipient: Option<(&'static str, String)>,
-    /// It closes the connection when it has the mail, before it says so. It keeps the mail.
+    /// It closes the connection after the e-mail, before it answers. It stores the e-mail.
     pub(crate) closes_after_data: bool,
     /// It offers no STARTTLS.
     pub(crate) hides_tls: bool,
     /// Its answer to this command has no end.
     pub(crate) endless: Option<&'static str>,
-    /// It puts a further answer right behind that to STARTTLS, still in clear.
+    /// It sends another answer right after that to STARTTLS, still in plaintext.
     pub(crate) injects: bool,
 }
 
@@ -60,15 +62,15 @@ impl Illness {
     }
 }
 
-/// A mail that the server got.
+/// A received e-mail.
 #[derive(Debug, Clone)]
 pub(crate) struct Received {
-    /// From the envelope, in the order in which they were said.
+    /// From the envelope, in the order of the commands.
     pub(crate) from: String,
     pub(crate) to: Vec<String>,
     pub(crate) hello: String,
     pub(crate) encrypted: bool,
-    /// Who was signed in.
+    /// The authenticated user.
     pub(crate) user: Option<String>,
     pub(crate) raw: String,
 }
@@ -91,7 +93,7 @@ impl Received {
         self.part(|message| message.body_html(0).map(|html| html.replace("\r\n", "\n")))
     }
 
-    /// A header field as it was sent, unfolded; none where there is none.
+    /// Returns a header field as sent, unfolded; `None` if it is absent.
     pub(crate) fn header(&self, name: &str) -> Option<String> {
         let head = self.raw.split("\r\n\r\n").next()?.replace("\r\n ", " ").replace("\r\n\t", " ");
         let mut fields = head.split("\r\n").filter_map(|line| line.split_once(": "));
@@ -118,7 +120,7 @@ struct State {
     illness: Illness,
     mails: Vec<Received>,
     connections: usize,
-    /// Everything that was said to the server in clear.
+    /// Everything that the client sent in plaintext.
     overheard: String,
 }
 
@@ -131,7 +133,7 @@ pub(crate) struct MailServer {
 }
 
 impl MailServer {
-    /// A server on 127.0.0.1, in clear, that asks for no password.
+    /// Starts a server on 127.0.0.1, in plaintext, without authentication.
     pub(crate) fn start() -> Self {
         Self::speaking(Speaks::Clear)
     }
@@ -141,7 +143,7 @@ impl MailServer {
         Self::with(speaks, "localhost", None)
     }
 
-    /// `name`: whose certificate it has. `account`: name and password that it asks for.
+    /// Starts a server. `name`: subject of its certificate. `account`: required name and password.
     pub(crate) fn with(speaks: Speaks, name: &str, account: Option<(&str, &str)>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let acceptor = (speaks != Speaks::Clear).then(|| acceptor(directory.path(), name));
@@ -159,7 +161,7 @@ impl MailServer {
                 let accepting = async {
                     while let Ok((socket, _)) = listener.accept().await {
                         let session = session.clone();
-                        // Who breaks off is not the server's concern.
+                        // Ignore clients that disconnect early.
                         tokio::spawn(async move { drop(session.serve(socket).await) });
                     }
                 };
