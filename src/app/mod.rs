@@ -1,5 +1,5 @@
-//! The program put together: what every request shares (`state`), what answers for which host (`site`), the start, the
-//! server, reloads, and the work beside requests.
+//! Assembly of the program: shared capabilities (`state`), request handling by host (`site`), the
+//! start, the server, reloads, and background work.
 
 pub(crate) mod address_lookup;
 pub(crate) mod answers;

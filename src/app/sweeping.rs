@@ -1,4 +1,4 @@
-//! Removes what has expired, beside requests. Of several nodes one does it.
+//! Background garbage collection of expired records. Of several nodes, one does it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,25 +9,27 @@ use crate::app::state::Sealgate;
 use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::store::{Fence, LeaseName, StoreError, SweepPlace};
 
-/// Between two sweeps.
+/// Interval between two runs.
 const EVERY: Duration = Duration::from_secs(30);
-/// Records a step, which is one commit: requests wait for a step, so it is a few milliseconds long.
+/// Records per step on a local store: one commit of a few milliseconds, for which requests wait.
 const STEP: usize = 64;
-/// The same over a network, where a step is a few round trips long whatever it has.
+/// Records per step over a network, where a step takes a few round trips for any number.
 const STEP_OF_FLEET: usize = 512;
-/// How many times as long as a step took comes a rest after it: at once, a commit of somebody else took 1.7 times as long
-/// while a million records were swept.
+/// Idle time after a step, as a multiple of the step's duration.
+///
+/// Without it, other commits took 1.7 times as long during garbage collection of a million records.
 const RESTS: u32 = 4;
-/// The same where a step is mostly waiting for the network.
+/// The same over a network, where a step mostly waits for round trips.
 const RESTS_OF_FLEET: u32 = 1;
 const LONGEST_REST: Duration = Duration::from_secs(1);
-/// Records after which what waits is counted anew, and how far.
+/// Number of removed records after which the backlog is counted again, and the maximum of that
+/// count.
 const RECORDS_A_COUNT: usize = 4096;
 const MOST_PENDING: usize = 16_384;
-/// Records of the audit trail that are trimmed at a time: more than strangers can make between two sweeps.
+/// Audit records trimmed at a time: more than unauthenticated requests can create between two runs.
 const MOST_TRIMMED: usize = 16_384;
 
-/// Sweeps at once and then every half minute while this is the node that does, until told to stop.
+/// Runs at once and then every half minute if this node holds the lease, until `stop`.
 pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
     let mut sweeper = Sweeper {
         duty: Duty::new(&sealgate, LeaseName::Sweeping),
@@ -67,8 +69,9 @@ struct Sweeper {
 }
 
 impl Sweeper {
-    /// Sweeps until nothing is due, or another node does. It rests after each step for some times as long as that took, so
-    /// that others have the store for themselves for most of the time.
+    /// Runs until nothing is due or another node holds the lease.
+    ///
+    /// Idles after each step, so that the store is available to others most of the time.
     async fn sweep(&mut self) {
         let (step, rests) = if self.is_fleet { (STEP_OF_FLEET, RESTS_OF_FLEET) } else { (STEP, RESTS) };
         let mut more = true;
@@ -103,7 +106,7 @@ impl Sweeper {
         }
     }
 
-    /// One step. Yields whether there may be more to do here.
+    /// Executes one step. Returns whether more may be due.
     async fn step(&mut self, fence: &Fence, most: usize) -> Result<bool, StoreError> {
         let now = self.sealgate.clock.now();
         let swept = self.sealgate.store.sweep_on(&mut self.place, fence, now, most).await?;

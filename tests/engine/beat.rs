@@ -234,7 +234,8 @@ async fn everything_is_looked_at_again_once_another_server_has_taken_over() {
     until("the counters have moved", || async { engine.counters().sum(7) > before }).await;
 }
 
-/// A server keeps the process of a commit that waits for its standby, whether or not anybody still waits for the commit.
+/// A server retains the process of a commit that waits for its standby, even if the client has
+/// disconnected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_no_standby_answers_no_more_connections_are_used_up() {
     let server = start(&[]).await;
@@ -255,7 +256,7 @@ async fn while_no_standby_answers_no_more_connections_are_used_up() {
         assert!(ended.iter().all(Result::is_err), "{ended:?}");
     }
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
-    // Of the beats one, since the next waits for its row; and what each writer had begun when the standby went.
+    // One heartbeat, since the next waits for its row, and each writer's current commit.
     let waiting: i64 = client.query_one(waiting, &[]).await.unwrap().get(0);
     assert!(waiting <= 3, "{waiting}");
     administer(&client, &["ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"]).await;

@@ -457,7 +457,7 @@ async fn a_commit_moves_the_counters_that_it_names_and_a_conflict_none(engine: A
     assert_eq!((sums(), counters.total()), (before, total), "nothing happened");
     let moves = vec![Counter::Person(7)];
     commit(&*engine, Changes { moves, ..put(b"k", b"w") }).await;
-    // Once here, and where others share the store once more when it is read there.
+    // Once here, and in a shared store once more when this node reads it.
     assert!(counters.total() > total && counters.sum(7) > before[0] && counters.sum(8) == before[1], "hers alone");
     for counter in [Counter::Clients, Counter::Keys, Counter::Everything] {
         let before = sums();
@@ -466,8 +466,10 @@ async fn a_commit_moves_the_counters_that_it_names_and_a_conflict_none(engine: A
     }
 }
 
-/// The order by which a cache is sound: whoever takes the sum, then reads, and then finds the sum unchanged after a change
-/// was answered, has read the change.
+/// The order that makes caches correct.
+///
+/// A reader takes the sum, then reads. If the sum is unchanged after a change was answered, the
+/// read included that change.
 async fn what_was_read_before_a_change_has_a_sum_from_before_its_move(engine: Arc<dyn Engine>) {
     const CHANGES: u32 = 200;
     commit(&*engine, put(b"k", &0_u32.to_be_bytes())).await;
@@ -491,7 +493,7 @@ async fn what_was_read_before_a_change_has_a_sum_from_before_its_move(engine: Ar
         tokio::task::yield_now().await;
     }
     let answered = writer.await.unwrap();
-    // Whoever has not read the next change must not find their sum once it was answered.
+    // A reader of an older value must not find its sum unchanged once the next change was answered.
     for (sum, value) in seen {
         let next = answered.get(value as usize + 1);
         assert!(next.is_none_or(|after| sum < *after), "{value} was read under the sum {sum}, which still stands");
