@@ -19,7 +19,7 @@ use crate::{BARRIERS, Place, node};
 
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
 const RECORDS: usize = 2_000;
-/// Number of concurrent tasks.
+/// Records per pass, and number of concurrent tasks.
 const STEP: usize = 64;
 
 /// Counts commits.
