@@ -2,7 +2,7 @@
 
 use icu_properties::CodePointMapData;
 use icu_properties::props::{CanonicalCombiningClass, JoiningType};
-use url::Url;
+use url::{Host, Url};
 
 /// Maximum length of a password in bytes.
 pub const LONGEST_PASSWORD: usize = 1024;
@@ -95,9 +95,33 @@ pub fn is_phone_number(text: &str) -> bool {
         && text.strip_prefix('+').is_some_and(|rest| rest.bytes().all(allowed))
 }
 
+/// Returns the text without the characters that [`is_seen`] rejects.
+pub fn seen_part(text: &str) -> String {
+    let is_seen_at =
+        |at, letter: char| is_seen(letter.encode_utf8(&mut [0; 4])) || is_joiner_in_place(text, at, letter);
+    let kept: String =
+        text.char_indices().filter(|(at, letter)| is_seen_at(*at, *letter)).map(|(_, letter)| letter).collect();
+    // A removed character may have been what gave a joiner its place.
+    if is_seen(&kept) { kept } else { kept.replace(['\u{200c}', '\u{200d}'], "") }
+}
+
 /// Whether a text is the https URL of an image. The server never fetches it.
 pub fn is_picture(text: &str) -> bool {
-    is_line(text, LONGEST_PICTURE) && Url::parse(text).is_ok_and(|url| url.scheme() == "https" && url.has_host())
+    is_line(text, LONGEST_PICTURE) && picture_origin(text).is_some()
+}
+
+/// The origin of the https URL of an image, as a source in a Content-Security-Policy. `None` if the host is not a DNS name
+/// or an IPv4 address. URL parsers accept `p.test;sandbox` and `p.test,x` as hosts, which would add a directive or a policy.
+/// CSP Level 3 §2.3.1 has no IPv6 addresses.
+pub fn picture_origin(text: &str) -> Option<String> {
+    let url = Url::parse(text).ok().filter(|url| url.scheme() == "https")?;
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    match url.host()? {
+        Host::Domain(name) => name.bytes().all(is_name),
+        Host::Ipv4(_) => true,
+        Host::Ipv6(_) => false,
+    }
+    .then(|| url.origin().ascii_serialization())
 }
 
 /// Whether a text is a valid group name. A comma separates groups in the header for applications,
@@ -147,6 +171,45 @@ mod tests {
             assert!(!is_line(name, LONGEST_NAME), "{}", name.escape_unicode());
         }
         assert!(UNSEEN.is_sorted() && UNSEEN.iter().all(|(first, last)| first <= last));
+    }
+
+    #[test]
+    fn only_seen_characters_remain() {
+        for (typed, kept) in [
+            ("iş \u{7}tele\u{202e}fonu\u{2028}", "iş telefonu"),
+            ("می\u{200c}خواهم", "می\u{200c}خواهم"),
+            ("Wi\u{200c}\u{200b}ki", "Wiki"),
+            ("\u{200b}", ""),
+            ("م\u{200c}\u{200c}ی", "می"),
+        ] {
+            assert_eq!(seen_part(typed), kept, "{}", typed.escape_unicode());
+            assert!(is_seen(&seen_part(typed)));
+        }
+    }
+
+    #[test]
+    fn the_host_of_a_picture_is_a_name_or_an_address() {
+        for (text, origin) in [
+            ("https://p.test/a.png", "https://p.test"),
+            ("https://p.test:8443/a;b,c", "https://p.test:8443"),
+            ("https://192.0.2.1/a", "https://192.0.2.1"),
+            ("https://çiçek.test/a", "https://xn--iek-1lab.test"),
+        ] {
+            assert!(is_picture(text), "{text}");
+            assert_eq!(picture_origin(text).as_deref(), Some(origin));
+        }
+        for wrong in [
+            "https://evil.test;sandbox/",
+            "https://evil.test,x/",
+            "https://*/",
+            "https://*.test/",
+            "https://evil.test'/",
+            "https://[2001:db8::1]/",
+            "http://p.test/",
+            "data:image/png,x",
+        ] {
+            assert!(!is_picture(wrong) && picture_origin(wrong).is_none(), "{wrong}");
+        }
     }
 
     #[test]

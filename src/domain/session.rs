@@ -140,6 +140,12 @@ impl Session {
         self.cookie == cookie.hash()
     }
 
+    /// Names this session under the cookie in force. What is begun under it ends with the next cookie: an attacker who
+    /// copied the earlier cookie knows what was shown to it.
+    pub fn under_its_cookie(&self) -> SecretHash {
+        SecretHash::of(&[&self.id.as_bytes()[..], self.cookie.as_bytes()].concat())
+    }
+
     /// Whether this is the cookie from before the last sign-in, of the same person.
     pub fn has_replaced(&self, cookie: &SessionCookie, now: UnixTime) -> bool {
         let hash = cookie.hash();

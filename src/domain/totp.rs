@@ -18,7 +18,8 @@ const PERIOD: u64 = 30;
 /// Codes before and after the one of now that are taken too: clocks differ, and people type slowly (RFC 6238 §5.2).
 const WINDOW: u64 = 1;
 
-/// Codes before and after that are recognised, not taken, so that somebody whose clock is wrong is told so.
+/// Past codes that are recognised but not accepted, so that a user whose clock is slow is told so. A future code is not
+/// recognised: it will be accepted later, and the answer would confirm it to an attacker who guesses.
 const RECOGNISED: u64 = 10;
 
 /// RFC 4648 §6.
@@ -45,7 +46,7 @@ pub struct TotpCode(Zeroizing<[u8; 6]>);
 pub enum TotpVerdict {
     /// Right. The step is to be kept as the last accepted one, in the commit that lets the person on.
     Accepted(TotpStep),
-    /// The code of a moment too far away: refused, and the person's clock is to blame.
+    /// A code that has expired: refused, the clock of the device is probably slow.
     ClockIsOff,
     /// Wrong, or used already: whoever looked over a shoulder does not learn which.
     Wrong,
@@ -95,8 +96,8 @@ impl TotpSecret {
         let mut verdict = TotpVerdict::Wrong;
         // All are compared, so that the time tells nothing of which was right. The nearest steps come last and prevail.
         for distance in (0..=RECOGNISED).rev() {
-            let both = [current.checked_sub(distance), current.checked_add(distance)];
-            for step in both.into_iter().flatten().map(TotpStep) {
+            let future = current.checked_add(distance).filter(|_| distance <= WINDOW);
+            for step in [current.checked_sub(distance), future].into_iter().flatten().map(TotpStep) {
                 let right = bool::from(self.code_of(step).ct_eq(&*code.0));
                 if right && last.is_none_or(|last| step > last) {
                     verdict = if distance <= WINDOW { TotpVerdict::Accepted(step) } else { TotpVerdict::ClockIsOff };
@@ -195,8 +196,8 @@ mod tests {
         let step = 37_037_036;
         for (seconds, verdict) in [
             ((step - 11) * 30 + 29, TotpVerdict::Wrong),
-            ((step - 10) * 30, TotpVerdict::ClockIsOff),
-            ((step - 1) * 30 - 1, TotpVerdict::ClockIsOff),
+            ((step - 10) * 30, TotpVerdict::Wrong),
+            ((step - 1) * 30 - 1, TotpVerdict::Wrong),
             ((step - 1) * 30, TotpVerdict::Accepted(TotpStep(step))),
             (step * 30, TotpVerdict::Accepted(TotpStep(step))),
             ((step + 1) * 30 + 29, TotpVerdict::Accepted(TotpStep(step))),
@@ -217,7 +218,7 @@ mod tests {
             (now - 1, TotpVerdict::Wrong),
             (now, TotpVerdict::Wrong),
             (now + 1, TotpVerdict::Accepted(TotpStep(now + 1))),
-            (now + 2, TotpVerdict::ClockIsOff),
+            (now + 2, TotpVerdict::Wrong),
         ] {
             assert_eq!(secret().judge(&code(step), last, at(now * 30)), verdict, "{step}");
         }

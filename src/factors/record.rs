@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::assurance::{AssuranceLevel, FactorId};
 use crate::domain::factor_failures::FactorFailures;
+use crate::domain::profile::seen_part;
 use crate::domain::recovery_code::RecoveryCodes;
 use crate::domain::sealed::Sealed;
 use crate::domain::secret::SecretHash;
@@ -364,9 +365,10 @@ impl Factors {
     }
 }
 
-/// A factor's name as somebody typed it, for keeping: trimmed, without control characters, cut; the default where nothing is
-/// left of it.
+/// A typed name of a factor as it is stored: without invisible characters, cut, trimmed; the default if nothing is left.
 pub fn factor_name(typed: &str, default: &str) -> String {
-    let kept: String = typed.trim().chars().filter(|char| !char.is_control()).take(LONGEST_FACTOR_NAME).collect();
+    let cut: String = seen_part(typed).trim().chars().take(LONGEST_FACTOR_NAME).collect();
+    // The cut may have left a joiner at the end.
+    let kept = seen_part(cut.trim());
     if kept.is_empty() { default.to_owned() } else { kept }
 }

@@ -402,3 +402,22 @@ async fn a_profile_picture_is_shown_to_its_person_and_nothing_else_comes_from_it
     let page = browser.get("/account").await;
     assert!(!page.text().contains("portrait") && !policy(&page).contains("script-src *"), "{page:?}");
 }
+
+#[tokio::test]
+async fn the_host_of_a_picture_adds_nothing_to_the_policy() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    for picture in ["https://evil.test;sandbox/", "https://evil.test,sandbox/", "https://*/"] {
+        let page = browser.get("/account").await;
+        let fields = [("name", "Anna"), ("phone_number", ""), ("picture", picture)];
+        let refused = browser.submit(&page, &fields).await;
+        assert!(refused.text().contains("aria-invalid"), "{picture}: {refused:?}");
+        // A record of an earlier version may have it.
+        let stored = Some(picture.to_owned());
+        provider.sealgate.store.change_user(provider.anna.sub, |user| user.picture.clone_from(&stored)).await.unwrap();
+        let page = browser.get("/account").await;
+        let policy = page.header("content-security-policy").unwrap();
+        assert!(policy.contains("img-src 'self' data:;") && !policy.contains("sandbox"), "{policy}");
+        assert!(!page.text().contains("class=\"portrait\""), "{page:?}");
+    }
+}

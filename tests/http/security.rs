@@ -85,8 +85,17 @@ async fn an_app_counts_once_it_has_shown_a_code() {
     assert!(wrong.text().contains("value=\"iş\""), "what was typed is kept");
     let late = send(&browser, APP, &page, &[("code", &code(&first, now - 120))]).await;
     assert!(late.text().contains("the clock of your device is wrong"), "{late:?}");
+    // A code that will be accepted later gets the same answer as any wrong code.
+    let early = send(&browser, APP, &page, &[("code", &code(&first, now + 120))]).await;
+    assert!(early.text().contains("role=\"alert\"") && !early.text().contains("clock of your device"), "{early:?}");
     assert_eq!(apps(&provider).await, 0);
-    let done = send(&browser, APP, &page, &[("code", &code(&first, now)), ("name", " iş \u{7}telefonu ")]).await;
+    let done = send(
+        &browser,
+        APP,
+        &page,
+        &[("code", &code(&first, now)), ("name", " iş \u{7}tele\u{202e}fo\u{200b}nu\u{2028} ")],
+    )
+    .await;
     assert!(done.text().contains("<bdi>iş telefonu</bdi>") && done.text().contains("class=\"done\""), "{done:?}");
     // The secret is shown no more, and a second app has another.
     assert!(!done.text().contains(&first) && secret(&browser.open(APP).await) != first);
@@ -98,6 +107,28 @@ async fn an_app_counts_once_it_has_shown_a_code() {
     let added = (AuditKind::FactorAdded, Some("totp iş telefonu".to_owned()));
     assert_eq!(kinds_of(&provider, provider.anna.sub).await, [added]);
     assert!(browser.get("/account/activity").await.text().contains("<bdi>iş telefonu</bdi>"));
+}
+
+#[tokio::test]
+async fn a_secret_that_an_earlier_cookie_was_shown_is_not_enrolled() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    // Whoever has a copy of the cookie sees this secret too.
+    let copied = secret(&browser.open(APP).await);
+    assert_eq!(secret(&browser.open(APP).await), copied);
+    // The next sign-in in the same session replaces the cookie.
+    provider.wait(6 * 60);
+    let page = browser.open(APP).await;
+    assert!(crate::support::is_login(&page), "{page:?}");
+    let page = browser.sign_in(&page, "anna@example.test").await;
+    let fresh = secret(&page);
+    assert_ne!(fresh, copied);
+    let now = provider.clock.now().seconds();
+    send(&browser, APP, &page, &[("code", &code(&copied, now))]).await;
+    assert_eq!(apps(&provider).await, 0);
+    let done = send(&browser, APP, &page, &[("code", &code(&fresh, now))]).await;
+    assert!(done.text().contains("class=\"done\""), "{done:?}");
+    assert_eq!(apps(&provider).await, 1);
 }
 
 #[tokio::test]

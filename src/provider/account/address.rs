@@ -195,7 +195,7 @@ fn code_hash(ctx: &RequestContext<'_>, user: &User, address: &Email, code: &str)
 }
 
 fn session_of(visitor: &Visitor) -> SecretHash {
-    SecretHash::of(visitor.session.value.id.as_bytes())
+    visitor.session.value.under_its_cookie()
 }
 
 async fn take_code(

@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 
 use crate::domain::audit::AuditKind;
-use crate::domain::profile::{LONGEST_NAME, is_line, is_phone_number, is_picture};
+use crate::domain::profile::{LONGEST_NAME, is_line, is_phone_number, is_picture, picture_origin};
 use crate::oauth::params::Params;
 use crate::page::{Done, ProfileField, ProfilePage, html};
 use crate::provider::visitor::{self, Visitor};
@@ -80,7 +80,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
 }
 
 fn show(ctx: &RequestContext<'_>, visitor: &Visitor, typed: &Typed, faults: &[ProfileField]) -> Response {
-    let shown = visitor.user.picture.as_deref().and_then(|picture| Some((picture, origin(picture)?)));
+    let shown = visitor.user.picture.as_deref().and_then(|picture| Some((picture, picture_origin(picture)?)));
     let page = ProfilePage {
         inside: visitor.inside(ctx),
         csrf: &visitor.csrf(ctx, PAGE),
@@ -98,10 +98,4 @@ fn show(ctx: &RequestContext<'_>, visitor: &Visitor, typed: &Typed, faults: &[Pr
         Some((_, origin)) => response.showing_from(origin),
         None => response,
     }
-}
-
-/// The site of a picture, as a policy names it.
-fn origin(picture: &str) -> Option<String> {
-    let url = url::Url::parse(picture).ok().filter(|url| url.scheme() == "https")?;
-    Some(url.origin().ascii_serialization())
 }

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::config::EnrolmentChoice;
 use crate::domain::assurance::{AssuranceLevel, FactorId};
 use crate::domain::audit::AuditKind;
+use crate::domain::secret::base64url;
 use crate::domain::user::User;
 use crate::factors::{FactorKind, FactorOrigin, Factors, KeyFactor, factor_name};
 use crate::page::{
@@ -213,7 +214,8 @@ fn may_go(user: &User, demanded: AssuranceLevel, before: &Factors, after: &Facto
 }
 
 fn enrolling<'a, 'c>(ctx: &'a RequestContext<'c>, visitor: &'a Visitor) -> Enrolling<'a, 'c> {
-    let origin = FactorOrigin::of(&format!("session {}", visitor.session.value.id));
+    let session = visitor.session.value.under_its_cookie();
+    let origin = FactorOrigin::of(&format!("session {}", base64url(session.as_bytes())));
     Enrolling { ctx, store: Store::clone(&ctx.sealgate.store), user: &visitor.user, origin }
 }
 
