@@ -73,6 +73,17 @@ async fn the_password_of_the_other_system_opens_and_is_hashed_anew() {
 }
 
 #[tokio::test]
+async fn an_empty_password_never_signs_in() {
+    // SSHA of the empty password.
+    const EMPTY: &str = "{SSHA}SVZi14pdyEk1o+je4pAdYhxhH3k4IGJ5dGVzIQ==";
+    let provider = Provider::new().await;
+    import(&provider, &[(CAROL, EMPTY)]).await.unwrap();
+    let kept = hash(&provider, CAROL).await;
+    assert_login(&sign_in(&provider.browser(), &provider, CAROL, "").await);
+    assert_eq!(hash(&provider, CAROL).await, kept);
+}
+
+#[tokio::test]
 async fn a_password_that_is_set_at_the_first_sign_in_stays() {
     let (provider, meddler) = Provider::meddled().await;
     import(&provider, &[(CAROL, FOREIGN_HASHES[0].1)]).await.unwrap();
