@@ -196,6 +196,12 @@ fn server(
             .fault("redirect_listen", "the issuer says http; write https in the issuer, or leave redirect_listen out");
     }
     let trusted_proxies = section.texts("trusted_proxies", "write a list such as [\"10.0.0.0/8\"]", address::network);
+    let is_trusting = trusted_proxies.as_ref().is_some_and(|networks| !networks.is_empty());
+    if issuer.is_some_and(IssuerUrl::is_https) && !section.has("tls") && !is_trusting {
+        let problem = "the issuer says https, but no certificate is configured and no proxy is trusted, so all requests come \
+                       over http and from the address of the proxy; write the addresses of the proxy, or tls";
+        section.warn("trusted_proxies", problem);
+    }
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let max_connections = section.number("max_connections", 8192, 1..=1_000_000);
     let server = ServerConfig {

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::serve::Server;
 use crate::site::{Site, names, stderr};
 use crate::softhsm::PIN;
 
@@ -451,4 +452,17 @@ fn the_mechanism_is_configured() {
     fs::write(site.config(), own.replace("[hsm]", "[hsm]\nmechanism = \"sha256-rsa-pkcs\"")).unwrap();
     let kid = site.text(&["key", "generate"]);
     assert_eq!(site.text(&["key", "check"]), format!("{}: ok\n", kid.trim_end()));
+}
+
+#[test]
+fn an_https_issuer_without_tls_and_without_a_proxy_is_warned_of_by_check_and_start() {
+    const WARNING: &str = "server.trusted_proxies: the issuer says https, but no certificate is configured";
+    let site = Site::with_token();
+    site.json(&["key", "generate"]);
+    let text = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), text.replace("http://localhost:8080", "https://localhost")).unwrap();
+    let warnings = site.json(&["check"])["warnings"].clone();
+    assert!(warnings[0].as_str().unwrap().starts_with(WARNING), "{warnings}");
+    let (code, log) = Server::start(&site).stop();
+    assert!(code == Some(0) && log.contains(WARNING), "{log}");
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use sealgate::facade::config::Upstream;
 
-use super::{APP, REQUIRED, base, fault, faults, lines, parse, starts, with, with_app};
+use super::{APP, REQUIRED, base, fault, faults, parse, starts, warnings, with, with_app};
 
 #[test]
 fn application_needs_a_name_a_host_an_upstream_and_a_route() {
@@ -475,7 +475,7 @@ fn a_rule_has_the_levels_of_its_application_unless_it_has_its_own() {
         let rule = |path: &str| config.apps[0].routes.iter().find(|route| route.path == path).unwrap();
         assert_eq!(rule("/").acr, levels, "{of_app} {of_rule}");
         assert_eq!(rule("/open/").acr, [""; 0], "nobody signs in there");
-        assert_eq!(config.warnings, []);
+        assert_eq!(warnings(&config), [""; 0]);
     }
     // An application password is no sign-in, whoever demands one.
     let fault = fault(&with_acr("acr = [\"2\"]", "basic = true"));
@@ -503,7 +503,7 @@ fn a_level_stands_once_in_a_list_whatever_its_name() {
 
 #[test]
 fn a_class_that_nobody_can_reach_is_warned_of() {
-    let warnings = |text: &str| lines(&parse(text).warnings);
+    let warnings = |text: &str| warnings(&parse(text));
     let told = warnings(&with_acr("", "acr = [\"aal2\", \"2\"]"));
     assert_eq!(told.len(), 1, "{told:?}");
     starts(

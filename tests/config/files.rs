@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use sealgate::facade::config::{Config, ConfigFault};
 
-use super::{REQUIRED, lines, starts};
+use super::{REQUIRED, lines, starts, warnings};
 
 /// A directory with a configuration and all the files that it names.
 struct Installed {
@@ -119,11 +119,11 @@ fn several_sessions_through_p11_kits_client_are_a_warning() {
     let mut installed = Installed::new();
     installed.write("p11-kit-client.so", "a library");
     installed.text = installed.text.replace("module.so", "p11-kit-client.so");
-    let warnings = lines(&installed.load().unwrap().warnings);
-    assert_eq!(warnings.len(), 1, "{warnings:?}");
-    starts(&warnings[0], "hsm.sessions: p11-kit's client can hang for good when its server dies");
+    let found = warnings(&installed.load().unwrap());
+    assert_eq!(found.len(), 1, "{found:?}");
+    starts(&found[0], "hsm.sessions: p11-kit's client can hang for good when its server dies");
     installed.text += "hsm.sessions = 1";
-    assert_eq!(installed.load().unwrap().warnings, []);
+    assert_eq!(warnings(&installed.load().unwrap()), [""; 0]);
 }
 
 #[test]
@@ -234,16 +234,16 @@ fn authorities_of_upstreams_that_cannot_be_used_are_a_fault_that_names_the_file(
 fn a_host_that_no_certificate_is_for_and_a_certificate_that_is_for_none_are_warnings() {
     let mut installed = Installed::with_tls();
     installed.text = installed.text.replace("https://id.example.com", "https://wiki.example.com");
-    assert_eq!(installed.load().unwrap().warnings, []);
+    assert_eq!(warnings(&installed.load().unwrap()), [""; 0]);
     installed.text += &super::APP.replace("host = \"wiki.", "host = \"blog.");
-    let warnings = lines(&installed.load().unwrap().warnings);
-    assert_eq!(warnings, ["server.tls: no certificate is for blog.example.com, so browsers refuse it; add one"]);
+    let found = warnings(&installed.load().unwrap());
+    assert_eq!(found, ["server.tls: no certificate is for blog.example.com, so browsers refuse it; add one"]);
     installed.text = installed.text.replace("https://wiki.example.com", "https://id.example.com");
-    let warnings = lines(&installed.load().unwrap().warnings);
-    assert_eq!(warnings.len(), 3, "{warnings:#?}");
+    let found = warnings(&installed.load().unwrap());
+    assert_eq!(found.len(), 3, "{found:#?}");
     let path = installed.path("certificate.pem");
     starts(
-        &warnings[0],
+        &found[0],
         &format!("server.tls.certificate: {} is for none of id.example.com, blog.example.com; ", path.display()),
     );
 }
