@@ -105,6 +105,11 @@ impl App {
         theirs.filter_map(least).max().unwrap_or(AssuranceLevel::One)
     }
 
+    /// Whether it accepts bearer tokens of every approved client, and so none of a client that is not approved.
+    pub fn requires_approved_clients(&self) -> bool {
+        self.clients.is_none() && self.routes.iter().any(|route| route.access != Access::Public)
+    }
+
     /// Whether programs may come with application passwords to some of it.
     pub fn takes_app_passwords(&self) -> bool {
         self.routes.iter().any(|route| route.basic)

@@ -35,6 +35,7 @@ use super::{
 use crate::domain::client::{ClientId, LONGEST_REFRESH_RETRY};
 use crate::domain::key_ring::KeyTimes;
 use crate::domain::rate_limit::{MOST_PER_MINUTE, RateLimit};
+use crate::domain::user::Email;
 use tls::CertificateChain;
 
 /// What was taken away holds on every node within a second.
@@ -115,11 +116,11 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let rate_limits = rate_limits(root.section("rate_limits"));
     let login = login(root.section("login"));
     let factors = factors::factors(root.section("factors"), issuer.as_ref());
-    let registration = registration(root.section("registration"));
     let pages = pages(root.section("pages"), files);
     let mail = root.optional_section("mail", "write it as a table, [mail]");
     let mail_is_wanted = mail.is_some();
     let mail = mail.and_then(|section| mail::mail(section, files, issuer.as_ref()));
+    let registration = registration(root.section("registration"), mail_is_wanted);
     let registration_of_people = registration_of_people(root.section("registration_of_people"), mail_is_wanted);
     let console = console(root.section("console"));
     let log = log(root.section("log"));
@@ -417,12 +418,28 @@ fn login(mut section: Section<'_, '_>) -> LoginConfig {
     }
 }
 
-fn registration(mut section: Section<'_, '_>) -> Registration {
+/// Accounts that `registration.notify` may name.
+const MAX_NOTIFIED: usize = 10;
+
+fn registration(mut section: Section<'_, '_>, sends_mail: bool) -> Registration {
+    let mut notified = 0;
+    let notify = section.texts("notify", "write addresses of accounts, such as [\"admin@example.com\"]", |text| {
+        notified += 1;
+        if notified > MAX_NOTIFIED {
+            return Err(format!("there are more than {MAX_NOTIFIED} addresses"));
+        }
+        Email::parse(text).ok_or_else(|| format!("{text:?} is not an e-mail address"))
+    });
+    let notify = notify.unwrap_or_default();
+    if !notify.is_empty() && !sends_mail {
+        section.fault("notify", "there is no [mail] to notify anyone with; write [mail] too, or leave notify out");
+    }
     let modes = [("off", RegistrationMode::Off), ("token", RegistrationMode::Token), ("open", RegistrationMode::Open)];
     Registration {
         mode: section.choice("mode", &modes).unwrap_or(RegistrationMode::Token),
         max_clients: section.number("max_clients", 1000, 1..=1_000_000),
         unused: section.seconds("unused_seconds", 7 * DAY, HOUR..=365 * DAY),
+        notify,
     }
 }
 

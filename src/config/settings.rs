@@ -20,6 +20,7 @@ use crate::domain::client::ClientId;
 use crate::domain::key_ring::{KeyTimes, TokenHolder};
 use crate::domain::language::Language;
 use crate::domain::rate_limit::RateLimit;
+use crate::domain::user::Email;
 
 /// Everything that the configuration file says, checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -378,6 +379,8 @@ pub struct Registration {
     pub max_clients: usize,
     /// How long one of them stays that has never received a token.
     pub unused: Duration,
+    /// Accounts that are notified when one of them needs an approval.
+    pub notify: Vec<Email>,
 }
 
 /// Who may register a client over HTTP.

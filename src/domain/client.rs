@@ -214,6 +214,9 @@ pub struct SelfRegistration {
     /// Whether it has ever received a token.
     #[serde(default)]
     pub used: bool,
+    /// Whether administrators were notified that it needs an approval.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approval_requested: bool,
     /// When it goes, unless it was used or approved by then. None in a record of an older program, which did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused_until: Option<UnixTime>,

@@ -224,10 +224,12 @@ pub enum Notice {
     AdministratorActed,
     /// An administrator removed all second steps.
     FactorsReset,
+    /// To administrators: a client that registered itself is in use and needs an approval.
+    ClientNeedsApproval,
 }
 
 impl Notice {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::PasswordChanged,
         Self::PasswordReset,
         Self::FactorAdded,
@@ -242,6 +244,7 @@ impl Notice {
         Self::AddressReplaced,
         Self::AdministratorActed,
         Self::FactorsReset,
+        Self::ClientNeedsApproval,
     ];
 }
 

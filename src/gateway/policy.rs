@@ -19,6 +19,7 @@ use crate::config::{Access, App};
 use crate::domain::assurance::{
     AssuranceLevel, AssuranceRequirement, AssuranceShortfall, AuthenticationSteps, RecoveryCodeWorth,
 };
+use crate::domain::scope::ScopeValue;
 use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
 use crate::domain::user::User;
@@ -127,6 +128,11 @@ impl Credential {
         }
     }
 
+    /// Whether it is a token of a client that receives refresh tokens.
+    pub(super) fn has_offline_access(&self) -> bool {
+        matches!(self, Self::Bearer(bearer) if bearer.scope.contains(ScopeValue::OfflineAccess))
+    }
+
     /// Whether what proves them stands in `Authorization`: then no browser is to be sent anywhere, and it goes no further.
     pub(super) fn is_by_token(&self) -> bool {
         matches!(self, Self::Bearer(_) | Self::Foreign(_) | Self::Program(_))
@@ -146,8 +152,10 @@ impl Credential {
 pub(super) enum Refused<'r> {
     Unknown,
     Audience,
-    /// The token was issued to a client that the application does not take.
+    /// The token was issued to a client that is not in the list of the application.
     Client,
+    /// The token was issued to a client that no administrator has approved, and the application has no list.
+    UnapprovedClient,
     /// The token lacks one of these scopes.
     Scope(&'r [String]),
     /// The person is none of the rule's.
@@ -172,6 +180,7 @@ impl Refused<'_> {
             Self::Unknown => "unauthenticated",
             Self::Audience => "audience",
             Self::Client => "client",
+            Self::UnapprovedClient => "unapproved_client",
             Self::Scope(_) => "scope",
             Self::User => "user",
             Self::Group => "group",
@@ -199,7 +208,7 @@ impl Refused<'_> {
         match self {
             Self::Unknown | Self::Destination | Self::Below => None,
             Self::Audience => Some("aud"),
-            Self::Client => Some("client_id"),
+            Self::Client | Self::UnapprovedClient => Some("client_id"),
             Self::Scope(_) => Some("scope"),
             Self::User => Some("sub"),
             Self::Group | Self::Groups(_) => Some("groups"),
@@ -307,10 +316,10 @@ fn judge_token<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, bearer: &Bearer) -
     // Every client's token names the issuer as its audience: without this, whoever talks a person into one consent
     // could open the applications in their name. Developers and strangers can make clients, so without a list only those
     // count that an operator made or an administrator approved.
-    let clients = asked.app.clients.as_deref();
-    let taken = clients.map_or(bearer.vouched_for, |listed| listed.contains(&bearer.client));
-    if !taken {
-        return Err(Refused::Client);
+    match asked.app.clients.as_deref() {
+        Some(listed) if !listed.contains(&bearer.client) => return Err(Refused::Client),
+        None if !bearer.vouched_for => return Err(Refused::UnapprovedClient),
+        _ => {}
     }
     let has = |wanted: &String| bearer.claims.scope.split(' ').any(|scope| scope == wanted);
     if !rule.scopes.iter().all(has) {

@@ -12,7 +12,7 @@ use crate::gateway::outcome::GateReply;
 use crate::gateway::policy::{AccessRequest, Credential, Refused};
 use crate::gateway::reading::Ambiguous;
 use crate::gateway::request::AppRequest;
-use crate::gateway::resource::{challenge, step_up_challenge};
+use crate::gateway::resource::{challenge, scope_challenge, step_up_challenge};
 use crate::gateway::route::{RoutePlace, Rule};
 use crate::gateway::sign_in::login::{self, First, SignInRequest};
 use crate::gateway::sign_in::return_path::ReturnPath;
@@ -118,10 +118,11 @@ pub(super) async fn refuse(
             let refusal = Refusal::new(ErrorCode::AccessDenied, "The application does not take this client's tokens.");
             error(StatusCode::FORBIDDEN, &refusal)
         }
-        (Refused::Scope(_), _) => {
-            let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks a scope.");
-            challenge(ctx, Some(rule), Some(&refusal))
+        (Refused::UnapprovedClient, _) => {
+            let why = "An administrator has to approve this client before its tokens open the application.";
+            error(StatusCode::FORBIDDEN, &Refusal::new(ErrorCode::AccessDenied, why))
         }
+        (Refused::Scope(_), _) => scope_challenge(ctx, rule, credential.has_offline_access()),
         (Refused::Group | Refused::User, Some(who)) => ctx.forbidden(who),
         // A sign-in of another kind would not help: the request as a whole is not allowed.
         (Refused::Destination, _) => {

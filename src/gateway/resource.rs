@@ -9,7 +9,7 @@ use http::header::{
 use http::{HeaderValue, Method, StatusCode};
 use serde::Serialize;
 
-use crate::config::Access;
+use crate::config::{Access, RegistrationMode};
 use crate::domain::error::{ErrorCode, Refusal};
 use crate::domain::scope::ScopeValue;
 use crate::gateway::path::CanonicalPath;
@@ -61,25 +61,42 @@ pub(super) fn scopes(rules: &[Rule]) -> Vec<&str> {
 pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option<&Refusal>) -> Response {
     const MISSING: Refusal =
         Refusal::new(ErrorCode::LoginRequired, "Sign in, or send an access token in the Authorization header.");
-    let of_rule = |code| rule.filter(|_| fault.is_some_and(|fault| fault.code == code));
-    let wanted: Vec<&str> = if fault.is_none() {
+    let mut wanted = Vec::new();
+    if fault.is_none() {
         // What to ask the provider for, before there is any token.
-        match rule {
+        wanted = match rule {
             Some(rule) => scopes(std::slice::from_ref(rule)),
             None => ctx.scopes.iter().map(String::as_str).collect(),
+        };
+        // Clients that register themselves may have it, and request the scopes of the challenge and no others.
+        if !wanted.is_empty() && ctx.sealgate.config.registration.mode == RegistrationMode::Open {
+            wanted.push(ScopeValue::OfflineAccess.as_str());
         }
-    } else {
-        let lacking = of_rule(ErrorCode::InsufficientScope);
-        lacking.into_iter().flat_map(|rule| &rule.scopes).map(String::as_str).collect()
-    };
+    }
+    respond(ctx, &wanted, fault, &MISSING)
+}
+
+/// A refusal of a token that lacks a scope (RFC 6750 §3.1). It names all scopes of the next authorization request: a client that
+/// requested the missing one alone would be refused, and one without `offline_access` would lose its refresh token.
+pub(super) fn scope_challenge(ctx: &AppRequest<'_>, rule: &Rule, has_offline_access: bool) -> Response {
+    const LACKING: Refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks a scope.");
+    let mut wanted = scopes(std::slice::from_ref(rule));
+    if has_offline_access {
+        wanted.push(ScopeValue::OfflineAccess.as_str());
+    }
+    respond(ctx, &wanted, Some(&LACKING), &LACKING)
+}
+
+fn respond(ctx: &AppRequest<'_>, scopes: &[&str], fault: Option<&Refusal>, missing: &Refusal) -> Response {
+    let resource_metadata = metadata_url(ctx);
     let challenge = Challenge {
         realm: &ctx.app.name,
-        scopes: &wanted,
+        scopes,
         acr: &[],
         max_age: None,
-        resource_metadata: Some(&metadata_url(ctx)),
+        resource_metadata: Some(&resource_metadata),
     };
-    challenge.respond(fault, &MISSING)
+    challenge.respond(fault, missing)
 }
 
 /// A refusal of a sign-in that is too weak or too old (RFC 9470 §3). `acr` are the context classes of which one must be reached.

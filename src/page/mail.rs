@@ -175,7 +175,11 @@ impl MailView<'_> {
                     before.push(t.mail_notice_count(u64::from(*count)));
                 }
                 before.push(what_to_do(t, *notice));
-                (title, before, Some(t.mail_notice_button()), Vec::new())
+                let label = match notice {
+                    Notice::ClientNeedsApproval => t.mail_notice_client_button(),
+                    _ => t.mail_notice_button(),
+                };
+                (title, before, Some(label), Vec::new())
             }
             Mail::Test => (t.mail_test_title(), vec![t.mail_test_lead(operator)], None, Vec::new()),
         };
@@ -195,7 +199,11 @@ impl MailView<'_> {
         // An administrator's address is nothing that a person needs.
         let by_administrator = matches!(
             self.mail,
-            Mail::Invitation { .. } | Mail::Notice { notice: Notice::AdministratorActed | Notice::FactorsReset, .. }
+            Mail::Invitation { .. }
+                | Mail::Notice {
+                    notice: Notice::AdministratorActed | Notice::FactorsReset | Notice::ClientNeedsApproval,
+                    ..
+                }
         );
         let Some(origin) = self.origin.filter(|_| !by_administrator) else { return details };
         details.push(t.mail_from_address(named(&origin.address.to_string(), form)));
@@ -249,6 +257,7 @@ fn notice_words(t: Words, notice: Notice, operator: &Markup) -> (Markup, Markup)
         Notice::AddressReplaced => (t.notice_address_replaced_title(), t.notice_address_replaced(operator)),
         Notice::AdministratorActed => (t.notice_administrator_title(), t.notice_administrator(operator)),
         Notice::FactorsReset => (t.notice_factors_reset_title(), t.notice_factors_reset(operator)),
+        Notice::ClientNeedsApproval => (t.notice_client_title(), t.notice_client(operator)),
     }
 }
 
@@ -258,6 +267,7 @@ fn what_to_do(t: Words, notice: Notice) -> Markup {
         Notice::KeyMayBeCopied => t.mail_notice_remove_key(),
         Notice::AdministratorActed | Notice::AddressReplaced => t.mail_notice_administrator(),
         Notice::FactorsReset => t.mail_notice_locked_out(),
+        Notice::ClientNeedsApproval => t.mail_notice_client(),
         _ => t.mail_notice_not_you(),
     }
 }

@@ -119,6 +119,8 @@ pub struct ConsentPage<'a> {
     pub is_new: bool,
     /// Host of its home page, where somebody vouches for it.
     pub website: Option<&'a str>,
+    /// Whether applications behind the gateway refuse its tokens until an administrator approves it.
+    pub needs_approval: bool,
     /// The client's terms of use.
     pub terms: Option<ClientLink<'a>>,
     /// The client's privacy policy.

@@ -19,7 +19,7 @@ use crate::page::Problem;
 use crate::provider::ceremony::fresh;
 use crate::provider::interaction::{self, RESUME, Waiting};
 use crate::provider::sign_in::SIGN_IN;
-use crate::provider::{enrol, sign_in};
+use crate::provider::{approval, enrol, sign_in};
 use crate::store::{Committed, StoreError};
 use crate::tokens::clients::OWN_CLIENT;
 use crate::web::context::RequestContext;
@@ -340,6 +340,9 @@ async fn issue(
     if let Some(consent) = consent {
         let event = ctx.event(AuditKind::ConsentGiven, Actor::Person).of(consent.subject).with_client(&client.id);
         ctx.sealgate.audit.note(event.in_session(session.id).with_detail(consent.scope.to_string()));
+        if let Err(error) = Box::pin(approval::request(ctx, client)).await {
+            tracing::error!(%error, client = client.id.as_str(), "administrators are not notified of a client that needs an approval");
+        }
     }
     let way = request.return_to.with_code(secret.expose(), ctx.sealgate.config.issuer.as_str());
     Ok(Decision::Answered(way_back::respond(ctx, &way)))

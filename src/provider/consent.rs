@@ -11,6 +11,7 @@ use crate::domain::user::User;
 use crate::oauth::next_step::{Interaction, Progress};
 use crate::oauth::params::Params;
 use crate::page::{ClientLink, ConsentPage, Problem, Publisher, html};
+use crate::provider::approval;
 use crate::provider::authorize::account;
 use crate::provider::interaction::{RESUME, Waiting, finished};
 use crate::store::Committed;
@@ -82,6 +83,7 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
         publisher,
         is_new: !client.is_operators_own() && ctx.now.since(client.created_at) < NEW,
         website: website.as_deref(),
+        needs_approval: approval::is_needed(ctx, client),
         terms,
         policy,
         account: user.email.as_str(),

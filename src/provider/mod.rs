@@ -6,6 +6,7 @@
 
 mod account;
 mod account_chooser;
+mod approval;
 mod authorize;
 mod ceremony;
 mod client_auth;

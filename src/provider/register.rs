@@ -106,6 +106,7 @@ fn client(
         registration: Some(SelfRegistration {
             access_token: access_token.hash(),
             used: false,
+            approval_requested: false,
             unused_until: Some(unused_until),
         }),
         refresh_retry_seconds: None,

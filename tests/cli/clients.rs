@@ -453,7 +453,12 @@ async fn what_expired_while_the_server_was_stopped_goes_with_its_start() {
     site.json(&["key", "generate"]);
     {
         let past = UnixTime::from_seconds(1);
-        let unused = SelfRegistration { access_token: SecretHash::of(b""), used: false, unused_until: Some(past) };
+        let unused = SelfRegistration {
+            access_token: SecretHash::of(b""),
+            used: false,
+            approval_requested: false,
+            unused_until: Some(past),
+        };
         let client = Client { registration: Some(unused), ..client("forgotten") };
         let registered = site.store().await.register_client(&client, None, 9).await.unwrap();
         assert_eq!(format!("{registered:?}"), "Added");

@@ -9,7 +9,7 @@ use sealgate::facade::config::{
 };
 use sealgate::facade::domain::rate_limit::RateLimit;
 
-use super::{APP, REQUIRED, base, fault, parse, starts, with, with_app};
+use super::{APP, REQUIRED, base, fault, lines, parse, starts, with, with_app};
 
 #[test]
 fn six_keys_are_enough() {
@@ -379,4 +379,32 @@ fn certificates_of_clients_need_their_authorities_and_tls() {
         "server.client_certificates: needs to know whose; ",
     );
     starts(&fault(&format!("{REQUIRED}\n{optional}")), "server.client_ca: clients show certificates over TLS only; ");
+}
+
+#[test]
+fn an_https_issuer_that_nothing_ends_tls_for_is_a_warning() {
+    let found = |text: &str| lines(&parse(text).warnings);
+    for text in [REQUIRED.to_owned(), format!("{REQUIRED}\nserver.trusted_proxies = []")] {
+        let [warning] = &found(&text)[..] else { panic!("{text}") };
+        starts(
+            warning,
+            "server.trusted_proxies: the issuer says https, but no certificate is configured and no proxy is trusted",
+        );
+    }
+    assert_eq!(found(&format!("{REQUIRED}\nserver.trusted_proxies = [\"127.0.0.1\"]")), [""; 0]);
+    assert_eq!(found(&with("issuer", "\"http://localhost:8080\"")), [""; 0]);
+}
+
+#[test]
+fn notified_accounts_need_mail_and_are_ten_at_most() {
+    let mail = "[mail]\nhost = \"127.0.0.1\"\nfrom = \"no-reply@example.com\"\n";
+    let text = |list: &str, mail: &str| format!("{REQUIRED}\nregistration.notify = [{list}]\n{mail}");
+    let ten = ["\"a@example.com\""; 10].join(", ");
+    assert_eq!(parse(&text(&ten, mail)).registration.notify.len(), 10);
+    starts(&fault(&text(&ten, "")), "registration.notify: there is no [mail]");
+    starts(
+        &fault(&text(&format!("{ten}, \"b@example.com\""), mail)),
+        "registration.notify[10]: there are more than 10",
+    );
+    starts(&fault(&text("\"anna\"", mail)), "registration.notify[0]: \"anna\" is not an e-mail address");
 }

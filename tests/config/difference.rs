@@ -121,7 +121,7 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const LIVE: [&str; 50] = [
+const LIVE: [&str; 51] = [
     "tokens.authorization_code_seconds",
     "tokens.refresh_token_seconds",
     "tokens.refresh_retry_seconds",
@@ -150,6 +150,7 @@ const LIVE: [&str; 50] = [
     "registration.mode",
     "registration.max_clients",
     "registration.unused_seconds",
+    "registration.notify",
     "pages.operator",
     "pages.default_language",
     "pages.accent",

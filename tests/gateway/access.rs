@@ -1,7 +1,7 @@
 //! Who is let through: bearer tokens, rules, scripts, paths.
 
 use sealgate::facade::clock::Clock;
-use sealgate::facade::domain::client::{Authority, Client, ClientDecision, ClientId, SelfRegistration};
+use sealgate::facade::domain::client::{Authority, Client, ClientDecision, ClientId, GrantType, SelfRegistration};
 use sealgate::facade::domain::secret::Secret;
 
 use crate::browser::Browser;
@@ -176,10 +176,28 @@ async fn a_missing_scope_is_named() {
     let reply = world.call("GET", "https://wiki.test/profiles/1", &[("authorization", &token)]).await;
     reply.assert_refused(403, "insufficient_scope");
     let challenge = reply.header("www-authenticate").unwrap();
+    // All that the next authorization request names: `profile` alone would be refused.
     assert!(
-        challenge.contains("error=\"insufficient_scope\"") && challenge.contains("scope=\"profile\""),
+        challenge.contains("error=\"insufficient_scope\"") && challenge.contains(" scope=\"openid profile\""),
         "{challenge}"
     );
+    let refresh = |client: &mut Client| client.grant_types.push(GrantType::RefreshToken);
+    world.sealgate.store.change_client(&ClientId::parse("api").unwrap(), refresh).await.unwrap();
+    let token = bearer(&world.access_token("openid email offline_access").await);
+    let reply = world.call("GET", "https://wiki.test/profiles/1", &[("authorization", &token)]).await;
+    let challenge = reply.header("www-authenticate").unwrap();
+    assert!(challenge.contains(" scope=\"openid profile offline_access\""), "{challenge}");
+}
+
+/// Clients that register themselves request the scopes of the challenge, and no others.
+#[tokio::test]
+async fn where_clients_register_themselves_the_challenge_names_offline_access() {
+    let world = World::with("[registration]\nmode = \"open\"\n").await;
+    for (path, scopes) in [("/", "openid offline_access"), ("/profiles/1", "openid profile offline_access")] {
+        let reply = world.call("GET", &format!("https://wiki.test{path}"), &[]).await;
+        let challenge = reply.header("www-authenticate").unwrap();
+        assert!(challenge.contains(&format!(" scope=\"{scopes}\"")), "{challenge}");
+    }
 }
 
 #[tokio::test]
@@ -325,13 +343,20 @@ async fn a_client_that_a_developer_made_opens_what_lists_it_until_somebody_vouch
 async fn a_client_that_registered_itself_opens_no_application() {
     let world = World::new().await;
     let token = bearer(&world.access_token("openid profile email").await);
-    let registered = SelfRegistration { access_token: Secret::new("r").hash(), used: true, unused_until: None };
+    let registered = SelfRegistration {
+        access_token: Secret::new("r").hash(),
+        used: true,
+        approval_requested: false,
+        unused_until: None,
+    };
     let id = ClientId::parse("api").unwrap();
     let change = |client: &mut Client| client.registration = Some(registered.clone());
     assert!(world.sealgate.store.change_client(&id, change).await.unwrap().is_some());
     for path in ["/", "/api/", "/profiles/1", "/staff/"] {
         let reply = world.call("GET", &format!("https://wiki.test{path}"), &[("authorization", &token)]).await;
         reply.assert_refused(403, "access_denied");
+        let told = reply.json()["error_description"].as_str().unwrap().to_owned();
+        assert_eq!(told, "An administrator has to approve this client before its tokens open the application.");
     }
     assert_eq!(world.call("GET", "https://wiki.test/public/", &[("authorization", &token)]).await.status, 200);
 }

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use sealgate::facade::clock::Clock;
 use sealgate::facade::domain::client::{Authority, ClientDecision, ClientId};
+use sealgate::facade::domain::mail::{Mail, Notice};
 use sealgate::facade::domain::scope::Scope;
 use sealgate::facade::domain::secret::Secret;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use crate::mailbox::{self, MAIL};
 use crate::steps::{assert_consent, with_anna};
 use crate::support::{Client, ISSUER, Provider, REDIRECT_URI, Reply, Tokens};
 
@@ -378,6 +380,73 @@ async fn the_consent_page_links_to_terms_and_policy_of_the_client() {
         let kept = provider.sealgate.store.client(&id).await.unwrap().unwrap();
         assert_eq!(kept.approval.is_some(), stays, "{changes}");
         assert_eq!(own.manage(&provider, "PUT", &own.update(&more).to_string()).await.status, 200);
+    }
+}
+
+const WIKI: &str = r#"
+    [[app]]
+    name = "wiki"
+    host = "wiki.id.test"
+    upstreams = ["http://127.0.0.1:9"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+"#;
+
+/// Otherwise the user would first read of it in the application's 403.
+#[tokio::test]
+async fn a_client_that_needs_an_approval_says_so_and_administrators_are_notified_once() {
+    let notify = "[registration]\nmode = \"open\"\nnotify = [\"ben@example.test\", \"gone@example.test\"]\n";
+    let provider = Provider::with(&format!("{notify}{MAIL}{WIKI}")).await;
+    let due = async || {
+        let due = mailbox::due(&provider.sealgate.store, provider.sealgate.clock.now()).await;
+        due.into_iter().map(|(_, message)| (mailbox::address(&message), message.mail)).collect::<Vec<_>>()
+    };
+    let expected =
+        |count| vec![("ben@example.test".to_owned(), Mail::Notice { notice: Notice::ClientNeedsApproval, count })];
+    let own = Registered::new(&provider, &json!({"client_name": "Notes"})).await;
+    let address = own.client(&provider).authorize(&[("scope", "openid"), ("prompt", "consent")]);
+    let browser = with_anna(&provider).await;
+    for _ in 0..2 {
+        let page = browser.open(&address).await;
+        assert!(page.text().contains("id=\"consent-needs-approval\""), "{page:?}");
+        browser.submit(&page, &[("consent-deny", "yes")]).await.assert_error_redirect("access_denied");
+        assert_eq!(due().await, []);
+    }
+    for _ in 0..2 {
+        let page = browser.open(&address).await;
+        browser.allow(&page).await.returned("code").unwrap();
+        assert_eq!(due().await, expected(1));
+    }
+    // Strangers can register many: further ones come together, an hour later.
+    for _ in 0..3 {
+        let other = Registered::new(&provider, &json!({})).await;
+        other.client(&provider).code_in(&browser, &[("scope", "openid")]).await;
+    }
+    assert_eq!(due().await, expected(1));
+    provider.wait(3600);
+    assert_eq!(due().await, [expected(1), expected(3)].concat());
+    // An approved client has nothing to say about it.
+    let id = ClientId::parse(own.text("client_id")).unwrap();
+    let approval = Some(ClientDecision { by: Authority::Operator, at: provider.sealgate.clock.now() });
+    provider.sealgate.store.change_client(&id, |client| client.approval = approval).await.unwrap();
+    let page = browser.open(&own.client(&provider).authorize(&[("scope", "openid"), ("prompt", "login")])).await;
+    let page = browser.sign_in(&page, "anna@example.test").await;
+    assert!(!page.text().contains("consent-needs-approval"), "{page:?}");
+}
+
+#[tokio::test]
+async fn a_client_that_no_application_refuses_needs_no_approval() {
+    for apps in [
+        "",
+        &WIKI.replace("[[app.route]]", "clients = [\"other\"]\n[[app.route]]"),
+        &WIKI.replace("signed_in", "public"),
+    ] {
+        let provider = Provider::with(&format!("{OPEN}\n{apps}")).await;
+        let own = Registered::new(&provider, &json!({})).await;
+        let page = with_anna(&provider).await.open(&own.client(&provider).authorize(&[("scope", "openid")])).await;
+        assert_consent(&page);
+        assert!(!page.text().contains("consent-needs-approval"), "{apps}");
     }
 }
 

@@ -71,7 +71,6 @@ fn client(sample: &Sample, public: bool) -> Client {
     }
 }
 
-/// The pages about clients in every state.
 /// The form with every field refused, for each fault of a URI.
 fn wrong_forms(form: &ClientForm) -> impl Iterator<Item = (usize, ClientForm)> {
     let of = |field, uri| ClientFault { field, uri };
@@ -97,6 +96,7 @@ fn wrong_forms(form: &ClientForm) -> impl Iterator<Item = (usize, ClientForm)> {
     })
 }
 
+/// The pages about clients in every state.
 fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { person, csrf, .. } = sample;
     let mut all = Vec::new();

@@ -263,6 +263,7 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
             publisher,
             is_new: true,
             website,
+            needs_approval: publisher == Publisher::Itself,
             terms: website
                 .map(|_| ClientLink { address: "https://app.example.com/terms", host: "app.example.com".to_owned() }),
             policy: website

@@ -221,6 +221,9 @@ consent-account = You are signed in as <bdi>{ $account }</bdi>.
 consent-self-registered =
     <bdi>{ $client }</bdi> registered itself here and chose its own name. <bdi>{ $operator }</bdi> has not reviewed it.
     Allow it only if you know it and have just started this yourself.
+consent-needs-approval =
+    An administrator of <bdi>{ $operator }</bdi> has to approve <bdi>{ $client }</bdi> before it can use the protected
+    applications for you. Until then they refuse it.
 consent-shares = If you allow this, <bdi>{ $client }</bdi> will receive:
 consent-scope-openid = Your user ID
 consent-scope-profile = Your profile
@@ -1042,6 +1045,8 @@ mail-notice-not-you = If this was you, you can ignore this email. If it wasn’t
 mail-notice-not-you-password = If this wasn’t you, someone knows your password. Change it now and tell your administrator:
 mail-notice-remove-key = If you did not just use the key in two windows at once, remove it from your account, add another one and tell your administrator:
 mail-notice-administrator = If you did not expect this, ask your administrator. You can review your account here:
+mail-notice-client = Approve it only if you know it. It is tagged as not approved in the list of clients:
+mail-notice-client-button = Open the list of clients
 mail-notice-locked-out = You cannot sign in until you set up a new two-factor method with the link that your administrator gives you. If you did not ask for this, tell your administrator at once.
 
 notice-password-changed-title = Your password was changed
@@ -1072,6 +1077,8 @@ notice-administrator-title = An administrator changed your account
 notice-administrator = An administrator changed your <bdi>{ $operator }</bdi> account.
 notice-factors-reset-title = All two-factor methods were removed
 notice-factors-reset = An administrator removed all two-factor methods of your <bdi>{ $operator }</bdi> account and ended all sessions.
+notice-client-title = An application needs your approval
+notice-client = A user has allowed an application that registered itself at <bdi>{ $operator }</bdi> to access their account. The protected applications refuse it until an administrator approves it.
 
 mail-test-title = Test email
 mail-test-lead = Emails from <bdi>{ $operator }</bdi> arrive at this address. An administrator sent this one as a test.

@@ -205,6 +205,9 @@ consent-account = <bdi>{ $account }</bdi> hesabıyla oturum açtınız.
 consent-self-registered =
     <bdi>{ $client }</bdi> uygulaması buraya kendi seçtiği adla, kendiliğinden kaydoldu. <bdi>{ $operator }</bdi> yöneticileri
     bu uygulamayı incelemedi. Yalnızca uygulamayı tanıyorsanız ve işlemi az önce kendiniz başlattıysanız izin verin.
+consent-needs-approval =
+    <bdi>{ $client }</bdi> uygulamasının korunan uygulamaları sizin adınıza kullanabilmesi için bir <bdi>{ $operator }</bdi>
+    yöneticisinin onayı gerekir. Onay verilene kadar istekleri reddedilir.
 consent-shares = İzin verirseniz <bdi>{ $client }</bdi> uygulamasına şunlar iletilecek:
 consent-scope-openid = Kullanıcı kimliğiniz
 consent-scope-profile = Profil bilgileriniz
@@ -993,6 +996,8 @@ mail-notice-not-you = İşlemi siz yaptıysanız bu e-postayı yok sayabilirsini
 mail-notice-not-you-password = Bunu siz yapmadıysanız birisi parolanızı biliyor. Parolanızı hemen değiştirin ve yöneticinize haber verin:
 mail-notice-remove-key = Anahtarı az önce iki pencerede aynı anda kullanmadıysanız hesabınızdan kaldırın, yerine başka bir anahtar ekleyin ve yöneticinize haber verin:
 mail-notice-administrator = Bunu beklemiyorsanız yöneticinize sorun. Hesabınızın şimdiki durumunu burada görebilirsiniz:
+mail-notice-client = Yalnızca tanıyorsanız onaylayın. İstemci listesinde onaylanmadı olarak işaretlidir:
+mail-notice-client-button = İstemci listesini aç
 mail-notice-locked-out = Yöneticinizin vereceği bağlantıyla yeni bir doğrulama yöntemi ekleyene kadar oturum açamazsınız. Bunu siz istemediyseniz hemen yöneticinize haber verin.
 
 notice-password-changed-title = Parolanız değiştirildi
@@ -1023,6 +1028,8 @@ notice-administrator-title = Bir yönetici hesabınızı değiştirdi
 notice-administrator = Bir yönetici <bdi>{ $operator }</bdi> hesabınızda değişiklik yaptı.
 notice-factors-reset-title = Bütün doğrulama yöntemleri kaldırıldı
 notice-factors-reset = Bir yönetici <bdi>{ $operator }</bdi> hesabınızın bütün doğrulama yöntemlerini kaldırdı ve bütün oturumları kapattı.
+notice-client-title = Bir uygulama onayınızı bekliyor
+notice-client = Bir kullanıcı, <bdi>{ $operator }</bdi> üzerinde kendiliğinden kaydolan bir uygulamaya hesabına erişim izni verdi. Bir yönetici onaylayana kadar korunan uygulamalar bu uygulamayı reddeder.
 
 mail-test-title = Deneme e-postası
 mail-test-lead = <bdi>{ $operator }</bdi> e-postaları bu adrese ulaşıyor. Bu e-posta, bunu denemek için bir yönetici tarafından gönderildi.

@@ -133,7 +133,8 @@ async fn a_client_that_changes_its_own_registration_loses_the_approval() {
     let id = ClientId::parse("c1").unwrap();
     let approve = |client: &mut Client| {
         let access_token = Secret::new("r").hash();
-        client.registration = Some(SelfRegistration { access_token, used: true, unused_until: None });
+        client.registration =
+            Some(SelfRegistration { access_token, used: true, approval_requested: false, unused_until: None });
         client.approval = Some(ClientDecision { by: Authority::Operator, at: UnixTime::from_seconds(1) });
         client.consent = ConsentRule::Ask;
     };
