@@ -1,6 +1,7 @@
 //! What a password may be, by NIST SP 800-63B-4 §3.1.1.2: long, none of those that are tried first, and nothing that says
 //! whose it is. No rules about digits and signs, which make passwords weaker.
 
+use icu_normalizer::ComposingNormalizerBorrowed;
 use zeroize::Zeroizing;
 
 use crate::domain::profile::LONGEST_PASSWORD;
@@ -58,11 +59,14 @@ pub struct Owner<'a> {
 /// The first rule that it breaks.
 pub(crate) fn check_form(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFault> {
     let password = password.expose();
-    if password.chars().count() < SHORTEST_PASSWORD {
-        return Err(PasswordFault::TooShort);
-    }
     if password.len() > LONGEST_PASSWORD {
         return Err(PasswordFault::TooLong);
+    }
+    // Composed letters, as they are hashed: a letter that a keyboard sends in two code points counts once.
+    let letters =
+        ComposingNormalizerBorrowed::new_nfc().normalize_iter(password.chars()).take(SHORTEST_PASSWORD).count();
+    if letters < SHORTEST_PASSWORD {
+        return Err(PasswordFault::TooShort);
     }
     let plain = plain_letters(password);
     if owner.called().iter().any(|name| plain.contains(name)) {

@@ -227,7 +227,10 @@ fn a_password_comes_from_standard_input_only() {
     assert_eq!(output.status.code(), Some(2));
     let with_stdin = [&arguments[..], &["--password-stdin"]].concat();
     assert_eq!(site.errors(&with_stdin, ""), ["standard input holds no password"]);
-    assert_eq!(site.errors(&with_stdin, "short\n"), ["a password has at least 15 characters; a few words are enough"]);
+    // Thirteen letters, some of them in two code points.
+    for short in ["short\n", "gu\u{308}l s\u{327}eker u\u{308}ft\n"] {
+        assert_eq!(site.errors(&with_stdin, short), ["a password has at least 15 characters; a few words are enough"]);
+    }
     assert_eq!(site.errors(&with_stdin, &"x".repeat(1025)), ["a password has at most 1024 bytes"]);
 }
 
