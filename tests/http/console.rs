@@ -264,6 +264,36 @@ async fn redirect_uris_are_judged_by_the_rules_of_the_registration_endpoint() {
 }
 
 #[tokio::test]
+async fn a_default_scope_is_of_the_ticked_ones() {
+    let provider = provider().await;
+    let ben = signed_in(&provider, BEN).await;
+    for wrong in ["email", "openid api", "openid phone", "OPENID email"] {
+        let page = register(&ben, &[("default_scope", wrong)]).await;
+        assert!(
+            page.status == 200 && page.text().contains("Enter openid and scopes that are selected above"),
+            "{wrong}"
+        );
+        assert!(page.text().contains(&format!("value=\"{wrong}\"")), "what was typed stays: {page:?}");
+    }
+    let page = register(&ben, &[("default_scope", "openid email")]).await;
+    let id = element(&page, "client-id").unwrap();
+    let kept = async || stored(&provider, &id).await.unwrap().details.default_scope.map(|scope| scope.to_string());
+    assert_eq!(kept().await.as_deref(), Some("openid email"));
+    let path = format!("/console/clients/{id}");
+    let save = async |scope: &'static str| {
+        let mut fields = form(&[("default_scope", scope)]);
+        fields.push(("action", "save"));
+        press(&ben, &path, &fields).await
+    };
+    assert!(save("openid offline_access").await.text().contains("value=\"openid offline_access\""));
+    assert_eq!(kept().await.as_deref(), Some("openid offline_access"));
+    assert!(save("openid phone").await.text().contains("aria-invalid"));
+    assert_eq!(kept().await.as_deref(), Some("openid offline_access"));
+    save("").await;
+    assert_eq!(kept().await, None);
+}
+
+#[tokio::test]
 async fn a_client_is_changed_and_keeps_its_type_and_secret() {
     let provider = provider().await;
     let ben = signed_in(&provider, BEN).await;
