@@ -186,8 +186,9 @@ pub mod page {
     pub mod console {
         pub use crate::page::console::{
             AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientRefusal, ClientsPage,
-            InvitationForm, KeysPage, LimitLine, NewClientPage, NewUserPage, PersonFactors, PersonInvitation,
-            ResetState, SettingsPage, TrialPage, TrialProblem, UserFactor, UserField, UserLine, UserPage, UsersPage,
+            ConfirmPage, GuardedChange, InvitationForm, KeysPage, LimitLine, NewClientPage, NewUserPage, PersonFactors,
+            PersonInvitation, ResetState, SettingsPage, TrialPage, TrialProblem, UserFactor, UserField, UserLine,
+            UserPage, UsersPage,
         };
     }
     pub mod qr_code {

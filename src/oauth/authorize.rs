@@ -115,6 +115,10 @@ impl ReturnTo {
         &self.redirect_uri
     }
 
+    pub fn state(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+
     /// The way back of a code (RFC 6749 §4.1.2, RFC 9207 §2).
     pub fn with_code(&self, code: &str, issuer: &str) -> WayBack {
         self.with(vec![("code", code.to_owned())], issuer)

@@ -65,6 +65,11 @@ impl Params {
         self.0.iter().any(|(known, _)| known == name)
     }
 
+    /// All parameters with a UTF-8 value, in their order.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_deref()?)))
+    }
+
     /// Whether any of these parameters stands more than once.
     pub fn repeats_any(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.0.iter().filter(|(known, _)| known == name).count() > 1)

@@ -19,7 +19,7 @@ use crate::page::Problem;
 use crate::provider::ceremony::fresh;
 use crate::provider::interaction::{self, RESUME, Waiting};
 use crate::provider::sign_in::SIGN_IN;
-use crate::provider::{approval, enrol, sign_in};
+use crate::provider::{approval, enrol, own_page, sign_in};
 use crate::store::{Committed, StoreError};
 use crate::tokens::clients::OWN_CLIENT;
 use crate::web::context::RequestContext;
@@ -203,9 +203,10 @@ async fn decide(ctx: &RequestContext<'_>, interaction: &Interaction, client: &Cl
         }
         // Our own pages need no code: the session is there, and the way back is one of ours.
         (NextStep::Issue { .. }, Some(_)) if client.id.as_str() == OWN_CLIENT => {
-            let page = interaction.request.return_to.redirect_uri();
-            let path = page.strip_prefix(ctx.sealgate.config.issuer.as_str()).ok_or(Failure::Internal)?;
-            Decision::Answered(Response::see_other(&ctx.path(path)))
+            let return_to = &interaction.request.return_to;
+            let path = return_to.redirect_uri().strip_prefix(ctx.sealgate.config.issuer.as_str());
+            let page = own_page::requested(path.ok_or(Failure::Internal)?, return_to.state());
+            Decision::Answered(Response::see_other(&ctx.path(&page)))
         }
         (NextStep::Issue { sign_in, scope }, Some(session)) => {
             issue(ctx, interaction, client, &session, sign_in, scope, before).await?

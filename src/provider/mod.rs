@@ -35,6 +35,7 @@ mod mailed_link;
 mod mailing;
 mod new_account;
 mod new_password;
+mod own_page;
 mod passkey;
 mod recovery_codes;
 mod register;

@@ -8,6 +8,7 @@ use crate::domain::error::{ErrorCode, Refusal};
 use crate::domain::session::Session;
 use crate::oauth::credentials;
 use crate::page::{Problem, WayTo, language_tag};
+use crate::provider::own_page;
 use crate::store::{Loaded, StoreError};
 use crate::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
 use crate::web::context::{PageHost, Party, RequestContext};
@@ -134,10 +135,12 @@ impl RequestContext<'_> {
 
     /// The address that signs somebody in and comes back to one of our pages.
     pub(super) fn sign_in_address(&self, page: &str, wishes: &[(&str, &str)]) -> String {
+        let (page, state) = own_page::request_for(page);
         let redirect_uri = format!("{}{page}", self.sealgate.config.issuer.as_str());
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query.append_pair("client_id", OWN_CLIENT).append_pair("response_type", "code").append_pair("scope", "openid");
-        query.append_pair("redirect_uri", &redirect_uri).extend_pairs(wishes);
+        query.append_pair("redirect_uri", &redirect_uri).extend_pairs(state.map(|state| ("state", state)));
+        query.extend_pairs(wishes);
         self.path(&format!("/oauth/authorize?{}", query.finish()))
     }
 

@@ -1,5 +1,6 @@
 //! Who looks at one of our own pages: somebody who is signed in, or the browser is sent to the sign-in and back.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -135,7 +136,7 @@ impl Visitor {
 
     /// What they may do in the console, where there is one.
     pub(super) fn console_role(&self, ctx: &RequestContext<'_>) -> Option<ConsoleRole> {
-        console_role(ctx, &self.user)
+        console_role(ctx, &self.user.roles, &self.user.groups)
     }
 
     /// The token of a form on one of our own pages: bound to the person, the form and the session's cookie, which no other
@@ -178,10 +179,14 @@ impl Visitor {
 }
 
 /// What a person may do in the console, where there is one: by their role, or by a group.
-pub(super) fn console_role(ctx: &RequestContext<'_>, user: &User) -> Option<ConsoleRole> {
+pub(super) fn console_role(
+    ctx: &RequestContext<'_>,
+    roles: &BTreeSet<Role>,
+    groups: &BTreeSet<String>,
+) -> Option<ConsoleRole> {
     let console = &ctx.sealgate.config.console;
     let is = |role, group: &Option<String>| {
-        user.roles.contains(&role) || group.as_ref().is_some_and(|group| user.groups.contains(group))
+        roles.contains(&role) || group.as_ref().is_some_and(|group| groups.contains(group))
     };
     match () {
         () if !console.enabled => None,

@@ -439,6 +439,14 @@ export const STATES = [
   { name: "console-users-invited", as: "first", show: at(`${ISSUER}/console/users?find=mehmet`) },
   { name: "console-user-added", as: "first", show: addPerson },
   { name: "console-user", as: "first", show: (page, lane) => person(page, second(lane)) },
+  {
+    name: "console-user-confirm", as: "first",
+    async show(page, lane) {
+      await person(page, second(lane));
+      await page.click("#user-reset-password");
+      await page.waitForSelector("#confirm");
+    },
+  },
   { name: "console-user-own", as: "first", show: (page, lane) => person(page, first(lane)) },
   { name: "console-keys", as: "first", show: at(`${ISSUER}/console/keys`) },
   { name: "console-settings", as: "first", show: at(`${ISSUER}/console/settings`) },

@@ -668,8 +668,8 @@ export const WALKS = [
       await page.goto(authorize({}, client).replaceAll("+phone+offline_access", ""));
       assert.ok((await answer(page)).get("code"));
       await page.goto(`${ISSUER}/console/clients/${client}`);
-      await press(page, "#sure", "Space");
       await press(page, "#client-delete");
+      await press(page, "#confirm");
       await page.waitForURL(`${ISSUER}/console?**`);
       await page.waitForSelector("[role=status].done");
       assert.equal(await page.locator(`a[href$="/${client}"]`).count(), 0);
@@ -702,13 +702,14 @@ export const WALKS = [
       const [client, old] = [await page.textContent("#client-id"), await page.textContent("#new-secret")];
       // Nothing is deleted by a slip.
       await press(page, "#client-delete");
-      await page.waitForSelector("#sure-wrong");
-      await awaits(page, "#sure");
+      await press(page, "#confirm-cancel");
       // A second secret beside the first.
       await press(page, "#client-rotate");
+      await press(page, "#confirm");
       await page.waitForSelector("#new-secret");
       assert.notEqual(await page.textContent("#new-secret"), old);
       await press(page, "#client-disable", "Space");
+      await press(page, "#confirm", "Space");
       await page.waitForSelector("#client-enable");
       await page.goto(authorize({}, client));
       await page.waitForSelector(".reference");
@@ -761,6 +762,7 @@ export const WALKS = [
       await page.waitForURL(/find=leaver/);
       await press(page, "a.name");
       await press(page, "#user-disable");
+      await press(page, "#confirm");
       await page.waitForSelector("[role=status].done");
       await page.waitForSelector("#user-enable");
       const theirs = await enter();

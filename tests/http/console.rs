@@ -3,6 +3,7 @@
 mod admin;
 mod approval;
 mod audit;
+mod confirmation;
 mod device;
 mod factors;
 mod invitations;
@@ -93,8 +94,19 @@ fn element(page: &Reply, id: &str) -> Option<String> {
     Some(rest.split('<').next().unwrap().to_owned())
 }
 
-/// Presses one of the buttons on a client's or a person's page.
+/// Whether this page asks for the confirmation of a change.
+fn is_confirmation(page: &Reply) -> bool {
+    page.text().contains("id=\"confirm-effect\"")
+}
+
+/// Presses one of the buttons on a client's or a person's page, and confirms the change where the page asks for it.
 async fn press(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)]) -> Reply {
+    let page = press_only(browser, path, fields).await;
+    if is_confirmation(&page) { browser.submit(&page, &[("sure", "yes")]).await } else { page }
+}
+
+/// The same, without confirming.
+async fn press_only(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)]) -> Reply {
     let page = browser.get(path).await;
     let mut all = vec![("csrf".to_owned(), csrf_of(&page))];
     all.extend(fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
@@ -338,6 +350,7 @@ async fn a_new_secret_overlaps_with_the_one_before_as_long_as_was_chosen() {
     assert!(works(&old).await && works(&new).await);
     provider.wait(3600);
     assert!(!works(&old).await && works(&new).await);
+    let ben = signed_in(&provider, BEN).await;
     for odd in ["-1", "1", "99999999999", "x", ""] {
         press(&ben, &path, &[("action", "rotate"), ("overlap_seconds", odd)]).await.assert_error_page();
     }
@@ -360,10 +373,10 @@ async fn a_client_is_disabled_enabled_and_deleted() {
     press(&ben, &path, &[("action", "enable")]).await;
     assert_eq!(stored(&provider, &id).await.unwrap().state, ClientState::Enabled);
     // Deleting asks twice.
-    let unsure = press(&ben, &path, &[("action", "delete")]).await;
-    assert!(unsure.text().contains("id=\"sure-wrong\">Nothing was deleted."), "{unsure:?}");
+    let asked = press_only(&ben, &path, &[("action", "delete")]).await;
+    assert!(is_confirmation(&asked) && asked.text().contains(&id), "{asked:?}");
     assert!(stored(&provider, &id).await.is_some());
-    let list = press(&ben, &path, &[("action", "delete"), ("sure", "yes")]).await;
+    let list = press(&ben, &path, &[("action", "delete")]).await;
     assert!(list.text().contains("The client was deleted") && stored(&provider, &id).await.is_none());
     assert_eq!(ben.get(&path).await.status, 404);
 }

@@ -249,10 +249,12 @@ async fn the_console_changes_nothing_for_an_administrator_who_is_signed_out_mean
         let csrf = csrf_of(&thief.get(&path).await);
         let fields: &[(&str, &str)] = match what {
             "client" => &new_client,
-            "password" => &[("action", "reset-password")],
-            "role" => &[("action", "save"), ("role_admin", "yes"), ("groups", ""), ("username", "ben")],
+            "password" => &[("action", "reset-password"), ("sure", "yes")],
+            "role" => {
+                &[("action", "save"), ("role_admin", "yes"), ("groups", ""), ("username", "ben"), ("sure", "yes")]
+            }
             "factors" => &[("action", "reset-factors"), ("sure", "yes")],
-            _ => &[("action", "revoke")],
+            _ => &[("action", "revoke"), ("sure", "yes")],
         };
         let all = [&[("csrf", csrf.as_str())], fields].concat();
         let end = async {

@@ -15,9 +15,9 @@ use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::{Role, User, UserState};
 use sealgate::facade::domain::username::Username;
 use sealgate::facade::page::console::{
-    AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientRefusal, ClientsPage, InvitationForm,
-    KeysPage, LimitLine, NewClientPage, NewUserPage, PersonFactors, PersonInvitation, ResetState, SettingsPage,
-    TrialPage, TrialProblem, UserFactor, UserField, UserLine, UserPage, UsersPage,
+    AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientRefusal, ClientsPage, ConfirmPage,
+    GuardedChange, InvitationForm, KeysPage, LimitLine, NewClientPage, NewUserPage, PersonFactors, PersonInvitation,
+    ResetState, SettingsPage, TrialPage, TrialProblem, UserFactor, UserField, UserLine, UserPage, UsersPage,
 };
 use sealgate::facade::page::{
     AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, FactorLineKind, Frame, Inside, Named, html,
@@ -146,7 +146,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         [secret(AT, Some(UnixTime::from_seconds(1_800_086_400))), secret(UnixTime::from_seconds(1_800_003_600), None)];
     let enabled = Client { approval: approved.approval, ..client(sample, false) };
     let secret = Some("a secret that was just made");
-    let page = |client: &Client, form: &ClientForm, own: bool, secret: Option<&str>, unsure| {
+    let page = |client: &Client, form: &ClientForm, own: bool, secret: Option<&str>| {
         html(&ClientPage {
             inside: inside_of(if own { ConsoleRole::Developer } else { ConsoleRole::Administrator }),
             csrf,
@@ -159,18 +159,14 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             secrets: &secrets.iter().filter(|_| !client.is_public()).collect::<Vec<_>>(),
             secret,
             issuer: "https://id.example.com",
-            refused: match (unsure, own) {
-                (true, _) => Some(ClientRefusal::Unsure),
-                (false, true) => Some(ClientRefusal::SecretsFull),
-                (false, false) => None,
-            },
+            refused: own.then_some(ClientRefusal::SecretsFull),
         })
     };
-    add("console-client", page(&enabled, &form, false, secret, false));
-    add("console-client-unapproved", page(&unapproved, &form, false, secret, false));
-    add("console-client-disabled", page(&unapproved, &form, true, None, false));
+    add("console-client", page(&enabled, &form, false, secret));
+    add("console-client-unapproved", page(&unapproved, &form, false, secret));
+    add("console-client-disabled", page(&unapproved, &form, true, None));
     let public = Client { state: ClientState::Disabled, ..approved };
-    add("console-client-public", page(&public, &ClientForm { public: true, ..form.clone() }, false, None, true));
+    add("console-client-public", page(&public, &ClientForm { public: true, ..form.clone() }, false, None));
 
     let redirect_uri = "https://id.example.com/console/callback";
     let redirect_uris = vec![RedirectUri::parse(redirect_uri).expect("a URI")];
@@ -237,20 +233,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let sessions = [Sample::session(1, "curl/8.5.0")];
     let none = PersonFactors { lines: &[], recovery_left: None, blocked: false, reset: None };
     let page = |user, own, sessions, password, faults| {
-        let (link, unsure, factors, invitation) = (None, false, none, PersonInvitation::default());
-        html(&UserPage {
-            inside: inside(),
-            csrf,
-            user,
-            own,
-            sessions,
-            factors,
-            invitation,
-            password,
-            link,
-            unsure,
-            faults,
-        })
+        let (link, factors, invitation) = (None, none, PersonInvitation::default());
+        html(&UserPage { inside: inside(), csrf, user, own, sessions, factors, invitation, password, link, faults })
     };
     let factor = |kind, last_used_at| FactorLine {
         id: FactorId::from_bytes([7; 16]),
@@ -264,7 +248,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         factor(FactorLineKind::SecurityKey { synced: false }, None),
         factor(FactorLineKind::Passkey { synced: true }, None),
     ];
-    let factors_page = |factors, own, link, unsure| {
+    let factors_page = |factors, own, link| {
         let (user, sessions, password, faults) = (&user, &[], None, &[]);
         html(&UserPage {
             inside: inside(),
@@ -276,20 +260,18 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             invitation: PersonInvitation::default(),
             password,
             link,
-            unsure,
             faults,
         })
     };
     let all_of_them = PersonFactors { lines: &factors, recovery_left: Some(2), blocked: true, ..none };
-    add("console-user-factors", factors_page(all_of_them, false, None, false));
-    add("console-user-factors-own", factors_page(all_of_them, true, None, false));
-    add("console-user-factors-unsure", factors_page(all_of_them, false, None, true));
+    add("console-user-factors", factors_page(all_of_them, false, None));
+    add("console-user-factors-own", factors_page(all_of_them, true, None));
     let reset = PersonFactors { reset: Some(ResetState::Open { until: AT }), ..none };
     let link =
         Some("https://id.example.com/oauth/enrolment?token=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
-    add("console-user-factors-link", factors_page(reset, false, link, false));
+    add("console-user-factors-link", factors_page(reset, false, link));
     let late = PersonFactors { reset: Some(ResetState::Late), ..none };
-    add("console-user-factors-late", factors_page(late, false, None, false));
+    add("console-user-factors-late", factors_page(late, false, None));
     let invited = |state, until, may_send| {
         let invitation = PersonInvitation { state, until, may_send };
         html(&UserPage {
@@ -302,7 +284,6 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             invitation,
             password: None,
             link: None,
-            unsure: false,
             faults: &[],
         })
     };
@@ -315,6 +296,24 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let nameless = User { username: None, ..disabled.clone() };
     add("console-user-username-taken", page(&nameless, false, &[], None, &[UserField::UsernameTaken]));
     add("console-user-username-wrong", page(&nameless, false, &[], None, &[UserField::Username]));
+    for (number, change) in (0..).zip([
+        GuardedChange::ResetPassword,
+        GuardedChange::DisableUser,
+        GuardedChange::RevokeAccess,
+        GuardedChange::ResetFactors,
+        GuardedChange::SetRole(Some(ConsoleRole::Administrator)),
+        GuardedChange::SetRole(None),
+        GuardedChange::AddUser(Some(ConsoleRole::Developer)),
+        GuardedChange::DisableClient,
+        GuardedChange::DeleteClient,
+        GuardedChange::RotateSecret,
+    ]) {
+        let fields = [("action", "save"), ("groups", client)];
+        let (action, cancel, name) = ("/console/users/u1", "/console/users/u1", person);
+        let page =
+            ConfirmPage { inside: inside(), csrf, change, name, identifier: account, fields: &fields, action, cancel };
+        add(&format!("console-confirm-{number}"), html(&page));
+    }
     add("console-user-own-role", page(&disabled, true, &[], None, &[UserField::OwnRole]));
     add("console-user-own", page(&disabled, true, &[], None, &[UserField::Groups, UserField::OwnRole]));
     all

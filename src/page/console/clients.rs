@@ -67,17 +67,11 @@ pub struct ClientPage<'a> {
 /// Why a form on a client's page changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientRefusal {
-    /// The button to delete was pressed without ticking that it is meant.
-    Unsure,
     /// The client has as many secrets as it may have.
     SecretsFull,
 }
 
 impl ClientPage<'_> {
-    fn unsure(&self) -> bool {
-        self.refused == Some(ClientRefusal::Unsure)
-    }
-
     fn secrets_full(&self) -> bool {
         self.refused == Some(ClientRefusal::SecretsFull)
     }

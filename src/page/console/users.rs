@@ -115,7 +115,7 @@ impl NewUserPage<'_> {
 
 /// One person, with all that can be done. The forms send `csrf` and `action`: `save` with `groups`, `role_developer`,
 /// `role_admin` and, where they have none yet, `username`, `disable`, `enable`, `reset-password`, `revoke`, `end-session` with `session`,
-/// `unblock-factors`, `reset-factors` with `sure`, `resend-invitation`, `withdraw-invitation`.
+/// `unblock-factors`, `reset-factors`, `resend-invitation`, `withdraw-invitation`.
 #[derive(Template)]
 #[template(path = "console/user.html")]
 pub struct UserPage<'a> {
@@ -131,8 +131,6 @@ pub struct UserPage<'a> {
     pub password: Option<&'a str>,
     /// The link of a reset that was just made, shown this once.
     pub link: Option<&'a str>,
-    /// Whether the factors were to go without the tick.
-    pub unsure: bool,
     pub faults: &'a [UserField],
 }
 

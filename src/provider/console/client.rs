@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{Method, StatusCode};
 
+use super::confirmation::{self, Target};
 use super::console_user::{ConsoleUser, last_segment};
 use super::form::{self, own_redirect_uri};
 use crate::admin::answer::ShownSecret;
@@ -34,7 +35,14 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     }
     let form = console_user.form(ctx)?;
     let id = client.id.clone();
-    match form.one("action")? {
+    let action = form.one("action")?;
+    if let Some(change) = action.and_then(confirmation::of_client_action)
+        && let Some(page) =
+            confirmation::ask(ctx, console_user, &form, change, &Target::client(&client, page_of(&client.id))).await?
+    {
+        return Ok(page);
+    }
+    match action {
         Some("save") => save(ctx, console_user, &client, &form).await,
         Some("rotate") => rotate(ctx, console_user, &client, &form).await,
         Some("disable") => command(ctx, console_user, ClientCommand::Disable(id), Done::ClientState).await,
@@ -44,9 +52,6 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
             command(ctx, console_user, ClientCommand::WithdrawApproval(id), Done::ClientState).await
         }
         Some("level") => set_level(ctx, console_user, id, &form).await,
-        Some("delete") if !form.has("sure") => {
-            Ok(show(ctx, console_user, &client, &Said { refused: Some(ClientRefusal::Unsure), ..Said::default() }))
-        }
         Some("delete") => command(ctx, console_user, ClientCommand::Delete(id), Done::ClientDeleted).await,
         _ => Err(Failure::page(Problem::InvalidRequest)),
     }

@@ -6,6 +6,7 @@ use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::client::{Authority, Client, ClientId};
 use crate::oauth::params::Params;
 use crate::page::{ConsoleRole, Inside, Problem};
+use crate::provider::own_page;
 use crate::provider::visitor::Visitor;
 use crate::tokens::clients::OWN_PAGES;
 use crate::web::context::RequestContext;
@@ -20,7 +21,7 @@ pub(super) struct ConsoleUser {
 impl ConsoleUser {
     /// Whoever looks at a page of the console that needs at least this role.
     pub(super) async fn enter(ctx: &RequestContext<'_>, least: ConsoleRole) -> Result<Self, Failure> {
-        let visitor = Visitor::recent(ctx, way_back(ctx), ctx.sealgate.config.console.sign_in).await?;
+        let visitor = Visitor::recent(ctx, &way_back(ctx), ctx.sealgate.config.console.sign_in).await?;
         if visitor.short_of(ctx).await?.is_some() {
             return Err(Failure::Elsewhere(ctx.path("/account/security")));
         }
@@ -72,12 +73,15 @@ impl ConsoleUser {
 }
 
 /// The page that a sign-in comes back to: this one, or the list that it hangs on.
-fn way_back(ctx: &RequestContext<'_>) -> &'static str {
+fn way_back(ctx: &RequestContext<'_>) -> String {
     let path = ctx.head.uri.path();
     let path = path.strip_prefix(ctx.sealgate.config.issuer.path_prefix()).unwrap_or(path);
+    if own_page::request_for(path).1.is_some() {
+        return path.to_owned();
+    }
     let known = OWN_PAGES.iter().copied().filter(|page| path == *page);
     let above = OWN_PAGES.iter().copied().filter(|page| path.starts_with(&format!("{page}/")));
-    known.chain(above).max_by_key(|page| page.len()).unwrap_or("/console")
+    known.chain(above).max_by_key(|page| page.len()).unwrap_or("/console").to_owned()
 }
 
 /// The last segment of the path.

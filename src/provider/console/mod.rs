@@ -7,6 +7,7 @@
 mod audit;
 mod client;
 mod clients;
+mod confirmation;
 mod console_user;
 mod form;
 mod operation;

@@ -3,6 +3,7 @@
 use http::{Method, StatusCode};
 
 use super::client::execute;
+use super::confirmation::{self, Target};
 use super::console_user::{ConsoleUser, last_segment};
 use super::user_factors;
 use super::user_form::{groups, new_password, roles, username};
@@ -15,7 +16,7 @@ use crate::domain::session::SessionId;
 use crate::domain::user::{Subject, User};
 use crate::factors::Factors;
 use crate::oauth::params::Params;
-use crate::page::console::{PersonFactors, PersonInvitation, UserField, UserPage};
+use crate::page::console::{GuardedChange, PersonFactors, PersonInvitation, UserField, UserPage};
 use crate::page::{ConsoleRole, Done, Problem, html};
 use crate::provider::factor_lines::lines;
 use crate::provider::submission::{self, Effect, ShownResult};
@@ -41,7 +42,16 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     if let Some(session) = form.one("session")? {
         return end_session(ctx, console_user, &user, session).await;
     }
-    match form.one("action")? {
+    let action = form.one("action")?;
+    // Nobody does these to themselves; the arms below refuse them.
+    let guarded = action.and_then(confirmation::of_user_action);
+    if let Some(change) = guarded.filter(|change| !own || *change == GuardedChange::RevokeAccess)
+        && let Some(page) =
+            confirmation::ask(ctx, console_user, &form, change, &Target::user(&user, page_of(user.sub))).await?
+    {
+        return Ok(page);
+    }
+    match action {
         Some("save") => save(ctx, console_user, &user, &form).await,
         Some("revoke") => run(ctx, console_user, &user, UserCommand::Revoke(person.into()), Done::UserRevoked).await,
         // Nobody shuts themselves out: there may be no other administrator.
@@ -61,15 +71,12 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
             run(ctx, console_user, &user, unblock, Done::User).await
         }
         // They would be out, with the link on a page that they cannot open again.
-        Some("reset-factors") if !own && form.has("sure") => {
+        Some("reset-factors") if !own => {
             let work = Box::pin(async {
                 let link = user_factors::reset(ctx, console_user, user.sub).await?;
                 Ok(Effect::Done { page: page_of(user.sub), secret: Some(link) })
             });
             submission::once(ctx, &console_user.visitor, &form, work).await
-        }
-        Some("reset-factors") if !own => {
-            show(ctx, console_user, &user, &UserSaid { unsure: true, ..UserSaid::default() }).await
         }
         _ => Err(Failure::page(Problem::InvalidRequest)),
     }
@@ -91,8 +98,14 @@ async fn save(
     };
     let next = User { roles, groups, ..user.clone() };
     let own = user.sub == console_user.visitor.user.sub;
-    if own && visitor::console_role(ctx, &next) != Some(ConsoleRole::Administrator) {
+    if own && visitor::console_role(ctx, &next.roles, &next.groups) != Some(ConsoleRole::Administrator) {
         return show(ctx, console_user, user, &UserSaid::wrong(&[UserField::OwnRole])).await;
+    }
+    if let Some(change) = confirmation::of_roles(ctx, Some((&user.roles, &user.groups)), (&next.roles, &next.groups))
+        && let Some(page) =
+            confirmation::ask(ctx, console_user, form, change, &Target::user(user, page_of(user.sub))).await?
+    {
+        return Ok(page);
     }
     let change = |user: &mut User| {
         user.roles.clone_from(&next.roles);
@@ -173,7 +186,6 @@ pub(super) struct UserSaid<'a> {
     /// What the form before this page has made.
     shown: Option<&'a ShownResult>,
     faults: &'a [UserField],
-    unsure: bool,
 }
 
 impl<'a> UserSaid<'a> {
@@ -209,7 +221,6 @@ async fn show(
         invitation: invitation(ctx, user, factors, links.and_then(|links| links.value.invitation).as_ref()),
         password: made.filter(|secret| !is_link(secret)),
         link: made.filter(|secret| is_link(secret)),
-        unsure: said.unsure,
         faults: said.faults,
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))

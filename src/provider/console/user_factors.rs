@@ -1,7 +1,5 @@
 //! What an administrator does with somebody's second factors in the console, and how they are shown there.
 
-use std::time::Duration;
-
 use super::client::execute;
 use super::console_user::ConsoleUser;
 use crate::admin::answer::ShownSecret;
@@ -13,13 +11,8 @@ use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::factors::Factors;
 use crate::page::console::{ResetState, UserFactor};
-use crate::provider::visitor::Visitor;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
-
-/// The longest ago that an administrator may have signed in who takes somebody's factors away: whoever finds their browser open
-/// would otherwise make a link into any account.
-const TO_RESET: Duration = Duration::from_mins(5);
 
 /// Removes all of somebody's factors, and yields the link by which they add a new one.
 pub(super) async fn reset(
@@ -27,7 +20,6 @@ pub(super) async fn reset(
     console_user: &ConsoleUser,
     subject: Subject,
 ) -> Result<Secret, Failure> {
-    Visitor::recent(ctx, "/console/users", TO_RESET).await?;
     let command = UserCommand::Factors { person: Person::Sub(subject), command: FactorCommand::Reset };
     let Answer::User(reset) = execute(ctx, console_user, Command::User(command)).await? else {
         return Err(Failure::Internal);

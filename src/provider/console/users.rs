@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use http::{Method, StatusCode};
 
 use super::client::execute;
+use super::confirmation::{self, Target};
 use super::console_user::ConsoleUser;
 use super::user;
 use super::user_factors;
@@ -129,6 +130,12 @@ async fn add_person(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: 
     let (Some(email), Some(groups), []) = (email, groups, faults.as_slice()) else {
         return Ok(Effect::Refused(show(ctx, console_user, &typed, &faults)));
     };
+    let target = Target { name: &typed.name, identifier: email.as_str(), page: "/console/users/new".to_owned() };
+    if let Some(change) = confirmation::of_roles(ctx, None, (&typed.roles, &groups))
+        && let Some(page) = confirmation::ask(ctx, console_user, form, change, &target).await?
+    {
+        return Ok(Effect::Refused(page));
+    }
     let (roles, groups) = (typed.roles.into_iter().collect(), groups.into_iter().collect());
     let secret = if by_mail {
         let app = Some(typed.app).filter(|app| !app.is_empty());

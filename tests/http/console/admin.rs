@@ -13,7 +13,10 @@ async fn a_person_is_added_with_a_password_that_is_shown_once() {
         ("groups", "staff\n Muhasebe \n"),
         ("role_developer", "yes"),
     ];
+    // The role is confirmed.
     let page = anna.submit(&page, &fields).await;
+    assert!(is_confirmation(&page) && page.text().contains("register clients"), "{page:?}");
+    let page = anna.submit(&page, &[("sure", "yes")]).await;
     let password = element(&page, "new-password").unwrap();
     assert!(password.len() >= 16, "{page:?}");
     let found = anna.get("/console/users?find=%C3%A7a%C4%9Fr%C4%B1%40example.test").await;

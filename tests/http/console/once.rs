@@ -99,7 +99,7 @@ async fn a_secret_is_rotated_once_and_no_rotation_ends_an_overlap() {
         reply.json()["error"] == "unsupported_grant_type"
     };
     let page = ben.get(&path).await;
-    let day = fields(&page, &[("action", "rotate"), ("overlap_seconds", "86400")]);
+    let day = fields(&page, &[("action", "rotate"), ("overlap_seconds", "86400"), ("sure", "yes")]);
     let second = shown_once(&ben, &path, &day, "new-secret").await;
     assert_eq!(stored(&provider, &id).await.unwrap().secrets.len(), 2);
     assert!(works(&first).await && works(&second).await);
@@ -107,7 +107,7 @@ async fn a_secret_is_rotated_once_and_no_rotation_ends_an_overlap() {
     // A later rotation, however short its overlap, leaves the earlier one its own.
     provider.wait(60);
     let page = ben.get(&path).await;
-    let hour = fields(&page, &[("action", "rotate"), ("overlap_seconds", "3600")]);
+    let hour = fields(&page, &[("action", "rotate"), ("overlap_seconds", "3600"), ("sure", "yes")]);
     let third = shown_once(&ben, &path, &hour, "new-secret").await;
     assert!(works(&first).await && works(&second).await && works(&third).await);
     provider.wait(3600);
@@ -135,7 +135,7 @@ async fn a_generated_password_is_set_once_and_shown_once() {
     let anna = signed_in(&provider, ANNA).await;
     let path = format!("/console/users/{}", provider.ben.sub);
     let page = anna.get(&path).await;
-    let reset = fields(&page, &[("action", "reset-password")]);
+    let reset = fields(&page, &[("action", "reset-password"), ("sure", "yes")]);
     let password = shown_once(&anna, &path, &reset, "new-password").await;
     assert_eq!(events(&provider, Kind::PasswordChanged).await, 1);
     let ben = provider.browser();

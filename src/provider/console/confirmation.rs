@@ -1,0 +1,110 @@
+//! Which changes in the console need a recent sign-in and a confirmation, and the page that asks for it. Without either, an
+//! attacker at an administrator's open browser takes over any account with one click.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::console_user::ConsoleUser;
+use crate::domain::client::Client;
+use crate::domain::user::{Role, User};
+use crate::oauth::params::Params;
+use crate::page::console::{ConfirmPage, GuardedChange};
+use crate::page::html;
+use crate::provider::visitor::{self, Visitor};
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
+
+/// Maximum age of the sign-in with which such a change is made.
+const MAX_SIGN_IN_AGE: Duration = Duration::from_mins(5);
+
+/// The change that an action on a user's page makes, if it is guarded. For `save` see [`of_roles`].
+pub(super) fn of_user_action(action: &str) -> Option<GuardedChange> {
+    match action {
+        "reset-password" => Some(GuardedChange::ResetPassword),
+        "disable" => Some(GuardedChange::DisableUser),
+        "revoke" => Some(GuardedChange::RevokeAccess),
+        "reset-factors" => Some(GuardedChange::ResetFactors),
+        _ => None,
+    }
+}
+
+/// The change that an action on a client's page makes, if it is guarded.
+pub(super) fn of_client_action(action: &str) -> Option<GuardedChange> {
+    match action {
+        "disable" => Some(GuardedChange::DisableClient),
+        "delete" => Some(GuardedChange::DeleteClient),
+        "rotate" => Some(GuardedChange::RotateSecret),
+        _ => None,
+    }
+}
+
+/// Roles and groups of a user.
+type Rights<'a> = (&'a BTreeSet<Role>, &'a BTreeSet<String>);
+
+/// The change that new roles and groups make, if they give or take a console role. `before`: none for a new user.
+pub(super) fn of_roles(
+    ctx: &RequestContext<'_>,
+    before: Option<Rights<'_>>,
+    after: Rights<'_>,
+) -> Option<GuardedChange> {
+    let console = &ctx.sealgate.config.console;
+    let sources = |(roles, groups): Rights<'_>| {
+        let has = |group: &Option<String>| group.as_ref().is_some_and(|group| groups.contains(group));
+        (roles.clone(), has(&console.admins), has(&console.developers))
+    };
+    let role = visitor::console_role(ctx, after.0, after.1);
+    match before {
+        None => (sources(after) != (BTreeSet::new(), false, false)).then_some(GuardedChange::AddUser(role)),
+        Some(before) => (sources(before) != sources(after)).then_some(GuardedChange::SetRole(role)),
+    }
+}
+
+/// The user or client that a change is made to.
+pub(super) struct Target<'a> {
+    pub(super) name: &'a str,
+    pub(super) identifier: &'a str,
+    /// Path of the page with the form, without the issuer's prefix.
+    pub(super) page: String,
+}
+
+impl<'a> Target<'a> {
+    pub(super) fn user(user: &'a User, page: String) -> Self {
+        Self { name: &user.name, identifier: user.email.as_str(), page }
+    }
+
+    pub(super) fn client(client: &'a Client, page: String) -> Self {
+        Self { name: &client.name, identifier: client.id.as_str(), page }
+    }
+}
+
+/// Asks for the confirmation of a change. Returns the page that asks, or `None` if the form confirms the change.
+///
+/// # Errors
+/// [`Failure::Elsewhere`] when the sign-in is too old; when the store fails.
+pub(super) async fn ask(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    form: &Params,
+    change: GuardedChange,
+    target: &Target<'_>,
+) -> Result<Option<Response>, Failure> {
+    Visitor::recent(ctx, &target.page, MAX_SIGN_IN_AGE).await?;
+    if form.has("sure") {
+        return Ok(None);
+    }
+    let fields: Vec<(&str, &str)> = form.pairs().filter(|(name, _)| *name != "csrf").collect();
+    let page = ConfirmPage {
+        inside: console_user.inside(ctx),
+        csrf: &console_user.csrf(ctx),
+        change,
+        name: target.name,
+        identifier: target.identifier,
+        fields: &fields,
+        action: &target.page,
+        cancel: &target.page,
+    };
+    Ok(Some(Response::page(StatusCode::OK, html(&page), None)))
+}

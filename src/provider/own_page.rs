@@ -1,0 +1,28 @@
+//! How a sign-in request names one of our own pages. Its redirect URI is one of `OWN_PAGES`, exactly; the page of one user or
+//! client is requested as the list that it belongs to, with the identifier as `state`.
+
+use crate::domain::client::ClientId;
+use crate::domain::user::Subject;
+
+const USERS: &str = "/console/users";
+const CLIENTS: &str = "/console";
+const CLIENT: &str = "/console/clients";
+
+/// The redirect URI's path and the `state` of a sign-in that comes back to this page.
+pub(super) fn request_for(page: &str) -> (&str, Option<&str>) {
+    match page.rsplit_once('/') {
+        Some((USERS, id)) if Subject::parse(id).is_some() => (USERS, Some(id)),
+        Some((CLIENT, id)) if id != "new" && ClientId::parse(id).is_some() => (CLIENTS, Some(id)),
+        _ => (page, None),
+    }
+}
+
+/// The page that a sign-in with this redirect URI's path and `state` comes back to. A `state` that is no identifier is ignored.
+pub(super) fn requested(path: &str, state: Option<&str>) -> String {
+    let item = match path {
+        USERS => state.and_then(Subject::parse).map(|subject| format!("{USERS}/{subject}")),
+        CLIENTS => state.and_then(ClientId::parse).map(|id| format!("{CLIENT}/{}", id.as_str())),
+        _ => None,
+    };
+    item.unwrap_or_else(|| path.to_owned())
+}

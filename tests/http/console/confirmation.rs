@@ -1,0 +1,96 @@
+//! Changes in the console that take over or end an account: they are confirmed, and made with a recent sign-in.
+
+use super::*;
+
+/// The guarded forms of a user's page and of a client's page.
+const OF_USER: [&[(&str, &str)]; 6] = [
+    &[("action", "reset-password")],
+    &[("action", "disable")],
+    &[("action", "revoke")],
+    &[("action", "reset-factors")],
+    &[("action", "save"), ("role_admin", "yes")],
+    &[("action", "save"), ("role_developer", "yes"), ("groups", "ops")],
+];
+const OF_CLIENT: [&[(&str, &str)]; 3] =
+    [&[("action", "disable")], &[("action", "delete")], &[("action", "rotate"), ("overlap_seconds", "0")]];
+const NEW_USER: [(&str, &str); 3] = [("email", "new@example.test"), ("name", "New"), ("role_admin", "yes")];
+
+async fn guarded() -> Provider {
+    provider_with("admins = \"ops\"").await
+}
+
+/// Every guarded form with its page.
+fn forms(provider: &Provider) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
+    let user = format!("/console/users/{}", provider.ben.sub);
+    let of_user = OF_USER.iter().map(|fields| (user.clone(), fields.to_vec()));
+    let of_client = OF_CLIENT.iter().map(|fields| ("/console/clients/c1".to_owned(), fields.to_vec()));
+    of_user.chain(of_client).chain([("/console/users/new".to_owned(), NEW_USER.to_vec())]).collect()
+}
+
+/// What the forms would change.
+async fn state(provider: &Provider) -> (Option<User>, Option<Client>, bool) {
+    let store = &provider.sealgate.store;
+    let new = store.user_by_email(&Email::parse("new@example.test").unwrap()).await.unwrap();
+    (store.user(provider.ben.sub).await.unwrap(), stored(provider, "c1").await, new.is_some())
+}
+
+#[tokio::test]
+async fn a_guarded_change_names_its_target_and_waits_for_the_confirmation() {
+    let provider = guarded().await;
+    let (anna, ben) = (signed_in(&provider, ANNA).await, signed_in(&provider, BEN).await);
+    let before = state(&provider).await;
+    for (path, fields) in forms(&provider) {
+        let page = press_only(&anna, &path, &fields).await;
+        assert!(is_confirmation(&page), "{path} {fields:?}: {page:?}");
+        let named = if path.contains("clients") { "c1" } else { fields.first().map_or("", |_| "@example.test") };
+        assert!(page.text().contains(named) && page.text().contains("id=\"confirm-cancel\""), "{page:?}");
+    }
+    assert_eq!(state(&provider).await, before);
+    assert_eq!(ben.get("/account").await.status, 200);
+    // Groups without a console role need none.
+    let path = format!("/console/users/{}", provider.ben.sub);
+    let page = press_only(&anna, &path, &[("action", "save"), ("role_developer", "yes"), ("groups", "staff")]).await;
+    assert!(page.status == 200 && !is_confirmation(&page), "{page:?}");
+    assert!(state(&provider).await.0.unwrap().groups.contains("staff"));
+}
+
+#[tokio::test]
+async fn a_guarded_change_needs_a_sign_in_of_the_last_five_minutes() {
+    let provider = guarded().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let before = state(&provider).await;
+    provider.wait(301);
+    for (path, fields) in forms(&provider) {
+        for sure in [false, true] {
+            let more = fields.iter().copied().chain(sure.then_some(("sure", "yes")));
+            let page = press_only(&anna, &path, &more.collect::<Vec<_>>()).await;
+            assert_login(&page);
+        }
+    }
+    assert_eq!(state(&provider).await, before);
+}
+
+#[tokio::test]
+async fn a_new_sign_in_for_a_guarded_change_comes_back_to_the_users_or_clients_page() {
+    let provider = guarded().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let path = format!("/console/users/{}", provider.ben.sub);
+    provider.wait(301);
+    let login = press_only(&anna, &path, &[("action", "reset-password")]).await;
+    let page = anna.sign_in(&login, ANNA).await;
+    assert!(page.text().contains("user-reset-password") && page.text().contains(BEN), "{page:?}");
+    provider.wait(301);
+    let login = press_only(&anna, "/console/clients/c1", &[("action", "disable")]).await;
+    let page = anna.sign_in(&login, ANNA).await;
+    assert!(page.text().contains("client-disable"), "{page:?}");
+
+    // A state that is no identifier names no page.
+    let request = format!(
+        "/oauth/authorize?client_id=sealgate-app-%7Eown&response_type=code&scope=openid&redirect_uri={}",
+        "https%3A%2F%2Fid.test%2Fconsole%2Fusers"
+    );
+    for wrong in ["..%2F..%2Foauth%2Flogout", "%2F%2Fevil.test", "x", ""] {
+        let page = anna.open(&format!("{request}&state={wrong}")).await;
+        assert!(page.status == 200 && page.text().contains("Search by email"), "{wrong}: {page:?}");
+    }
+}
