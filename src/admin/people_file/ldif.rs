@@ -219,7 +219,7 @@ impl Lock {
     const FILETIME_EPOCH: i64 = 11_644_473_600;
     const DAY: u64 = 24 * 60 * 60;
 
-    /// Reads an attribute of OpenLDAP's password policy, 389 Directory Server, Active Directory or RFC 2307.
+    /// Reads an attribute of the LDAP password policy draft, 389 Directory Server, Active Directory or RFC 2307.
     fn of(attribute: &str, value: &str) -> Result<Self, &'static str> {
         let number = || value.parse::<i64>().map_err(|_| "it is not a whole number");
         let locked_if = |is_locked| if is_locked { Self::Locked } else { Self::Open };
