@@ -185,6 +185,7 @@ const NOBODY: &str = "x-user-agent";
 
 /// Names by which some frameworks let a client say which method it means. They go where a rule looks at methods.
 const METHOD_OVERRIDES: &[&str] = &["x-http-method-override", "x-http-method", "x-method-override"];
+const SHORTEST_METHOD_OVERRIDE: usize = "x-http-method".len();
 
 /// Fields that steer an exchange or say who asks: they pass as they are, and in no other spelling.
 const STANDARD: &[&str] = &[
@@ -255,7 +256,11 @@ pub(crate) struct Terms<'a, O> {
 
 /// Whether a field names another method than the request's, in a spelling that some framework reads.
 pub(crate) fn override_method(headers: &HeaderMap) -> bool {
-    headers.keys().any(|name| METHOD_OVERRIDES.contains(&&*folded(name.as_str())))
+    // Folding never lengthens a name.
+    let names_method = |name: &str| {
+        name.len() >= SHORTEST_METHOD_OVERRIDE && !is_everyday(name) && METHOD_OVERRIDES.contains(&&*folded(name))
+    };
+    headers.keys().any(|name| names_method(name.as_str()))
 }
 
 /// Whether a field of a client goes no further.
