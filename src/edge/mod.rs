@@ -1,8 +1,10 @@
-//! The edge: sockets, TLS and HTTP on the wire, and nothing else. It reads a request, asks the [`Front`] what to do with
-//! it, and does that: writes an answer, or carries the request to an application's upstream. It keeps slow, greedy and
-//! malformed peers out (deadlines, sizes, counts) and holds no policy of who may do what.
+//! The edge: sockets, TLS and HTTP framing.
 //!
-//! With [`crate::app::server`] this is the only place that names Pingora.
+//! It reads a request, asks the [`Front`] for a [`Verdict`], and either writes the answer or
+//! forwards the request to an upstream. It limits slow, greedy and malformed peers (deadlines,
+//! sizes, counts). It contains no access policy.
+//!
+//! This module and [`crate::app::server`] are the only code that uses Pingora.
 
 mod listen;
 mod monitoring;
@@ -41,172 +43,195 @@ pub use crate::web::origin::{Again, Origin};
 pub use crate::web::rewrite::{AnswerRewrite, Rewrite};
 pub use upstream::Resolver;
 
-/// What stands behind the edge: it decides on requests, and answers them. `head.extensions` holds the [`Origin`].
+/// Decides on requests and answers them.
+///
+/// `head.extensions` holds the [`Origin`].
 #[async_trait]
 pub trait Front: EdgeObserver + Policy + 'static {
-    /// Decides on a request from its head, before any byte of its body is read. `Host` is there exactly once and valid, and
-    /// `Cookie` at most once, over HTTP/2 too. With [`Again`] in the extensions, the request was let through before and is
-    /// still under way.
+    /// Decides on a request from its head, before any byte of its body is read.
+    ///
+    /// `Host` is present exactly once and valid. `Cookie` is present at most once, also over
+    /// HTTP/2. [`Again`] in the extensions marks a request that was permitted before and is still
+    /// in progress.
     async fn decide(&self, head: &request::Parts) -> Verdict;
 
-    /// Answers a request that was decided on. `None` leaves it to the edge, which has plain words of its own.
+    /// Answers a request that was decided on.
+    ///
+    /// `None` makes the edge send its own plain response.
     async fn answer(&self, head: &request::Parts, occasion: Occasion) -> Option<Response<Bytes>>;
 }
 
-/// Is told what becomes of requests, connections, certificates and upstreams: for metrics and the access log. Runs on the
-/// request's path, so nothing here may block.
+/// Receives events about requests, connections, certificates and upstreams, for metrics and the
+/// access log.
+///
+/// Its methods run on the request path and must not block.
 pub trait EdgeObserver: Send + Sync {
-    /// Every exchange, when it is over.
+    /// Called once for each exchange, at its end.
     fn finished(&self, exchange: &Finished<'_>);
 
     fn connection(&self, _event: ConnectionEvent) {}
 
-    /// Every second: which certificates we show, by their files, and until when each is good, seconds since 1970.
+    /// Called every second with the file of each certificate in use and its expiry, in seconds
+    /// since 1970.
     fn certificates(&self, _shown: &[(&Path, i64)]) {}
 
-    /// Every few seconds, whether the servers of the applications take connections: application, server, whether it does.
+    /// Called every few seconds with the application, the server and whether the server accepts
+    /// connections.
     fn upstreams(&self, _states: Vec<(String, String, bool)>) {}
 }
 
-/// What the edge asks that is about no single request.
+/// Policy questions of the edge that concern no single request.
 pub trait Policy {
-    /// A number that grows with every change that may take access away. Whoever was let through keeps it until then, or
-    /// until the clock ends it.
+    /// Returns a number that grows with every change that may revoke access.
+    ///
+    /// A permitted request stays permitted until the number grows or its access expires.
     fn epoch(&self) -> u64 {
         0
     }
 
-    /// Where browsers reach what answers on this host (lower case, perhaps with a port): scheme, host and port. None for a
-    /// host that is nobody's.
+    /// Returns the public origin (scheme, host and port) of the service that answers on `host`, or
+    /// `None` for an unknown host.
+    ///
+    /// `host` is in lower case and may have a port.
     fn public_origin(&self, _host: &str) -> Option<String> {
         None
     }
 
-    /// Whether an application may set this cookie, the value of a `Set-Cookie`.
+    /// Returns whether an application may set this cookie, given the value of a `Set-Cookie` field.
     fn may_set_cookie(&self, _line: &HeaderValue) -> bool {
         true
     }
 }
 
-/// What to do with a request.
+/// Decision on a request.
 #[derive(Debug)]
 pub enum Verdict {
-    /// This is the answer; the body is not wanted.
+    /// Answer the request with this response and ignore its body.
     Answer(Response<Bytes>),
-    /// Read the body, at most this many bytes, and call [`Front::answer`] with the route. A longer one is refused with 413.
+    /// Read the body, at most `body_limit` bytes, and call [`Front::answer`] with the route.
+    ///
+    /// A longer body is refused with 413.
     Local {
-        /// The longest body, bytes.
+        /// Maximum length of the body, in bytes.
         body_limit: usize,
         route: RouteHandle,
     },
     Forward(Forward),
 }
 
-/// What the front has found for a request: of a type that only the front knows.
+/// Handle of the route that the front found for a request. Only the front knows its type.
 pub(crate) type RouteHandle = &'static (dyn Any + Send + Sync);
 
-/// What an answer is wanted for.
+/// Reason why the edge asks the front for an answer.
 #[derive(Debug)]
 pub enum Occasion {
     /// A request that [`Verdict::Local`] claimed, with its body.
     Local(RouteHandle, Bytes),
-    /// The same, whose body did not come: it was too long (413) or too slow (408). The connection closes after it.
+    /// A request that [`Verdict::Local`] claimed, whose body was too long (413) or too slow (408).
+    ///
+    /// The connection closes after the answer.
     NoBody(StatusCode),
-    /// A request whose application did not answer: 502, 503 or 504.
+    /// A request that its upstream did not answer: 502, 503 or 504.
     Unanswered(StatusCode),
 }
 
-/// How a request goes to an upstream. Beside the changes, the edge sets `X-Request-Id`, and `Host` where the application
-/// wants its own address there; hop-by-hop fields of the client are gone before.
+/// Instructions for forwarding a request to an upstream.
+///
+/// In addition to the rewrite, the edge sets `X-Request-Id`, and `Host` where the application
+/// expects its own address there. It removes the client's hop-by-hop fields first.
 #[derive(Debug, Clone)]
 pub struct Forward {
-    /// Which application, an index into the configured ones.
+    /// Application, as an index into the configured ones.
     pub app: usize,
-    /// How its head is changed, and the answer's.
+    /// Changes to the head of the request and of the answer.
     pub rewrite: Rewrite,
     /// Whether a GET, HEAD or OPTIONS may have a body.
     pub allow_get_body: bool,
 }
 
-/// An exchange that is over.
+/// An exchange that has ended.
 #[derive(Debug)]
 pub struct Finished<'a> {
     pub origin: &'a Origin,
     pub method: &'a Method,
-    /// The request's `Host`; empty when it had none that is valid.
+    /// `Host` of the request; empty if it was missing or invalid.
     pub host: &'a str,
-    /// The request's path, without the query, where codes and tokens live, nor what may be one.
+    /// Path of the request.
+    ///
+    /// It omits the query, which may contain codes and tokens, and path segments that look like
+    /// secrets.
     pub path: &'a str,
-    /// The client's HTTP version.
+    /// HTTP version of the client.
     pub version: Version,
-    /// The answer's status; none when the client left before there was one.
+    /// Status of the answer; `None` if the client disconnected before it was sent.
     pub status: Option<StatusCode>,
     pub answered_by: AnsweredBy,
-    /// The application that the request was let through to, an index into the configured ones.
+    /// Application that the request was forwarded to, as an index into the configured ones.
     pub app: Option<usize>,
-    /// From the request's head to the answer's last byte.
+    /// Time from the head of the request to the last byte of the answer.
     pub duration: Duration,
-    /// Bytes of the request's body.
+    /// Length of the request's body, in bytes.
     pub request_bytes: u64,
-    /// Bytes of the answer's body.
+    /// Length of the answer's body, in bytes.
     pub response_bytes: u64,
-    /// Why the edge refused the request, or the application did not answer it: a sentence.
+    /// Reason why the edge refused the request or the upstream did not answer it, as a sentence.
     pub reason: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AnsweredBy {
-    /// The edge itself: a malformed request, a body too long, an upstream that is down.
+    /// The edge: a malformed request, a body that is too long, or an upstream that is down.
     Edge,
-    /// [`Front`].
+    /// The [`Front`].
     Front,
     Upstream,
 }
 
-/// What became of a connection.
+/// Event of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConnectionEvent {
     Opened,
     Closed,
-    /// Turned away: its address has as many as it may have.
+    /// A connection was refused because its address has reached its limit.
     TooManyFromPeer,
-    /// A request over HTTP/2 was turned away: its address, or all together, have as many as they may have.
+    /// An HTTP/2 request was refused because its address, or the server, has reached its limit.
     TooManyStreams,
     /// The TLS handshake failed or took too long.
     HandshakeFailed,
-    /// The request head did not come within its time.
+    /// The request head did not arrive before its deadline.
     HeadTooSlow,
-    /// The request head was longer than allowed.
+    /// The request head exceeded the size limit.
     HeadTooLarge,
-    /// The request head was not HTTP, or a shape that requests are smuggled with.
+    /// The request head was not HTTP, or had a form used for request smuggling.
     HeadMalformed,
-    /// An open exchange was cut off: what let it through stands no more.
+    /// An open exchange was cut off because its access was revoked or expired.
     AccessEnded,
-    /// A connection was closed: the certificate that its client has shown is not good any more.
+    /// A connection was closed because the certificate of its client is no longer valid.
     CertificateEnded,
 }
 
-/// What the admin listener tells of.
+/// Data that the admin listener reports.
 pub trait Health: Send + Sync + 'static {
-    /// Every series, in the Prometheus text format 0.0.4.
+    /// Returns all metrics in the Prometheus text format 0.0.4.
     fn metrics(&self) -> String;
 
-    /// Whether requests can be served right now.
+    /// Checks whether the server can serve requests now.
     ///
     /// # Errors
-    /// A sentence for the operator: what is missing.
+    /// A sentence for the operator that names the missing part.
     fn ready(&self) -> Result<(), String>;
 
-    /// The host and the path of a request whose answer shows that requests are answered; none where nothing is asked.
+    /// Returns the host and path to probe, or `None` to send no probe.
     fn probe(&self) -> Option<(String, String)> {
         None
     }
 
-    /// What a person should see to though requests can be served, one line each.
+    /// Returns problems that the operator should fix although requests can be served, one line
+    /// each.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Told what becomes of connections. May not block.
+/// Callback for connection events. Must not block.
 pub(crate) type Watch = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;

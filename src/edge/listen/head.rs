@@ -1,73 +1,81 @@
-//! The raw head of an HTTP/1 request, before a parser sees it: where it ends, and whether it has one of the shapes that
-//! two parsers read in two ways (RFC 9112 §11). Pure.
+//! Checks of the raw head of an HTTP/1 request, before a parser reads it.
 //!
-//! The parser behind is lenient: it escapes spaces in the target, takes bare line feeds for line ends and drops a
-//! `Content-Length` beside a `Transfer-Encoding`. Each of these hides from us what a second server may see.
+//! Finds the end of the head and refuses forms that two parsers may read differently (RFC 9112
+//! §11). Does no I/O.
+//!
+//! Pingora's parser is lenient: it escapes spaces in the target, accepts bare line feeds as line
+//! ends and drops a `Content-Length` next to a `Transfer-Encoding`. A second server may read such a
+//! head differently.
 
 use std::sync::LazyLock;
 
 use http::uri::Authority;
 use memchr::memmem::Finder;
 
-/// What the bytes read so far are.
+/// State of a head after the bytes read so far.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::edge) enum Head {
-    /// No whole head yet.
+    /// The head is incomplete.
     Partial,
-    /// A whole head of this many bytes, its empty line included.
+    /// The head is complete and has this many bytes, including its empty line.
     Complete(usize),
 }
 
-/// The parser behind takes no more, and answers without words and without a line in the log: what passes here passes there
-/// (`what_passes_here_passes_the_parser`).
+/// Limits of Pingora's parser, which rejects larger heads without a message and without a log line.
+///
+/// A head that passes here must pass the parser (`what_passes_here_passes_the_parser`).
 const MOST_FIELDS: usize = 256;
 const LONGEST_TARGET: usize = u16::MAX as usize - 1;
 const LONGEST_NAME: usize = u16::MAX as usize - 1;
 
-/// Looks for the head's end. `seen` is how many bytes of `bytes` an earlier call has looked at.
+/// Finds the end of a head.
+///
+/// `seen` is the number of bytes that an earlier call has searched.
 pub(in crate::edge) fn find_end(bytes: &[u8], seen: usize) -> Head {
     const END: &[u8] = b"\r\n\r\n";
     static FINDER: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(END));
     let from = seen.saturating_sub(END.len() - 1);
     let tail = bytes.get(from..).unwrap_or_default();
-    // A bare line feed before an empty line ends no head here, but `check` refuses every bare line feed, and the bytes
-    // up to the next real end are bounded by the caller's limit and deadline.
+    // A bare line feed before an empty line does not end a head here. `check` refuses every bare
+    // line feed. The caller's limit and deadline bound the bytes up to the next CR LF CR LF.
     match FINDER.find(tail) {
         Some(at) => Head::Complete(from + at + END.len()),
         None => Head::Partial,
     }
 }
 
-/// How the body after a head is framed.
+/// Framing of the body after a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::edge) enum BodyFraming {
-    /// By a length, or there is none.
+    /// A `Content-Length`, or no body.
     Length,
     Chunked,
 }
 
-/// Why a head is refused.
+/// Reason for refusing a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadFault {
-    /// The request line is not `METHOD SP target SP HTTP/1.x`, or the target holds what may not stand there raw.
+    /// The request line is not `METHOD SP target SP HTTP/1.x`, or the target contains bytes that
+    /// must be percent-encoded.
     RequestLine,
-    /// A line does not end in CR LF, or holds a CR, LF or NUL elsewhere.
+    /// A line does not end in CR LF, or contains another CR, LF or NUL.
     LineEnd,
-    /// A field line without a proper name, or one that continues the line before it.
+    /// A field line has no valid name, or continues the previous line.
     Field,
-    /// Both `Content-Length` and `Transfer-Encoding`, or several of either, or one that says anything but a length in
-    /// digits, or `chunked`.
+    /// `Content-Length` and `Transfer-Encoding` are both present, one is repeated, or a value is
+    /// neither a length in digits nor `chunked`.
     Framing,
-    /// Several `Host`s, or one that is not that of the target (RFC 9112 §3.2).
+    /// `Host` is repeated, or differs from the host of the target (RFC 9112 §3.2).
     Host,
-    /// CONNECT or TRACE: nobody gets a tunnel here, or shown what an application was sent.
+    /// The method is CONNECT, which opens a tunnel, or TRACE, which would reveal the fields sent to
+    /// an upstream.
     Method,
-    /// What follows the head is no chunk, though it says so.
+    /// The body should be chunked but contains no valid chunk.
     Chunk,
 }
 
 impl HeadFault {
-    /// What is wrong, in a sentence for the client and in a word for the log.
+    /// Returns a word for the log and a sentence for the client.
     pub(in crate::edge) const fn reason(self) -> (&'static str, &'static str) {
         match self {
             Self::RequestLine => (
@@ -91,7 +99,7 @@ impl HeadFault {
     }
 }
 
-/// Checks a complete head, as [`find_end`] cut it.
+/// Checks a complete head, as delimited by [`find_end`].
 ///
 /// # Errors
 /// The first fault.
@@ -99,7 +107,7 @@ pub fn check(head: &[u8]) -> Result<(), HeadFault> {
     inspect(head).map(drop)
 }
 
-/// The same, and how the body is framed.
+/// Checks a complete head like [`check`] and returns the framing of its body.
 pub(in crate::edge) fn inspect(head: &[u8]) -> Result<BodyFraming, HeadFault> {
     let lines = head.strip_suffix(b"\r\n").ok_or(HeadFault::LineEnd)?;
     let clean = is_clean(lines);
@@ -121,7 +129,8 @@ pub(in crate::edge) fn inspect(head: &[u8]) -> Result<BodyFraming, HeadFault> {
         count += 1;
         let (name, value) =
             memchr::memchr(b':', line).and_then(|colon| line.split_at_checked(colon)).ok_or(HeadFault::Field)?;
-        // A name may hold no white space: neither before the colon, nor at the start (a folded line).
+        // White space is not part of a token. This refuses it before the colon and at the start of
+        // a line (a folded line).
         if name.is_empty() || name.len() > LONGEST_NAME || !is_token(name) {
             return Err(HeadFault::Field);
         }
@@ -133,7 +142,7 @@ pub(in crate::edge) fn inspect(head: &[u8]) -> Result<BodyFraming, HeadFault> {
             let length = (1..=18).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
             framings += if length { 1 } else { 2 };
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
-            // HTTP/1.0 has none (RFC 9112 §6.1).
+            // HTTP/1.0 has no `Transfer-Encoding` (RFC 9112 §6.1).
             let chunked = value.eq_ignore_ascii_case(b"chunked") && request.ends_with(b"HTTP/1.1");
             framings += if chunked { 1 } else { 2 };
             framing = BodyFraming::Chunked;
@@ -153,8 +162,12 @@ pub(in crate::edge) fn inspect(head: &[u8]) -> Result<BodyFraming, HeadFault> {
     }
 }
 
-/// Percent-encodes the bytes beyond ASCII in the query of a head whose target is not UTF-8, as clients of the nineties send it (RFC 3986
-/// §2.1): it decodes to the same bytes. A path is left as it is, for its reading decides what is permitted.
+/// Percent-encodes non-ASCII bytes in the query of a head whose target is not UTF-8 (RFC 3986
+/// §2.1).
+///
+/// Old clients send such queries; the result decodes to the same bytes. The path stays unchanged
+/// because access decisions depend on its interpretation. Returns `None` if the query is UTF-8 or
+/// absent.
 pub(in crate::edge) fn encode_query(head: &[u8]) -> Option<Vec<u8>> {
     let line = head.get(..memchr::memchr(b'\r', head)?)?;
     let start = memchr::memchr(b'?', line)?;
@@ -175,13 +188,13 @@ pub(in crate::edge) fn encode_query(head: &[u8]) -> Option<Vec<u8>> {
     Some(encoded)
 }
 
-/// The authority that the request line names, if it does.
+/// Returns the authority in the request line, if its target is in absolute form.
 fn authority(request: &[u8]) -> Option<&[u8]> {
     let target = request.split(|byte| *byte == b' ').nth(1)?;
     without_scheme(target)?.split(|byte| matches!(byte, b'/' | b'?')).next()
 }
 
-/// What follows the scheme, in the absolute form.
+/// Returns the part after the scheme of a target in absolute form.
 fn without_scheme(target: &[u8]) -> Option<&[u8]> {
     let after = |scheme: &[u8]| {
         let (start, rest) = target.split_at_checked(scheme.len())?;
@@ -194,22 +207,25 @@ fn is_authority(named: &[u8]) -> bool {
     !named.contains(&b'@') && !named.contains(&b'\\') && Authority::try_from(named).is_ok()
 }
 
-/// A line without its CR LF. In a clean head it can hold no other.
+/// Removes the CR LF at the end of a line. A clean head contains no other CR or NUL.
 fn without_end(line: &[u8], clean: bool) -> Result<&[u8], HeadFault> {
     let line = line.strip_suffix(b"\r\n").ok_or(HeadFault::LineEnd)?;
     if !clean && any_byte(line, |byte| byte == b'\r' || byte == 0) { Err(HeadFault::LineEnd) } else { Ok(line) }
 }
 
-/// Whether there are as many CRs as LFs and no other control but tabs: one look for what is nearly always so, and what
-/// fault another head has is found out by and by.
+/// Returns whether the head has as many CRs as LFs and no other control characters except tabs.
+///
+/// This fast check passes for nearly every head. The slower checks find the fault of the others.
 fn is_clean(lines: &[u8]) -> bool {
     let is_other = |byte: u8| (byte < b' ' && !matches!(byte, b'\t' | b'\r' | b'\n')) || byte == 0x7f;
     let count = |wanted| memchr::memchr_iter(wanted, lines).count();
     !any_byte(lines, is_other) && count(b'\r') == count(b'\n')
 }
 
-/// Whether any byte is such a one. Looks at all of them without a branch, many at a time: a head of a kilobyte, most of it
-/// a token, is looked at for each request.
+/// Returns whether any byte satisfies the predicate.
+///
+/// Reads all bytes without a branch, so that the compiler can vectorize the loop. It runs on each
+/// request, over about a kilobyte.
 fn any_byte(bytes: &[u8], is_such: impl Fn(u8) -> bool) -> bool {
     bytes.iter().fold(false, |found, byte| found | is_such(*byte))
 }
@@ -222,16 +238,19 @@ fn is_request_line(line: &[u8]) -> bool {
     };
     let has_target = match target {
         b"*" => method == b"OPTIONS",
-        // A tunnel's target has a form of its own, and is refused by itself.
+        // The target of CONNECT has a form of its own (RFC 9112 §3.2.3); `inspect` refuses the
+        // method.
         _ => method == b"CONNECT" || is_target(target),
     };
     !method.is_empty() && is_token(method) && has_target && matches!(version, b"HTTP/1.1" | b"HTTP/1.0")
 }
 
-/// Whether a request target may be looked at: a path, an absolute URL or `*` (RFC 9112 §3.2), of which everything else
-/// (`http:x`, `host:80/x`) would be one path to us and another to the next server; no control characters or spaces, UTF-8, and
-/// no fragment, which one parser cuts off and the next takes for a part of the path; nor what a URI may not hold at all (RFC
-/// 3986 §2), so far as the parser behind minds it.
+/// Returns whether a request target is acceptable: a path, an absolute URL or `*` (RFC 9112 §3.2).
+///
+/// Other forms (`http:x`, `host:80/x`) could be one path here and another at the next server. The
+/// target must be UTF-8 without control characters and spaces. It must have no fragment, which one
+/// parser cuts off and another reads as part of the path. Of the other bytes that a URI must not
+/// contain (RFC 3986 §2), it refuses the bytes that Pingora's parser refuses.
 pub(in crate::edge) fn is_target(target: &[u8]) -> bool {
     let unclean = |byte| byte <= b' ' || matches!(byte, 0x7f | b'#' | b'<' | b'>');
     let has_form = target.first() == Some(&b'/') || target == b"*" || without_scheme(target).is_some();
@@ -242,9 +261,9 @@ pub(in crate::edge) fn is_target(target: &[u8]) -> bool {
     memchr::memchr(b'`', path).is_none() && memchr::memchr(b'"', query).is_none() && str::from_utf8(target).is_ok()
 }
 
-/// RFC 9110 §5.6.2.
+/// Returns whether the bytes consist of token characters (RFC 9110 §5.6.2).
 fn is_token(bytes: &[u8]) -> bool {
-    /// Which bytes may stand in a token.
+    /// Table of the bytes allowed in a token.
     const TOKEN: [bool; 256] = {
         let mut token = [false; 256];
         let mut byte = 0;
@@ -415,7 +434,7 @@ mod tests {
         }
     }
 
-    /// Whether the parser behind takes a head, of which it gets no byte more.
+    /// Returns whether Pingora's parser accepts a complete head.
     fn parser_takes(head: &[u8]) -> bool {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {

@@ -1,9 +1,12 @@
-//! Exchanges that last: open `WebSocket`s, event streams, long downloads, and all whose body is not there yet. What let one
-//! through may be taken away while it is open, so the [`crate::edge::Front`] that is set now is asked again: all of them once it
-//! is another one or its epoch has moved, and each in its turn, for what ends by the clock alone. One whose access has ended
-//! is cut off.
+//! Registry and watcher of long-lived exchanges.
 //!
-//! A short exchange without a body never gets here and costs nothing but its [`Switch`].
+//! These are open `WebSocket`s, event streams, long downloads and requests whose body has not
+//! arrived completely. Their access may be revoked while they are open. The watcher therefore asks
+//! the current [`crate::edge::Front`] again. It asks about all of them after the front was replaced
+//! or its epoch changed. It also asks about each in its turn, because access may expire. It cuts
+//! off exchanges whose access has ended.
+//!
+//! A short exchange without a body is never registered and only costs its [`Switch`].
 
 use std::collections::BTreeMap;
 use std::future::{poll_fn, ready};
@@ -33,41 +36,44 @@ use crate::edge::listen::quota::Quota;
 use crate::edge::upstream::PinnedConnection;
 use crate::edge::{ConnectionEvent, Watch};
 
-/// From this age on an exchange lasts, whatever its head promised.
+/// Age after which an exchange is long-lived, whatever its head announced.
 pub(in crate::edge) const LONG: Duration = Duration::from_secs(1);
-/// An answer announced as longer than this may last.
+/// An answer with an announced body longer than this, in bytes, may be long-lived.
 pub(in crate::edge) const LONG_BODY: u64 = 256 * 1024;
-/// How often the front's epoch is looked at.
+/// Interval between checks of the front's epoch.
 const TICK: Duration = Duration::from_millis(100);
-/// The longest rest after a round that took long: with it, a round and the next still end within a second.
+/// Maximum pause after a slow round. It keeps a round and the next within one second.
 const LONGEST_REST: Duration = Duration::from_millis(300);
-/// Each exchange is asked about once in this many ticks although nothing has moved; in a tick so many at most, so that of
-/// more than two thousand each waits a little longer for what ends by the clock.
+/// Number of ticks in which each exchange is checked once although nothing has changed.
+///
+/// `MOST_A_TICK` limits the checks of one tick. With more than two thousand exchanges, each is
+/// checked for expiry less often.
 const TICKS_A_TURN: usize = 10;
 const MOST_A_TICK: usize = 200;
-/// How long the front may think about one.
+/// Timeout for the front's decision about one exchange.
 pub(in crate::edge) const PATIENCE: Duration = Duration::from_secs(1);
 
-/// For so long an exchange stays of which the front cannot tell whether it may: a failover of the store's database, not more.
+/// Maximum time that an exchange stays open while the front cannot decide. It covers a failover of
+/// the store's database.
 const LONGEST_DOUBT: Duration = Duration::from_mins(1);
 
-/// What an exchange over HTTP/1 is given by its connection.
+/// Context of an HTTP/1 exchange, set by its connection.
 pub(in crate::edge) struct ConnectionContext {
     pub(in crate::edge) switch: Arc<Switch>,
-    /// The client's own upstream connection, from an earlier exchange.
+    /// The client's own upstream connection, kept from an earlier exchange.
     pub(in crate::edge) pinned: Option<Arc<PinnedConnection>>,
 }
 
-/// Cuts one exchange off, from outside.
+/// Cuts off one exchange from another task.
 #[derive(Debug, Default)]
 pub(in crate::edge) struct Switch {
     thrown: AtomicBool,
-    /// Of the one task that the exchange runs in.
+    /// Waker of the task that runs the exchange.
     task: AtomicWaker,
 }
 
 impl Switch {
-    /// Whether the exchange was cut off.
+    /// Returns whether the exchange was cut off.
     pub(in crate::edge) fn is_thrown(&self) -> bool {
         self.thrown.load(Ordering::Acquire)
     }
@@ -79,13 +85,15 @@ impl Switch {
 
     fn poll_thrown(&self, cx: &Context<'_>) -> Poll<()> {
         self.task.register(cx.waker());
-        // After registering: a throw in between has either been seen or wakes.
+        // Checked after registering: a concurrent `throw` is either seen here or wakes the task.
         if self.thrown.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
-/// An HTTP application whose exchanges can be cut off: dropping one closes its HTTP/1 connection, or resets its HTTP/2
-/// stream, and closes the connection to the upstream. Those of HTTP/2 are counted.
+/// HTTP application whose exchanges can be cut off. It counts HTTP/2 requests.
+///
+/// Dropping an exchange closes its HTTP/1 connection or resets its HTTP/2 stream, and closes the
+/// upstream connection.
 pub(crate) struct Severable<A> {
     pub(crate) app: Arc<A>,
     pub(crate) quota: Arc<Quota>,
@@ -94,7 +102,8 @@ pub(crate) struct Severable<A> {
 
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Severable<A> {
-    // Written out, for a session is kilobytes: an async function would move it into a future of its own first.
+    // Not an `async fn`: that would move the session, which has several kilobytes, into a second
+    // future.
     fn process_new_http<'this, 'stop, 'all>(
         self: &'this Arc<Self>,
         mut session: ServerSession,
@@ -110,8 +119,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Severable<A> {
         if session.is_http2() {
             place = self.quota.begin(peer(&session), head_length(session.req_header()));
             if place.is_none() {
-                // "Nothing was done, try again" (RFC 9113 §8.7). Words would wait for a client that need not read them, and
-                // the head would be kept as long.
+                // REFUSED_STREAM means that the request was not processed and may be retried (RFC
+                // 9113 §8.7). A response would keep the head in memory until the client reads it,
+                // which it may never do.
                 (self.watch)(ConnectionEvent::TooManyStreams);
                 session.shutdown_with_reason(Reason::REFUSED_STREAM);
                 return Box::pin(ready(None));
@@ -125,7 +135,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Severable<A> {
         }
         let mut exchange = self.app.process_new_http(session, shutdown);
         Box::pin(poll_fn(move |cx| {
-            // Held for as long as the exchange.
+            // Held until the exchange ends.
             let _ = &place;
             match exchange.as_mut().poll(cx) {
                 Poll::Ready(reused) => Poll::Ready(reused),
@@ -149,21 +159,22 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Severable<A> {
 
 pub(in crate::edge) struct Admitted {
     pub(in crate::edge) head: request::Parts,
-    /// The name of the application that it went to.
+    /// Name of the application that the exchange was forwarded to.
     pub(in crate::edge) app: String,
-    /// What the configuration called the server that it went to, where the exchange has no end of its own.
+    /// Configuration of the upstream, if the exchange has no end of its own.
     pub(in crate::edge) upstream: Option<Arc<Upstream>>,
 }
 
 impl Admitted {
-    /// Whether it goes on for ever with a server that the configuration does not name any more.
+    /// Returns whether an endless exchange uses an upstream that was removed from the
+    /// configuration.
     fn is_stranded(&self, snapshot: &Snapshot) -> bool {
         let Some(upstream) = &self.upstream else { return false };
         !snapshot.upstreams.iter().any(|upstreams| upstreams.app() == self.app && upstreams.name(upstream))
     }
 }
 
-/// The exchanges that last. As many as there are connections and streams, and no more.
+/// The open long-lived exchanges. The limits on connections and streams bound their number.
 #[derive(Default)]
 pub(crate) struct LongLived(Mutex<Open>);
 
@@ -171,21 +182,21 @@ pub(crate) struct LongLived(Mutex<Open>);
 struct Open {
     exchanges: BTreeMap<u64, OpenExchange>,
     last: u64,
-    /// The last one that was asked about in its turn.
+    /// Id of the exchange last checked in its turn.
     turn: u64,
-    /// Those from here on were never asked about.
+    /// Exchanges with a greater id have never been checked.
     asked: u64,
 }
 
 struct OpenExchange {
     admitted: Arc<Admitted>,
     switch: Arc<Switch>,
-    /// Since when nobody can tell whether it may stay.
+    /// Time since which the front cannot decide about the exchange.
     in_doubt: Option<Instant>,
 }
 
 impl LongLived {
-    /// Takes down an exchange; it is asked about at once, and stays until the ticket is dropped.
+    /// Registers an exchange until the ticket is dropped. The next tick checks it.
     pub(in crate::edge) fn begin(self: &Arc<Self>, admitted: Arc<Admitted>, switch: Arc<Switch>) -> LongLivedTicket {
         let mut open = self.open();
         open.last += 1;
@@ -194,7 +205,7 @@ impl LongLived {
         LongLivedTicket { long_lived: Arc::clone(self), id }
     }
 
-    /// Those to ask about now: all, or the new ones and those whose turn it is.
+    /// Returns the exchanges to check now: all, or the new ones and those whose turn it is.
     fn due(&self, all: bool) -> Vec<(u64, Arc<Admitted>)> {
         let mut open = self.open();
         let found = |(id, exchange): (&u64, &OpenExchange)| (*id, Arc::clone(&exchange.admitted));
@@ -211,13 +222,14 @@ impl LongLived {
     }
 
     fn cut(&self, id: u64) {
-        // Under the lock: after its ticket is gone, the same connection may carry the next exchange.
+        // Under the lock: once the ticket is dropped, the same connection may carry the next
+        // exchange.
         if let Some(exchange) = self.open().exchanges.remove(&id) {
             exchange.switch.throw();
         }
     }
 
-    /// Whether nobody could tell for too long, up to now, whether it may stay.
+    /// Returns whether the front has been undecided about the exchange for too long at `now`.
     fn is_in_doubt_too_long(&self, id: u64, now: Instant) -> bool {
         let mut open = self.open();
         let Some(exchange) = open.exchanges.get_mut(&id) else { return false };
@@ -232,12 +244,12 @@ impl LongLived {
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
-        // Whole after each statement.
+        // A panic cannot leave it inconsistent: each statement leaves it valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An exchange that was taken down.
+/// Registration of an exchange; dropping it removes the exchange.
 pub(in crate::edge) struct LongLivedTicket {
     long_lived: Arc<LongLived>,
     id: u64,
@@ -249,7 +261,8 @@ impl Drop for LongLivedTicket {
     }
 }
 
-/// Asks the front about the exchanges that last and cuts off those whose access has ended, until `stop` turns true.
+/// Checks long-lived exchanges with the front and cuts off those whose access has ended, until
+/// `stop` turns true.
 pub(crate) async fn watch_long_lived(
     long_lived: Arc<LongLived>,
     snapshots: Arc<Snapshots>,
@@ -263,7 +276,7 @@ pub(crate) async fn watch_long_lived(
             _ = stop.wait_for(|stop| *stop) => return,
             () = sleep(rest) => {}
         }
-        // Before the front is asked: what changes meanwhile moves the epoch past this.
+        // Read before the front is asked: a change meanwhile moves the epoch past this value.
         let snapshot = snapshots.current();
         let epoch = snapshot.front.epoch();
         let moved = epoch != known_epoch || !Arc::ptr_eq(&snapshot, &known);
@@ -276,7 +289,7 @@ pub(crate) async fn watch_long_lived(
             match timeout(PATIENCE, snapshot.validity(&admitted.head, &admitted.app)).await {
                 Ok(Validity::Valid) => long_lived.may_stay(id),
                 Ok(Validity::Ended) => long_lived.cut(id),
-                // It is asked about again in its turn.
+                // It is checked again in its turn.
                 Ok(Validity::Unknown) | Err(_) => {
                     if long_lived.is_in_doubt_too_long(id, Instant::now()) {
                         long_lived.cut(id);

@@ -1,5 +1,7 @@
-//! One request through Pingora: checks it, asks the [`Front`](crate::edge::Front) for a decision, answers it or forwards it
-//! to an upstream, and reports it when it is over.
+//! Pingora proxy service: handles one request.
+//!
+//! It checks the request, asks the [`Front`](crate::edge::Front) for a decision, answers it or
+//! forwards it to an upstream, and reports it at its end.
 
 use std::any::Any;
 use std::net::IpAddr;
@@ -42,32 +44,36 @@ use crate::edge::request_id::{REQUEST_ID, RequestIds, is_request_id};
 use crate::edge::upstream::{Handle, PinnedConnection, authenticates_connection};
 use crate::edge::{AnsweredBy, Occasion, Origin, RouteHandle, Verdict};
 
-/// How long the rest of an unwanted body is read before its connection is given up.
+/// Maximum time to read the rest of an unwanted body before the connection is closed.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
-/// A body on its way to an upstream may last for hours, but not come slower than this, bytes a second.
+/// Minimum rate of a body forwarded to an upstream, in bytes per second. Its total duration is
+/// unlimited.
 const SLOWEST_BODY: u64 = 500;
 
-/// A decision older than this is made again before anything goes to an application: a request may have waited for its turn or for
-/// a connection, or the process may have been stopped.
+/// Maximum age of a decision before it is repeated, when data is about to go to an upstream.
+///
+/// A request may have waited for its turn or for a connection, or the process may have been
+/// suspended.
 const MAX_DECISION_AGE: Duration = Duration::from_millis(100);
 
 const ACCESS_ENDED: &str = "Access has ended while the request was under way.";
 
-/// Room for what a request gets beside what the front sets: its names, its host, its client's certificate.
+/// Capacity for fields in addition to those of the front: request ids, `Host` and the client
+/// certificate.
 const FURTHER_FIELDS: usize = 6;
 
-/// The public service.
+/// The public proxy service.
 pub(crate) struct Proxy {
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) trusted_proxies: Vec<IpNet>,
-    /// The longest request head, bytes.
+    /// Maximum length of a request head, in bytes.
     pub(crate) header_bytes: usize,
     pub(crate) body_timeout: Duration,
-    /// The longest that a client may take to accept a piece of an answer's body.
+    /// Maximum time for a client to accept a piece of an answer's body.
     pub(crate) write_timeout: Duration,
     pub(crate) request_ids: RequestIds,
     pub(crate) long_lived: Arc<LongLived>,
-    /// What browsers are told of https, where it is spoken.
+    /// `Strict-Transport-Security` to send, if the server is reached over https.
     pub(crate) transport_security: Option<TransportSecurity>,
 }
 
@@ -112,9 +118,12 @@ impl Proxy {
         self.answer(session, response, exchange).await
     }
 
-    /// Lets a request's head, or a piece of its body, go on only while the request would be let through. If the front cannot tell,
-    /// it does not go on either: an application acts on what it has whole. An open WebSocket is a matter of the list of those
-    /// that last: its messages are many, and it ends within a second.
+    /// Permits the head or a piece of the body to be forwarded only if the request is still
+    /// permitted.
+    ///
+    /// If the front cannot tell, the request is refused with 503, because the upstream acts on a
+    /// request once it is complete. Upgraded connections are skipped: they have many messages, and
+    /// [`LongLived`] cuts them off within a second.
     async fn goes_on(&self, session: &Session, exchange: &mut Exchange) -> Result<()> {
         if session.was_upgraded() {
             return Ok(());
@@ -126,7 +135,7 @@ impl Proxy {
         }
     }
 
-    /// What an upstream's answer gets from us.
+    /// Adds the edge's fields to an upstream's answer.
     fn finish_fields(&self, fields: &mut HeaderMap, exchange: &Exchange) {
         if let Some(forward) = &exchange.forward {
             change_answer(fields, &forward.rewrite.answer);
@@ -139,7 +148,8 @@ impl Proxy {
         }
     }
 
-    /// The upstream's own name, where the application is asked by it, and where clients reach the application.
+    /// Returns the upstream's own host name, if `Host` was set to it, and the public origin of the
+    /// application.
     fn own_name(session: &Session, exchange: &Exchange) -> Option<(String, String)> {
         let own = exchange.server.as_ref()?.host.as_ref()?.to_str().ok()?;
         let host = session.req_header().headers.get(HOST)?.to_str().ok()?;
@@ -147,7 +157,7 @@ impl Proxy {
         Some((own.to_owned(), public))
     }
 
-    /// Writes an answer of ours.
+    /// Writes an answer of the front or the edge.
     async fn answer(
         &self,
         session: &mut Session,
@@ -164,7 +174,10 @@ impl Proxy {
         respond(session, response, id.as_ref()).await
     }
 
-    /// The front's own words for a body that did not come; what is left of it must not be read as the next request.
+    /// Sends the front's answer for a body that was refused.
+    ///
+    /// The connection closes afterwards, because the unread rest of the body must not be parsed as
+    /// the next request.
     async fn body_refused(&self, session: &mut Session, status: StatusCode, exchange: &Exchange) -> Result<()> {
         session.set_keepalive(None);
         let response = answer_of_front(session, exchange, Occasion::NoBody(status)).await;
@@ -173,20 +186,21 @@ impl Proxy {
     }
 }
 
-/// Whether the client asks for an event stream, as `EventSource` does in every browser (HTML §9.2.2).
+/// Returns whether the client asks for an event stream, as `EventSource` does in every browser
+/// (HTML §9.2.2).
 fn accepts_event_stream(fields: &HeaderMap) -> bool {
     static FINDER: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(b"text/event-stream"));
     fields.get_all(ACCEPT).iter().any(|line| FINDER.find(line.as_bytes()).is_some())
 }
 
-/// The front's answer to the request.
+/// Returns the front's answer to the request.
 async fn answer_of_front(session: &Session, exchange: &Exchange, occasion: Occasion) -> Option<http::Response<Bytes>> {
     let mut head = session.req_header().as_owned_parts();
     head.extensions.insert(exchange.origin.clone());
     exchange.snapshot.front.answer(&head, occasion).await
 }
 
-/// The front's words for an application that did not answer.
+/// Returns the front's answer for an upstream that did not answer.
 async fn unanswered(session: &Session, status: StatusCode, exchange: &Exchange) -> Option<http::Response<Bytes>> {
     if exchange.forward.is_none() || !status.is_server_error() {
         return None;
@@ -202,7 +216,8 @@ impl ProxyHttp for Proxy {
         Exchange::new(self.snapshots.current())
     }
 
-    /// What the service says for the exchange to come; over HTTP/2 it stands among the request's extensions.
+    /// Takes the context that the HTTP/1 connection sets for the next exchange. Over HTTP/2, the
+    /// request's extensions carry it.
     fn on_connection_reuse(
         &self,
         _session: &mut Session,
@@ -215,8 +230,10 @@ impl ProxyHttp for Proxy {
         }
     }
 
-    /// The client's own upstream connection outlives the exchange with the client's connection. That of a trusted proxy carries the
-    /// requests of many clients, so there it ends with the exchange, as over HTTP/2.
+    /// Keeps the client's own upstream connection for the next exchange on the client's connection.
+    ///
+    /// A connection of a trusted proxy carries requests of many clients. There, as over HTTP/2, the
+    /// upstream connection ends with the exchange.
     fn persist_connection_context(
         &self,
         _session: &Session,
@@ -226,13 +243,15 @@ impl ProxyHttp for Proxy {
         Some(Box::new(Arc::clone(pinned)))
     }
 
-    /// None: Pingora would add its compressor, and compressing pages that hold secrets leaks them.
+    /// Installs no modules. Pingora's default is a compressor, and compressing pages that contain
+    /// secrets leaks them.
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
     async fn early_request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
         session.set_read_timeout(Some(self.body_timeout));
         if session.is_http2() {
-            // Over HTTP/1 the connection itself sees to that, and a timer for each write costs more than the decision.
+            // Over HTTP/1 the connection enforces this timeout. A timer for each write costs more
+            // than the decision.
             session.set_write_timeout(Some(self.write_timeout));
         }
         session.set_total_drain_timeout(Some(DRAIN_TIMEOUT));
@@ -241,11 +260,11 @@ impl ProxyHttp for Proxy {
         if let Some(switch) = session.req_header_mut().extensions_mut().remove::<Arc<Switch>>() {
             exchange.switch = Some(switch);
         }
-        // Over HTTP/1.1 the service has counted, and counts otherwise.
+        // Over HTTP/1 the listener has already checked the length, on the raw bytes.
         check_head(session.req_header(), session.is_http2().then_some(self.header_bytes))?;
         let is_http2 = session.is_http2();
         let request = session.req_header_mut();
-        // Over HTTP/1.1 the head was looked at before.
+        // Over HTTP/1 the raw head was already checked.
         if is_http2 && request.headers.get_all(CONTENT_LENGTH).iter().nth(1).is_some() {
             return Err(refused(400, "The request has more than one Content-Length."));
         }
@@ -254,17 +273,18 @@ impl ProxyHttp for Proxy {
         }
         settle_host(request)?;
         join_cookies(request)?;
-        // From here on nobody asks how the client has spelled the names of its fields, and nobody copies it.
+        // The client's spelling of field names is not used any more. Dropping it avoids copying it.
         change_request(request, |_| ());
         Ok(())
     }
 
-    // What is rarely needed is boxed where it is awaited, here and in what is called: else each request's future, which is made on
-    // the heap, would have room for all of it.
+    // Rarely needed futures are boxed where they are awaited, here and in the functions called.
+    // Otherwise each request's future, which is on the heap, would reserve space for all of them.
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
         session.req_header_mut().extensions_mut().insert(exchange.origin.clone());
         let verdict = exchange.snapshot.front.decide(session.req_header()).await;
-        // Nothing else stands there by now; an empty map would be copied with the head.
+        // The extensions contain nothing else at this point. Even an empty map would be copied with
+        // the head.
         *session.req_header_mut().extensions_mut() = Extensions::new();
         exchange.answered_by = AnsweredBy::Front;
         match verdict {
@@ -286,8 +306,9 @@ impl ProxyHttp for Proxy {
                 if exchange.has_body {
                     exchange.begin_to_last(&self.long_lived, session, None);
                 }
-                // RFC 9110 §7.8: whoever does not want to switch takes no notice of the wish. What is decided on `Upgrade`
-                // from here on, here and in Pingora, is so decided for handshakes only.
+                // A server that does not switch protocols ignores `Upgrade` (RFC 9110 §7.8). After
+                // this, `Upgrade` is present on valid handshakes only, for this code and for
+                // Pingora.
                 if session.is_upgrade_req() && (exchange.has_body || !is_handshake(session.req_header())) {
                     session.req_header_mut().remove_header(&UPGRADE);
                 }
@@ -299,12 +320,13 @@ impl ProxyHttp for Proxy {
 
     async fn upstream_peer(&self, session: &mut Session, exchange: &mut Exchange) -> Result<Box<HttpPeer>> {
         exchange.answered_by = AnsweredBy::Edge;
-        // Without the front's word there is no upstream, whatever happened before.
+        // No request is forwarded without a decision of the front.
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         let upstreams = exchange.snapshot.upstreams.get(forward.app);
         let upstreams = upstreams.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         if exchange.turn.is_none() {
-            // A load balancer that does not say who its client is stands for many.
+            // The requests of a trusted proxy that does not name its client belong to many clients,
+            // so the limit per client does not apply.
             let Origin { address, peer, .. } = exchange.origin;
             let client = (address != peer || !self.is_trusted(peer)).then_some(address);
             let busy = || refused(503, "too many requests are under way at the application");
@@ -313,7 +335,7 @@ impl ProxyHttp for Proxy {
         if exchange.pinned.is_none() && authenticates_connection(&session.req_header().headers, &AUTHORIZATION) {
             exchange.pinned = Some(Arc::new(PinnedConnection::new()));
         }
-        // Asked again, it is because this one could not be reached, or broke off.
+        // A server is already set on a retry: the connection to it failed or broke.
         let avoid = exchange.server.as_ref();
         let pinned = exchange.pinned.as_ref().and_then(|pinned| upstreams.pinned(pinned, avoid));
         let server = pinned.or_else(|| upstreams.pick(avoid));
@@ -327,7 +349,8 @@ impl ProxyHttp for Proxy {
         if let Some(pinned) = &exchange.pinned {
             pinned.restrict(&mut peer);
         }
-        // Hardly any request has such a field, and Pingora would look for each of them, one by one.
+        // Few requests have a connection-specific field. Pingora would search for each of them, one
+        // by one.
         if !session.req_header().headers.keys().any(is_of_one_connection) {
             peer.options.http_upstream_request_policy = HttpUpstreamRequestPolicy::preserve();
         }
@@ -364,7 +387,8 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
     ) -> Result<()> {
         let Some(piece) = body else {
-            // The end alone makes a request whole too, and an application acts on whole ones.
+            // The end of the body alone also completes the request, and the upstream acts on
+            // complete requests.
             if exchange.has_body && end_of_stream && !exchange.body_sent {
                 self.goes_on(session, exchange).await?;
                 exchange.body_is_sent();
@@ -396,14 +420,16 @@ impl ProxyHttp for Proxy {
         self.goes_on(session, exchange).await?;
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         let rewrite = &forward.rewrite;
-        // What a load balancer shows is its own, and says nothing of who is behind it.
+        // The TLS certificate of a trusted proxy identifies the proxy, not the client.
         let tls = session.digest().and_then(|digest| digest.ssl_digest.as_deref());
         let tls = tls.filter(|_| !self.is_trusted(exchange.origin.peer));
         let host = exchange.server.as_ref().and_then(|server| server.host.as_ref());
-        // What the application leaves unread of a body stands before the next request on the same connection. It cannot be
-        // seen from here whether it does, so there is no next one; Pingora heeds what is sent here (RFC 9112 §9.6).
+        // An upstream that does not read the whole body would parse the rest as the next request on
+        // this connection. The proxy cannot detect that, so it sends `Connection: close`, which
+        // Pingora obeys (RFC 9112 §9.6).
         let closes = exchange.has_body && !exchange.keeps_connection();
-        // HTTP/2 says with the head that there is no body; some servers answer 411 to HTTP/1 that says nothing (RFC 9110 §8.6).
+        // An HTTP/2 head can end the stream, so it needs no length. Some servers answer 411 to an
+        // HTTP/1 request without one (RFC 9110 §8.6).
         let expects_length = matches!(request.method, Method::POST | Method::PUT | Method::PATCH);
         let is_empty = expects_length && !exchange.has_body;
         change_request(request, |request| {
@@ -438,20 +464,21 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
     ) -> Result<()> {
         let switches = response.status == StatusCode::SWITCHING_PROTOCOLS;
-        // Nobody has asked for it; whoever is in front of us may think otherwise, and take what follows for a tunnel.
+        // The client asked for no upgrade. A proxy in front of this one might treat the rest as a
+        // tunnel.
         if switches && !session.is_upgrade_req() {
             return Err(Error::explain(ErrorType::HTTPStatus(502), "a 101 that was not asked for").into_up());
         }
-        // An answer that was long in coming, to a question that may not be asked any more.
+        // The answer may have taken long, and access may have ended meanwhile.
         if exchange.validity(session, &self.snapshots, LONG).await == Validity::Ended {
             return Err(refused(401, ACCESS_ENDED));
         }
         let status = response.status;
-        // What follows the head of an answer without a body would be the next answer.
+        // Bytes after the head of an answer without a body would be parsed as the next answer.
         if is_chunked(response)? && is_bodiless(status) {
             exchange.end_connection_after_answer()?;
         }
-        // The application may take the connection for the user's from here on.
+        // The upstream may authenticate the connection as the user's.
         if exchange.pinned.is_none() && authenticates_connection(&response.headers, &WWW_AUTHENTICATE) {
             exchange.end_connection_after_answer()?;
         }
@@ -466,7 +493,7 @@ impl ProxyHttp for Proxy {
             if let Some((upstream, public_origin)) = &translated {
                 NameTranslation { upstream, public_origin }.apply(fields);
             }
-            // Also on a 101: browsers take cookies from a WebSocket's handshake.
+            // This includes a 101: browsers accept cookies from a WebSocket handshake.
             sift_cookies(fields, |line| exchange.snapshot.front.may_set_cookie(line));
             if !switches {
                 strip_hop_by_hop(fields);
@@ -492,7 +519,10 @@ impl ProxyHttp for Proxy {
         Ok(())
     }
 
-    /// A client of HTTP/1.0 knows no chunks, which Pingora has set where no length is known: the body ends with the connection.
+    /// Removes `Transfer-Encoding` from answers to HTTP/1.0 clients, which do not support it.
+    ///
+    /// Pingora sets it if the length is unknown. The connection closes at the end of the body
+    /// instead.
     async fn response_filter(
         &self,
         session: &mut Session,
@@ -530,7 +560,7 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
         mut error: Box<Error>,
     ) -> Box<Error> {
-        // Nothing was sent yet, so that another server may be asked whatever the method is.
+        // The request was not sent, so a retry at another server is safe for every method.
         let upstreams = exchange.forward.as_ref().and_then(|forward| exchange.snapshot.upstreams.get(forward.app));
         error.set_retry(upstreams.is_some_and(|upstreams| upstreams.has_choice()));
         error
@@ -547,19 +577,20 @@ impl ProxyHttp for Proxy {
             let mut response = unanswered(session, status, exchange).await.unwrap_or_else(|| {
                 refusal(status, why(error), &session.req_header().headers, &exchange.origin.request_id)
             });
-            // A page of another origin can read why only where the answer says that it may.
+            // These fields include those of CORS, without which a page of another origin cannot
+            // read the error.
             if let Some(forward) = &exchange.forward {
                 let changes = &forward.rewrite.answer;
                 response.headers_mut().extend(changes.set.iter().chain(&changes.append).cloned());
             }
-            // A client that is gone needs no answer.
+            // Errors are ignored: the client may have disconnected.
             let _ = self.answer(session, response, exchange).await;
         }
         FailToProxy { error_code: status.map_or(0, |status| status.as_u16()), can_reuse_downstream: false }
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, exchange: &mut Exchange) {
-        // The next one's, whatever is left to do for this client.
+        // Releases the turn for the next request before the remaining work for this client.
         exchange.turn = None;
         let request = session.req_header();
         let (id, app) = (&exchange.origin.request_id, exchange.app());
@@ -572,7 +603,7 @@ impl ProxyHttp for Proxy {
         let status = session.response_written().map(|head| head.status);
         let lengths = Lengths { request: session.body_bytes_read() as u64, response: session.body_bytes_sent() as u64 };
         exchange.finish(request, status, lengths);
-        // An upstream's answer that broke off is not to look whole.
+        // A truncated answer of an upstream must not be ended as if it were complete.
         let whole = error.is_none() || exchange.answered_by != AnsweredBy::Upstream;
         if whole && status.is_some() {
             if session.is_http2() {
@@ -584,14 +615,18 @@ impl ProxyHttp for Proxy {
         }
     }
 
-    /// What Pingora's own log lines may say of a request: no query, where codes and tokens live.
+    /// Returns the description of a request for Pingora's log lines.
+    ///
+    /// It omits the query, which may contain codes and tokens.
     fn request_summary(&self, session: &Session, exchange: &Exchange) -> String {
         let request = session.req_header();
         let path = shown_path(request.uri.path(), true);
         format!("{} {path}, request {}", request.method, exchange.origin.request_id)
     }
 
-    /// `logging` tells of each error, once and at its right level: what strangers can cause fills no log.
+    /// Suppresses Pingora's error log.
+    ///
+    /// `logging` logs each error once, at a level that prevents clients from filling the log.
     fn suppress_error_log(&self, _session: &Session, _exchange: &Exchange, _error: &Error) -> bool {
         true
     }
