@@ -42,8 +42,8 @@ pub struct AuditLog {
 
 #[derive(Debug)]
 struct Waiting {
-    /// Each under the id that it has from the beginning: a record whose commit has an outcome that nobody knows is written again,
-    /// and is there once.
+    /// Each event has its final id. A record is written again if the outcome of its commit is
+    /// unknown, and is still stored only once.
     events: Vec<AuditRecord>,
     anybodys: Vec<AuditRecord>,
     /// Number of the last event.

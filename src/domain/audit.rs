@@ -27,64 +27,65 @@ pub enum AuditKind {
     SignInFailed,
     /// A protected application began a session for a person who is signed in.
     AppSignedIn,
-    /// A session ended because its person wanted it to.
+    /// The user signed out.
     SignedOut,
     ConsentGiven,
     ConsentWithdrawn,
     TokensIssued,
     TokensRefreshed,
-    /// A used code or a rotated refresh token was presented; its grant ended.
+    /// A used code or a rotated refresh token was presented. Its grant ended.
     ReuseDetected,
     TokenRevoked,
     GrantsEnded,
     SessionsEnded,
-    /// All of a person's sessions and grants were ended.
+    /// All sessions and grants of a user ended.
     PersonRevoked,
     ClientRegistered,
     ClientChanged,
     ClientDeleted,
     UserCreated,
-    /// Somebody made their own account; the detail says with what they sign in.
+    /// A user registered an account. The detail gives the sign-in method.
     SelfRegistered,
     UserChanged,
-    /// A person may not come in any more.
+    /// A user was blocked from signing in.
     UserDisabled,
     UserEnabled,
     UserDeleted,
     PasswordChanged,
-    /// Somebody asked for a reset of the password; the detail says what was mailed, or why nothing.
+    /// A password reset was requested. The detail gives the message that was sent, or why none was.
     PasswordResetAsked,
-    /// It was set by a link that was mailed.
+    /// The password was set with a link from an e-mail.
     PasswordReset,
-    /// Somebody has shown that they read the mail of their account's address.
+    /// A user proved that they receive e-mail at their account's address.
     AddressVerified,
-    /// The same of another address, which is the account's now.
+    /// A user proved that they receive e-mail at a new address, which replaced the account's
+    /// address.
     AddressChanged,
-    /// Whoever reads the mail of the old address took a change back.
+    /// A change of the address was undone with the link sent to the old address.
     AddressRestored,
     AppPasswordCreated,
     AppPasswordRevoked,
-    /// An app, a key or a passkey; the detail says which, by its name.
+    /// An authenticator app, a security key or a passkey. The detail gives its name.
     FactorAdded,
     FactorRemoved,
     FactorRenamed,
     RecoveryCodesMade,
     RecoveryCodeUsed,
-    /// A second step was wrong, after the right password.
+    /// The second factor was wrong, after the correct password.
     FactorFailed,
-    /// Too many in a row: that kind of factor opens nothing until it is freed.
+    /// After too many consecutive failures, that kind of factor is blocked until it is unblocked.
     FactorBlocked,
-    /// The count of signatures of a key did not grow.
+    /// The signature counter of a key did not increase.
     KeyMayBeCopied,
-    /// An administrator removed all of a person's factors.
+    /// An administrator removed all factors of a user.
     FactorsReset,
-    /// A link was mailed by which somebody takes the account that was made for them.
+    /// A link was sent with which a user accepts an account that was created for them.
     InvitationSent,
     InvitationAccepted,
     InvitationWithdrawn,
-    /// The times of the signing keys changed.
+    /// The schedule of the signing keys changed.
     KeysChanged,
-    /// A running server took over another configuration.
+    /// A running server loaded another configuration.
     ConfigurationReloaded,
 }
 
@@ -195,19 +196,21 @@ impl AuditKind {
 pub enum Actor {
     Stranger,
     Person,
-    /// An administrator, about another user or about a thing.
+    /// An administrator who acts on another user or on an object.
     Administrator(Subject),
-    /// A developer, about a client of theirs.
+    /// A developer who acts on one of their clients.
     Developer(Subject),
     Client,
-    /// Whoever may give commands on the machine.
+    /// A user who may run commands on the server's machine.
     Operator,
-    /// The server by itself, as its configuration says.
+    /// The server itself, as configured.
     Server,
 }
 
-/// An [`Actor`] as members of an event's record. A developer is an administrator with a mark, so that a program from before
-/// there was a difference reads the record.
+/// Serialized form of [`Actor`] in an event's record.
+///
+/// A developer is stored as an administrator with a flag, so that older versions can read the
+/// record.
 #[derive(Serialize, Deserialize)]
 struct RecordedActor {
     actor: ActorName,
@@ -279,17 +282,17 @@ impl fmt::Display for Actor {
     }
 }
 
-/// An event of the trail.
+/// Event of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEvent {
-    /// When; of several alike the first.
+    /// Time of the event. For several identical events, the time of the first.
     pub at: UnixTime,
     pub kind: AuditKind,
     #[serde(flatten)]
     pub actor: Actor,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,
-    /// With which client, or which client it is about.
+    /// Client that was used, or that the event is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -304,26 +307,27 @@ pub struct AuditEvent {
     pub request_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// How many events alike this one stands for.
+    /// Number of identical events that this one represents.
     pub count: u64,
-    /// What its person is told by mail. It is not kept with the event.
+    /// Notification to the user by e-mail. It is not stored with the event.
     #[serde(skip)]
     pub telling: Option<Telling>,
 }
 
-/// What a person is told of an event, and how.
+/// Notification of an event and the data for its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Telling {
     pub notice: Notice,
-    /// The language that they were using; the operator's where it was not they.
+    /// Language of the user's browser. None for an action of another party: the operator's language
+    /// is used.
     pub language: Option<Language>,
-    /// Browser and system, in words of our own.
+    /// Browser and operating system, in words of the server.
     pub browser: Option<String>,
     pub system: Option<String>,
 }
 
 impl AuditEvent {
-    /// An event of which nothing more is known yet.
+    /// Creates an event without optional fields.
     pub fn new(at: UnixTime, kind: AuditKind, actor: Actor) -> Self {
         Self {
             at,
@@ -342,15 +346,17 @@ impl AuditEvent {
         }
     }
 
-    /// Whether anybody can make such an event happen: a failed sign-in, or where registration is open, a client, which goes
-    /// again by itself.
+    /// Reports whether unauthenticated clients can cause the event.
+    ///
+    /// These are failed sign-ins and, if registration is open, registered clients, which are
+    /// deleted when unused.
     pub fn is_anybodys(&self) -> bool {
         let of_client =
             matches!(self.kind, AuditKind::ClientRegistered | AuditKind::ClientChanged | AuditKind::ClientDeleted);
         self.kind == AuditKind::SignInFailed || (of_client && matches!(self.actor, Actor::Client | Actor::Server))
     }
 
-    /// What its person is told of by mail, whoever did it.
+    /// Returns the notification that the user receives by e-mail, whoever caused the event.
     pub fn notice(&self) -> Option<Notice> {
         let by_another = matches!(self.actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator);
         match self.kind {
@@ -377,67 +383,67 @@ impl AuditEvent {
         }
     }
 
-    /// The same, of which its person is told by mail.
+    /// Returns the event with a notification by e-mail.
     #[must_use]
     pub fn telling(self, telling: Telling) -> Self {
         Self { telling: Some(telling), ..self }
     }
 
-    /// The same, about this person.
+    /// Returns the event with its user.
     #[must_use]
     pub fn of(self, subject: Subject) -> Self {
         Self { subject: Some(subject), ..self }
     }
 
-    /// The same, with this client.
+    /// Returns the event with its client.
     #[must_use]
     pub fn with_client(self, client: &ClientId) -> Self {
         Self { client: Some(client.clone()), ..self }
     }
 
-    /// The same, in this application.
+    /// Returns the event with its application.
     #[must_use]
     pub fn in_app(self, app: &str) -> Self {
         Self { app: Some(app.to_owned()), ..self }
     }
 
-    /// The same, in this session.
+    /// Returns the event with its session.
     #[must_use]
     pub fn in_session(self, session: SessionId) -> Self {
         Self { session: Some(session), ..self }
     }
 
-    /// The same, about this grant.
+    /// Returns the event with its grant.
     #[must_use]
     pub fn with_grant(self, grant: GrantId) -> Self {
         Self { grant: Some(grant), ..self }
     }
 
-    /// The same, from this address and in this request.
+    /// Returns the event with the client's IP address and the request id.
     #[must_use]
     pub fn from_request(self, address: IpAddr, request_id: &str) -> Self {
         let request_id = (!request_id.is_empty()).then(|| request_id.to_owned());
         Self { address: Some(address), request_id, ..self }
     }
 
-    /// The same, with more in words of our own: never what somebody has typed or sent.
+    /// Returns the event with a detail in words of the server, never text that was typed or sent.
     #[must_use]
     pub fn with_detail(self, detail: impl Into<String>) -> Self {
         Self { detail: Some(detail.into()), ..self }
     }
 }
 
-/// Names a kept event. Ids sort by time, the newest first.
+/// Identifier of a stored event. Ids sort by time, newest first.
 pub type AuditId = Id<'j'>;
 
 impl AuditId {
-    /// The id of the event with this number of its second.
+    /// Creates the id of the event with this number within its second.
     pub fn new(at: UnixTime, number: u64) -> Self {
         let newest_first = !((u128::from(at.seconds()) << 64) | u128::from(number));
         Self::from_bytes(newest_first.to_be_bytes())
     }
 
-    /// Bytes that sort by time too, but the oldest first.
+    /// Returns bytes that sort by time, oldest first.
     #[must_use]
     pub fn reversed(self) -> [u8; 16] {
         (!u128::from_be_bytes(*self.as_bytes())).to_be_bytes()
@@ -449,7 +455,7 @@ impl AuditId {
     }
 }
 
-/// Which events are wanted; everything that is given must fit.
+/// Filter for events. All given criteria must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditFilter {
@@ -457,18 +463,18 @@ pub struct AuditFilter {
     pub subject: Option<Subject>,
     #[serde(default)]
     pub client: Option<ClientId>,
-    /// Of one of these kinds; of any when empty.
+    /// Kinds of events. If empty, all kinds match.
     #[serde(default)]
     pub kinds: Vec<AuditKind>,
     #[serde(default)]
     pub since: Option<UnixTime>,
-    /// Before this instant.
+    /// Only events before this instant.
     #[serde(default)]
     pub until: Option<UnixTime>,
 }
 
 impl AuditFilter {
-    /// Whether the event is wanted.
+    /// Reports whether the event matches.
     pub fn wants(&self, event: &AuditEvent) -> bool {
         self.subject.is_none_or(|subject| event.subject == Some(subject))
             && self.client.as_ref().is_none_or(|client| event.client.as_ref() == Some(client))

@@ -1,4 +1,4 @@
-//! Registered clients (RFC 6749 §2): who may ask for tokens, how they prove who they are, and where browsers return.
+//! Registered clients (RFC 6749 §2): their credentials, permissions and redirect URIs.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,25 +13,27 @@ use crate::domain::secret::{Secret, SecretHash};
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 
-/// The prefix of the client ids that belong to protected applications; nobody can register one.
+/// Prefix of the client ids of protected applications. Such ids cannot be registered.
 pub const INTERNAL_CLIENT: &str = "sealgate-app-";
 
-/// The client that our own pages are.
+/// Client id of the server's own pages.
 pub const OWN_CLIENT: &str = "sealgate-app-~own";
 
-/// A client identifier: 1 to 100 letters, digits, `-`, `.`, `_`, `~`, so that it is the same in every encoding.
+/// Client identifier: 1 to 100 letters, digits, `-`, `.`, `_`, `~`.
+///
+/// These characters are the same in every encoding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ClientId(String);
 
 impl ClientId {
-    /// Reads an identifier; `None` when a character or the length is not allowed.
+    /// Parses an identifier. Returns `None` if a character or the length is not allowed.
     pub fn parse(text: &str) -> Option<Self> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
         ((1..=100).contains(&text.len()) && text.bytes().all(allowed)).then(|| Self(text.to_owned()))
     }
 
-    /// The identifier on the wire.
+    /// Returns the identifier as sent in requests.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -61,25 +63,26 @@ impl fmt::Display for ClientId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientType {
-    /// It cannot: a mobile or single-page application. PKCE is its only proof.
+    /// Cannot keep a secret: a mobile or single-page application. It only authenticates with PKCE.
     Public,
     Confidential,
 }
 
-/// How a client says that it authenticates at the token endpoint (RFC 7591 §2). A confidential client may use either
-/// of the two ways to send its secret, whichever it registered.
+/// Authentication method at the token endpoint, as registered (RFC 7591 §2).
+///
+/// A confidential client may send its secret in either way, whichever method it registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthMethod {
-    /// Public clients.
+    /// For public clients.
     None,
-    /// HTTP Basic.
+    /// HTTP Basic authentication.
     ClientSecretBasic,
     ClientSecretPost,
 }
 
 impl AuthMethod {
-    /// The name on the wire.
+    /// Returns the name used in requests and metadata.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -89,7 +92,7 @@ impl AuthMethod {
     }
 }
 
-/// The grants that the token endpoint serves.
+/// Grant type supported by the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantType {
@@ -100,7 +103,7 @@ pub enum GrantType {
 }
 
 impl GrantType {
-    /// The name on the wire.
+    /// Returns the name used in requests and metadata.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::AuthorizationCode => "authorization_code",
@@ -109,12 +112,12 @@ impl GrantType {
     }
 }
 
-/// Whether people are asked before the client learns who they are.
+/// Whether users are asked for consent before the client receives their data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConsentRule {
     Ask,
-    /// The operator has decided for them: the applications behind the gate.
+    /// The operator has consented for all users: the protected applications.
     Implied,
 }
 
@@ -123,90 +126,93 @@ pub enum ConsentRule {
 #[serde(rename_all = "snake_case")]
 pub enum ClientState {
     Enabled,
-    /// It is refused everywhere, and its tokens with it.
+    /// All requests of the client and all its tokens are refused.
     Disabled,
 }
 
-/// By whose authority something was decided about a client.
+/// Authority under which a decision about a client was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Authority {
-    /// The developer whose client it is.
+    /// The developer who owns the client.
     Owner(Subject),
     Administrator(Subject),
-    /// Whoever may give commands on the machine.
+    /// A user who may run commands on the server's machine.
     Operator,
 }
 
 impl Authority {
-    /// Whether a developer cannot undo what this one decided.
+    /// Reports whether a developer cannot reverse decisions of this authority.
     pub const fn is_administrative(self) -> bool {
         !matches!(self, Self::Owner(_))
     }
 }
 
-/// What somebody decided about a client.
+/// Decision about a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientDecision {
-    /// By whose authority.
+    /// Authority that made the decision.
     pub by: Authority,
     pub at: UnixTime,
 }
 
-/// The most secrets of a client that work at the same time.
+/// Maximum number of valid secrets per client.
 pub const MAX_SECRETS: usize = 5;
 
-/// A client has [`MAX_SECRETS`] secrets that still work. Until when the first of them does.
+/// Error: the client already has [`MAX_SECRETS`] valid secrets.
+///
+/// `until` is when the first of them expires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SecretsFull {
     pub until: Option<UnixTime>,
 }
 
-/// A secret of a confidential client, as kept.
+/// Stored secret of a confidential client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientSecret {
     /// SHA-256 of the secret.
     pub hash: SecretHash,
     pub created_at: UnixTime,
-    /// When it stops working: set on the old one when a new one is made.
+    /// Expiry. It is set on the old secret when a new one is created.
     pub expires_at: Option<UnixTime>,
 }
 
 impl ClientSecret {
-    /// Whether it has not ended yet.
+    /// Reports whether the secret has not expired.
     fn works(&self, now: UnixTime) -> bool {
         self.expires_at.is_none_or(|end| now < end)
     }
 }
 
-/// Optional metadata that people and other programs may want to see (RFC 7591 §2, OpenID Registration §2).
+/// Optional client metadata (RFC 7591 §2, OpenID Registration §2).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClientDetails {
-    /// What the client is, in a sentence.
+    /// Description of the client in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_uri: Option<String>,
-    /// Where a sign-in can be started from outside (OpenID Connect Core §4).
+    /// URI that starts a sign-in from outside (OpenID Connect Core §4).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initiate_login_uri: Option<String>,
-    /// Terms of use.
+    /// URI of the terms of use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tos_uri: Option<String>,
-    /// Privacy policy.
+    /// URI of the privacy policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy_uri: Option<String>,
-    /// `max_age` of requests that name none.
+    /// `max_age` in seconds for authorization requests without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_max_age: Option<u64>,
-    /// Scope of authorization requests that name none (RFC 6749 §3.3). Registration and update requests of the client cannot
-    /// change it.
+    /// Scope of authorization requests without one (RFC 6749 §3.3).
+    ///
+    /// Registration and update requests of the client cannot change it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_scope: Option<Scope>,
 }
 
-/// How a client came in through the registration endpoint.
+/// State of a client that was registered through the registration endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelfRegistration {
     /// SHA-256 of its registration access token (RFC 7592 §3).
@@ -217,7 +223,8 @@ pub struct SelfRegistration {
     /// Whether administrators were notified that it needs an approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approval_requested: bool,
-    /// When it goes, unless it was used or approved by then. None in a record of an older program, which did not say.
+    /// When it is deleted unless it was used or approved before. Records of older versions have
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused_until: Option<UnixTime>,
 }
@@ -229,60 +236,67 @@ pub struct Client {
     /// Whether it can keep a secret.
     pub client_type: ClientType,
     pub auth_method: AuthMethod,
-    /// Its secrets; more than one while a rotation overlaps.
+    /// Its secrets. There are several while a rotation overlaps.
     #[serde(default)]
     pub secrets: Vec<ClientSecret>,
     pub redirect_uris: Vec<RedirectUri>,
-    /// Where browsers may be sent after a logout.
+    /// URIs to which browsers may be redirected after a logout.
     #[serde(default)]
     pub post_logout_redirect_uris: Vec<RedirectUri>,
-    /// The scopes that it may ask for.
+    /// Scopes that the client may request.
     pub scope: Scope,
     pub grant_types: Vec<GrantType>,
     pub consent: ConsentRule,
     pub state: ClientState,
     pub created_at: UnixTime,
-    /// Tells it from an earlier client of the same id, by chance; 0 in a record from before there was such a number.
+    /// Random number that distinguishes the client from an earlier one with the same id. It is 0 in
+    /// records of older versions.
     #[serde(default)]
     pub incarnation: u32,
     #[serde(default)]
     pub details: ClientDetails,
-    /// The developer whose client it is, in the console; administrators see all.
+    /// The developer who owns the client. Only the owner and administrators see it in the console.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Subject>,
-    /// Set when it came in through the registration endpoint.
+    /// Set if it was registered through the registration endpoint.
     #[serde(default)]
     pub registration: Option<SelfRegistration>,
-    /// How long the parent of an unused refresh token is good for the same child, seconds; the configured window when
-    /// absent. Only an operator sets it.
+    /// Time in seconds for which the parent of an unused refresh token still returns the same
+    /// child.
+    ///
+    /// If absent, the configured window applies. Only an operator sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_retry_seconds: Option<u64>,
-    /// How often it may come to the token endpoint; as often as the configuration says when absent. Only an operator sets it.
+    /// Rate limit at the token endpoint. If absent, the configured limit applies. Only an operator
+    /// sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_limit: Option<RateLimit>,
-    /// The level that people must have reached for it to get tokens, whatever it asks for itself; any when absent. Only an
-    /// operator or an administrator sets it.
+    /// Assurance level that users need for the client to get tokens, whatever the client requests.
+    ///
+    /// If absent, any level is accepted. Only an operator or an administrator sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<AssuranceLevel>,
-    /// That an administrator vouches for it, although somebody else made it.
+    /// An administrator's approval of a client that another user or the client itself registered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ClientDecision>,
-    /// Who disabled it. None while it is enabled, and in a record of an older program, which did not say.
+    /// The decision that disabled it. None while it is enabled, and in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<ClientDecision>,
 }
 
-/// The longest retry window that a client may be given, seconds: an answer that got lost is asked for again soon.
+/// Maximum retry window of a client in seconds. Clients repeat a request soon after an answer is
+/// lost.
 pub const LONGEST_REFRESH_RETRY: u64 = 300;
 
 impl Client {
-    /// Whether it may be used.
     pub fn is_enabled(&self) -> bool {
         self.state == ClientState::Enabled
     }
 
-    /// Disables it. An administrator's decision stays what it is when a developer disables the client once more: that
-    /// developer could enable it again afterwards.
+    /// Disables the client.
+    ///
+    /// If an administrator disabled it before, that decision is kept when a developer disables it
+    /// again. Otherwise the developer could enable it afterwards.
     pub fn disable(&mut self, decision: ClientDecision) {
         let stands = !self.is_enabled() && !self.may_be_enabled_by(decision.by);
         if !stands {
@@ -291,7 +305,7 @@ impl Client {
         self.state = ClientState::Disabled;
     }
 
-    /// Enables it, if this authority may.
+    /// Enables the client if this authority may do so.
     pub fn enable(&mut self, authority: Authority) {
         if self.may_be_enabled_by(authority) {
             self.state = ClientState::Enabled;
@@ -299,27 +313,33 @@ impl Client {
         }
     }
 
-    /// Whether this authority may enable it: what an administrator disabled, only an administrator enables. Where nobody
-    /// knows who it was, it may have been one.
+    /// Reports whether this authority may enable the client.
+    ///
+    /// Only an administrator or operator may enable a client that an administrator or operator
+    /// disabled. If the authority is not recorded, it is assumed to be one of these.
     pub fn may_be_enabled_by(&self, authority: Authority) -> bool {
         let by_owner = self.disabled.is_some_and(|disabled| !disabled.by.is_administrative());
         self.is_enabled() || by_owner || authority.is_administrative()
     }
 
-    /// Whether somebody who may do so vouches for it: an operator made it, or an administrator approved it. The tokens of
-    /// the others open no application that does not name them.
+    /// Reports whether an operator created the client or an administrator approved it.
+    ///
+    /// Tokens of other clients only open applications that name the client.
     pub fn is_vouched_for(&self) -> bool {
         self.approval.is_some() || self.is_operators_own()
     }
 
-    /// Whether an operator made it on the command line.
+    /// Reports whether an operator created it on the command line.
     pub fn is_operators_own(&self) -> bool {
         self.owner.is_none() && self.registration.is_none()
     }
 
-    /// Takes the approval back if the client is not any more what was approved, `approved`: our pages show or link to
-    /// something else, it sends codes or browsers elsewhere, asks for more, or has no secret any more. For changes by those
-    /// who cannot approve. Yields whether it was taken back.
+    /// Withdraws the approval if the client differs from the approved one in a way that matters.
+    /// Returns whether it did.
+    ///
+    /// This is the case if our pages show or link to different values, if codes or browsers are
+    /// sent to other URIs, if the client may request more, or if it became public. For changes by
+    /// users who cannot approve.
     pub fn lose_approval_unless_still(&mut self, approved: &Self) -> bool {
         let same = self.shown() == approved.shown()
             && self.redirect_uris.iter().all(|uri| approved.redirect_uris.contains(uri))
@@ -330,8 +350,10 @@ impl Client {
         !same && self.approval.take().is_some()
     }
 
-    /// What pages show of it, or link to: the consent page, pages that say what went wrong, and whatever starts a sign-in.
-    /// A new member of [`ClientDetails`] that a page shows belongs here.
+    /// Returns the values that pages show or link to: on the consent page, on error pages and where
+    /// sign-ins are started.
+    ///
+    /// A new member of [`ClientDetails`] that a page shows must be added here.
     fn shown(&self) -> (&str, Option<String>, [Option<&str>; 4]) {
         let ClientDetails {
             description: _,
@@ -346,55 +368,62 @@ impl Client {
         (&self.name, self.home(), links)
     }
 
-    /// Whether it is one of those that registered themselves and go again, because nobody needed them in time.
+    /// Reports whether it registered itself and was neither used nor approved in time.
     pub fn is_left_unused(&self, now: UnixTime) -> bool {
         let unused = self.registration.as_ref().filter(|own| !own.used && self.approval.is_none());
         unused.and_then(|own| own.unused_until).is_some_and(|end| end <= now)
     }
 
-    /// Whether it cannot keep a secret.
+    /// Reports whether it cannot keep a secret.
     pub fn is_public(&self) -> bool {
         self.client_type == ClientType::Public
     }
 
-    /// Whether a sign-in of this `acr`, as grants keep it, is enough for it.
+    /// Reports whether a sign-in with this `acr`, as stored in grants, is sufficient for the
+    /// client.
     pub fn is_served_by(&self, acr: &str) -> bool {
         self.level.is_none_or(|demanded| AssuranceLevel::parse(acr).is_some_and(|level| level.meets(demanded)))
     }
 
-    /// How long the parent of an unused refresh token is good for the same child.
+    /// Returns how long the parent of an unused refresh token still returns the same child.
     pub fn refresh_retry(&self, configured: Duration) -> Duration {
         self.refresh_retry_seconds.map_or(configured, Duration::from_secs)
     }
 
-    /// Scope of an authorization request that names none: what is left of its default within the scope that it may ask for.
+    /// Returns the scope of an authorization request without one: the client's default, within its
+    /// permitted scope.
     pub fn default_scope(&self) -> Option<Scope> {
         let scope = self.details.default_scope?.intersection(self.scope);
         scope.contains(ScopeValue::OpenId).then_some(scope)
     }
 
-    /// Whether it may use this grant.
+    /// Reports whether it may use this grant type.
     pub fn may_use(&self, grant: GrantType) -> bool {
         self.grant_types.contains(&grant)
     }
 
-    /// Whether the presented secret is one of its live ones. Every secret is compared, so that the time tells nothing.
+    /// Reports whether the presented secret is one of its valid secrets.
+    ///
+    /// Every secret is compared, so that the duration does not depend on the matching one.
     pub fn knows(&self, presented: &Secret, now: UnixTime) -> bool {
         let hash = presented.hash();
         let matches = |secret: &&ClientSecret| secret.hash == hash && secret.works(now);
         self.secrets.iter().filter(matches).count() > 0
     }
 
-    /// Its secrets that still work.
+    /// Returns its valid secrets.
     pub fn working_secrets(&self, now: UnixTime) -> impl Iterator<Item = &ClientSecret> {
         self.secrets.iter().filter(move |secret| secret.works(now))
     }
 
-    /// Adds a new secret. Earlier secrets that have no end yet work until `end`; those that have one keep it, so that a
-    /// rotation that is repeated shortens no overlap. With an `end` that is not ahead, every earlier secret ends at once.
+    /// Adds a new secret.
     ///
-    /// # Errors
-    /// [`SecretsFull`] when as many as there may be still work; nothing changes then.
+    /// Earlier secrets without an expiry expire at `end`. Those with an expiry keep it, so that
+    /// repeated rotations do not shorten an overlap. If `end` is not in the future, all earlier
+    /// secrets expire at once.
+    ///
+    /// # Errors [`SecretsFull`] if [`MAX_SECRETS`] earlier secrets are still valid. Nothing changes
+    /// then.
     pub fn rotate_secret(&mut self, fresh: ClientSecret, end: UnixTime) -> Result<(), SecretsFull> {
         let now = fresh.created_at;
         let earlier: Vec<_> = if end <= now { Vec::new() } else { self.working_secrets(now).cloned().collect() };

@@ -1,15 +1,18 @@
-//! Grants: what came of one redeemed code, for as long as any token of it may be used.
+//! Grants: the result of a redeemed code, kept while any of its tokens may be used.
 //!
-//! One record holds a grant whatever number of refresh tokens it sees (a "family", RFC 9700 §4.14.2). A refresh token is
-//! `RT_` and base64url of `key ‖ generation ‖ secret`. The grant's id is a hash of the key, so
-//! - the id may stand in access tokens without giving anything away,
-//! - a forged token finds no record, and nobody who has not held a genuine token of the family can end it,
-//! - a genuine token of any older generation is recognised without a row of its own.
+//! One record holds a grant, whatever its number of refresh tokens (a "family", RFC 9700 §4.14.2).
+//! A refresh token is `RT_` and base64url of `key ‖ generation ‖ secret`. The grant's id is a hash
+//! of the key. Therefore:
+//! - The id in access tokens reveals nothing about the key.
+//! - A forged token matches no record. Only a client or attacker that held a genuine token of the
+//!   family can end it.
+//! - A genuine token of any older generation is recognised without a record of its own.
 //!
-//! A client whose answer got lost holds the parent of a token that nobody has. Within a retry window, or while the answer is
-//! doubtful ([`crate::domain::answers`]), it is given the very same child again. The child's secret is a hash of its parent's
-//! secret and a random salt, and the salt is what the record keeps: without the parent the record makes no child, and without
-//! the record the parent makes none.
+//! A client that did not receive an answer still has the parent of a refresh token that no client
+//! has. Within a retry window, or while the answer is doubtful ([`crate::domain::answers`]), it
+//! receives the same child again. The child's secret is a hash of its parent's secret and a random
+//! salt. The record keeps only the salt, so that creating the child needs both the parent and the
+//! record.
 
 use std::fmt;
 use std::time::Duration;
@@ -28,20 +31,20 @@ use crate::domain::user::Subject;
 
 const PREFIX: &str = "RT_";
 
-/// A grant's public identifier.
+/// Public identifier of a grant.
 pub type GrantId = Id<'g'>;
 
-/// The secret that makes a grant's refresh tokens recognisable; it stands in each of them and nowhere else.
+/// Secret from which a grant's refresh tokens are recognised. Only the refresh tokens contain it.
 #[derive(Clone)]
 pub struct GrantKey(Zeroizing<[u8; 16]>);
 
 impl GrantKey {
-    /// The key made of these random bytes.
+    /// Creates the key from random bytes.
     pub fn from_random(bytes: [u8; 16]) -> Self {
         Self(Zeroizing::new(bytes))
     }
 
-    /// The grant's public identifier.
+    /// Returns the grant's public identifier.
     pub fn id(&self) -> GrantId {
         let mut id = [0; 16];
         id.copy_from_slice(&SecretHash::of(&self.0[..]).as_bytes()[..16]);
@@ -55,7 +58,7 @@ impl fmt::Debug for GrantKey {
     }
 }
 
-/// A refresh token in clear: what a client holds.
+/// Refresh token in clear text, as the client holds it.
 #[derive(Debug, Clone)]
 pub struct RefreshToken {
     key: GrantKey,
@@ -64,21 +67,22 @@ pub struct RefreshToken {
 }
 
 impl RefreshToken {
-    /// The first token of a grant.
+    /// Creates the first token of a grant.
     pub fn first(key: GrantKey, random: [u8; 32]) -> Self {
         Self { key, generation: 0, secret: Zeroizing::new(random) }
     }
 
-    /// The token that follows this one: the same one for the same salt.
+    /// Derives the next token. The same salt gives the same token.
     #[must_use]
     pub fn next(&self, salt: &Salt) -> Self {
-        // All parts are of fixed length and the hash never shows, so a plain SHA-256 needs no HMAC around it.
+        // All parts have a fixed length and the hash is never disclosed, so SHA-256 without HMAC is
+        // sufficient.
         let parts = Zeroizing::new([b"sealgate refresh child", &self.secret[..], &salt.0].concat());
         let generation = self.generation.saturating_add(1);
         Self { key: self.key.clone(), generation, secret: Zeroizing::new(*SecretHash::of(&parts).as_bytes()) }
     }
 
-    /// Reads a token; `None` for anything that was never one.
+    /// Parses a token. Returns `None` if the format is invalid.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes: Zeroizing<[u8; 52]> = Zeroizing::new(from_base64url(text.strip_prefix(PREFIX)?)?.try_into().ok()?);
         let (key, rest) = bytes.split_at(16);
@@ -90,30 +94,30 @@ impl RefreshToken {
         })
     }
 
-    /// The token on the wire.
+    /// Returns the token as sent to the client.
     pub fn to_wire(&self) -> Secret {
         let bytes = [&self.key.0[..], &self.generation.to_be_bytes(), &self.secret[..]].concat();
         Secret::new(format!("{PREFIX}{}", base64url(&bytes)))
     }
 
-    /// The grant that it belongs to, if it is genuine.
+    /// Returns the grant of the token, provided that the token is genuine.
     pub fn grant(&self) -> GrantId {
         self.key.id()
     }
 
-    /// What the grant keeps of it.
+    /// Returns the hash that the grant stores.
     pub fn hash(&self) -> SecretHash {
         self.to_wire().hash()
     }
 }
 
-/// What a refresh token is made of besides its parent.
+/// Random input from which, together with the parent, a refresh token is derived.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Salt(#[serde(with = "base64url_bytes")] [u8; 32]);
 
 impl Salt {
-    /// The salt made of these random bytes.
+    /// Creates the salt from random bytes.
     pub const fn from_random(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
@@ -125,7 +129,7 @@ impl fmt::Debug for Salt {
     }
 }
 
-/// The parent of the refresh token in force: its client may have to ask for the child again.
+/// Parent of the current refresh token. Its client may have to request the child again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parent {
     pub hash: SecretHash,
@@ -136,14 +140,15 @@ pub struct Parent {
     pub answer: Option<RotationId>,
 }
 
-/// The refresh token in force of a grant.
+/// Current refresh token of a grant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refresh {
     pub generation: u32,
     pub current: SecretHash,
-    /// When the token in force stops working.
+    /// When the current token expires.
     pub expires_at: UnixTime,
-    /// Kept until the token in force is rotated in its turn. Older versions kept it only for clients with a retry window.
+    /// Kept until the current token is rotated. Older versions only kept it for clients with a
+    /// retry window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
 }
@@ -160,31 +165,31 @@ pub enum EndReason {
     ConsentWithdrawn,
     Administrator,
     PasswordChanged,
-    /// A backup was restored that does not know what became of it since.
+    /// A backup was restored. Changes of the grant since the backup are unknown.
     Restored,
 }
 
-/// Whether a grant's tokens work.
+/// Whether a grant's tokens are valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum GrantState {
     Active,
-    /// They do not any more.
+    /// The tokens are no longer valid.
     Ended {
         at: UnixTime,
         why: EndReason,
     },
 }
 
-/// What a redeemed code gave.
+/// Authorization that a client received for a redeemed code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     pub id: GrantId,
     pub client: ClientId,
     pub subject: Subject,
-    /// The provider session in which it was given.
+    /// Provider session in which it was granted.
     pub session: SessionId,
-    /// The scope that was granted: the most that a refresh may ask for (RFC 6749 §6).
+    /// Granted scope: the maximum for a refresh (RFC 6749 §6).
     pub scope: Scope,
     pub auth_time: UnixTime,
     pub acr: String,
@@ -193,27 +198,27 @@ pub struct Grant {
     /// When the last of its tokens expires.
     pub expires_at: UnixTime,
     pub state: GrantState,
-    /// Set when `offline_access` was granted.
+    /// Set if `offline_access` was granted.
     #[serde(default)]
     pub refresh: Option<Refresh>,
 }
 
-/// What presenting a refresh token means (specification, "States and transitions").
+/// Verdict on a presented refresh token (specification, "States and transitions").
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PresentedToken {
     Current,
-    /// It is the parent of the one in force, which nobody has used, and the retry window is open: the child is made of
-    /// this salt.
+    /// It is the parent of the current token, which is unused, and the retry window is open. The
+    /// child is derived with this salt.
     Again(Salt),
-    /// The same, outside the retry window: the child is given again where its answer is doubtful, and the grant ends where the
-    /// answer was in time.
+    /// It is the parent, outside the retry window. If its answer is doubtful, the child is returned
+    /// again. If the answer was in time, the grant ends.
     Parent(Salt, RotationId),
-    /// It was revoked, or its grant ended otherwise.
+    /// It was revoked, or its grant ended for another reason.
     Ended,
     Expired,
-    /// It was rotated away: somebody else has the newer one. The grant ends.
+    /// It was rotated, so another party has the newer one. The grant ends.
     Replayed,
-    /// It never was a token of this grant and client; nothing changes.
+    /// It was never a token of this grant and client. Nothing changes.
     Unknown,
 }
 
@@ -222,8 +227,10 @@ impl Grant {
         self.state == GrantState::Active
     }
 
-    /// Judges a presented refresh token whose key led to this grant. Another client learns nothing and changes nothing.
-    /// For `retry` after a rotation the parent is still good for the same child; zero closes the window.
+    /// Judges a presented refresh token whose key belongs to this grant.
+    ///
+    /// Other clients get `Unknown`, and nothing changes. For `retry` after a rotation the parent
+    /// returns the same child. Zero closes the window.
     pub fn judge(&self, token: &RefreshToken, client: &ClientId, retry: Duration, now: UnixTime) -> PresentedToken {
         let Some(refresh) = self.refresh.as_ref().filter(|_| self.client == *client) else {
             return PresentedToken::Unknown;
@@ -245,17 +252,19 @@ impl Grant {
         {
             return PresentedToken::Parent(parent.salt.clone(), answer.clone());
         }
-        // The key is right, so whoever made this token has held a genuine one of the family. Not the one in force
-        // means an older one: a theft, or a client that lost its newest answer. Either way the family ends.
+        // The key is correct, so the sender has held a genuine token of the family. It is an older
+        // token: either stolen, or presented by a client that did not receive its newest answer.
+        // The grant ends in both cases.
         PresentedToken::Replayed
     }
 
-    /// When the refresh token was rotated last, if that is known.
+    /// Returns when the refresh token was last rotated, if known.
     pub fn rotated_at(&self) -> Option<UnixTime> {
         self.refresh.as_ref()?.parent.as_ref().map(|parent| parent.rotated_at)
     }
 
-    /// The grant after the child was given again, with this answer. The time since the rotation goes on.
+    /// Returns the grant after the child was returned again with this answer. The time of the
+    /// rotation does not change.
     #[must_use]
     pub fn given_again(&self, answer: RotationId) -> Self {
         let mut grant = self.clone();
@@ -265,7 +274,7 @@ impl Grant {
         grant
     }
 
-    /// The grant after its refresh token was rotated to one that lives for `lifetime`.
+    /// Returns the grant after a rotation to a token that expires after `lifetime`.
     #[must_use]
     pub fn rotated(&self, next: &RefreshToken, parent: Option<Parent>, now: UnixTime, lifetime: Duration) -> Self {
         let (generation, current, expires_at) = (next.generation, next.hash(), now.plus(lifetime));
@@ -273,14 +282,14 @@ impl Grant {
         Self { refresh: Some(refresh), ..self.clone() }.living_until(expires_at)
     }
 
-    /// The grant, kept at least until then: for as long as a token of it works.
+    /// Returns the grant with an expiry of at least `then`, when one of its tokens expires.
     #[must_use]
     pub fn living_until(mut self, then: UnixTime) -> Self {
         self.expires_at = self.expires_at.max(then);
         self
     }
 
-    /// The grant, ended. An ended one keeps its first reason.
+    /// Returns the ended grant. If it has already ended, its first reason is kept.
     #[must_use]
     pub fn ended(&self, at: UnixTime, why: EndReason) -> Self {
         let state = if self.is_active() { GrantState::Ended { at, why } } else { self.state };
@@ -383,7 +392,8 @@ mod tests {
         assert_eq!(judged(&short, at(5)), PresentedToken::Replayed);
     }
 
-    /// A parent alone must not make its child, or a thief with an old token would need no server to get the newest one.
+    /// The parent alone must not be sufficient to derive its child. Otherwise an attacker with an
+    /// old token could compute the newest one without the server.
     #[test]
     fn a_child_cannot_be_made_without_the_salt() {
         let child = |salt| first().next(&Salt::from_random([salt; 32])).hash();

@@ -307,13 +307,15 @@ impl Factors {
         id
     }
 
-    /// With each factor that comes or goes, what was begun before ends: somebody else may have begun it.
+    /// Cancels all open enrolments with each change of the factors: an attacker may have begun
+    /// them.
     fn changed(&mut self) {
         self.pending.clear();
         self.generation += 1;
     }
 
-    /// Removes an app or a key, and yields its kind and name. With the last one the recovery codes go.
+    /// Removes an app or a key and returns its kind and name. Removing the last one also removes
+    /// the recovery codes.
     pub fn remove(&mut self, id: FactorId) -> Option<(FactorKind, String)> {
         let gone = if let Some(at) = self.totp.iter().position(|app| app.id == id) {
             (FactorKind::Totp, self.totp.remove(at).name)
@@ -332,7 +334,7 @@ impl Factors {
         Some(gone)
     }
 
-    /// Gives an app or a key another name.
+    /// Renames an app or a key. Returns whether it exists.
     pub fn rename(&mut self, id: FactorId, name: &str) -> bool {
         let app = self.totp.iter_mut().find(|app| app.id == id).map(|app| &mut app.name);
         let key = self.keys.iter_mut().find(|key| key.id == id).map(|key| &mut key.name);
@@ -341,34 +343,36 @@ impl Factors {
         true
     }
 
-    /// The name of an app or a key.
+    /// Returns the name of an app or a key.
     pub fn name_of(&self, id: FactorId) -> Option<&str> {
         let app = self.totp.iter().find(|app| app.id == id).map(|app| app.name.as_str());
         app.or_else(|| self.keys.iter().find(|key| key.id == id).map(|key| key.name.as_str()))
     }
 
-    /// Puts new recovery codes in the place of all earlier ones.
+    /// Replaces all recovery codes.
     pub fn set_recovery_codes(&mut self, codes: RecoveryCodes) {
         self.recovery = Some(codes);
         self.recovery_failures = FactorFailures::default();
     }
 
-    /// Removes everything of every kind. Until an enrolment by the link, nothing lets the person in.
+    /// Removes all factors. All sign-ins are refused until the user enrols a factor with the link.
     pub fn reset(&mut self, reset: FactorReset) {
         let Self { subject, handle, generation, .. } = *self;
         *self = Self { reset: Some(reset), generation: generation + 1, ..Self::none(subject, handle) };
     }
 
-    /// Whether this is the secret of the link of a reset.
+    /// Reports whether this is the hash of the reset link's secret, and the link has not expired.
     pub fn opens_reset(&self, link: &SecretHash, now: UnixTime) -> bool {
         self.reset.as_ref().is_some_and(|reset| reset.link == *link && now < reset.until)
     }
 }
 
-/// A typed name of a factor as it is stored: without invisible characters, cut, trimmed; the default if nothing is left.
+/// Normalizes a typed factor name: removes invisible characters, truncates and trims it.
+///
+/// Returns the default if nothing remains.
 pub fn factor_name(typed: &str, default: &str) -> String {
     let cut: String = seen_part(typed).trim().chars().take(LONGEST_FACTOR_NAME).collect();
-    // The cut may have left a joiner at the end.
+    // Truncation may leave a joiner at the end.
     let kept = seen_part(cut.trim());
     if kept.is_empty() { default.to_owned() } else { kept }
 }

@@ -1,8 +1,8 @@
-//! Access tokens of other issuers: taken apart, and judged by what they say (RFC 7519, RFC 8725, RFC 9068 §4). The signature
-//! is verified elsewhere, with a key of the one issuer that the token names.
+//! Parsing and validation of access tokens of other issuers (RFC 7519, RFC 8725, RFC 9068 §4).
 //!
-//! What another issuer calls somebody, or a group, is a name of its own: it never equals one of ours unless the operator
-//! wrote down that it does.
+//! The caller verifies the signature with a key of the issuer that the token names. Names of users
+//! and groups belong to the namespace of their issuer. They never equal local names unless the
+//! operator configured that.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,85 +17,88 @@ use crate::oauth::algorithm::Algorithm;
 use crate::oauth::jwk_set::LONGEST_KID;
 use crate::oauth::strict_json;
 
-/// The longest token of anybody that is looked at, bytes.
+/// Maximum length of a token of any issuer, in bytes.
 pub const LONGEST: usize = 16 * 1024;
 
-/// The longest `sub`, bytes (OpenID Connect Core §2).
+/// Maximum length of `sub` in bytes (OpenID Connect Core §2).
 const LONGEST_SUB: usize = 255;
 
-/// What an issuer's tokens must be like, as the operator wrote it down.
+/// Configured requirements for the tokens of an issuer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustTerms {
-    /// Our short name for the issuer: letters, digits, `-` and `_`.
+    /// Local short name of the issuer: letters, digits, `-` and `_`.
     pub name: String,
-    /// The issuer, as `iss` has it byte for byte.
+    /// The issuer, byte for byte as in `iss`.
     pub issuer: String,
-    /// Audiences of which a token must name one.
+    /// Accepted audiences. A token must name one of them.
     pub audiences: Vec<String>,
     pub algorithms: Vec<Algorithm>,
-    /// Whether the header must say `at+jwt` (RFC 9068 §2.1). Otherwise it may say `JWT`, or nothing.
+    /// Whether the header's `typ` must be `at+jwt` (RFC 9068 §2.1). Otherwise it may be `JWT` or
+    /// absent.
     pub access_tokens_only: bool,
-    /// Its clients whose tokens are taken; those of all when absent.
+    /// The issuer's clients whose tokens are accepted. If absent, those of all clients are.
     pub clients: Option<Vec<String>>,
-    /// How far its clock and ours may be apart.
+    /// Maximum difference between the issuer's clock and ours.
     pub skew: Duration,
-    /// Its longest token, bytes.
+    /// Maximum length of the issuer's tokens in bytes.
     pub longest: usize,
-    /// Where its tokens say what our rules ask for.
+    /// Claims to use in access rules.
     pub claims: ClaimNames,
 }
 
-/// The claims that an operator has mapped: a name, or a JSON pointer (RFC 6901) such as `/realm_access/roles`. What is not
-/// mapped is not believed.
+/// Configured mapping of claims: a name, or a JSON pointer (RFC 6901) such as
+/// `/realm_access/roles`.
+///
+/// Claims without a mapping are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClaimNames {
-    /// Groups: a list of texts, or one text.
+    /// Groups: a list of strings, or one string.
     pub groups: Option<String>,
-    /// What is written before each group.
+    /// Prefix added to each group.
     pub group_prefix: String,
-    /// Scopes: texts separated by spaces, or a list of them.
+    /// Scopes: a space-separated string, or a list of strings.
     pub scope: Option<String>,
     pub email: Option<String>,
-    /// Whether addresses count although the token does not say `"email_verified": true`.
+    /// Whether addresses are used even if the token lacks `"email_verified": true`.
     pub emails_are_verified: bool,
     pub acr: Option<String>,
 }
 
-/// Why a token of another issuer is not taken.
+/// Reason to reject a token of another issuer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ForeignFault {
-    /// It is longer than the issuer's tokens may be.
+    /// Longer than the issuer's tokens may be.
     TooLong,
-    /// Not a signed token in three parts, or not such JSON.
+    /// Not a JWS with three parts, or not the expected JSON.
     Malformed,
-    /// It demands extensions that we do not know (RFC 7515 §4.1.11).
+    /// Requires extensions that are not supported (RFC 7515 §4.1.11).
     Critical,
-    /// Signed in a way that the issuer's tokens are not.
+    /// Signed with an algorithm that is not accepted from the issuer.
     Algorithm,
-    /// Of another kind than an access token.
+    /// Not an access token.
     Kind,
     /// The issuer has no such key.
     UnknownKey,
-    /// Not signed by that key.
+    /// The signature does not verify with the key.
     Signature,
     Issuer,
     Audience,
-    /// Issued to a client whose tokens are not taken.
+    /// Issued to a client that is not accepted.
     Client,
-    /// Expired, or it never would.
+    /// Expired, or without an expiry.
     Expired,
     /// Not valid yet, or issued in the future.
     NotYet,
-    /// About nobody, or somebody whose name cannot be written.
+    /// Without a subject, or with one that cannot be used as a name.
     Subject,
-    /// Bound to a key that whoever sends it must prove to have (RFC 7800), which is not asked for here.
+    /// Bound to a key (RFC 7800). Proof of possession is not supported.
     Bound,
-    /// Nobody knows: the issuer's keys never came, or are too old.
+    /// The issuer's keys were never loaded or are too old.
     NoKeys,
 }
 
 impl ForeignFault {
-    /// A word for logs and metrics.
+    /// Returns the name in logs and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::TooLong => "too_long",
@@ -116,7 +119,7 @@ impl ForeignFault {
         }
     }
 
-    /// The claim or header parameter that decided; none where there is none to name.
+    /// Returns the claim or header parameter that caused the rejection, if there is one.
     pub const fn claim(self) -> Option<&'static str> {
         match self {
             Self::TooLong | Self::Malformed | Self::Signature | Self::NoKeys => None,
@@ -135,10 +138,12 @@ impl ForeignFault {
     }
 }
 
-/// The issuer that a token claims to be of, before anything about it is verified: only good for choosing whose keys and
-/// terms it is judged by. `None` when it names none, or one twice.
+/// Returns the issuer that an unverified token claims. Returns `None` if it has none, or a
+/// duplicate one.
+///
+/// Use it only to choose the keys and terms for the validation.
 pub fn claimed_issuer(token: &str) -> Option<String> {
-    /// Every request pays for this reading, so that all else is skipped.
+    /// Skips all other claims, because this parser runs for every request.
     #[derive(Deserialize)]
     struct Claimed {
         iss: String,
@@ -154,10 +159,10 @@ pub fn claimed_issuer(token: &str) -> Option<String> {
     serde_json::from_slice(&from_base64url(claims)?).ok().map(|Claimed { iss }| iss)
 }
 
-/// A signed token taken apart; nothing about it is verified.
+/// Parsed JWS whose signature and claims are not verified yet.
 #[derive(Debug)]
 pub struct Signed<'a> {
-    /// How it says that it is signed: one of the terms' algorithms.
+    /// Signing algorithm from the header. It is one of the terms' algorithms.
     pub algorithm: Algorithm,
     pub kid: Option<String>,
     pub signing_input: &'a str,
@@ -166,18 +171,19 @@ pub struct Signed<'a> {
 }
 
 impl<'a> Signed<'a> {
-    /// Takes a token apart under these terms. Keys that the header brings along or points to (`jwk`, `jku`, `x5c`, `x5u`) are
-    /// never looked at: whoever forges a token forges these too.
+    /// Parses a token under these terms.
     ///
-    /// # Errors
-    /// `TooLong`, `Malformed`, `Critical`, `Algorithm`, `Kind`.
+    /// Keys in or referred to by the header (`jwk`, `jku`, `x5c`, `x5u`) are ignored, because an
+    /// attacker would forge these too.
+    ///
+    /// # Errors `TooLong`, `Malformed`, `Critical`, `Algorithm`, `Kind`.
     pub fn parse(token: &'a str, terms: &TrustTerms) -> Result<Self, ForeignFault> {
         if token.len() > terms.longest {
             return Err(ForeignFault::TooLong);
         }
         let decoded = |part| from_base64url(part).ok_or(ForeignFault::Malformed);
         let (signing_input, signature) = token.rsplit_once('.').ok_or(ForeignFault::Malformed)?;
-        // A third dot is no base64url.
+        // A third dot is invalid base64url.
         let (header, claims) = signing_input.split_once('.').ok_or(ForeignFault::Malformed)?;
         let header = strict_json::object(&decoded(header)?).ok_or(ForeignFault::Malformed)?;
         if header.contains_key("crit") {
@@ -206,10 +212,11 @@ impl<'a> Signed<'a> {
         })
     }
 
-    /// What the token says, if that is what the terms ask for. To be believed only once the signature was verified.
+    /// Validates the claims against the terms and returns them. Trust them only after the signature
+    /// was verified.
     ///
-    /// # Errors
-    /// `Issuer`, `Subject`, `Audience`, `Client`, `Bound`, `Expired`, `NotYet`, or `Malformed` for a claim of another shape.
+    /// # Errors `Issuer`, `Subject`, `Audience`, `Client`, `Bound`, `Expired`, `NotYet`, or
+    /// `Malformed` for a claim of another type.
     pub fn judged(&self, terms: &TrustTerms, now: UnixTime) -> Result<Foreign, ForeignFault> {
         let claims = &self.claims;
         if claims.get("iss").and_then(Value::as_str) != Some(&terms.issuer) {
@@ -256,11 +263,11 @@ impl<'a> Signed<'a> {
     }
 }
 
-/// Who sent a token of another issuer, as far as that issuer is believed.
+/// Identity from a token of another issuer, limited to the mapped claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreign {
     pub issuer: String,
-    /// What the issuer calls them: 1 to 255 visible ASCII characters.
+    /// The issuer's name for the user: 1 to 255 visible ASCII characters.
     pub sub: String,
     pub audiences: Vec<String>,
     pub scopes: BTreeSet<String>,
@@ -268,26 +275,30 @@ pub struct Foreign {
     pub email: Option<Email>,
     pub acr: Option<String>,
     pub auth_time: Option<UnixTime>,
-    /// From when on the token is not taken any more: its `exp`, and what clocks may differ.
+    /// When the token is no longer accepted: `exp` plus the permitted clock difference.
     pub ends_at: UnixTime,
 }
 
 impl Foreign {
-    /// Their name here: `issuer:sub`. With its colon it is nobody's of ours, and no other issuer's.
+    /// Returns the local name `issuer:sub`. Because of the colon, it differs from local names and
+    /// those of other issuers.
     pub fn name(&self) -> String {
         format!("{}:{}", self.issuer, self.sub)
     }
 
-    /// About how much memory this takes, bytes: what stands in a token in short may be long here.
+    /// Estimates the memory usage in bytes. JSON escapes and short list entries can take more
+    /// memory than in the token.
     pub fn size(&self) -> usize {
-        /// Of a text, beside its bytes: its place in a tree or a list, and what an allocation costs.
+        /// Overhead per string: its entry in a tree or list, and the allocation.
         const TEXT: usize = 64;
         let texts = self.audiences.iter().chain(&self.scopes).chain(&self.groups).chain([&self.issuer, &self.sub]);
         texts.chain(&self.acr).map(|text| text.len() + TEXT).sum::<usize>() + size_of::<Self>()
     }
 }
 
-/// Whether the header's `typ` is an access token's; media types have no case, and may come without `application/`.
+/// Reports whether the header's `typ` is that of an access token.
+///
+/// Media types are case-insensitive, and the prefix `application/` may be missing.
 fn is_access_token(typ: Option<&str>, access_tokens_only: bool) -> bool {
     let Some(typ) = typ else { return !access_tokens_only };
     let typ = typ.to_ascii_lowercase();
@@ -299,7 +310,7 @@ fn is_writable(sub: &str) -> bool {
     !sub.is_empty() && sub.len() <= LONGEST_SUB && sub.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// One audience or a list of them (RFC 7519 §4.1.3); nothing else.
+/// Parses one audience or a list of them (RFC 7519 §4.1.3).
 fn audiences(value: Option<&Value>) -> Option<Vec<String>> {
     match value? {
         Value::String(one) => Some(vec![one.clone()]),
@@ -308,9 +319,10 @@ fn audiences(value: Option<&Value>) -> Option<Vec<String>> {
     }
 }
 
-/// A `NumericDate` (RFC 7519 §2), which may have a fraction; `None` when it is absent.
+/// Parses a `NumericDate`, which may have a fraction (RFC 7519 §2). Returns `None` if the claim is
+/// absent.
 fn instant(claims: &Map<String, Value>, name: &str) -> Result<Option<UnixTime>, ForeignFault> {
-    /// Beyond it a float is no exact number of seconds.
+    /// Maximum float that is an exact number of seconds.
     const LAST: f64 = 9_007_199_254_740_991.0;
     let Some(value) = claims.get(name) else { return Ok(None) };
     let whole = value.as_u64().or_else(|| {
@@ -350,7 +362,7 @@ fn prefixed(value: &Value, prefix: &str) -> BTreeSet<String> {
 fn email(claims: &Map<String, Value>, names: &ClaimNames) -> Option<Email> {
     let email = Email::parse(mapped(claims, names.email.as_deref())?.as_str()?)?;
     let verified = claims.get("email_verified");
-    // An issuer that says no is believed, whatever it vouches for otherwise.
+    // `"email_verified": false` takes precedence over the configuration.
     let counts = match verified {
         Some(said) => said == &Value::Bool(true),
         None => names.emails_are_verified,

@@ -1,5 +1,7 @@
-//! Password hashes that other programs made, as an import brings them. They are checked until their owner's first sign-in,
-//! which replaces them by argon2id. Each is bounded where it is read: none occupies a thread for more than a second or two.
+//! Imported password hashes of other programs.
+//!
+//! They are checked until the user's first sign-in, which replaces them with argon2id. Parsing
+//! limits the cost of each hash, so that a check occupies a thread for at most one to two seconds.
 
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -11,38 +13,42 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use sha_crypt::{PasswordVerifier, ShaCrypt};
 use subtle::ConstantTimeEq;
 
-/// The longest text of a hash that is read, bytes.
+/// Maximum length of a hash in bytes.
 pub(super) const LONGEST_HASH: usize = 1024;
 
-// What programs write by themselves, and no more: at each of these bounds a check, right or wrong, takes up to a second of a core.
+// The following limits permit common defaults and no more. At each limit a check takes up to one
+// second of a core, whether the password is right or wrong.
 /// Symfony's default; most others have 10 to 12.
 const MAX_BCRYPT_COST: u32 = 13;
-/// passlib's default; the systems' own is 5,000.
+/// passlib's default. The default of operating systems is 5,000.
 const MAX_SHA_CRYPT_ROUNDS: u32 = 656_000;
-/// Of one block of the output each. Django's defaults grow with its releases, 1,200,000 in 6.0.
+/// Maximum iterations times output blocks. Django's default grows with its releases: 1,200,000 in
+/// 6.0.
 const MAX_PBKDF2_ITERATIONS: u32 = 1_500_000;
 
-/// The longest password that crypt(3) takes, bytes.
+/// Maximum length of a password for crypt(3), in bytes.
 const LONGEST_SHA_CRYPT_PASSWORD: usize = 512;
-/// Each round hashes the password again: a stranger who types a long one must not buy more work. Rounds times bytes.
+/// Maximum product of rounds and password bytes.
+///
+/// Each round hashes the password again, so a long password must not cause more work.
 const MAX_SHA_CRYPT_BYTES: usize = 128_000_000;
 
-/// Names of schemes before a hash that has a form of its own, as LDAP servers and Dovecot write them.
+/// Scheme names that LDAP servers and Dovecot write before a complete hash.
 const WRAPPERS: [&str; 7] = ["CRYPT", "ARGON2", "ARGON2I", "ARGON2ID", "BLF-CRYPT", "SHA256-CRYPT", "SHA512-CRYPT"];
 
-/// Why a hash cannot be taken.
+/// Reason to reject a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HashFault {
-    /// The scheme protects nothing any more.
+    /// The scheme is no longer secure.
     #[error("{0} gives the password away to whoever tries; {NEW_PASSWORD}")]
     Weak(&'static str),
-    /// It would keep a thread from everybody else.
+    /// A check would occupy a thread for too long.
     #[error("it asks for more work than a sign-in may cost ({0} at most); {NEW_PASSWORD}")]
     TooMuchWork(&'static str),
-    /// It is the hash of the empty password.
+    /// The hash of the empty password.
     #[error("it is the hash of the empty password; {NEW_PASSWORD}")]
     Empty,
-    /// It begins like a hash of this scheme.
+    /// Begins like a hash of this scheme but is malformed.
     #[error("it begins like {0} and is cut off, altered or of another version; export it anew, or {NEW_PASSWORD}")]
     Malformed(&'static str),
     #[error(
@@ -55,7 +61,7 @@ pub(crate) enum HashFault {
 const NEW_PASSWORD: &str = "invite the person instead (user invite --from), or leave the hash out and mail an invitation afterwards (user \
                             invitation EMAIL resend); see docs/how-to/users-and-groups.md";
 
-/// The hash without the name of a scheme that says nothing more than the hash itself.
+/// Returns the hash without a redundant scheme name before it.
 pub(super) fn unwrapped(text: &str) -> &str {
     let wrapped = text.strip_prefix('{').and_then(|rest| rest.split_once('}'));
     match wrapped {
@@ -64,7 +70,7 @@ pub(super) fn unwrapped(text: &str) -> &str {
     }
 }
 
-/// A hash that is not argon2, read and within its bounds.
+/// Parsed hash other than argon2, within the limits.
 pub(super) struct ForeignHash<'h> {
     pub(super) scheme: &'static str,
     kind: Kind<'h>,
@@ -74,10 +80,10 @@ enum Kind<'h> {
     Bcrypt(&'h str),
     ShaCrypt {
         hash: &'h str,
-        /// The longest password that is tried, bytes.
+        /// Maximum length of a password that is checked, in bytes.
         longest: usize,
     },
-    /// The digest of password and salt.
+    /// Digest of password and salt.
     Digest {
         algorithm: &'static digest::Algorithm,
         salt: Vec<u8>,
@@ -92,10 +98,9 @@ enum Kind<'h> {
 }
 
 impl<'h> ForeignHash<'h> {
-    /// Reads a hash.
+    /// Parses a hash.
     ///
-    /// # Errors
-    /// [`HashFault`].
+    /// # Errors [`HashFault`].
     pub(super) fn parse(text: &'h str) -> Result<Self, HashFault> {
         if text.len() > LONGEST_HASH {
             return Err(HashFault::Unknown);
@@ -112,14 +117,15 @@ impl<'h> ForeignHash<'h> {
             "5" => sha_crypt(text, "sha256-crypt", 43),
             "6" => sha_crypt(text, "sha512-crypt", 86),
             "1" | "apr1" => Err(HashFault::Weak("MD5 ($1$, $apr1$)")),
-            // The bug of 2011: letters beyond ASCII overwrite those before them.
+            // Implementations with the sign-extension bug of 2011: non-ASCII characters overwrite
+            // the ones before them.
             "2" | "2x" => Err(HashFault::Weak("the first bcrypt ($2$, $2x$)")),
             _ => match name.strip_prefix("pbkdf2").map(|digest| digest.strip_prefix('-').unwrap_or(digest)) {
                 Some(digest) => {
                     let algorithm = Pbkdf2::named(if digest.is_empty() { "SHA1" } else { digest })?;
                     algorithm.hash(text.splitn(3, '$').nth(2).unwrap_or_default())
                 }
-                // Thirteen of these letters are what crypt(3) made of a password with DES.
+                // 13 of these characters are a DES hash of crypt(3).
                 None if name.is_empty() && text.len() == 13 && text.bytes().all(is_crypt_letter) => {
                     Err(HashFault::Weak("DES (crypt)"))
                 }
@@ -128,18 +134,17 @@ impl<'h> ForeignHash<'h> {
         }
     }
 
-    /// Returns whether this is a digest of the empty password.
+    /// Reports whether this is a digest of the empty password.
     pub(super) fn is_of_nothing(&self) -> bool {
         matches!(self.kind, Kind::Digest { .. }) && self.verify(b"") == Ok(true)
     }
 
-    /// Whether this is the password.
+    /// Reports whether the password matches.
     ///
-    /// # Errors
-    /// When the library does not take what was read, which nothing should meet.
+    /// # Errors Returns an error if the library rejects the parsed hash, which should not happen.
     pub(super) fn verify(&self, password: &[u8]) -> Result<bool, ()> {
         match &self.kind {
-            // As every other program: of a longer password the first 72 bytes count.
+            // Like other bcrypt implementations, this uses only the first 72 bytes of a password.
             Kind::Bcrypt(hash) => ::bcrypt::verify(password, hash).map_err(drop),
             Kind::ShaCrypt { longest, .. } if password.len() > *longest => Ok(false),
             Kind::ShaCrypt { hash, .. } => match ShaCrypt::default().verify_password(password, *hash) {
@@ -166,7 +171,7 @@ fn is_crypt_letter(byte: u8) -> bool {
 
 fn bcrypt(text: &str) -> Result<ForeignHash<'_>, HashFault> {
     let malformed = HashFault::Malformed("bcrypt");
-    // The library's parser takes a sign before the cost.
+    // The library's parser accepts a sign before the cost.
     let cost = text.get(4..6).filter(|cost| cost.bytes().all(|byte| byte.is_ascii_digit())).ok_or(malformed)?;
     ::bcrypt::HashParts::from_str(text).map_err(|_| malformed)?;
     match cost.parse().map_err(|_| malformed)? {
@@ -176,13 +181,13 @@ fn bcrypt(text: &str) -> Result<ForeignHash<'_>, HashFault> {
     }
 }
 
-/// `$6$[rounds=N$]SALT$HASH`.
+/// Parses `$6$[rounds=N$]SALT$HASH`.
 fn sha_crypt<'h>(text: &'h str, scheme: &'static str, letters: usize) -> Result<ForeignHash<'h>, HashFault> {
     let malformed = HashFault::Malformed(scheme);
     let mut fields = text.split('$').skip(2).peekable();
     let mut rounds = sha_crypt::Params::RECOMMENDED_ROUNDS;
     if let Some(field) = fields.next_if(|field| field.starts_with("rounds=")) {
-        // The program that made it has raised fewer than 1000 to 1000, and written that.
+        // Implementations raise fewer than 1000 rounds to 1000, and write that number.
         rounds = decimal(field.strip_prefix("rounds=").unwrap_or_default()).ok_or(malformed)?;
         if rounds < sha_crypt::Params::ROUNDS_MIN {
             return Err(malformed);
@@ -195,7 +200,7 @@ fn sha_crypt<'h>(text: &'h str, scheme: &'static str, letters: usize) -> Result<
     let sound = (1..=16).contains(&salt.len())
         && hash.len() == letters
         && salt.bytes().chain(hash.bytes()).all(is_crypt_letter)
-        // The library reads what stands here.
+        // The library would parse it as the number of rounds.
         && !salt.starts_with("rounds=");
     if !sound {
         return Err(malformed);
@@ -204,7 +209,7 @@ fn sha_crypt<'h>(text: &'h str, scheme: &'static str, letters: usize) -> Result<
     Ok(ForeignHash { scheme, kind: Kind::ShaCrypt { hash: text, longest } })
 }
 
-/// `{NAME}…`, as LDAP servers write it (RFC 2307 and `OpenLDAP`'s modules).
+/// Parses `{NAME}…`, as LDAP servers write it (RFC 2307 and `OpenLDAP`'s modules).
 fn of_ldap(name: &str, value: &str) -> Result<ForeignHash<'static>, HashFault> {
     if let Some(digest) = name.strip_prefix("PBKDF2") {
         let algorithm = Pbkdf2::named(if digest.is_empty() { "SHA1" } else { digest.strip_prefix('-').unwrap_or("") })?;
@@ -232,7 +237,7 @@ fn of_ldap(name: &str, value: &str) -> Result<ForeignHash<'static>, HashFault> {
     Ok(ForeignHash { scheme, kind: Kind::Digest { algorithm, salt, digest } })
 }
 
-/// `pbkdf2_sha256$ITERATIONS$SALT$HASH`: Django's, where the salt is a text.
+/// Parses Django's `pbkdf2_sha256$ITERATIONS$SALT$HASH`, where the salt is a string.
 fn of_django(name: &str, rest: &str) -> Result<ForeignHash<'static>, HashFault> {
     let algorithm = Pbkdf2::named(name.strip_prefix("pbkdf2_").ok_or(HashFault::Unknown)?)?;
     let mut fields = rest.split('$');
@@ -244,7 +249,7 @@ fn of_django(name: &str, rest: &str) -> Result<ForeignHash<'static>, HashFault> 
     algorithm.checked(decimal(iterations), Some(salt.as_bytes().to_vec()), from_base64(output))
 }
 
-/// A kind of PBKDF2 (RFC 8018).
+/// PBKDF2 with a digest (RFC 8018).
 struct Pbkdf2 {
     scheme: &'static str,
     algorithm: pbkdf2::Algorithm,
@@ -262,7 +267,8 @@ impl Pbkdf2 {
         Ok(Self { scheme, algorithm, block })
     }
 
-    /// `ITERATIONS$SALT$HASH` of passlib and `OpenLDAP`, `i=ITERATIONS,l=LENGTH$SALT$HASH` of the PHC.
+    /// Parses `ITERATIONS$SALT$HASH` of passlib and `OpenLDAP`, or
+    /// `i=ITERATIONS,l=LENGTH$SALT$HASH` of the PHC format.
     fn hash(self, fields: &str) -> Result<ForeignHash<'static>, HashFault> {
         let malformed = HashFault::Malformed(self.scheme);
         let mut fields = fields.split('$');
@@ -296,7 +302,7 @@ impl Pbkdf2 {
         let malformed = HashFault::Malformed(scheme);
         let (Some(salt), Some(output)) = (salt, output) else { return Err(malformed) };
         let iterations = iterations.and_then(NonZeroU32::new).ok_or(malformed)?;
-        // Fewer bytes are met by other passwords too.
+        // A shorter output would match other passwords too.
         if salt.is_empty() || output.len() < 16 {
             return Err(malformed);
         }
@@ -308,13 +314,15 @@ impl Pbkdf2 {
     }
 }
 
-/// A number in digits alone. One that is too large is the largest, which no bound takes.
+/// Parses a number of digits only. Numbers that are too large become `u32::MAX`, which exceeds
+/// every limit.
 fn decimal(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u32::MAX))
 }
 
-/// Base64 with or without padding, and passlib's, which has a dot for the plus sign.
+/// Decodes base64 with or without padding, or passlib's variant with a dot instead of the plus
+/// sign.
 fn from_base64(text: &str) -> Option<Vec<u8>> {
     STANDARD_NO_PAD.decode(text.trim_end_matches('=').replace('.', "+")).ok()
 }
@@ -362,14 +370,14 @@ mod tests {
             (SHA512, "$6$", "$6$rounds=656000$"),
             (PBKDF2, "$1000$", "$1500000$"),
             (PBKDF2, "$1000$", "$i=1500000,l=32$"),
-            // PHP's and argon2-cffi's, Django's and passlib's.
+            // Defaults of PHP, argon2-cffi, Django and passlib.
             (ARGON2, "m=4096,t=2", "m=65536,t=4"),
             (ARGON2, "m=4096,t=2,p=1", "m=102400,t=2,p=8"),
             (ARGON2, "m=4096,t=2", "m=131072,t=4"),
         ] {
             assert!(import_hash(&text.replacen(small, large, 1)).is_ok(), "{large}");
         }
-        // Each block of the output costs all iterations again.
+        // Each block of the output needs all iterations again.
         let long = format!("$pbkdf2-sha256$750001$c2FsdHNhbHQ${}", "A".repeat(86));
         assert!(matches!(fault(&long), HashFault::TooMuchWork(_)));
     }
@@ -409,7 +417,7 @@ mod tests {
         for whole in [BCRYPT, SHA512, SSHA, PBKDF2, DJANGO, ARGON2] {
             for length in 0..whole.len() {
                 let cut = import_hash(&whole[..length]);
-                // Of a hash with a length of its own nothing can be cut off; argon2 and PBKDF2 may have shorter ones.
+                // argon2 and PBKDF2 outputs may be shorter. The other hashes have a fixed length.
                 let may_be_whole = whole != BCRYPT && whole != SHA512 && length + 30 > whole.len();
                 assert!(cut.is_err() || may_be_whole, "{whole} {length}");
             }
@@ -451,9 +459,9 @@ mod tests {
         assert_eq!(longest(&costly), 195);
         let started = std::time::Instant::now();
         assert_eq!(ForeignHash::parse(&costly).unwrap().verify(&[b'x'; 196]), Ok(false));
-        // Tried, it would be some seconds.
+        // A check would take several seconds.
         assert!(started.elapsed() < std::time::Duration::from_millis(500));
-        // bcrypt takes 72 bytes of any.
+        // bcrypt uses the first 72 bytes of any password.
         assert_eq!(ForeignHash::parse(BCRYPT).unwrap().verify(&[b'x'; 1024]), Ok(false));
     }
 }
