@@ -1,7 +1,9 @@
-//! `/oauth/create-account`: somebody makes an account for themselves, where the operator lets them. First they show that they read
-//! the mail of an address, by a code that is typed in the browser that began; only then a name and a password are typed
-//! (`new_account`). Whoever enters an address gets the same answer for the same work: whose it is, if anybody's, is looked up when
-//! the mail's turn comes (`app::address_lookup`).
+//! `/oauth/create-account`: self-registration, if the operator allows it.
+//!
+//! The user first proves that they read the mail of an address, by typing a code in the browser
+//! that began the registration. Only then do they choose a name and a password (`new_account`). The
+//! response and the work are the same for every address: whether an account has it is checked when
+//! the mail is sent (`app::address_lookup`).
 
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Method, StatusCode};
@@ -22,21 +24,22 @@ use crate::web::cookie;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
 
-/// The pages, as the addresses of the sign-in name them.
+/// Names of the pages, below `/oauth/`.
 const PAGE: &str = "create-account";
 const CODE: &str = "create-account/code";
 pub(super) const FINISH: &str = "create-account/finish";
 
-/// How often a registration that changes at the same moment is read again.
+/// Maximum attempts to update a registration that other requests change at the same time.
 pub(super) const MOST_TRIES: usize = 8;
 
-/// What this browser has begun: its form's request, and what its cookie holds.
+/// Registration begun in this browser: the pending request and the secret from the registration
+/// cookie.
 pub(super) struct Registering {
     pub(super) waiting: Waiting,
     secret: Secret,
 }
 
-/// The first page's address, where people make their own accounts.
+/// Returns the address of the first page, if self-registration is open.
 pub(super) fn address(ctx: &RequestContext<'_>, waiting: &Waiting) -> Option<String> {
     is_open(ctx).then(|| waiting.address(ctx, PAGE))
 }
@@ -45,19 +48,19 @@ fn is_open(ctx: &RequestContext<'_>) -> bool {
     ctx.sealgate.config.registration_of_people.is_open() && ctx.sealgate.sends_mail()
 }
 
-/// Where nobody makes their own account, there are no such pages.
+/// Returns 404 unless self-registration is open.
 pub(super) fn require_open(ctx: &RequestContext<'_>) -> Result<(), Failure> {
     if is_open(ctx) { Ok(()) } else { Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)) }
 }
 
-/// The page that takes the address.
+/// Answers the page that asks for the e-mail address.
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     require_open(ctx)?;
     if ctx.head.method == Method::POST {
         return ask(ctx).await;
     }
     if ctx.query()?.one(PARAMETER)?.is_none() {
-        // A bookmark, for instance.
+        // The user opened the page without a sign-in, for instance from a bookmark.
         return Err(Failure::Elsewhere(ctx.sign_in_address("/account", &[])));
     }
     let waiting = Waiting::find(ctx).await?;
@@ -74,7 +77,8 @@ async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
         Err(problem) => return Ok(show(ctx, &waiting, typed, Some(problem))),
     };
     let store = &ctx.sealgate.store;
-    // Before the limits: whoever is refused by those gets the answer that everybody gets.
+    // Check the capacity before the limits: a request that exceeds a limit gets the normal
+    // response.
     if !store.has_room_for_registration() {
         return Ok(busy(ctx, &waiting, typed));
     }
@@ -95,7 +99,7 @@ async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     Ok(Response::see_other(&waiting.address(ctx, CODE)).with_cookie(kept(ctx, &secret)))
 }
 
-/// The address that was typed, if an account may be made with it.
+/// Parses the typed address. Fails if no account can be created with it.
 fn usable(ctx: &RequestContext<'_>, typed: &str) -> Result<Email, CreateAccountProblem> {
     let address = mailing::mailable(typed).map_err(|fault| match fault {
         AddressFault::NotAscii => CreateAccountProblem::NotAscii,
@@ -105,7 +109,7 @@ fn usable(ctx: &RequestContext<'_>, typed: &str) -> Result<Email, CreateAccountP
     if takes { Ok(address) } else { Err(CreateAccountProblem::Domain) }
 }
 
-/// The page that takes the code: the same for everybody who has entered an address.
+/// Answers the page that asks for the code. It is the same for every address.
 pub(super) async fn code(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     require_open(ctx)?;
     let registering = Registering::find(ctx).await?;
@@ -114,14 +118,15 @@ pub(super) async fn code(ctx: &RequestContext<'_>) -> Result<Response, Failure> 
     }
     let form = registering.form(ctx, CODE)?;
     let registering = registering.in_time(ctx).await?;
-    // What is no code at all is no try either.
+    // Malformed input does not count as an attempt.
     let Some(typed) = mailing::digits(form.one("code")?.unwrap_or_default()) else {
         return Ok(registering.show_code(ctx, true));
     };
     let (store, id) = (&ctx.sealgate.store, registering.id());
     for _ in 0..MOST_TRIES {
         let Some(pending) = store.pending_registration(&id).await? else { return Ok(registering.over(ctx)) };
-        // A reload has taken its domain off the list: the right code would lead back to this page.
+        // The operator removed the domain in a reload: the correct code would lead back to this
+        // page.
         if !ctx.sealgate.config.registration_of_people.takes(&pending.value.address) {
             return Ok(registering.over(ctx));
         }
@@ -131,11 +136,13 @@ pub(super) async fn code(ctx: &RequestContext<'_>) -> Result<Response, Failure> 
         let typed = code_hash(ctx, &id, &pending.value.address, &typed)?;
         match pending.value.take_code(typed, ctx.now) {
             RegistrationVerdict::Right(next) => {
-                // They have shown that they read its mail: they may be told that it is somebody's. Nobody else may.
+                // Only a user who has proven that they read the mail may learn that the address has
+                // an account.
                 if store.user_by_email(&next.address).await?.is_some() {
                     return registering.taken(ctx, &pending).await;
                 }
-                // Under a new name: whoever had planted the cookie in this browser does not go on in their own.
+                // Use a new secret, so that an attacker who planted the cookie in this browser
+                // cannot continue the registration in their own.
                 let secret = Secret::from_random(&ctx.random::<32>());
                 if store.move_registration(&pending, &secret.hash(), &next).await? == Committed::Yes {
                     ctx.sealgate.metrics.registered(RegistrationOutcome::Proven);
@@ -160,7 +167,7 @@ pub(super) async fn code(ctx: &RequestContext<'_>) -> Result<Response, Failure> 
     Err(Failure::Unavailable)
 }
 
-/// A code is good for what one browser has begun, and for one address.
+/// Hashes a code, bound to one registration and one address.
 fn code_hash(ctx: &RequestContext<'_>, id: &SecretHash, address: &Email, code: &str) -> Result<SecretHash, Failure> {
     mailing::code_hash(ctx, &[b"registration", &id.as_bytes()[..], address.lookup_key().as_bytes()].concat(), code)
 }
@@ -169,16 +176,16 @@ fn kept(ctx: &RequestContext<'_>, secret: &Secret) -> HeaderValue {
     cookie::set_for(ctx.cookies.registration, secret.expose(), ctx.cookies.secure, REGISTRATION_LIFE.as_secs())
 }
 
-/// The cookie that ends it in this browser.
+/// Returns the cookie that removes the registration from this browser.
 pub(super) fn forgotten(ctx: &RequestContext<'_>) -> HeaderValue {
     cookie::expire(ctx.cookies.registration, ctx.cookies.secure)
 }
 
 impl Registering {
-    /// What this browser has begun for the sign-in that the page is about.
+    /// Returns the registration begun in this browser for the sign-in of this page.
     ///
     /// # Errors
-    /// The way to the first page when nothing was begun; as [`Waiting::find_at_any_time`].
+    /// A redirect to the first page if there is no registration; as [`Waiting::find_at_any_time`].
     pub(super) async fn find(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
         let waiting = Waiting::find_at_any_time(ctx).await?;
         match ctx.cookie(ctx.cookies.registration).filter(|value| !value.is_empty()) {
@@ -191,13 +198,13 @@ impl Registering {
         Ok(Self { waiting: self.waiting.in_time(ctx).await?, ..self })
     }
 
-    /// Under which it lies in the store.
+    /// Returns the key of the registration in the store.
     pub(super) fn id(&self) -> SecretHash {
         self.secret.hash()
     }
 
-    /// The token of a page's form. It names what was begun, so that a form about one address is not sent for another, which was
-    /// begun in another tab.
+    /// Returns the CSRF token of a page's form. It depends on the registration, so that a form for
+    /// one address is not accepted after another tab has begun a registration for another address.
     pub(super) fn csrf(&self, page: &str) -> String {
         let text = Secret::new(format!("{} {}", self.waiting.csrf(page), self.secret.expose()));
         base64url(SecretHash::of(text.expose().as_bytes()).as_bytes())
@@ -206,30 +213,31 @@ impl Registering {
     /// Reads a page's form.
     ///
     /// # Errors
-    /// A page when the form's token is not the one that the page was given.
+    /// An error page if the CSRF token is wrong.
     pub(super) fn form(&self, ctx: &RequestContext<'_>, page: &str) -> Result<Params, Failure> {
         let form = ctx.form()?;
         let sound = form.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf(page)));
         if sound { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
     }
 
-    /// The way to the page that takes the code.
+    /// Returns a redirect to the page that asks for the code.
     pub(super) fn back(&self, ctx: &RequestContext<'_>) -> Failure {
         Failure::Elsewhere(self.waiting.address(ctx, CODE))
     }
 
-    /// Back to the first page, which says that nothing is waited for any more.
+    /// Shows the first page with the message that the registration is no longer valid.
     pub(super) fn over(&self, ctx: &RequestContext<'_>) -> Response {
         show(ctx, &self.waiting, "", Some(CreateAccountProblem::Over)).with_cookie(forgotten(ctx))
     }
 
-    /// The same where there is an account with the address by now. Only for whoever has proven that they read its mail.
+    /// Shows the first page with the message that the address has an account. Only for a user who
+    /// has proven that they read its mail.
     pub(super) async fn taken(
         &self,
         ctx: &RequestContext<'_>,
         pending: &Loaded<PendingRegistration>,
     ) -> Result<Response, Failure> {
-        // A conflict means that it has gone already.
+        // On a conflict, another request has already removed it.
         let _ = ctx.sealgate.store.drop_registration(pending).await?;
         ctx.sealgate.metrics.registered(RegistrationOutcome::Taken);
         Ok(show(ctx, &self.waiting, "", Some(CreateAccountProblem::Taken)).with_cookie(forgotten(ctx)))

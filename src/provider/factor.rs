@@ -1,8 +1,8 @@
-//! `/oauth/factor`: the second step of a sign-in, after the password or on top of a session. The code of an app, a security key
-//! or a passkey, or a recovery code.
+//! `/oauth/factor`: the second step of a sign-in, after the password or on top of a session.
+//! Accepts the code of an authenticator app, a security key, a passkey or a recovery code.
 //!
-//! What is tried is judged, counted and noted in one commit with what it means for the waiting request: a code, a recovery code
-//! and a challenge are good once, however many bring them at the same moment.
+//! An attempt is judged and counted in the same commit that updates the pending request. A code, a
+//! recovery code or a challenge is therefore accepted once, even if concurrent requests send it.
 
 use std::time::Duration;
 
@@ -34,13 +34,13 @@ use crate::webauthn::{AssertionPurpose, AssertionResponse, CeremonyError, Creden
 
 pub(super) const PAGE: &str = "factor";
 
-/// How often factors that change at the same moment are read again.
+/// Maximum attempts to update factors that other requests change at the same time.
 const MOST_TRIES: usize = 8;
 
-/// How long a browser waits for somebody to touch their key.
+/// Time that the browser waits for the user to touch their key.
 const CEREMONY: Duration = Duration::from_mins(5);
 
-/// Whose second step it is, what they have, and what they did before.
+/// User at the second step: their factors, the steps completed before, and the methods to offer.
 struct Candidate {
     user: User,
     loaded: Loaded<Factors>,
@@ -53,7 +53,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let waiting = Waiting::find(ctx).await?;
     let query = ctx.query()?;
     let Some(candidate) = find(ctx, &waiting).await? else {
-        // The session or the half of the sign-in is gone: what comes next is decided anew.
+        // The session or the pending sign-in is gone: decide the next step again.
         return Ok(Response::see_other(&waiting.address(ctx, RESUME)));
     };
     let form = if ctx.head.method == Method::POST { Some(waiting.form(ctx, PAGE)?) } else { None };
@@ -70,7 +70,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     if chosen != FactorChoice::Key {
         return Ok(prove(ctx, waiting, candidate, chosen, sent).await?.1);
     }
-    // Nobody guesses a signature. What is counted is the work.
+    // A signature cannot be guessed; this limit bounds the work of verifying it.
     let guesses = match Guesses::of_passkey(ctx).await? {
         Ok(guesses) => guesses,
         Err(seconds) => return show(ctx, &waiting, &candidate, chosen, Some(FactorProblem::Wait { seconds })),
@@ -82,11 +82,12 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     Ok(response)
 }
 
-/// The half of the sign-in that this browser has done, or the session that it is to be added to.
+/// Returns the user with the pending sign-in of this browser, or the session to which the step is
+/// added.
 async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Candidate>, Failure> {
     let interaction = waiting.interaction();
     let store = &ctx.sealgate.store;
-    // A step on top of a session is no answer where the password is asked for.
+    // If the password is required, a second step on top of a session does not replace it.
     let NextStep::SecondFactor(subject) = authorize::next_of(ctx, waiting).await? else { return Ok(None) };
     let Some(user) = store.user(subject).await?.filter(User::is_enabled) else { return Ok(None) };
     let (before, is_step_up) = match &interaction.progress.partial {
@@ -106,10 +107,12 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Cand
     Ok(Some(Candidate { user, loaded, before, is_step_up, offers }))
 }
 
-/// What will do, the one that was used last first, and recovery codes last. Where only a key will do, only keys are offered.
+/// Returns the accepted methods, most recently used first and recovery codes last. If a
+/// phishing-resistant method is required, only keys are offered.
 fn offers(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User, factors: &Factors) -> Vec<FactorChoice> {
     let terms = sign_in::terms(ctx, waiting.interaction(), user, Some(factors));
-    // What they cannot reach is no reason to refuse what they have: the page that says what is missing comes after the sign-in.
+    // Do not refuse the user's factors because a higher level is required than they can reach:
+    // `/oauth/unmet` reports that after the sign-in.
     let required = required_level(waiting.interaction(), &waiting.client, &terms).min(terms.factors.reachable);
     let wished = wished_level(waiting.interaction(), &terms);
     let resistant = AssuranceLevel::PhishingResistant;
@@ -169,7 +172,8 @@ fn key_options(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidat
     serde_json::to_string(&options).map(Some).map_err(|_| Failure::Internal)
 }
 
-/// Tries what was sent, as often as the record changes at the same moment; and whether it was right.
+/// Checks the sent code or key, and tries again if the record changes at the same time. Returns
+/// whether it was correct, with the response.
 async fn prove(
     ctx: &RequestContext<'_>,
     mut waiting: Waiting,
@@ -205,7 +209,7 @@ async fn prove(
         if written == Committed::Conflict {
             match find(ctx, &waiting).await? {
                 Some(again) if !waiting.interaction().progress.signed_in => candidate = again,
-                // The same form came twice, and the other one did it.
+                // The same form was sent twice, and the other request completed the step.
                 _ => return Ok((false, Response::see_other(&waiting.address(ctx, RESUME)))),
             }
             continue;
@@ -227,7 +231,7 @@ async fn prove(
     Ok((false, show(ctx, &waiting, &candidate, chosen, Some(FactorProblem::Busy))?))
 }
 
-/// Tells somebody who came in by a recovery code how many they have left, before they go on.
+/// Shows a user who signed in with a recovery code how many codes are left.
 fn recovery_used(
     ctx: &RequestContext<'_>,
     waiting: &Waiting,
@@ -279,8 +283,8 @@ fn try_one(
     }
 }
 
-/// What the page says of a failure. Why a key is refused it does not say: a key of somebody else's must not look different from
-/// one that nobody has.
+/// Returns the problem that the page reports. It does not say why a key was refused, so that
+/// another user's key and an unknown key look the same.
 fn problem(ctx: &RequestContext<'_>, trial: &FactorTrial) -> FactorProblem {
     match trial {
         FactorTrial::Proven(_) | FactorTrial::Wrong(_) | FactorTrial::NoCode => FactorProblem::WrongCode,
@@ -292,7 +296,7 @@ fn problem(ctx: &RequestContext<'_>, trial: &FactorTrial) -> FactorProblem {
     }
 }
 
-/// Takes down what came of it, in the trail and in the metrics.
+/// Records the attempt in the audit log and the metrics.
 fn note(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidate, chosen: FactorChoice, trial: &FactorTrial) {
     let (method, kind) = match chosen {
         FactorChoice::App => (AuthenticationMethod::Totp, "totp"),

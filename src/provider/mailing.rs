@@ -1,5 +1,5 @@
-//! Mails that a request causes: made here, limited here, and committed with what they are about. Nothing here waits for a mail
-//! server.
+//! Mails caused by requests: creates them, applies rate limits, and validates addresses. The mails
+//! are committed with the change that they report. Requests never wait for a mail server.
 
 use std::time::Duration;
 
@@ -15,25 +15,27 @@ use crate::limits::LimitScope;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 
-/// What strangers may cause to one address, whatever it is about.
+/// Limits of mails to one address that unauthenticated requests may cause, over all purposes.
 const TO_ONE: [(&str, Rule); 2] = [
     ("mail_hour", Rule { limit: 3, window: Duration::from_hours(1) }),
     ("mail_day", Rule { limit: 10, window: Duration::from_hours(24) }),
 ];
 
-/// What one browser may cause that has signed in to the account before, when that is used up.
+/// Limit of reset mails that a browser known to the account may cause after [`TO_ONE`] is used up.
 const OWN: Rule = Rule { limit: 3, window: Duration::from_hours(24) };
 
-/// What they may cause from one network.
+/// Limit of mails that unauthenticated requests from one network may cause.
 const FROM_ONE: Rule = Rule { limit: 10, window: Duration::from_hours(1) };
 
-/// What they may cause in all.
+/// Limit of mails that unauthenticated requests may cause in total.
 const IN_ALL: Rule = Rule { limit: 60, window: Duration::from_mins(1) };
 
-/// A mail that is due at once. `to`: nobody yet for what is looked up later.
+/// Creates a mail that is due at once. `to` is `None` if the recipient is determined later, when
+/// the mail is sent.
 ///
 /// # Errors
-/// When nothing seals here; see [`Sealgate::sends_mail`](crate::app::state::Sealgate::sends_mail).
+/// When the store has no wrapping key; see
+/// [`Sealgate::sends_mail`](crate::app::state::Sealgate::sends_mail).
 pub(super) fn new_mail(
     ctx: &RequestContext<'_>,
     subject: Option<Subject>,
@@ -49,18 +51,24 @@ pub(super) fn new_mail(
     })
 }
 
-/// Whether a stranger may cause one more mail to this address. Asked before anybody looks whose address it is, so that a refusal
-/// says nothing of that; and what is refused gets the same answer as all others.
+/// Returns whether an unauthenticated request may cause another mail to this address.
+///
+/// Checked before the account is looked up, so that a refusal does not reveal whether one exists.
+/// The caller must answer a refused request like an accepted one.
 pub(super) async fn stranger_may(ctx: &RequestContext<'_>, to: &Email) -> bool {
-    // A domain with letters beyond ASCII has many spellings, which are one to mail servers.
+    // An internationalized domain has several spellings that mail servers treat as the same domain.
     let mailbox = MailAddress::of(to).map_or_else(|| to.as_str().to_owned(), |mailbox| mailbox.to_string());
     let account = SecretHash::of(mailbox.to_ascii_lowercase().as_bytes());
     from_network(ctx).await && to_account(ctx, &account).await && in_all(ctx).await
 }
 
-/// The same for a reset, asked for in a browser with these marks. Where strangers have used up what may be sent to the address,
-/// each browser from which its owner has signed in has a few of its own: whether it is one is looked up later. Yields the marks
-/// of which the account must know one then; `None` where nothing more is sent.
+/// Returns whether a password reset may cause another mail, requested by a browser with these
+/// marks.
+///
+/// Once the limit for the account is used up, each browser from which its owner has signed in
+/// before has a small limit of its own. Whether the account knows the browser is checked when the
+/// mail is sent. Returns the marks of which the account must then know one (empty: no condition),
+/// or `None` if the limits are exceeded.
 pub(super) async fn reset_may(
     ctx: &RequestContext<'_>,
     account: &SecretHash,
@@ -71,7 +79,7 @@ pub(super) async fn reset_may(
     }
     let mut needed = Vec::new();
     if !to_account(ctx, account).await {
-        // Each mark has its own count, so that others beside it give a browser no more.
+        // Each mark has its own counter, so that adding other marks gives a browser no extra mails.
         for mark in marks.hashes() {
             if allows(ctx, &LimitKey::text("mail_browser", &of_both(account, &mark)), OWN).await {
                 needed.push(mark);
@@ -103,7 +111,8 @@ async fn in_all(ctx: &RequestContext<'_>) -> bool {
     allows(ctx, &LimitKey::text("mail_all", b""), IN_ALL).await
 }
 
-/// Whoever mails, all nodes count it together.
+/// Charges a limit that all nodes of the cluster count together. Returns whether it allows the
+/// mail.
 pub(super) async fn allows(ctx: &RequestContext<'_>, key: &LimitKey<'_>, rule: Rule) -> bool {
     ctx.sealgate.limits.take(LimitScope::Fleet, key, rule, ctx.now).await.allowed
 }
@@ -112,17 +121,19 @@ fn of_both(account: &SecretHash, mark: &SecretHash) -> Vec<u8> {
     [account.as_bytes().as_slice(), mark.as_bytes()].concat()
 }
 
-/// Why no mail can be sent to what was typed.
+/// Reason why no mail can be sent to a typed address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AddressFault {
-    /// It is no address that mail servers take.
+    /// Mail servers do not accept the address.
     Malformed,
-    /// There are letters beyond ASCII before the `@`, which many mail servers do not take.
+    /// The part before the `@` has non-ASCII letters, which many mail servers do not accept.
     NotAscii,
 }
 
-/// The address that was typed, if mail can be sent to it. A domain that mail servers know in plain ASCII is written so: with
-/// full-width letters, for instance, one mailbox had as many addresses, and as many accounts, as there are spellings.
+/// Parses a typed address to which mail can be sent.
+///
+/// Converts the domain to ASCII if mail servers know it in plain ASCII. Otherwise full-width
+/// letters, for instance, would give one mailbox several addresses and several accounts.
 pub(super) fn mailable(typed: &str) -> Result<Email, AddressFault> {
     let local = typed.rsplit_once('@').map_or(typed, |(local, _)| local);
     if !local.is_ascii() {
@@ -136,16 +147,16 @@ pub(super) fn mailable(typed: &str) -> Result<Email, AddressFault> {
     Email::parse(&mailbox.to_string()).ok_or(AddressFault::Malformed)
 }
 
-/// The digits of a code that was typed, however they are grouped.
+/// Returns the digits of a typed code. Whitespace and hyphens are ignored.
 pub(super) fn digits(typed: &str) -> Option<String> {
     let digits: String = typed.chars().filter(|char| !char.is_whitespace() && *char != '-').collect();
     (digits.len() == CODE_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
 }
 
-/// The keyed hash of a code. `bound_to`: whose it is and what for.
+/// Returns the keyed hash of a code. `bound_to` identifies its owner and purpose.
 ///
 /// # Errors
-/// When nothing seals here.
+/// When the store has no wrapping key.
 pub(super) fn code_hash(ctx: &RequestContext<'_>, bound_to: &[u8], code: &str) -> Result<SecretHash, Failure> {
     ctx.sealgate.store.code_hash(bound_to, code).map_err(|error| {
         tracing::error!(%error, "no code can be made or checked");
@@ -153,10 +164,10 @@ pub(super) fn code_hash(ctx: &RequestContext<'_>, bound_to: &[u8], code: &str) -
     })
 }
 
-/// A new verification code: digits, each as likely as any other.
+/// Returns a new verification code of uniformly distributed digits.
 pub(super) fn new_code(ctx: &RequestContext<'_>) -> String {
     let most = 10_u64.pow(u32::try_from(CODE_DIGITS).unwrap_or(8));
-    // Of 2^64 numbers the remainder prefers some by one in 10^11.
+    // Modulo bias: some codes are more likely by less than one in 10^11.
     let number = u64::from_be_bytes(ctx.random()) % most;
     format!("{number:0CODE_DIGITS$}")
 }

@@ -1,8 +1,9 @@
-//! The provider's endpoints: the table of routes, and the way of every request through it.
+//! The provider's endpoints: the route table and the dispatch of requests.
 //!
-//! An endpoint is a function of a [`RequestContext`] that yields a response or a [`Failure`]; what a failure looks like on the
-//! wire is decided in `web::failure` alone. Rate limits that count by address are charged here, before the endpoint runs; those
-//! that count by client or token are charged by the endpoint once it knows who that is, with [`RequestContext::charge`].
+//! An endpoint is a function of a [`RequestContext`] that returns a response or a [`Failure`].
+//! `web::failure` alone decides how a failure is encoded. Rate limits by address are charged here,
+//! before the endpoint runs. Limits by client or token are charged by the endpoint with
+//! [`RequestContext::charge`], once the client is identified.
 
 mod account;
 mod account_chooser;
@@ -115,31 +116,32 @@ enum Endpoint {
 }
 
 impl Endpoint {
-    /// Whether a GET of it changes something: a sign-in begins or goes on, or a session ends.
+    /// Whether a GET changes state: begins or continues a sign-in, or ends a session.
     const fn acts(self) -> bool {
         matches!(self, Self::Authorize | Self::Resume | Self::Logout)
     }
 
-    /// Whether it is a page of somebody who is signed in.
+    /// Whether the endpoint requires a signed-in user.
     const fn is_for_signed_in(self) -> bool {
         matches!(self, Self::Home | Self::Account(_) | Self::Console(_))
     }
 }
 
-/// A row of the table.
+/// Row of the route table.
 pub struct ProviderRoute {
-    /// Below the issuer's own path; a trailing `*` stands for one more segment.
+    /// Path below the issuer's path. A trailing `*` matches exactly one more segment.
     path: &'static str,
     endpoint: Endpoint,
     name: &'static str,
     methods: &'static [Method],
-    /// To whom its failures speak.
+    /// Audience of the endpoint's error responses.
     recipient: Recipient,
-    /// Whether scripts of other origins may call it; never with cookies.
+    /// Whether CORS requests are allowed. Credentials never are.
     cors: bool,
-    /// Charged by address before the endpoint runs; `None` where the endpoint charges by client or token itself.
+    /// Rate limit charged by address before the endpoint runs. `None` if the endpoint charges by
+    /// client or token itself.
     charged: Option<Bucket>,
-    /// Largest body, bytes.
+    /// Maximum size of the request body, bytes.
     body: usize,
 }
 
@@ -227,7 +229,7 @@ const fn json(
     ProviderRoute { path, endpoint, name, methods, recipient: Recipient::Programs, cors: true, charged, body: FORM }
 }
 
-/// What takes a client's metadata, of which each is kept.
+/// Builds a route for client metadata. Its body limit is smaller because the metadata is stored.
 const fn metadata(
     path: &'static str,
     endpoint: Endpoint,
@@ -257,25 +259,27 @@ const fn page(
 }
 
 impl ProviderRoute {
-    /// The largest body that a request may have, bytes.
+    /// Returns the maximum size of the request body, bytes.
     pub(crate) fn body_limit(&self) -> usize {
         self.body
     }
 
-    /// Whether it is a document that is public and the same for everybody: discovery and keys, which name the configured
-    /// issuer whatever the request's Host says, and what the page for a host that is nobody's looks like.
+    /// Returns whether the endpoint is a public document that is the same for every user: discovery
+    /// and keys, which name the configured issuer regardless of the Host header, and the stylesheet
+    /// and logo of the page for an unknown host.
     pub(crate) fn is_public_document(&self) -> bool {
         [Endpoint::Discovery, Endpoint::Jwks, Endpoint::Stylesheet, Endpoint::Logo].contains(&self.endpoint)
     }
 
-    /// The row for a path below the issuer's own. Byte for byte: another spelling of a path is another path, so no
-    /// second way in exists that other rules might overlook.
+    /// Returns the route of a path below the issuer's path. Compares byte for byte: a path has no
+    /// second spelling that other access rules could miss.
     fn find(config: &Config, path: &str) -> Option<&'static Self> {
         let fits = |route: &&Self| match route.path.strip_suffix('*') {
             Some(prefix) => path.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty() && !rest.contains('/')),
             None => route.path == path,
         };
-        // Without a console its paths are nobody's, and an application that shares the host may have them.
+        // If the console is disabled, its paths are not routed; an application that shares the host
+        // may use them.
         ROUTES
             .iter()
             .find(fits)
@@ -284,17 +288,16 @@ impl ProviderRoute {
     }
 }
 
-/// A request's path below the issuer's own; `None` when it lies elsewhere.
+/// Returns the path relative to the issuer's path, or `None` if it is outside.
 fn below_issuer<'a>(config: &Config, path: &'a str) -> Option<&'a str> {
     path.strip_prefix(config.issuer.path_prefix()).or_else(|| {
-        // RFC 8414 §3.1 puts its well-known path in front of the issuer's.
+        // RFC 8414 §3.1 puts the well-known path before the issuer's path.
         let metadata = "/.well-known/oauth-authorization-server";
         (path.strip_prefix(metadata)? == config.issuer.path_prefix()).then_some(metadata)
     })
 }
 
-/// Of a path that is nobody's. It takes a body too: its sender shall hear that nothing is there, not that the body is too
-/// long.
+/// Route of unknown paths. It accepts a body, so that the client gets 404 and not 413.
 static NOTHING: ProviderRoute = ProviderRoute {
     path: "",
     endpoint: Endpoint::Nothing,
@@ -306,13 +309,13 @@ static NOTHING: ProviderRoute = ProviderRoute {
     body: FORM,
 };
 
-/// The row of a path.
+/// Returns the route of a path.
 pub fn route(config: &Config, path: &str) -> &'static ProviderRoute {
     below_issuer(config, path).and_then(|path| ProviderRoute::find(config, path)).unwrap_or(&NOTHING)
 }
 
-/// Whether a path on the issuer's host is the provider's own; everything else belongs to an application that shares the
-/// host, where there is one.
+/// Returns whether a path on the issuer's host belongs to the provider. All other paths belong to
+/// the application that shares the host, if there is one.
 pub fn owns(config: &Config, path: &str) -> bool {
     below_issuer(config, path).is_some_and(|path| {
         ProviderRoute::find(config, path).is_some()
@@ -320,12 +323,13 @@ pub fn owns(config: &Config, path: &str) -> bool {
     })
 }
 
-/// The answer to a request whose body is too long (413) or came too slowly.
+/// Returns the error response to a request whose body is too long (413) or arrived too slowly.
 pub(crate) fn refuse(sealgate: &Sealgate, head: &Parts, status: StatusCode, refusal: Refusal) -> Response {
     refused(sealgate, head, |_| Failure::json(status, refusal))
 }
 
-/// The answer to a request for a host that is nobody's (421): to a person a page, to a program JSON.
+/// Returns the error response to a request for an unknown host (421): a page for browsers, JSON for
+/// programs.
 pub(crate) fn misdirected(sealgate: &Sealgate, head: &Parts) -> Response {
     refused(sealgate, head, |ctx| {
         if ctx.reads_pages() {
@@ -348,14 +352,14 @@ fn context<'a>(sealgate: &'a Sealgate, head: &'a Parts, body: Body, recipient: R
     ctx
 }
 
-/// Answers a request for the provider, on the route that was found for its path.
+/// Answers a request on the route that was found for its path.
 pub async fn dispatch(sealgate: &Sealgate, route: &ProviderRoute, head: &Parts, body: Bytes) -> http::Response<Bytes> {
     let started = Instant::now();
-    // Whatever such a page writes is written only while its user is signed in.
+    // This store handle writes only while the page's user is signed in.
     let own =
         route.endpoint.is_for_signed_in().then(|| Box::new(sealgate.for_page(session_cookie(sealgate, head).as_ref())));
     let mut ctx = context(own.as_deref().unwrap_or(sealgate), head, Body::Read(body), route.recipient);
-    // Where there is nothing: to a person who mistyped an address as a page, to programs as everywhere else.
+    // Unknown paths: a browser gets a page, because the user may have mistyped the address.
     if route.endpoint == Endpoint::Nothing && ctx.reads_pages() {
         ctx.recipient = Recipient::People;
     }
@@ -394,12 +398,13 @@ async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respo
         ctx.charge_page()?;
         return Err(Failure::Method(route.methods));
     }
-    // The browser discards a page that it gets with this status, and asks again when its user opens the link.
+    // The browser discards a prefetched page with this status and repeats the request when the user
+    // opens the link.
     if route.endpoint.acts() && navigation::is_look_ahead(ctx.head) {
         ctx.charge_page()?;
         return Err(Failure::json(StatusCode::FORBIDDEN, navigation::AHEAD));
     }
-    // Whoever carries requests here may let more through, or less.
+    // The server that read the body may have applied another limit.
     if ctx.body().len() > route.body {
         ctx.charge_page()?;
         let refusal = Refusal::invalid_request("The body is too long.");
@@ -417,7 +422,8 @@ async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respo
         Endpoint::Authorize => authorize::answer(ctx).await,
         Endpoint::Resume => authorize::resume(ctx).await,
         Endpoint::Login => Box::pin(login::answer(ctx)).await,
-        // Boxed: they are many times as long as others, and each request would have to have room for them.
+        // Boxed because their futures are much larger than the others; unboxed, every request would
+        // reserve that size.
         Endpoint::Passkey => Box::pin(passkey::answer(ctx)).await,
         Endpoint::Factor => Box::pin(factor::answer(ctx)).await,
         Endpoint::Enrol => Box::pin(enrol::answer(ctx)).await,
@@ -455,7 +461,7 @@ async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respo
 
 const NO_PAGE: Failure = Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound);
 
-/// The picture of an application, by its name.
+/// Returns the icon of an application by its name.
 fn icon(ctx: &RequestContext<'_>) -> Option<Response> {
     let name = ctx.head.uri.path().rsplit('/').next().unwrap_or_default();
     let icon = ctx.sealgate.config.apps.iter().find(|app| app.name == name)?.icon.as_ref()?;

@@ -1,4 +1,5 @@
-//! What a proof leads to, whichever page it came by: the next step, or a session. And the terms on which somebody signs in.
+//! Completing a sign-in: after each proof, continues with the next step or opens a session. Also
+//! computes the sign-in requirements of a user.
 
 use http::HeaderValue;
 
@@ -23,47 +24,50 @@ use crate::web::cookie;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
 
-/// The page on which a sign-in begins.
+/// Name of the page on which a sign-in begins.
 pub(super) const SIGN_IN: &str = "login";
 
-/// How often a session that changes at the same moment is read again.
+/// Maximum attempts to update a session that other requests change at the same time.
 const MOST_TRIES: usize = 8;
 
-/// What somebody has proven for a waiting request.
+/// Authentication steps that a user has completed for a pending request.
 #[derive(Debug, Clone)]
 pub(super) struct Proof {
     pub(super) user: User,
     pub(super) steps: AuthenticationSteps,
-    /// As they were when it was proven.
+    /// Mark of the user's credentials at the time of the proof.
     pub(super) credentials: CredentialMark,
-    /// Whether it adds to a session that there is; that session lasts no longer by it.
+    /// Whether the proof adds a step to an existing session. It does not extend the session's
+    /// lifetime.
     pub(super) is_step_up: bool,
 }
 
 impl Proof {
-    /// The half of a sign-in that the waiting request keeps.
+    /// Returns the pending sign-in to store with the pending request.
     pub(super) fn partial(&self) -> PartialSignIn {
         PartialSignIn { subject: self.user.sub, steps: self.steps.clone(), credentials: self.credentials }
     }
 }
 
-/// What came of a proof.
+/// Result of [`proceed`] and [`complete`].
 pub(super) enum Proceeded {
-    /// They are signed in: these cookies go with the answer.
+    /// The user is signed in. The response must set these cookies.
     SignedIn(Vec<HeaderValue>),
-    /// Something is missing; the waiting request at this address knows what was done.
+    /// Another step is required. The redirect address names the pending request, which has the
+    /// steps so far.
     Missing(String),
-    /// What it was proven with has been taken away meanwhile.
+    /// The proof is no longer valid: the credentials changed or the session ended.
     Gone,
 }
 
 impl Proceeded {
-    /// The way on: to the sign-in from its beginning, where the proof is worth nothing any more.
+    /// Returns the redirect to the next step, or to the start of the sign-in if the proof is no
+    /// longer valid.
     pub(super) fn respond_or_begin_again(self, ctx: &RequestContext<'_>, waiting: &Waiting) -> Response {
         self.respond(ctx, waiting).unwrap_or_else(|| Response::see_other(&waiting.address(ctx, SIGN_IN)))
     }
 
-    /// The way on, unless the proof is worth nothing any more.
+    /// Returns the redirect to the next step, or `None` if the proof is no longer valid.
     pub(super) fn respond(self, ctx: &RequestContext<'_>, waiting: &Waiting) -> Option<Response> {
         match self {
             Self::SignedIn(cookies) => {
@@ -76,13 +80,13 @@ impl Proceeded {
     }
 }
 
-/// The factors of somebody who may never have had any.
+/// Returns the factor summary of a user who may have no factors record.
 pub(super) fn summary(factors: Option<&Factors>, user: &User) -> FactorSummary {
     let none = FactorSummary { has_any: false, reachable: AssuranceLevel::One, is_reset: false, generation: 0 };
     factors.map_or(none, |factors| factors.summary(user))
 }
 
-/// On which terms this person signs in for this request.
+/// Returns the sign-in requirements of the user for this request.
 pub(super) fn terms(
     ctx: &RequestContext<'_>,
     interaction: &Interaction,
@@ -106,10 +110,12 @@ pub(super) fn terms(
     }
 }
 
-/// Goes on after a proof: signs in, or leaves what was done with the waiting request. The half of a sign-in lies under a name that
-/// only this answer tells: whoever had planted the browser's cookie and the page's address, on a shared computer for instance, would
-/// go on with it otherwise, and add a second step of their own. The request stays under its old name as it was, for a form that comes
-/// twice and for the way back.
+/// Continues after a proof: signs the user in, or stores the pending sign-in.
+///
+/// A new pending sign-in is stored under a new id that only this response contains. Otherwise an
+/// attacker who planted the browser cookie and knows the page's address, for instance on a shared
+/// computer, could continue it and enrol a factor. The request also remains under its old id, for a
+/// form that is sent twice and for the browser's Back button.
 pub(super) async fn proceed(
     ctx: &RequestContext<'_>,
     waiting: &Waiting,
@@ -126,7 +132,7 @@ pub(super) async fn proceed(
     let next = Interaction { progress, ..waiting.interaction().clone() };
     let before = waiting.interaction().progress.partial.as_ref();
     if before.is_some_and(|before| before.subject == proof.user.sub) {
-        // A conflict means that another tab has gone on with the same request: what it did stands.
+        // On a conflict, another tab has continued the same request; its result is kept.
         let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
         return Ok(Proceeded::Missing(waiting.address(ctx, RESUME)));
     }
@@ -135,7 +141,7 @@ pub(super) async fn proceed(
     Ok(Proceeded::Missing(interaction::address(ctx, RESUME, id.expose(), &waiting.client.id)))
 }
 
-/// Signs somebody in with all that they have proven.
+/// Signs the user in with the completed steps.
 pub(super) async fn complete(ctx: &RequestContext<'_>, waiting: &Waiting, proof: &Proof) -> Result<Proceeded, Failure> {
     let user = &proof.user;
     let sign_in = SignIn { subject: user.sub, steps: proof.steps.clone() };
@@ -147,8 +153,8 @@ pub(super) async fn complete(ctx: &RequestContext<'_>, waiting: &Waiting, proof:
     let Some(cookie) = cookie else { return Ok(Proceeded::Gone) };
     let known = known_browser::find(ctx, Some(user)).await?;
     let marked = known_browser::learn(ctx, user.sub, known.as_ref()).await;
-    // Whoever disabled the account, set another password or changed its factors while this was proven has ended the sessions
-    // that there were. This one came after.
+    // A disabled account, a new password or a change of factors during the proof ended all existing
+    // sessions. It could not end this one, which is newer.
     if !stands(ctx, proof).await? {
         ctx.sealgate.store.end_session(cookie.id).await?;
         if let Some(marked) = &marked {
@@ -162,14 +168,15 @@ pub(super) async fn complete(ctx: &RequestContext<'_>, waiting: &Waiting, proof:
     ctx.sealgate.metrics.level_reached(sign_in.level());
     let progress = Progress { account: Some(user.sub), signed_in: true, ..Progress::default() };
     let next = Interaction { progress, ..waiting.interaction().clone() };
-    // A conflict means that another tab has gone on with the same request: what it did stands.
+    // On a conflict, another tab has continued the same request; its result is kept.
     let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
     let set = cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure);
     Ok(Proceeded::SignedIn(std::iter::once(set).chain(marked.map(|marked| marked.cookie)).collect()))
 }
 
-/// Adds a step to the session of somebody who has just proven it on one of our own pages, and yields the new cookie; none where
-/// the session has ended meanwhile.
+/// Adds a step that the user has just completed on an account or console page to their session.
+///
+/// Returns the new session cookie, or `None` if the session has ended meanwhile.
 ///
 /// # Errors
 /// When the store fails.
@@ -186,7 +193,7 @@ pub(super) async fn step_up(
     Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)))
 }
 
-/// Whether the person may still come in with what they have proven.
+/// Returns whether the user is enabled and their credentials have not changed since the proof.
 pub(super) async fn stands(ctx: &RequestContext<'_>, proof: &Proof) -> Result<bool, StoreError> {
     let store = &ctx.sealgate.store;
     let Some(now) = store.user(proof.user.sub).await?.filter(User::is_enabled) else { return Ok(false) };
@@ -195,15 +202,18 @@ pub(super) async fn stands(ctx: &RequestContext<'_>, proof: &Proof) -> Result<bo
     Ok(CredentialMark::of(&now, generation) == proof.credentials)
 }
 
-/// How somebody signed in, for the trail: the methods, in the order in which they were used.
+/// Returns the authentication methods in order of use, for the audit log.
 fn methods(steps: &AuthenticationSteps) -> String {
     let words: Vec<&str> = steps.all().iter().map(|step| step.method.as_str()).collect();
     words.join(" ")
 }
 
-/// A session is never carried over a sign-in under its old cookie: whoever planted that cookie would be signed in too. `None`
-/// where a step was to be added to it and it has ended, or its person has signed out: a step alone is no sign-in, and whoever
-/// ended the session meant whoever was about to take it.
+/// Moves the session to a new cookie and adds the sign-in.
+///
+/// The cookie always changes, so that an attacker who planted the old cookie is not signed in too
+/// (session fixation). For a step-up, returns `None` if the session has ended or the user has
+/// signed out of it: a second step alone is not a sign-in, and the session may have been ended to
+/// lock an attacker out.
 async fn renew(
     ctx: &RequestContext<'_>,
     session: Loaded<Session>,
@@ -221,21 +231,24 @@ async fn renew(
         let cookie = SessionCookie::new(id, ctx.random());
         let mut next = session.value.clone();
         next.renew(sign_in.clone(), cookie.hash(), ctx.now);
-        // Only the cookie that this browser has shown may still end the session, not one that somebody got meanwhile.
+        // Keep the previous cookie only if this browser presented it. Another cookie may be an
+        // attacker's and must not be able to end the session.
         if !presented.as_ref().is_some_and(|presented| presented.hash() == session.value.cookie) {
             next.previous = None;
         }
         if !is_step_up {
-            // The end counts from the latest sign-in; the sweeper finds by itself that the record lives longer than it knew.
+            // The absolute lifetime counts from the latest sign-in. Garbage collection reads the
+            // new expiry from the record.
             next.expires_at = ctx.now.plus(ctx.sealgate.config.sessions.absolute);
         }
         if ctx.sealgate.store.update_session(&session, &next).await? == Committed::Yes {
             return Ok(Some(cookie));
         }
-        // Somebody signed in or out in another tab at this very moment.
+        // Another tab signed in or out at the same time.
         found = ctx.sealgate.store.session(id).await?;
     }
-    // The browser forgets the old session with its new cookie: it must not go on without a browser.
+    // The browser overwrites the old session's cookie; do not leave a session that no browser can
+    // end.
     ctx.sealgate.store.end_session(id).await?;
     if is_step_up {
         return Ok(None);

@@ -1,4 +1,5 @@
-//! Who looks at one of our own pages: somebody who is signed in, or the browser is sent to the sign-in and back.
+//! The signed-in user of an account or console page. Without a session, redirects the browser to
+//! the sign-in and back.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,10 +20,10 @@ use crate::web::context::RequestContext;
 use crate::web::cookie;
 use crate::web::failure::Failure;
 
-/// The most sessions that a page shows; "end every other" reaches all.
+/// Maximum number of sessions that a page shows. "End every other session" is not limited by it.
 const MOST_SESSIONS: usize = 50;
 
-/// Somebody who is signed in.
+/// Signed-in user with their session.
 pub(super) struct Visitor {
     pub(super) session: Loaded<Session>,
     pub(super) sign_in: SignIn,
@@ -30,15 +31,17 @@ pub(super) struct Visitor {
 }
 
 impl Visitor {
-    /// The person in use in this browser. `page` is where a sign-in comes back to.
+    /// Returns the user who is active in this browser. `page` is the page to return to after a
+    /// sign-in.
     ///
     /// # Errors
-    /// [`Failure::Elsewhere`] when nobody is signed in; when the store fails.
+    /// [`Failure::Elsewhere`] when no user is signed in; when the store fails.
     pub(super) async fn find(ctx: &RequestContext<'_>, page: &str) -> Result<Self, Failure> {
         if let Some(session) = ctx.session().await? {
             for sign_in in &session.value.sign_ins {
                 if let Some(user) = ctx.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled) {
-                    // A page that is not marked as one of somebody who is signed in could write after the sign-in has ended.
+                    // A route without the mark `is_for_signed_in` could write after the session has
+                    // ended.
                     if !ctx.sealgate.store.act_for(user.sub) {
                         tracing::error!(page, "the route is not marked as one of signed-in users");
                         return Err(Failure::Internal);
@@ -51,27 +54,34 @@ impl Visitor {
         Err(Failure::Elsewhere(ctx.sign_in_address(page, &[])))
     }
 
-    /// The same, if they have shown a factor in this session, however long ago, where they have one: whoever signed in with the
-    /// password before there was a factor may be who the factor is to keep out.
+    /// Like [`Visitor::find`], but a user who has a factor must have used it in this session, at
+    /// any time.
+    ///
+    /// An attacker who stole the password may have signed in before the factor was added.
     ///
     /// # Errors
-    /// As [`Visitor::find`], and when they have not.
+    /// As [`Visitor::find`], and when the user has not used a factor.
     pub(super) async fn with_factor(ctx: &RequestContext<'_>, page: &str) -> Result<Self, Failure> {
         let required = |reachable: AssuranceLevel| (reachable.min(AssuranceLevel::Two), None);
         Self::meeting(ctx, page, required).await
     }
 
-    /// The same, if they have proven who they are no longer ago than `max_age`, as surely as they can: with all factors that they
-    /// have, or somebody with the password alone could add a key of their own.
+    /// Like [`Visitor::find`], but the user must have authenticated within `max_age`, at the
+    /// highest level that their factors allow.
+    ///
+    /// Otherwise an attacker with only the password could add a key of their own.
     ///
     /// # Errors
-    /// As [`Visitor::find`], and when it was longer ago.
+    /// As [`Visitor::find`], and when the authentication is older or weaker.
     pub(super) async fn recent(ctx: &RequestContext<'_>, page: &str, max_age: Duration) -> Result<Self, Failure> {
         Self::meeting(ctx, page, |reachable| (reachable, Some(max_age))).await
     }
 
-    /// The person in use in this browser, if their sign-in is what `required` makes of the highest level that they can reach: a
-    /// level and a maximum age. A recovery code stands in for the factor that is lost. Others are sent to sign in for that.
+    /// Returns the active user if their sign-in meets the requirement. Otherwise redirects to a
+    /// sign-in with that requirement.
+    ///
+    /// `required` maps the highest level that the user can reach to a level and a maximum age. A
+    /// recovery code replaces the factor that the user has lost.
     async fn meeting(
         ctx: &RequestContext<'_>,
         page: &str,
@@ -91,8 +101,9 @@ impl Visitor {
         Err(Failure::Elsewhere(ctx.sign_in_address(page, &wishes)))
     }
 
-    /// The level that `[factors]` demands, where this sign-in is below it. It is good for the account's own pages then, to add a
-    /// better factor, and opens nothing else.
+    /// Returns the level that `[factors]` demands if this sign-in is below it.
+    ///
+    /// Such a sign-in only opens the user's account pages, where they can add a stronger factor.
     ///
     /// # Errors
     /// When the store fails.
@@ -102,10 +113,12 @@ impl Visitor {
         Ok(judged.is_err().then_some(level))
     }
 
-    /// Ends every other session of this person, and gives this browser's another identifier and cookie: somebody else may
-    /// hold the old cookie, and applications that it opened hang on the old identifier. Everybody else who is signed in here
-    /// stays so. `change` is done to the session on the way. Yields the new cookie; none where the session was changed by
-    /// another hand meanwhile, and is over then.
+    /// Ends the user's other sessions and moves this browser's session to a new id and cookie.
+    ///
+    /// An attacker may have the old cookie, and sessions at applications are tied to the old id.
+    /// Other users who are signed in in this browser remain signed in. `change` is applied to the
+    /// session in the same commit. Returns the new cookie, or `None` if another request changed the
+    /// session's cookie meanwhile; the session is then ended too.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
@@ -116,31 +129,32 @@ impl Visitor {
         change: impl Fn(&mut Session) + Send + Sync,
     ) -> Result<Option<HeaderValue>, Failure> {
         let id = self.session.value.id;
-        // The others first: a live one could make a new grant while the old ones are being ended.
+        // End the other sessions first: a live one could create a new grant while the old ones are
+        // being ended.
         store.end_other_sessions_of_user(self.user.sub, id).await?;
         let cookie = SessionCookie::new(SessionId::from_bytes(ctx.random()), ctx.random());
         let next = |session: &Session| {
             let mut next = session.clone();
             change(&mut next);
             (next.id, next.cookie, next.previous) = (cookie.id, cookie.hash(), None);
-            // Whoever changed the cookie meanwhile may be the one who is to be put out.
+            // The request that changed the cookie meanwhile may be the attacker's.
             (session.cookie == self.session.value.cookie).then_some(next)
         };
         if store.move_session(id, next).await? {
             return Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)));
         }
-        // It may go on under another identifier.
+        // The session may still exist under another id.
         store.for_server().end_sessions_of_user(self.user.sub).await?;
         Ok(None)
     }
 
-    /// What they may do in the console, where there is one.
+    /// Returns the user's role in the console, if it is enabled.
     pub(super) fn console_role(&self, ctx: &RequestContext<'_>) -> Option<ConsoleRole> {
         console_role(ctx, &self.user.roles, &self.user.groups)
     }
 
-    /// The token of a form on one of our own pages: bound to the person, the form and the session's cookie, which no other
-    /// site can read.
+    /// Returns the CSRF token of a form on an account or console page. It is bound to the user, the
+    /// form and the session's cookie, which no other site can read.
     pub(super) fn csrf(&self, ctx: &RequestContext<'_>, form: &str) -> String {
         let cookie = ctx.cookie(ctx.cookies.session).unwrap_or_default();
         let text = format!("csrf own {form} {} {cookie}", self.user.sub);
@@ -150,19 +164,19 @@ impl Visitor {
     /// Reads a form.
     ///
     /// # Errors
-    /// A page when its token is not the one that the page was given.
+    /// An error page if the CSRF token is wrong.
     pub(super) fn form(&self, ctx: &RequestContext<'_>, form: &str) -> Result<Params, Failure> {
         let params = ctx.form()?;
         let sound = params.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf(ctx, form)));
         if sound { Ok(params) } else { Err(Failure::page(Problem::ExpiredForm)) }
     }
 
-    /// An event of the audit trail that is their own doing, to be told more of.
+    /// Returns an audit event caused by the user, to which the caller adds details.
     pub(super) fn event(&self, ctx: &RequestContext<'_>, kind: AuditKind) -> AuditEvent {
         ctx.event(kind, Actor::Person).of(self.user.sub).in_session(self.session.value.id)
     }
 
-    /// What surrounds a page of theirs.
+    /// Returns the layout of a page for a signed-in user.
     pub(super) fn inside<'a>(&'a self, ctx: &'a RequestContext<'_>) -> Inside<'a> {
         let config = &ctx.sealgate.config;
         Inside {
@@ -178,7 +192,7 @@ impl Visitor {
     }
 }
 
-/// What a person may do in the console, where there is one: by their role, or by a group.
+/// Returns the role in the console that a user has by role or group, if the console is enabled.
 pub(super) fn console_role(
     ctx: &RequestContext<'_>,
     roles: &BTreeSet<Role>,
@@ -196,19 +210,20 @@ pub(super) fn console_role(
     }
 }
 
-/// Where a person is signed in.
+/// Returns the live sessions in which the user is signed in.
 pub(super) async fn live_sessions(ctx: &RequestContext<'_>, subject: Subject) -> Result<Vec<Session>, Failure> {
     let mut sessions = ctx.sealgate.store.sessions_of_user(subject, None, MOST_SESSIONS).await?.sessions;
     sessions.retain(|session| session.is_live(ctx.now) && session.sign_in_of(subject).is_some());
     Ok(sessions)
 }
 
-/// The address of a page that tells what has been done.
+/// Returns the address of a page that shows a confirmation.
 pub(super) fn done(ctx: &RequestContext<'_>, page: &str, done: Done) -> String {
     ctx.path(&format!("{page}?done={}", done.as_str()))
 }
 
-/// Whether there is a page of applications: where an application shares the issuer's host, its root is the application's.
+/// Returns whether the start page exists. If an application shares the issuer's host, the root path
+/// belongs to the application.
 pub(super) fn has_home(config: &Config) -> bool {
     let authority = config.issuer.authority();
     !config.apps.iter().any(|app| app.answers_to(&authority))
