@@ -1,5 +1,7 @@
-//! Why a request would be let through or not, in the words of the log: for `sealgate explain`. The same rules and the same
-//! decision as at the gate, without a server, a store or a signature.
+//! Explanation of an access decision, for `sealgate explain`.
+//!
+//! Uses the same rules, decision and terms as the gateway and its log, but needs no server, store
+//! or signature.
 
 use std::sync::Arc;
 
@@ -32,53 +34,55 @@ use crate::tokens::bearer::Bearer;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Asker {
-    /// Somebody without credentials.
+    /// A client without credentials.
     Nobody,
-    /// Who holds a token that stands and says this.
+    /// A client with a valid access token that has these claims.
     Token {
         claims: Box<AccessTokenClaims>,
         user: Box<User>,
-        /// Whether somebody vouches for its client who may.
+        /// Whether an operator created the token's client or an administrator approved it.
         vouched_for: bool,
     },
-    /// Who holds a token of another issuer that stands and says this.
+    /// A client with a valid token of another issuer.
     Foreign(Box<Foreign>),
-    /// A user who has just signed in with a browser and reached this level: the one that `[factors]` demands of them if `None`.
+    /// A user who has just signed in with a browser and reached this level. `None` is the level
+    /// that `[factors]` requires.
     Person(Box<User>, Option<AssuranceLevel>),
 }
 
-/// What would become of a request.
+/// Result of an access decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Explanation {
-    /// The application's name; none when the host is nobody's.
+    /// Name of the application; `None` if no application has the host.
     pub app: Option<String>,
-    /// The rule, in words; none when no rule decided.
+    /// Rule, in words; `None` if no rule decided.
     pub rule: Option<String>,
-    /// Whether the application would get the request.
+    /// Whether the request would be forwarded.
     pub forwarded: bool,
-    /// The word that the log has for it.
+    /// Reason, as the log writes it.
     pub reason: &'static str,
     pub claim: Option<&'static str>,
-    /// What the application is told of who asks, where it gets the request.
+    /// Identity headers of a forwarded request.
     pub headers: Vec<IdentityHeader>,
 }
 
-/// A header that tells an application who somebody is.
+/// Identity header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IdentityHeader {
     pub name: String,
-    /// Where its value comes from: what is known of a person, or `assertion`.
+    /// Attribute that the value comes from, or `assertion`.
     pub from: &'static str,
-    /// Whether it is sent: not where the person does not have such a thing.
+    /// Whether it is sent. A header is omitted if the user lacks the attribute.
     pub sent: bool,
-    /// Its value, bytes beyond UTF-8 escaped; none where it is not sent, or is signed at each request.
+    /// Value, with bytes that are not UTF-8 escaped. `None` if it is not sent, or if it is signed
+    /// for each request.
     pub value: Option<String>,
 }
 
-/// Explains what would become of this request. `url` is absolute; its path is taken byte for byte.
+/// Explains the decision on a request. `url` is absolute; its path is read byte for byte.
 ///
 /// # Errors
-/// When it is no absolute URL of http or https, or the method is none.
+/// If `url` is not an absolute HTTP or HTTPS URL, or the method is invalid.
 pub(crate) fn explain(
     config: &Config,
     method: &str,
@@ -146,7 +150,7 @@ pub(crate) fn explain(
             let headers = who.map(|who| identity_headers(who, &app.identity)).unwrap_or_default();
             Ok(Explanation { forwarded: true, reason: "forwarded", headers, ..told })
         }
-        // At the gate such a token is one of an unknown issuer, which is refused before any rule is looked at.
+        // The gateway refuses a token of an unknown issuer before it reads any rule.
         Err(Refused::Unknown) if matches!(credential, Credential::Foreign(_)) => {
             Ok(Explanation { reason: "invalid_token", claim: Some("iss"), ..told })
         }
@@ -155,7 +159,7 @@ pub(crate) fn explain(
     }
 }
 
-/// Host and target of an absolute URL. Written without a URL library, which would tidy the path.
+/// Returns host and target of an absolute URL. URL libraries would normalize the path.
 fn split(url: &str) -> Option<(&str, &str)> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
     let rest = rest.split('#').next()?;
@@ -180,14 +184,15 @@ fn credential(config: &Config, asker: &Asker, now: UnixTime) -> Option<Credentia
                 user: user.as_ref().clone(),
                 session: SessionId::from_bytes([0; 16]),
                 steps: steps_of(level.unwrap_or(policy.level), now),
-                // Somebody who has a factor is asked for it at each sign-in, so one with the password alone is of a user without.
+                // A user with a second factor is asked for it at each sign-in. A level 1 sign-in is
+                // therefore of a user without one.
                 required: policy.in_force(*level != Some(AssuranceLevel::One)),
             }))
         }
     })
 }
 
-/// A way to reach exactly this level.
+/// Returns authentication steps that reach exactly this level.
 fn steps_of(level: AssuranceLevel, at: UnixTime) -> AuthenticationSteps {
     let methods: &[AuthenticationMethod] = match level {
         AssuranceLevel::One => &[AuthenticationMethod::Password],
@@ -202,7 +207,7 @@ fn steps_of(level: AssuranceLevel, at: UnixTime) -> AuthenticationSteps {
 }
 
 fn identity_headers(who: Principal<'_>, format: &config::IdentityHeaders) -> Vec<IdentityHeader> {
-    // Whoever cannot be written is not let through, and not asked about here.
+    // The policy refuses users whose headers cannot be written, before this call.
     let mut headers: Vec<_> = headers::told(who, format).unwrap_or_default().iter().map(shown).collect();
     let mut asserted = |name: &HeaderName| {
         headers.push(IdentityHeader { name: name.to_string(), from: "assertion", sent: true, value: None });
@@ -229,7 +234,7 @@ fn shown(told: &Told) -> IdentityHeader {
     }
 }
 
-/// A rule as an operator would say it.
+/// Returns a rule as a line of text for operators.
 fn in_words(rule: &Rule) -> String {
     let access = match rule.access {
         Access::Public => "public",

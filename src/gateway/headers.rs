@@ -1,5 +1,7 @@
-//! What an application sees of a request: identity headers that only we can have written, no cookie and no token of
-//! ours, and the client's address as far as we know it. Pure.
+//! Headers of a request to an upstream. Pure.
+//!
+//! Identity headers come only from the gateway. Cookies and tokens of Sealgate are removed, and the
+//! client's address is set to the one that the connection or a trusted proxy reports.
 
 use std::sync::Arc;
 
@@ -21,34 +23,36 @@ const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// What has the signed assertion.
+/// Header with the signed assertion.
 pub(super) const ASSERTION: HeaderName = HeaderName::from_static("x-sealgate-assertion");
 
-/// What is set beside the headers of the identity: cookies, address, host, scheme.
+/// Number of headers set in addition to the identity headers: cookies, address, host, scheme.
 const MOST_BESIDE_IDENTITY: usize = 4;
 
-/// The longest list of groups that is sent, bytes: most servers take 8 KiB for all headers together.
+/// Maximum length of the groups header, in bytes. Most servers accept 8 KiB for all headers
+/// together.
 const LONGEST_GROUPS: usize = 4096;
 
-/// What an application is told of who somebody is.
+/// Identity of a request, as headers for the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     headers: Vec<(HeaderName, HeaderValue)>,
     format: Arc<config::IdentityHeaders>,
-    /// Whether the request's `Authorization` holds a bearer token that told who it is, or any access token of ours: it has no
-    /// work to do further on.
+    /// Whether `Authorization` has a bearer token that proved the identity, or any access token of
+    /// Sealgate. It is not forwarded.
     spent: bool,
-    /// Whether a rule of the application looks at methods: then nobody may name another one aside.
+    /// Whether a rule of the application names methods. Headers that override the method are
+    /// removed then.
     methods_ruled: bool,
-    /// Whether no cache that serves several people may keep the answer.
+    /// Whether shared caches must not store the response.
     private: bool,
 }
 
-/// A person's groups cannot be told in a header.
+/// Reason why the user's groups cannot be sent in a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unwritable {
     TooLong,
-    /// One has a letter that the encoding lacks, or the delimiter in it.
+    /// A group has a character that the encoding lacks, or the delimiter.
     Letters,
 }
 
@@ -57,35 +61,39 @@ impl Identity {
         Self { headers: Vec::new(), format: Arc::clone(format), spent: false, methods_ruled: false, private: false }
     }
 
-    /// Of somebody known. What they do not have (a name, groups) has no header.
+    /// Creates the identity of an authenticated user. An attribute that the user lacks (a name,
+    /// groups) has no header.
     ///
     /// # Errors
-    /// [`Unwritable`]: leaving groups out, or writing one so that it reads as another, would quietly change what the
-    /// person may do.
+    /// [`Unwritable`]: without all groups, or with a group that reads as another one, the
+    /// application would grant other rights.
     pub(super) fn of(who: Principal<'_>, format: &Arc<config::IdentityHeaders>) -> Result<Self, Unwritable> {
         let headers = told(who, format)?.into_iter().filter_map(|told| Some((told.name, told.value?)));
-        // Room for what an assertion adds, and for what `rewrite` does.
+        // Capacity for the headers that an assertion and `rewrite` add.
         let mut all = Vec::with_capacity(format.headers.len() + MOST_BESIDE_IDENTITY + 2);
         all.extend(headers);
         Ok(Self { headers: all, ..Self::nobody(format) })
     }
 
-    /// The same, known by a token that came with the request.
+    /// Marks the identity as proved by a token of the request.
     #[must_use]
     pub(super) fn by_token(self) -> Self {
         Self { spent: true, ..self }
     }
 
-    /// The same, towards an application whose rules look at methods or not, for a request that holds an access token of ours
-    /// or not: nobody has judged it on a public path, but it is ours, and opens more than this application. The answer is
-    /// one person's unless the rule says otherwise.
+    /// Adds the properties of the request and its rule.
+    ///
+    /// `methods_ruled`: whether rules of the application name methods. `holds_token`: whether the
+    /// request has an access token of Sealgate. Such a token opens other applications too, so it is
+    /// removed even on a public path, where it is not verified. The response is private unless the
+    /// rule is public or allows shared caching.
     #[must_use]
     pub(super) fn for_request(self, methods_ruled: bool, holds_token: bool, rule: &Route) -> Self {
         let private = rule.access != Access::Public && rule.caching == Caching::Private;
         Self { methods_ruled, spent: self.spent || holds_token, private, ..self }
     }
 
-    /// The same with a signed assertion.
+    /// Adds a signed assertion.
     #[must_use]
     pub(super) fn with_assertion(mut self, assertion: &str) -> Self {
         // A compact JWT is base64url and dots.
@@ -103,25 +111,28 @@ impl Identity {
 
 pub(super) struct Told {
     pub(super) name: HeaderName,
-    /// Where its value comes from: not always what the file names, for not everybody has a username.
+    /// Attribute that the value comes from. It differs from the configured one for users without a
+    /// username.
     pub(super) from: IdentityValue,
-    /// None where they do not have it: then there is no such header.
+    /// `None` if the user lacks the attribute. The header is omitted then.
     pub(super) value: Option<HeaderValue>,
 }
 
-/// The headers about somebody, in the file's order.
+/// Returns the identity headers of a user, in the order of the configuration.
 pub(super) fn told(who: Principal<'_>, format: &config::IdentityHeaders) -> Result<Vec<Told>, Unwritable> {
     let one = |(name, wanted): &(HeaderName, IdentityValue)| {
         let (from, value) = value_of(who, *wanted, format)?;
-        // No encoding leaves controls, and all else every header may have.
+        // No encoding produces control characters, and a header value may have all other bytes.
         let value = HeaderValue::from_bytes(&value).ok().filter(|value| !value.is_empty());
         Ok(Told { name: name.clone(), from, value })
     };
     format.headers.iter().map(one).collect()
 }
 
-/// What a header says of somebody, and where that comes from; nothing where they do not have it, or the encoding lacks a
-/// letter of what they are known by.
+/// Returns the value of an identity header and the attribute that it comes from.
+///
+/// The value is empty if the user lacks the attribute, or if the encoding lacks a character of a
+/// username or e-mail address.
 fn value_of(
     who: Principal<'_>,
     wanted: IdentityValue,
@@ -131,7 +142,8 @@ fn value_of(
     let value = match wanted {
         IdentityValue::Sub => who.name().into_bytes(),
         IdentityValue::Email => address().unwrap_or_default(),
-        // An address has an @ in it and the name of another issuer's person a colon: no username has.
+        // A fallback never equals a username: an e-mail address has an `@`, the name of another
+        // issuer's user a colon.
         IdentityValue::Username => {
             let username = who.username().and_then(|username| written(username, format.names, None));
             return Ok(match (username, address()) {
@@ -154,7 +166,7 @@ fn groups_of(who: Principal<'_>, format: &config::IdentityHeaders) -> Result<Vec
     if groups.len() > LONGEST_GROUPS { Err(Unwritable::TooLong) } else { Ok(groups) }
 }
 
-/// The changes to a request, and to its answer.
+/// Returns the changes to a request and to its response.
 pub(super) fn rewrite(
     head: &Parts,
     origin: &Origin,
@@ -164,7 +176,7 @@ pub(super) fn rewrite(
 ) -> Rewrite {
     let headers = &head.headers;
     let format = identity.format.as_ref();
-    // The name is in lower case, as these are.
+    // Both names are in lower case.
     let ours = |name: &str| format.headers.iter().any(|(own, _)| own.as_str() == name);
     let terms = request_fields::Terms { methods_ruled: identity.methods_ruled, ours, passed: &format.pass };
     let goes = |name: &&HeaderName| request_fields::goes(name, headers, &terms);
@@ -191,11 +203,11 @@ pub(super) fn rewrite(
 }
 
 enum Cookies {
-    /// None of ours among them: they stay byte for byte.
+    /// No cookie of Sealgate among them: they are forwarded byte for byte.
     Theirs,
-    /// What is left without ours.
+    /// The cookies without those of Sealgate.
     Mixed(HeaderValue),
-    /// None but ours.
+    /// Only cookies of Sealgate.
     Ours,
 }
 
@@ -204,7 +216,8 @@ fn cookies(headers: &HeaderMap) -> Cookies {
     let (first, second) = (fields.next(), fields.next());
     let Some(first) = first else { return Cookies::Theirs };
     match cookie::without_ours(headers) {
-        // The same bytes but for blanks between the pairs: then nothing was taken out.
+        // The same number of pairs: nothing was removed. The bytes can only differ in blanks
+        // between pairs.
         Some(theirs) if second.is_none() && pairs(&theirs) == pairs(first) => Cookies::Theirs,
         Some(theirs) => Cookies::Mixed(theirs),
         None if second.is_none() && first.as_bytes().iter().all(|byte| matches!(byte, b' ' | b'\t' | b';')) => {
@@ -251,7 +264,7 @@ mod tests {
         Origin { address: "192.0.2.7".parse().unwrap(), secure: true, request_id: "r1".into(), ..Origin::unknown() }
     }
 
-    /// The headers that arrive after the edge has applied the changes.
+    /// Returns the headers of the request after the edge has applied the changes.
     fn arrive(fields: &[(&str, &[u8])], identity: &Identity) -> HeaderMap {
         let mut request = Request::builder().uri("/a?b=c").header("host", "wiki.test");
         for (name, value) in fields {
@@ -275,7 +288,7 @@ mod tests {
         Identity::of(Principal::Ours(user), &Arc::default())
     }
 
-    /// The headers of this person in another encoding, as the bytes that arrive.
+    /// Returns the headers that arrive for this user in another encoding.
     fn in_encoding(names: Names, delimiter: GroupsDelimiter, user: &User) -> Result<HeaderMap, Unwritable> {
         let format =
             config::IdentityHeaders { names, groups_delimiter: delimiter, ..config::IdentityHeaders::default() };
@@ -361,7 +374,7 @@ mod tests {
             (&headers["authorization"], &headers["x-sealgate-assertion"]),
             (&HeaderValue::from_static("Bearer a.b.c"), &HeaderValue::from_static("a.b.c"))
         );
-        // Nobody's request carries a stranger's header into an application that takes it for ours.
+        // A client's header must not reach an application that expects only the gateway's header.
         let nobody = Identity::nobody(&format(AuthorizationHeader::Replace));
         assert!(!arrive(&basic, &nobody).contains_key("authorization"));
     }

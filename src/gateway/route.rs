@@ -1,4 +1,4 @@
-//! An application's rules, and which of them a path falls under. Pure.
+//! Rules of an application, and the lookup of the rules that apply to a path. Pure.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -15,7 +15,7 @@ use crate::gateway::work;
 
 pub(super) use crate::config::Route as Rule;
 
-/// The methods that are registered (RFC 9110 §16.1.1), and one that caches take.
+/// Registered methods (RFC 9110 §16.1.1), and `PURGE`, which caches accept.
 const METHODS: &[&str] = &[
     "ACL",
     "BASELINE-CONTROL",
@@ -59,33 +59,36 @@ const METHODS: &[&str] = &[
     "VERSION-CONTROL",
 ];
 
-/// Whether a rule that names no methods is for this one too: those that are registered, but for the two that no rule can let
-/// through and the one that is the caches' own.
+/// Returns whether a rule without methods applies to this method.
+///
+/// It applies to the registered methods except `CONNECT` and `TRACE`, which no rule can allow.
+/// `PURGE` is not registered.
 fn is_ordinary(method: &str) -> bool {
     METHODS.contains(&method) && !matches!(method, "CONNECT" | "TRACE" | "PURGE")
 }
 
-/// A path with rules of its own, or all below one.
+/// Path that has its own rules. A path that ends in `/` includes everything below it.
 #[derive(Debug, Clone)]
 pub(super) struct RoutePlace {
     pub path: String,
-    /// For different methods each; the one for those that are left comes last. Never empty.
+    /// One rule per set of methods; a rule without methods comes last. Never empty.
     rules: Vec<Rule>,
 }
 
 impl RoutePlace {
-    /// The rule for this method. None when the path has rules and none of them is for it: a wider path's rule is not, or
-    /// what a method was shut out from would be open by another rule.
+    /// Returns the rule for this method, or `None` if no rule of this path applies to it.
+    ///
+    /// A rule of a wider path does not apply then: it would open a method that this path excludes.
     pub(super) fn rule(&self, method: &str) -> Option<&Rule> {
         let named = |method: &str| self.rules.iter().find(|rule| rule.methods.iter().any(|known| known == method));
-        // Whoever may GET may ask for the head alone (RFC 9110 §9.3.2).
+        // HEAD is allowed wherever GET is (RFC 9110 §9.3.2).
         let head = || (method == "HEAD").then(|| named("GET")).flatten();
-        // What an application does with a method that nobody has heard of, nobody knows who has not named it.
+        // An unknown method must be listed in a rule: its effect on the application is unknown.
         let left = || is_ordinary(method).then(|| self.rules.iter().find(|rule| rule.methods.is_empty())).flatten();
         named(method).or_else(head).or_else(left)
     }
 
-    /// The methods that some rule is for.
+    /// Returns the methods that at least one rule of this path applies to, sorted.
     pub(super) fn methods(&self) -> Vec<&str> {
         let mut methods: Vec<&str> = self.rules.iter().flat_map(|rule| &rule.methods).map(String::as_str).collect();
         if self.rules.iter().any(|rule| rule.methods.is_empty()) {
@@ -104,7 +107,7 @@ impl RoutePlace {
             && self.rules.iter().zip(&other.rules).all(|(one, other)| one.asks_the_same_as(other))
     }
 
-    /// The characters that the application reads as data here, whatever the method.
+    /// Returns the characters that the application reads as data at this path, for every method.
     fn characters(&self) -> Characters {
         let of = |rule: &Rule| {
             let PathCharacters { semicolon, slash, backslash, double_slash } = rule.path_characters;
@@ -119,25 +122,27 @@ impl RoutePlace {
         characters.unwrap_or_default()
     }
 
-    /// The path with its short names written out where they may be those of this place.
+    /// Returns the path with its short names expanded to segments of this place's path, where they
+    /// can match.
     fn written_out(&self, path: &[u8]) -> Option<Vec<u8>> {
         work::count(path.len());
         reading::written_out(path, self.path.as_bytes())
     }
 
-    /// Whether everybody may do everything here.
+    /// Returns whether every request to this path is allowed without credentials.
     fn is_open(&self) -> bool {
         self.rules.iter().all(|rule| rule.access == Access::Public)
             && self.rules.iter().any(|rule| rule.methods.is_empty())
     }
 
-    /// Whether the rules are for exactly this path.
+    /// Returns whether the rules name exactly this path.
     fn names(&self, path: &[u8], same: impl Fn(&[u8], &[u8]) -> bool) -> bool {
         same(path, self.path.as_bytes())
     }
 
-    /// Whether the rules are for this path because they are for all below another one. That one's own name without its slash
-    /// belongs to it: most applications serve `/admin` and `/admin/` alike.
+    /// Returns whether the rules apply to this path because it is below theirs.
+    ///
+    /// `/admin` without its slash belongs to `/admin/`: most applications serve both alike.
     fn covers(&self, path: &[u8], same: impl Fn(&[u8], &[u8]) -> bool) -> bool {
         let prefix = self.path.as_bytes();
         let Some(bare) = prefix.strip_suffix(b"/") else { return false };
@@ -145,24 +150,28 @@ impl RoutePlace {
     }
 }
 
-/// All rules of one application.
+/// Rules of one application.
 #[derive(Debug)]
 pub(super) struct Routes {
-    /// The longest path first.
+    /// Sorted by length of the path, longest first.
     places: Vec<RoutePlace>,
     index: PlaceIndex,
     /// Number of segments of the deepest rule, including the empty ones at its start and end.
     max_segments: usize,
-    /// Upper bound of the length of a rule's segment, and of the part of a short name that is compared.
+    /// Upper bound of the length of a rule's segment, and of the part of a short name that is
+    /// compared.
     max_segment_bytes: usize,
     characters: Characters,
-    /// The methods that rules name, in upper case.
+    /// Methods that rules name, in upper case.
     ruled_methods: BTreeSet<String>,
 }
 
 impl Routes {
-    /// The rules of this application. A path that could never match would leave what it was to protect to a wider rule,
-    /// so one such path closes the whole application; the configuration's check lets none through.
+    /// Builds the rules of an application.
+    ///
+    /// A rule whose path can never match would leave its target to a wider rule. One such rule
+    /// closes the whole application. The validation of the configuration rejects these rules
+    /// before.
     pub(super) fn of(app: &App) -> Self {
         let sound =
             |rule: &Rule| CanonicalPath::parse(&rule.path).is_ok_and(|path| path.as_bytes() == rule.path.as_bytes());
@@ -204,20 +213,21 @@ impl Routes {
         Self { places, index, max_segments, max_segment_bytes, characters, ruled_methods }
     }
 
-    /// The characters that the application reads as data somewhere.
+    /// Returns the characters that the application reads as data in at least one place.
     pub(super) const fn characters(&self) -> Characters {
         self.characters
     }
 
-    /// Whether any rule looks at methods.
+    /// Returns whether any rule names methods.
     pub(super) fn look_at_methods(&self) -> bool {
         !self.ruled_methods.is_empty()
     }
 
-    /// Whether a method differs from one that we or the rules know in letter case only.
+    /// Returns whether the method differs only in letter case from a registered one or one that a
+    /// rule names.
     pub(super) fn respells(&self, method: &Method) -> bool {
         let method = method.as_str();
-        // Hardly any has a small letter, and no rule names one that has.
+        // Lower-case letters are rare in methods, and no rule names a method that has one.
         if !method.bytes().any(|byte| byte.is_ascii_lowercase()) {
             return false;
         }
@@ -225,12 +235,13 @@ impl Routes {
             || self.ruled_methods.contains(&method.to_ascii_uppercase())
     }
 
-    /// The rules for this path: those that name it, or else those with the longest path above it. None when no rule
-    /// is for it: then nobody may.
+    /// Returns the rules for this path: those of exactly this path, otherwise those of the longest
+    /// path above it. `None` if there are none; the request must then be refused.
     ///
     /// # Errors
-    /// [`Ambiguous::Spelling`] when a server that reads the path in another way, blind to case for one, would serve what
-    /// another rule asks more or less for; [`Ambiguous::Hidden`] when a character is data that this place does not name.
+    /// [`Ambiguous::Spelling`] if a server that reads the path in another way, for example ignoring
+    /// letter case, would serve a path whose rules have other requirements. [`Ambiguous::Hidden`]
+    /// if the path has a character that its rules do not list as data.
     pub(super) fn find(&self, path: &CanonicalPath<'_>) -> Result<Option<&RoutePlace>, Ambiguous> {
         let near = self.near(path.as_bytes());
         let Some(found) = longest(&near, path.as_bytes(), |one, other| one == other) else { return Ok(None) };
@@ -251,11 +262,11 @@ impl Routes {
         Ok(Some(found))
     }
 
-    /// The other places of the path's name and those below it, as far as a request acts and however a server reads the path.
-    /// `found` are the rules for the path.
+    /// Returns the other places with the path's name and those below it, within the depth of the
+    /// request and for every reading of the path. `found` are the rules for the path.
     ///
     /// # Errors
-    /// When the path can be read in more than one way, which [`Routes::find`] refuses too.
+    /// If the path can be read in more than one way, which [`Routes::find`] refuses too.
     pub(super) fn below(
         &self,
         path: &CanonicalPath<'_>,
@@ -269,7 +280,8 @@ impl Routes {
         for text in texts {
             if reading::is_odd(&text) {
                 names.extend(reading::readings(&text)?);
-                // The place's own names are written out, and it is below if any place is.
+                // The short names are expanded to segments of this place. If any place is below the
+                // path, this one is.
                 let is_below = |number: usize, read: &[u8]| {
                     let place = self.places.get(number).map(|place| reading::as_windows_reads(place.path.as_bytes()));
                     place.is_some_and(|place| place_index::is_below(&place, &reading::as_windows_reads(read), depth))
@@ -287,12 +299,12 @@ impl Routes {
         Ok(places.filter(|place| !place.path.eq_ignore_ascii_case(&found.path)).collect())
     }
 
-    /// Those that a path may come to however it is read, the longest path first.
+    /// Returns the places that the path can match in any reading, longest path first.
     fn near(&self, path: &[u8]) -> Vec<&RoutePlace> {
         self.index.near(path).into_iter().filter_map(|number| self.places.get(number)).collect()
     }
 
-    /// Whether a path that these rules are for comes to them in every other reading too.
+    /// Checks that every other reading of the path leads to the same rules.
     fn check(&self, path: &[u8], near: &[&RoutePlace], found: &RoutePlace) -> Result<(), Ambiguous> {
         let spelled = |blind: &RoutePlace| blind.path.eq_ignore_ascii_case(&found.path);
         match longest(near, path, <[u8]>::eq_ignore_ascii_case) {
@@ -305,7 +317,7 @@ impl Routes {
         Ok(())
     }
 
-    /// Whether any other reading of the path comes to other rules.
+    /// Returns whether another reading of the path leads to other rules.
     fn is_read_otherwise(&self, path: &[u8], found: &RoutePlace) -> Result<bool, Ambiguous> {
         let cut = path.iter().position(|byte| matches!(byte, b'?' | b'#'));
         if reading::readings(path)?.iter().any(|read| self.has_other_rules(read, found, cut)) {
@@ -314,8 +326,11 @@ impl Routes {
         Ok(self.written_out(path).any(|(_, read)| self.has_other_rules(&read, found, None)))
     }
 
-    /// The readings of a path in which short names stand for segments of a place, each with the number of that place. Only the part
-    /// of the path that rules can match is compared, and none of them where the path has no short name there.
+    /// Returns the readings of a path in which its short names are expanded to segments of a place,
+    /// each with the number of that place.
+    ///
+    /// Compares only the part of the path that rules can match. Returns nothing if that part has no
+    /// short name.
     fn written_out(&self, path: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> {
         let start = Some(path).filter(|path| path.contains(&b'~')).map(|path| self.matchable_start(path));
         let start = start.filter(|start| reading::has_short_name(start)).into_iter();
@@ -325,14 +340,16 @@ impl Routes {
         })
     }
 
-    /// Whether a reading of the path matches rules that differ from `found`. `cut` is the offset of the first `?` or `#`.
+    /// Returns whether a reading of the path matches rules that differ from `found`. `cut` is the
+    /// offset of the first `?` or `#`.
     fn has_other_rules(&self, read: &[u8], found: &RoutePlace, cut: Option<usize>) -> bool {
         // Compare with the rule's own path as Windows reads it.
         let same = |read: &[u8], rule: &[u8]| read.eq_ignore_ascii_case(&reading::as_windows_reads(rule));
         work::count(read.len());
         let near = self.near(read);
         let agrees = match longest(&near, read, same) {
-            // A public path may be cut out of one that is not.
+            // A server that cuts the path at `?` or `#` may serve an open path. It was open to the
+            // client anyway.
             Some(place) if cut.is_some_and(|cut| read.len() <= cut) && place.is_open() => true,
             Some(place) => place.asks_the_same_as(found) || place.path.eq_ignore_ascii_case(&found.path),
             None => false,
@@ -340,8 +357,9 @@ impl Routes {
         !agrees || is_below_a_name(&near, read, found)
     }
 
-    /// Returns the start of the path that decides which rules match it: one segment more than the deepest rule has, each at
-    /// most one byte longer than the longest rule. Bounds the work per rule, whatever the length of the path.
+    /// Returns the start of the path that decides which rules match it: one segment more than the
+    /// deepest rule has, each at most one byte longer than the longest rule. Bounds the work per
+    /// rule, whatever the length of the path.
     fn matchable_start(&self, path: &[u8]) -> Vec<u8> {
         let mut start = Vec::new();
         for (index, name) in path.split(|byte| *byte == b'/').take(self.max_segments + 1).enumerate() {
@@ -354,9 +372,10 @@ impl Routes {
     }
 }
 
-/// Whether the path lies below an exact one whose rules ask for something else: many servers run the script of that name,
-/// and hand it the rest (`/admin.php/x`). Not where a rule was written for what lies below, nor where the name is open to
-/// everybody anyway.
+/// Returns whether the path is below the exact path of rules with other requirements.
+///
+/// Many servers run the script at that path and pass it the rest (`/admin.php/x`). Ignores paths
+/// that are open anyway, and those no longer than the path of `found`.
 fn is_below_a_name(near: &[&RoutePlace], path: &[u8], found: &RoutePlace) -> bool {
     near.iter().take_while(|place| place.path.len() > found.path.len()).any(|place| {
         let name = place.path.as_bytes();
@@ -489,7 +508,7 @@ mod tests {
         assert_eq!(rule("/files/x", "GET").unwrap().1, Access::Public);
         let place = routes.find(&CanonicalPath::parse("/api").unwrap()).unwrap().unwrap();
         assert_eq!(place.methods(), ["DELETE", "GET", "HEAD", "POST"]);
-        // A rule without methods is for those that everybody knows.
+        // A rule without methods applies to registered methods only.
         assert_eq!(rule("/", "PROPFIND").unwrap().1, Access::Public);
         for method in ["FOO", "TRACE", "CONNECT", "PURGE", "X"] {
             assert_eq!((rule("/", method), rule("/files/x", method)), (None, None), "{method}");
@@ -553,7 +572,7 @@ mod tests {
         ] {
             assert_eq!(found(&scripts, raw), Ok(Some(rule)), "{raw}");
         }
-        // One rule for all: there is no other way in.
+        // Both rules have the same requirements, so that neither bypasses the other.
         let same = routes(&[("/", Access::SignedIn), ("/admin.php", Access::SignedIn)]);
         assert_eq!(found(&same, "/admin.php/x"), Ok(Some("/")));
     }
@@ -639,7 +658,7 @@ mod tests {
             }
         }
 
-        /// What the index leaves out is no rule for the path in any reading.
+        /// The places that the index omits match the path in no reading.
         #[test]
         fn the_index_finds_all_that_a_look_at_every_rule_finds(
             paths in prop::collection::btree_set("(/[aAb.:]{1,3}){0,3}/?", 1..8),
@@ -666,7 +685,7 @@ mod tests {
             }
         }
 
-        /// The part of a path that short names are looked for in decides as the whole path does.
+        /// Matching the start of a path gives the same result as matching the whole path.
         #[test]
         fn a_cut_path_matches_the_same_rules_as_the_whole_one(
             paths in prop::collection::btree_set("(/(a|ab|abcdefgh|abcd[.]x|b)){0,3}/?", 1..8),
