@@ -1,4 +1,4 @@
-//! The account pages: what a person may see and change of their own, and that nobody else can.
+//! Tests the account pages: users see and change only their own data.
 
 use sealgate::facade::domain::user::UserState;
 
@@ -12,13 +12,14 @@ const NEW: &str = "a longer password than before";
 const PAGES: [&str; 5] =
     ["/account", "/account/password", "/account/sessions", "/account/applications", "/account/activity"];
 
-/// The password form, filled in.
+/// Submits the password form.
 async fn change_password(browser: &Browser<'_>, current: &str, new: &str, again: &str) -> Reply {
     let page = browser.open("/account/password").await;
     browser.submit(&page, &[("current", current), ("new", new), ("again", again)]).await
 }
 
-/// zxcvbn takes up to half a second for a long password: on a thread that serves requests it would delay all of them.
+/// zxcvbn takes up to half a second for a long password. On a request thread it would delay every
+/// other request.
 #[tokio::test]
 async fn a_new_password_is_judged_in_the_bounded_queue_of_the_password_threads() {
     let settings = "[login]\nfailures_per_account = 100\npassword_threads = 1\npassword_queue = 1";
@@ -58,7 +59,8 @@ async fn password_managers_find_the_page_on_which_the_password_is_changed() {
     let provider = Provider::new().await;
     let reply = provider.get("/.well-known/change-password").await;
     assert_eq!((reply.status, reply.location()), (303, "/account/password"));
-    // By this they see that the answer above means something.
+    // Browsers request this path to confirm that the server does not answer every path with a
+    // redirect.
     let nowhere = "/.well-known/resource-that-should-not-exist-whose-status-code-should-not-be-200";
     assert_eq!(provider.get(nowhere).await.status, 404);
 }
@@ -100,7 +102,7 @@ async fn a_profile_is_saved_and_applications_are_told_that_it_moved() {
     assert_eq!(claims["name"], "Anna Işık");
     assert_eq!(claims["updated_at"], anna.updated_at.seconds());
 
-    // Saving the same again moves nothing; empty fields take away.
+    // Saving the same values writes nothing; empty fields remove values.
     provider.wait(100);
     browser.submit(&page, &fields).await;
     let same = provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap();
@@ -140,7 +142,7 @@ async fn a_profile_with_a_fault_is_not_saved_and_says_which_field_is_wrong() {
     assert_eq!(provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap(), provider.anna);
 }
 
-/// A form's token is good for the person in use and in the session that got it, and nowhere else.
+/// A form token is valid only for the active user and only in the session that it was issued in.
 #[tokio::test]
 async fn a_forms_token_is_bound_to_the_session_and_to_the_person() {
     let provider = Provider::new().await;
@@ -152,7 +154,7 @@ async fn a_forms_token_is_bound_to_the_session_and_to_the_person() {
     assert_code(&browser.submit(&chooser, &[("account", &provider.anna.sub.to_string())]).await);
     assert_eq!(browser.cookie("__Host-sealgate"), cookie, "the session is the same, its person another");
     browser.post("/account", &fields(&of_ben)).await.assert_error_page();
-    // The same person in another session.
+    // The same user in another session.
     let of_elsewhere = csrf_of(&elsewhere.get("/account").await);
     browser.post("/account", &fields(&of_elsewhere)).await.assert_error_page();
     assert_eq!(provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap(), provider.anna);
@@ -225,7 +227,7 @@ async fn a_new_password_that_will_not_do_is_refused_before_the_current_one_is_ch
         assert!(page.status == 200 && page.text().contains(told), "{told}: {page:?}");
         assert!(!page.text().contains(&format!("value=\"{new}\"")) || new.is_empty(), "a password comes back");
     }
-    // None of it was a guess.
+    // None of the attempts above counted as a guess.
     assert!(change_password(&browser, "wrong", NEW, NEW).await.text().contains("current password is incorrect"));
     assert!(change_password(&browser, PASSWORD, NEW, NEW).await.text().contains("was changed"));
 }
@@ -243,7 +245,8 @@ async fn guesses_at_the_current_password_count_with_those_at_the_sign_in_of_the_
     assert!(page.text().contains("Too many wrong passwords. Wait") && page.header("retry-after").is_some());
     let login = browser.open(&provider.c1().authorize(&[("prompt", "login")])).await;
     assert_eq!(browser.submit(&login, &[("email", ANNA), ("password", PASSWORD)]).await.status, 429);
-    // Elsewhere nobody is slowed down by it, and a thief of nothing but the session's cookie has a count too.
+    // Other browsers are not throttled. An attacker with only the session cookie is counted as
+    // well.
     let thief = provider.browser();
     thief.set_cookie("__Host-sealgate", &browser.cookie("__Host-sealgate").unwrap());
     for _ in 0..3 {
@@ -392,7 +395,7 @@ async fn a_profile_picture_is_shown_to_its_person_and_nothing_else_comes_from_it
     assert!(page.text().contains(&format!("<img class=\"portrait\" src=\"{picture}\"")), "{page:?}");
     assert!(policy(&page).contains("img-src 'self' data: https://pictures.test:8443;"), "{}", policy(&page));
     assert!(!policy(&browser.get("/account/password").await).contains("pictures.test"));
-    // What is no address of a picture is neither shown nor let into the policy.
+    // A value that is no picture URL is neither shown nor added to the content security policy.
     provider
         .sealgate
         .store
@@ -412,7 +415,7 @@ async fn the_host_of_a_picture_adds_nothing_to_the_policy() {
         let fields = [("name", "Anna"), ("phone_number", ""), ("picture", picture)];
         let refused = browser.submit(&page, &fields).await;
         assert!(refused.text().contains("aria-invalid"), "{picture}: {refused:?}");
-        // A record of an earlier version may have it.
+        // Records of an earlier version may contain such a value.
         let stored = Some(picture.to_owned());
         provider.sealgate.store.change_user(provider.anna.sub, |user| user.picture.clone_from(&stored)).await.unwrap();
         let page = browser.get("/account").await;

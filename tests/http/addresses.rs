@@ -1,4 +1,5 @@
-//! The account's address: proven by a code that is typed in the browser that asked for it, and changed in the same way.
+//! Tests the account's e-mail address: it is verified, and changed, with a code entered in the
+//! browser that requested it.
 
 use sealgate::facade::admin::command::Command;
 use sealgate::facade::admin::{Directory, execute};
@@ -19,7 +20,7 @@ async fn provider() -> Provider {
     Provider::with(MAIL).await
 }
 
-/// A browser in which Ben, whose address nobody has proven, is signed in.
+/// Signs in Ben, whose e-mail address is unverified.
 async fn with_ben(provider: &Provider) -> Browser<'_> {
     let browser = provider.browser();
     let page = browser.open("/account").await;
@@ -50,7 +51,7 @@ async fn move_to(browser: &Browser<'_>, address: &str) -> Reply {
     browser.submit(&page, &[("address", address)]).await
 }
 
-/// Digits that are not these.
+/// Returns a wrong code.
 fn other(code: &str) -> String {
     let number: u64 = code.parse().unwrap();
     format!("{:08}", (number + 1) % 100_000_000)
@@ -85,7 +86,7 @@ async fn an_address_is_verified_by_the_code_that_was_mailed_to_it() {
     assert_eq!(claims["email_verified"], true);
     provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
     assert!(browser.get("/account/activity").await.text().contains("Address verified"));
-    // It is used up, and nothing of it is kept.
+    // The code is used up, and its record is deleted.
     assert!(provider.sealgate.store.account_links(ben.sub).await.unwrap().is_none());
 }
 
@@ -102,7 +103,7 @@ async fn a_code_that_is_typed_in_another_browser_does_nothing() {
         enter(&elsewhere, &other(&code)).await;
     }
     assert!(!ben(&provider).await.email_verified);
-    // Nor has it used up the tries of the browser that began.
+    // The attempt did not count against the browser that requested the code.
     assert!(enter(&browser, &code).await.text().contains("is verified"));
 }
 
@@ -112,7 +113,7 @@ async fn a_code_is_good_for_five_tries_and_a_quarter_of_an_hour_and_only_the_new
     let browser = with_ben(&provider).await;
     ask(&browser).await;
     let (code, _) = mailbox::code(&provider.sealgate).await;
-    // What is no code is no try.
+    // Malformed input does not count as an attempt.
     for nonsense in ["", "1234", "1234567a", "١٢٣٤٥٦٧٨", "123456789"] {
         assert!(waits(&enter(&browser, nonsense).await), "{nonsense}");
     }
@@ -209,7 +210,7 @@ async fn an_address_is_changed_once_the_new_one_is_proven_and_the_old_one_is_tol
     let anna = anna(&provider).await;
     assert_eq!((anna.email.as_str(), anna.email_verified), ("anna@new.test", true));
     assert_eq!(anna.updated_at, provider.sealgate.clock.now());
-    // Found by the new one, and not by the old one, which is anybody's.
+    // The user is found by the new address; the old address is free.
     let store = &provider.sealgate.store;
     assert_eq!(store.user_by_email(&anna.email).await.unwrap().unwrap().sub, anna.sub);
     assert!(store.user_by_email(&provider.anna.email).await.unwrap().is_none());
@@ -218,7 +219,7 @@ async fn an_address_is_changed_once_the_new_one_is_proven_and_the_old_one_is_tol
     let Mail::AddressChanged { new_address, .. } = &mails[0].mail else { panic!("{mails:?}") };
     assert_eq!(new_address, "a…@new.test");
     assert_eq!(mails[1].mail, Mail::Notice { notice: Notice::AddressChanged, count: 1 });
-    // The session stays, and the next sign-in is by the new address.
+    // The session continues, and the next sign-in uses the new address.
     provider.sealgate.audit.write(store).await.unwrap();
     assert_eq!(browser.get("/account/activity").await.text().matches("Address changed").count(), 1);
     let fresh = provider.browser();
@@ -242,14 +243,15 @@ async fn an_address_of_somebody_else_gets_word_and_whoever_typed_it_learns_nothi
     );
     let (code, to) = mailbox::code(&provider.sealgate).await;
     assert_eq!(to, "BEM@example.test");
-    // Meanwhile somebody takes it: whoever has proven it may know.
+    // Another account takes the address meanwhile. The user has verified the address, so the page
+    // may report this.
     let store = &provider.sealgate.store;
     let taker = Email::parse("bem@example.test").unwrap();
     let _ = store.rename_user(provider.ben.sub, |user| user.email = taker.clone()).await.unwrap();
     let page = enter(&browser, &code).await;
     assert!(page.text().contains("This address now belongs to another account"), "{page:?}");
     assert_eq!(anna(&provider).await, provider.anna);
-    // A disabled account is not told of.
+    // The page does not reveal a disabled account.
     store.change_user(provider.ben.sub, |user| user.state = UserState::Disabled).await.unwrap();
     provider.wait(3600);
     let browser = with_anna(&provider).await;
@@ -257,7 +259,8 @@ async fn an_address_of_somebody_else_gets_word_and_whoever_typed_it_learns_nothi
     assert!(mailbox::take(&provider.sealgate).await.is_empty());
 }
 
-/// Two wrong codes at once: the one that meets the other's count is as wrong, whoever has the address.
+/// Two concurrent wrong codes: the one whose commit conflicts is rejected alike, regardless of who
+/// owns the address.
 #[tokio::test]
 async fn wrong_codes_that_meet_tell_nothing_of_the_address() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;
@@ -281,7 +284,7 @@ fn csrf(page: &Reply) -> String {
     crate::steps::csrf_of(page)
 }
 
-/// Otherwise a user registers with an address at a permitted domain and moves to any other.
+/// Without this check, a user could register with a permitted domain and move to any other.
 #[tokio::test]
 async fn a_change_of_address_keeps_to_the_domains_of_the_registration() {
     let open = |domains: &str| format!("{MAIL}[registration_of_people]\nmode = \"open\"\ndomains = [{domains}]\n");
@@ -322,7 +325,7 @@ async fn an_address_that_no_mail_server_takes_is_refused_where_it_is_typed() {
         assert!(page.text().contains("aria-invalid"), "{typed}");
     }
     assert!(mailbox::take(&provider.sealgate).await.is_empty());
-    // Other letters of one's own, and a domain beyond ASCII.
+    // The user's own address in another case, and an internationalized domain.
     for typed in ["Anna@Example.test", "anna@çağrı.test"] {
         move_to(&browser, typed).await;
         let (code, to) = mailbox::code(&provider.sealgate).await;
@@ -371,7 +374,8 @@ async fn a_mail_for_which_there_is_no_room_is_counted_whatever_it_is_about() {
     } } });
     let command: Command = serde_json::from_value(set).unwrap();
     execute(&Directory::of(&provider.sealgate), command).await.unwrap();
-    // The change stands without word of it to the old address, and the trail's notice finds no room either.
+    // The change is kept although the message to the old address was dropped. The notification of
+    // the audit event is dropped as well.
     assert_eq!(mailbox::dropped(&provider.sealgate, "notice"), 1);
     sealgate::facade::app::notices::write(&provider.sealgate).await;
     assert_eq!(mailbox::dropped(&provider.sealgate, "notice"), 2);

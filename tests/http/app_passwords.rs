@@ -1,4 +1,4 @@
-//! The account page's application passwords.
+//! Tests application passwords on the account page.
 
 use sealgate::facade::clock::Clock as _;
 use sealgate::facade::domain::app_password::MOST_APP_PASSWORDS;
@@ -31,7 +31,7 @@ const APPS: &str = r#"
     access = "signed_in"
 "#;
 
-/// Sends one of the page's forms.
+/// Submits one of the page's forms.
 async fn send(browser: &Browser<'_>, page: &Reply, fields: &[(&str, &str)]) -> Reply {
     let csrf = hidden_fields(page.text()).swap_remove(0).1;
     let reply = browser.post(PAGE, &[&[("csrf", csrf.as_str())], fields].concat()).await;
@@ -43,13 +43,13 @@ async fn make(browser: &Browser<'_>, app: &str, name: &str) -> Reply {
     send(browser, &page, &[("app", app), ("name", name)]).await
 }
 
-/// The password that a page shows.
+/// Returns the password that a page shows.
 fn shown(page: &Reply) -> Option<String> {
     let rest = page.text().split_once("id=\"new-app-password\">")?.1;
     Some(rest.split('<').next().unwrap().to_owned())
 }
 
-/// The first id that a page's form revokes.
+/// Returns the first id that a form on the page revokes.
 fn id(page: &Reply) -> String {
     page.text().split_once("name=\"revoke\" value=\"").unwrap().1.split('"').next().unwrap().to_owned()
 }
@@ -74,13 +74,13 @@ async fn one_is_made_shown_once_and_revoked() {
     let again = browser.get(PAGE).await;
     assert!(again.text().contains("git, dizüstü") && again.text().contains("Never used") && shown(&again).is_none());
     assert!(!again.text().contains(&password));
-    // Another person's form revokes nothing of hers.
+    // Another user's form cannot revoke it.
     let ben = provider.browser();
     let login = ben.open(PAGE).await;
     let of_ben = ben.submit(&login, &[("email", "ben@example.test"), ("password", PASSWORD)]).await;
     send(&ben, &of_ben, &[("revoke", &id(&again))]).await;
     assert_eq!(store.app_passwords(provider.anna.sub).await.unwrap().passwords.len(), 1);
-    // Without the page's token nothing happens at all.
+    // A request without a valid form token changes nothing.
     let forged = browser.post(PAGE, &[("csrf", "x"), ("revoke", &id(&again))]).await;
     assert_eq!((forged.status, store.app_passwords(provider.anna.sub).await.unwrap().passwords.len()), (400, 1));
     let done = send(&browser, &again, &[("revoke", &id(&again))]).await;
@@ -119,7 +119,7 @@ async fn the_page_asks_for_a_sign_in_that_is_not_long_ago() {
     let page = browser.get(PAGE).await;
     assert_eq!(page.status, 200);
     provider.wait(14 * 60);
-    // What was opened in time can be sent.
+    // A form that was opened in time can still be submitted.
     assert!(shown(&send(&browser, &page, &[("app", "git"), ("name", "x")]).await).is_some());
     let login = browser.open(PAGE).await;
     assert!(is_login(&login), "{login:?}");
@@ -148,7 +148,8 @@ async fn where_no_application_takes_any_the_menu_has_no_such_page() {
     assert!(browser.get(PAGE).await.text().contains("No application accepts"));
 }
 
-/// A password outlasts the sign-in that made it: who comes in only to add a better factor makes none, and takes back what is there.
+/// An application password outlives the sign-in that created it. A user whose sign-in only allows
+/// adding a stronger factor can revoke passwords but not create them.
 #[tokio::test]
 async fn none_is_made_by_a_sign_in_that_opens_no_application() {
     let factors = "[factors]\nlevel = \"3\"\nenrol_by = \"2027-02-01\"";
@@ -156,7 +157,7 @@ async fn none_is_made_by_a_sign_in_that_opens_no_application() {
     let browser = provider.browser();
     let page = browser.open(PAGE).await;
     let page = browser.sign_in(&page, "anna@example.test").await;
-    // Without any factor it is put off, as it is at the application.
+    // A user without any factor may postpone enrolment, as at the application.
     let page = browser.submit(&page, &[("later", "yes")]).await;
     let form = send(&browser, &page, &[("app", "git"), ("name", "laptop")]).await;
     assert!(shown(&form).is_some(), "{form:?}");
@@ -182,7 +183,8 @@ async fn a_form_that_is_sent_twice_makes_one_password() {
     let provider = Provider::with(APPS).await;
     let browser = with_anna(&provider).await;
     let page = browser.get(PAGE).await;
-    // Opened in time, sent later: what was made is shown although the page itself would ask for a sign-in by now.
+    // The form was opened in time and submitted later. The password is shown although the page
+    // itself would now require a sign-in.
     provider.wait(20 * 60);
     let first = browser.submit_only(&page, &[("app", "git"), ("name", "laptop")]).await;
     let second = browser.submit_only(&page, &[("app", "git"), ("name", "laptop")]).await;

@@ -1,4 +1,4 @@
-//! The audit trail: what people and clients do is kept with who, what, where and when, and no secret is among it.
+//! Tests the audit log: records contain actor, action, address and time, and no secret.
 
 use sealgate::facade::domain::audit::AuditKind as Kind;
 use sealgate::facade::domain::audit::{Actor, AuditFilter, AuditKind};
@@ -7,7 +7,7 @@ use sealgate::facade::store::{AuditRecord, Fence};
 use crate::steps::csrf_of;
 use crate::support::{PASSWORD, Provider, Tokens};
 
-/// All that is kept, the newest first.
+/// Returns all matching records, the newest first.
 async fn trail(provider: &Provider, filter: AuditFilter) -> Vec<AuditRecord> {
     provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
     provider.sealgate.store.audit_page(&filter, None, 1000).await.unwrap().records
@@ -17,7 +17,8 @@ fn kinds(records: &[AuditRecord]) -> Vec<AuditKind> {
     records.iter().map(|record| record.event.kind).collect()
 }
 
-/// Clients refresh all day. The first of an hour is told at once, the others as one; another address is another matter.
+/// Clients refresh all day. The first refresh in an hour is recorded at once, the others as one
+/// record with a count. Refreshes from another address are recorded separately.
 #[tokio::test]
 async fn refreshes_of_a_grant_are_one_record_an_hour_with_a_count() {
     let provider = Provider::new().await;
@@ -151,7 +152,8 @@ async fn what_people_do_to_their_own_account_is_taken_down() {
     let session = [("session", other.as_str())];
     for (page, fields, expected) in [
         ("/account", &profile[..], Some((Kind::UserChanged, Some("name, phone number, picture")))),
-        // The same again changes nothing, and a session that is gone is not ended twice.
+        // Saving the same values writes no record, and neither does ending a session that has
+        // ended.
         ("/account", &profile, None),
         ("/account/sessions", &session, Some((Kind::SessionsEnded, Some(of_other.as_str())))),
         ("/account/sessions", &session, None),
@@ -177,7 +179,7 @@ async fn what_people_do_to_their_own_account_is_taken_down() {
     }
 }
 
-/// Nobody's password is kept because it was typed where the address belongs, and nobody's address that is unknown here.
+/// A password typed into the address field is not recorded, and neither is an unknown address.
 #[tokio::test]
 async fn what_was_typed_is_not_kept() {
     let provider = Provider::new().await;
@@ -193,7 +195,7 @@ async fn what_was_typed_is_not_kept() {
     assert!(!text.contains("hunter2") && !text.contains("nobody"), "{text}");
 }
 
-/// 5,000 failures from as many addresses cost a few hundred records and a few commits.
+/// 5,000 failures from 5,000 addresses cost a few hundred records and a few commits.
 #[tokio::test]
 async fn a_flood_of_failures_is_counted_and_not_kept_one_by_one() {
     let provider = Provider::with("[login]\nfailures_per_account = 1").await;
@@ -232,7 +234,7 @@ async fn records_go_when_they_are_old_and_when_there_are_too_many() {
     provider.wait(24 * 3600);
     assert_eq!(store.trim_audit(&Fence::default(), now(), keep, 1000, 100).await.unwrap(), 1);
     let rows = store.export(&sealgate::facade::store::Position::default()).await.unwrap().unwrap().0;
-    // The records are gone with their entries by person, client and age.
+    // The records are deleted together with their index entries by user, client and age.
     assert!(rows.iter().all(|row| row.table != "audit"));
     let index = rows.iter().filter(|row| row.table == "index").count();
     assert_eq!(index, 6, "two sessions of one person, two grants of one person and one client: {rows:?}");

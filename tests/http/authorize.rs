@@ -1,4 +1,5 @@
-//! The authorization request, once client and redirect URI are known (OpenID Connect Core §3.1.2; RFC 6749 §4.1).
+//! Tests the authorization request with a known client and redirect URI (OpenID Connect Core
+//! §3.1.2; RFC 6749 §4.1).
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use serde_json::json;
 use crate::steps::{answer, assert_code, assert_consent, assert_login, fields_of, names, with_anna};
 use crate::support::{self, ISSUER, Provider, REDIRECT_URI, Reply, Tokens, assert_random, jwt_claims, jwt_header};
 
-/// The answer to `c1`'s request with these changes, from a browser that nobody has signed in to.
+/// Returns the answer to `c1`'s changed request in a browser without a session.
 async fn answer_to(provider: &Provider, changes: &[(&str, &str)]) -> Reply {
     provider.browser().open(&provider.c1().authorize(changes)).await
 }
@@ -81,7 +82,7 @@ async fn a_client_may_have_a_scope_for_requests_that_name_none() {
         let tokens = client.redeem(&client.code(&[("scope", absent)]).await).await.json();
         assert_eq!(tokens["scope"], "openid email offline_access");
     }
-    // A scope in the request counts alone, and what the client may not have any more is left out.
+    // Only the requested scope counts. Values that the client may no longer request are left out.
     let narrow = async |scope: &'static str| {
         let id = ClientId::parse("spring").unwrap();
         provider.sealgate.store.change_client(&id, |client| client.scope = of(scope)).await.unwrap();
@@ -99,7 +100,7 @@ async fn an_unknown_scope_is_named() {
     let told =
         async |scope: &str| answer_to(&provider, &[("scope", scope)]).await.returned("error_description").unwrap();
     assert_eq!(told("openid api:read email").await, "The scope names a value that is not known here: api:read");
-    // What no answer may repeat is not.
+    // Values with characters that an answer may not repeat are not repeated.
     for odd in ["openid a\"b", "openid a\\b", "openid ş", &format!("openid {}", "x".repeat(65))] {
         assert_eq!(told(odd).await, "The scope names a value that is not known here.", "{odd}");
     }
@@ -133,7 +134,7 @@ async fn auth_20_a_scope_that_the_client_may_not_ask_for_is_invalid() {
     assert_login(&open("openid email").await);
 }
 
-/// The specification's error table names `unauthorized_client` for it (RFC 6749 §4.1.2.1).
+/// RFC 6749 §4.1.2.1 defines `unauthorized_client` for this error.
 #[tokio::test]
 async fn a_client_without_the_code_grant_is_unauthorized() {
     let provider = Provider::new().await;
@@ -216,7 +217,7 @@ async fn a_known_parameter_that_is_not_utf_8_is_an_invalid_request() {
         let request = provider.c1().authorize(&[(name, "-")]);
         provider.browser().open(&format!("{request}&{name}=a%FF")).await.assert_error_redirect("invalid_request");
     }
-    // A state that cannot come back unchanged does not come back.
+    // A state that cannot be returned unchanged is not returned.
     let reply = provider.browser().open(&format!("{}&state=%FF", provider.c1().authorize(&[("state", "-")]))).await;
     assert_eq!(reply.returned("error").as_deref(), Some("invalid_request"));
     assert_eq!(names(&reply), ["error", "error_description", "iss"]);
@@ -235,8 +236,8 @@ async fn more_parameters_than_any_client_sends_are_refused() {
     provider.get(&of_length(101)).await.assert_error_page();
 }
 
-/// RFC 6749 §3.1. Without a client or a redirect URI there is a page, and a method that is named and empty is refused
-/// (the tests of redirect addresses and of PKCE).
+/// RFC 6749 §3.1. The tests of redirect URIs and PKCE cover the other parameters: an empty client
+/// or redirect URI gives an error page, and an empty challenge method is rejected.
 #[tokio::test]
 async fn a_parameter_without_a_value_counts_as_left_out() {
     let provider = Provider::new().await;
@@ -331,7 +332,7 @@ async fn auth_31_the_mode_query_is_the_default() {
     }
 }
 
-/// What stands in the fragment of a redirect, whose query is empty.
+/// Returns the parameters in the fragment of a redirect without a query.
 fn fragment(reply: &Reply) -> Vec<(String, String)> {
     let url = url::Url::parse(reply.location()).unwrap();
     assert_eq!((reply.status, url.query()), (302, None));
@@ -370,7 +371,7 @@ async fn auth_33_other_modes_are_refused_in_the_query() {
     for value in ["form_post", "bogus", "QUERY", "query.jwt", "jwt", "web_message"] {
         answer_to(&provider, &[("response_mode", value)]).await.assert_error_redirect("invalid_request");
     }
-    // Which of two is meant cannot be known.
+    // It is ambiguous which of the two response modes is meant.
     let twice = format!("{}&response_mode=query", provider.c1().authorize(&[("response_mode", "fragment")]));
     provider.browser().open(&twice).await.assert_error_redirect("invalid_request");
 }
@@ -452,13 +453,13 @@ async fn auth_40_a_login_hint_fills_the_form_and_does_nothing_else() {
         assert_login(&page);
         assert!(!page.text().contains("<script>") && !page.text().contains(&format!("value=\"{hint}")), "{hint}");
     }
-    // Whether there is such an account cannot be seen.
+    // The answer does not reveal whether the account exists.
     let unknown = answer_to(&provider, &[("login_hint", "nobody@example.test")]).await;
     let known = answer_to(&provider, &[("login_hint", "anna@example.test")]).await;
     assert_eq!(without_ids(&unknown).replace("nobody@", "anna@"), without_ids(&known));
 }
 
-/// A page's text without what differs from request to request.
+/// Returns a page's text without the parts that differ between requests.
 fn without_ids(page: &Reply) -> String {
     let differs = |line: &&str| ["action=", "name=\"csrf\"", " hreflang="].iter().any(|part| line.contains(part));
     page.text().lines().filter(|line| !differs(line)).collect::<Vec<_>>().join("\n")

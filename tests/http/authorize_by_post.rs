@@ -1,4 +1,4 @@
-//! Authorization requests by POST (OpenID Connect Core §3.1.2.1: both methods must be there).
+//! Tests authorization requests by POST (OpenID Connect Core §3.1.2.1 requires both methods).
 
 use crate::steps::{assert_code, assert_login, open_by_post, with_anna};
 use crate::support::Provider;
@@ -12,7 +12,7 @@ async fn auth_02_a_post_is_the_same_as_a_get() {
     assert_login(&page);
     let page = browser.sign_in(&page, "anna@example.test").await;
     assert_code(&browser.allow(&page).await);
-    // Signed in already.
+    // The user is already signed in.
     assert_code(&open_by_post(&browser, &client.authorize(&[])).await);
     open_by_post(&browser, &client.authorize(&[("scope", "profile")])).await.assert_error_redirect("invalid_scope");
     let reply = open_by_post(&browser, &client.authorize(&[("redirect_uri", "https://evil.test/")])).await;
@@ -46,7 +46,8 @@ async fn a_post_is_read_from_its_body_alone() {
     }
 }
 
-/// `SameSite=Lax` keeps our cookies from a form that another site sends, but not from the GET that a 303 makes of it.
+/// `SameSite=Lax` withholds the cookies from a cross-site form, but not from the GET that follows a
+/// 303.
 #[tokio::test]
 async fn a_form_of_another_site_comes_again_with_the_browsers_cookies() {
     let provider = Provider::new().await;
@@ -65,12 +66,12 @@ async fn a_form_of_another_site_comes_again_with_the_browsers_cookies() {
     assert_eq!(reply.returned("state").as_deref(), Some("a b&\"ş"));
     assert_code(&reply);
 
-    // Whoever has brought the session, or comes from our own site, is answered at once.
+    // Requests with a session cookie and requests from the own site are answered at once.
     let cookie = format!("__Host-sealgate={}", browser.cookie("__Host-sealgate").unwrap());
     for headers in [&[across, ("cookie", &cookie)][..], &[("sec-fetch-site", "same-site")], &[]] {
         assert!(!post(headers, query).await.location().starts_with("/oauth/authorize"));
     }
-    // So is what would make no address.
+    // So are requests that do not fit into a redirect URL.
     for body in [format!("{query}&x={}", "x".repeat(9000)), format!("{query}&x=\r\nX: y"), format!("{query}&x=ş")] {
         let reply = post(&[across], &body).await;
         assert!(reply.location().starts_with("/oauth/resume?"));
@@ -84,7 +85,8 @@ async fn a_form_of_another_site_comes_again_with_the_browsers_cookies() {
     assert!(reply.location().starts_with("/oauth/login?"));
 }
 
-/// A form too long for an address is kept until the browser comes back by GET; what waits in other tabs goes on.
+/// A form that is too long for a URL is stored until the browser returns by GET. Pending requests
+/// in other tabs continue.
 #[tokio::test]
 async fn a_long_form_of_another_site_leaves_what_waits_in_other_tabs() {
     let provider = Provider::new().await;
@@ -98,7 +100,7 @@ async fn a_long_form_of_another_site_leaves_what_waits_in_other_tabs() {
         assert_eq!(reply.headers("set-cookie").count(), 0);
         let once = reply.location().to_owned();
         assert_login(&browser.follow(reply).await);
-        // The address is good for one browser.
+        // The URL works in one browser only.
         provider.browser().get(&once).await.assert_error_page();
     }
     let page = browser.sign_in(&tab, "anna@example.test").await;

@@ -1,4 +1,5 @@
-//! How a client proves who it is at the token and revocation endpoints (RFC 6749 §2.3, §5.2; cases CAUT).
+//! Tests client authentication at the token and revocation endpoints (RFC 6749 §2.3, §5.2; cases
+//! CAUT).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,17 +8,17 @@ use sealgate::facade::domain::secret::Secret;
 
 use crate::support::{FORM, Provider, Reply, Tokens, VERIFIER, basic, redemption};
 
-/// A redemption with this Authorization header and TOKEN's form, changed.
+/// Redeems the code with this Authorization header and a changed form.
 async fn redeem(provider: &Provider, authorization: &str, code: &str, changes: &[(&str, &str)]) -> Reply {
     provider.post("/oauth/token", &[("authorization", authorization)], &redemption(code, changes)).await
 }
 
-/// A redemption without an Authorization header.
+/// Redeems the code without an Authorization header.
 async fn redeem_by_form(provider: &Provider, code: &str, changes: &[(&str, &str)]) -> Reply {
     provider.post("/oauth/token", &[], &redemption(code, changes)).await
 }
 
-/// `Basic` with exactly these bytes, not encoded as a form first.
+/// Returns a `Basic` header with exactly these bytes, without form encoding.
 fn raw_basic(bytes: &[u8]) -> String {
     format!("Basic {}", STANDARD.encode(bytes))
 }
@@ -245,7 +246,8 @@ async fn caut_01_a_secret_of_any_characters_works_in_both_places() {
         let mut client = provider.confidential(&id);
         client.secrets[0].hash = Secret::new(*secret).hash();
         provider.add_client(client).await;
-        // A known refresh token is not needed to see whether the authentication succeeded.
+        // A valid refresh token is not needed: `invalid_grant` shows that the authentication
+        // succeeded.
         let grant = [("grant_type", "refresh_token"), ("refresh_token", "RT_x")];
         let header = [("authorization", basic(&id, secret))];
         let header = [(header[0].0, header[0].1.as_str())];
@@ -286,7 +288,8 @@ async fn caut_01_two_secrets_work_while_a_rotation_overlaps() {
     attempt("new").await.assert_error(400, "invalid_grant");
 }
 
-/// K4: an authenticated client that may not use a grant is unauthorized, not unauthenticated.
+/// K4: an authenticated client that may not use a grant gets `unauthorized_client`, not
+/// `invalid_client`.
 #[tokio::test]
 async fn caut_12_a_grant_that_the_client_may_not_use_is_unauthorized_client() {
     let provider = Provider::new().await;
@@ -297,7 +300,8 @@ async fn caut_12_a_grant_that_the_client_may_not_use_is_unauthorized_client() {
 #[tokio::test]
 async fn caut_15_no_credentials_are_worse_than_a_wrong_body() {
     let provider = Provider::new().await;
-    // The authentication is judged first: a stranger learns nothing about the rest of the request.
+    // Authentication is checked first, so that an unauthenticated client learns nothing about the
+    // rest of the request.
     let reply = provider.request("POST", "/oauth/token", &[FORM], "grant_type=password").await;
     reply.assert_unauthenticated();
     let reply = provider.request("POST", "/oauth/revoke", &[FORM], "").await;

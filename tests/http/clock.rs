@@ -1,5 +1,5 @@
-//! A clock that is moved back, by a minute or by hours: what came later stays later, and nobody is kept out until it has
-//! caught up.
+//! Tests a clock that is set back by minutes or hours: the order of events is kept, and no user is
+//! locked out until the clock has caught up.
 
 use sealgate::facade::admin::client_settings::NewClient;
 use sealgate::facade::admin::command::{ClientCommand, Command};
@@ -14,7 +14,7 @@ fn back(provider: &Provider, seconds: u64) {
     provider.clock.set(UnixTime::from_seconds(provider.sealgate.clock.now().seconds() - seconds));
 }
 
-/// A client by the command line, with this id.
+/// Adds a client with this id by the command line and returns its secret.
 async fn add(provider: &Provider, id: &str) -> String {
     let new = NewClient {
         id: ClientId::parse(id).unwrap(),
@@ -41,7 +41,7 @@ fn wiki<'p>(provider: &'p Provider, secret: &str) -> Client<'p> {
     client
 }
 
-/// Anna signs in and allows on the way, the clock having been moved back after the client was registered.
+/// Anna signs in and consents after the clock was set back past the client's registration.
 #[tokio::test]
 async fn a_consent_that_was_just_given_holds_whatever_the_clock_shows() {
     for seconds in [1, 120, 86_400] {
@@ -52,7 +52,7 @@ async fn a_consent_that_was_just_given_holds_whatever_the_clock_shows() {
         let code = client.code_in(&browser, &[("scope", "openid offline_access")]).await;
         let tokens = Tokens::of(&client.redeem(&code).await);
         assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
-        // It is remembered, shown to her, and hers to withdraw.
+        // The consent is remembered, shown to Anna, and can be withdrawn.
         assert_code(&browser.open(&client.authorize(&[("prompt", "none")])).await);
         let page = browser.open("/account/applications").await;
         assert!(page.text().contains("Wiki"), "{page:?}");
@@ -61,8 +61,8 @@ async fn a_consent_that_was_just_given_holds_whatever_the_clock_shows() {
     }
 }
 
-/// A client that was removed, and another one under its id in the same second or an hour earlier: nobody has allowed it
-/// anything.
+/// A client is deleted and another one is created under its id, in the same second or an hour
+/// earlier. No user has consented to the new client.
 #[tokio::test]
 async fn a_later_client_of_the_same_id_inherits_no_consent_whatever_the_clock_shows() {
     for seconds in [0, 3600] {
@@ -85,7 +85,7 @@ async fn a_later_client_of_the_same_id_inherits_no_consent_whatever_the_clock_sh
     }
 }
 
-/// A code that was issued to the earlier client is not the later one's, though both are in order.
+/// A code issued to a deleted client is invalid for a later client with the same id.
 #[tokio::test]
 async fn a_code_of_an_earlier_client_is_not_the_later_ones() {
     let provider = Provider::new().await;
@@ -97,7 +97,8 @@ async fn a_code_of_an_earlier_client_is_not_the_later_ones() {
     wiki(&provider, &second).redeem(&code).await.assert_error(400, "invalid_grant");
 }
 
-/// Of a browser's many tabs the one that was opened first gives way, not the one that the clock calls the oldest.
+/// When a browser has too many tabs, the tab that was opened first is evicted, not the one with the
+/// oldest timestamp.
 #[tokio::test]
 async fn of_many_tabs_the_first_gives_way_whatever_the_clock_shows() {
     let provider = Provider::new().await;
@@ -111,7 +112,7 @@ async fn of_many_tabs_the_first_gives_way_whatever_the_clock_shows() {
     for tab in 0..4 {
         pages.push(open(&format!("after {tab}")).await);
     }
-    // Eight are open: the last ones.
+    // The last eight tabs are still open.
     for page in pages.iter().skip(2).rev() {
         let reply = submit_allow(&browser, page).await;
         assert_code(&reply);

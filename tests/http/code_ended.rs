@@ -1,4 +1,4 @@
-//! A code whose ground is gone gives nothing: the person, the consent or the session ended before it was redeemed.
+//! Tests that a code is invalid once the user, the consent or the session behind it has ended.
 
 use sealgate::facade::clock::Clock;
 use sealgate::facade::domain::client::ClientId;
@@ -33,7 +33,7 @@ async fn tok_12_a_code_dies_with_the_session_that_it_was_issued_in() {
     let code = provider.c1().code_in(&browser, &[]).await;
     browser.get(&format!("/oauth/logout?id_token_hint={}", first.id)).await;
     provider.c1().redeem(&code).await.assert_error(400, "invalid_grant");
-    // An operator signs a person out everywhere.
+    // The operator signs the user out everywhere.
     let code = provider.c1().code(&[]).await;
     provider.sealgate.store.end_sessions_of_user(provider.anna.sub).await.unwrap();
     provider.c1().redeem(&code).await.assert_error(400, "invalid_grant");
@@ -47,7 +47,8 @@ async fn tok_12_what_is_taken_away_while_the_tokens_are_signed_stays_away() {
     let client = ClientId::parse("c1").unwrap();
     let now = Clock::now(provider.clock.as_ref());
     let why = EndReason::Administrator;
-    // Whichever comes first, nothing may be left; several times, since only the middle of the way shows the race.
+    // No tokens may be left, whichever request commits first. Repeated, because only some
+    // interleavings show the race.
     for taken in ["everything", "the consent", "the client"].repeat(4) {
         let (c1, code) = (provider.c1(), provider.c1().code(&[("scope", "openid offline_access")]).await);
         let take_away = async {

@@ -1,4 +1,4 @@
-//! PKCE at the token endpoint (RFC 7636 §4.5, §4.6).
+//! Tests PKCE at the token endpoint (RFC 7636 §4.5, §4.6).
 
 use crate::support::{Provider, Tokens, VERIFIER, challenge, redemption};
 
@@ -15,7 +15,7 @@ async fn tok_24_a_wrong_verifier_leaves_the_code_issued() {
     let s256 = challenge(VERIFIER);
     for client in [provider.p1(), provider.c1()] {
         let code = client.code(&[("code_challenge", &s256), ("code_challenge_method", "S256")]).await;
-        // The challenge itself is no verifier: S256 must not fall back to plain.
+        // The challenge itself is not a valid verifier: S256 must not fall back to plain.
         for wrong in ["a".repeat(43), VERIFIER.to_lowercase(), format!("{VERIFIER}a"), s256.clone()] {
             let reply = client.token(&redemption(&code, &[("code_verifier", &wrong)])).await;
             reply.assert_error(400, "invalid_grant");
@@ -38,7 +38,8 @@ async fn tok_25_a_missing_verifier_leaves_the_code_issued() {
     }
 }
 
-/// RFC 9700 §4.8.2: a verifier for a code without a challenge shows that somebody took the challenge away.
+/// RFC 9700 §4.8.2: a verifier for a code without a challenge shows that an attacker removed the
+/// challenge.
 #[tokio::test]
 async fn tok_25_a_verifier_without_a_challenge_is_refused() {
     let provider = Provider::new().await;

@@ -1,4 +1,4 @@
-//! The console: who may see and do what, and that a client made in it works.
+//! Tests the console: permissions, and that a client created in it works.
 
 mod admin;
 mod approval;
@@ -37,7 +37,7 @@ const ADMINISTRATORS: [&str; 6] = [
     "/console/audit",
 ];
 
-/// A provider whose Anna is an administrator and whose Ben is a developer.
+/// Returns a provider with Anna as administrator and Ben as developer.
 async fn provider() -> Provider {
     provider_with("").await
 }
@@ -53,7 +53,7 @@ async fn give(provider: &Provider, subject: Subject, role: Option<Role>) {
     provider.change_user(subject, |user| user.roles = role.into_iter().collect()).await;
 }
 
-/// A browser in which somebody is signed in, on the console's first page.
+/// Returns a browser with this user signed in, on the console's first page.
 async fn signed_in<'a>(provider: &'a Provider, email: &str) -> Browser<'a> {
     let browser = provider.browser();
     let login = browser.open("/account").await;
@@ -62,7 +62,7 @@ async fn signed_in<'a>(provider: &'a Provider, email: &str) -> Browser<'a> {
     browser
 }
 
-/// What the form for a new client holds.
+/// Returns the fields of the form for a new client, changed.
 fn form<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     let mut fields = vec![
         ("name", "Wiki"),
@@ -88,24 +88,24 @@ async fn register(browser: &Browser<'_>, changes: &[(&str, &str)]) -> Reply {
     browser.submit(&page, &form(changes)).await
 }
 
-/// The text of the element with this id.
+/// Returns the text of the element with this id.
 fn element(page: &Reply, id: &str) -> Option<String> {
     let rest = page.text().split(&format!("id=\"{id}\">")).nth(1)?;
     Some(rest.split('<').next().unwrap().to_owned())
 }
 
-/// Whether this page asks for the confirmation of a change.
+/// Returns whether this page asks to confirm a change.
 fn is_confirmation(page: &Reply) -> bool {
     page.text().contains("id=\"confirm-effect\"")
 }
 
-/// Presses one of the buttons on a client's or a person's page, and confirms the change where the page asks for it.
+/// Submits a form on a client's or user's page, and confirms the change if the page asks for it.
 async fn press(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)]) -> Reply {
     let page = press_only(browser, path, fields).await;
     if is_confirmation(&page) { browser.submit(&page, &[("sure", "yes")]).await } else { page }
 }
 
-/// The same, without confirming.
+/// Submits the form without confirming.
 async fn press_only(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)]) -> Reply {
     let page = browser.get(path).await;
     let mut all = vec![("csrf".to_owned(), csrf_of(&page))];
@@ -144,7 +144,7 @@ async fn each_page_opens_to_those_whose_standing_is_enough() {
     for path in &DEVELOPERS[..2] {
         assert_eq!(ben.get(path).await.status, 200, "{path}");
     }
-    // Somebody else's client is as good as none.
+    // Another owner's client gets the same answer as an unknown one.
     for path in &DEVELOPERS[2..] {
         assert_eq!(ben.get(path).await.status, 404, "{path}");
         assert_eq!(ben.get(&path.replace("c1", "none")).await.status, 404, "{path}");
@@ -190,7 +190,7 @@ async fn a_sign_in_that_is_too_old_is_asked_for_again_and_comes_back() {
     assert_login(&login);
     let page = anna.sign_in(&login, ANNA).await;
     assert!(page.status == 200 && page.text().contains("users-find") || page.text().contains("Search by email"));
-    // The account page does not mind.
+    // The account page needs no recent sign-in.
     provider.wait(3600);
     assert_eq!(anna.get("/account").await.status, 200);
     assert_login(&anna.open("/console/clients/c1").await);
@@ -218,7 +218,7 @@ async fn a_client_that_is_registered_signs_people_in() {
     let tokens = Tokens::of(&wiki.redeem(&code).await);
     assert_eq!(provider.userinfo(&tokens.access).await.json()["email"], ANNA);
 
-    // The secret is shown once.
+    // The secret is shown only once.
     let again = ben.get(&format!("/console/clients/{id}")).await;
     assert!(!again.text().contains(&secret) && element(&again, "new-secret").is_none());
     assert!(ben.get("/console").await.text().contains(&id));
@@ -372,7 +372,7 @@ async fn a_client_is_disabled_enabled_and_deleted() {
     assert_eq!(provider.userinfo(&tokens.access).await.status, 401);
     press(&ben, &path, &[("action", "enable")]).await;
     assert_eq!(stored(&provider, &id).await.unwrap().state, ClientState::Enabled);
-    // Deleting asks twice.
+    // Deletion must be confirmed.
     let asked = press_only(&ben, &path, &[("action", "delete")]).await;
     assert!(is_confirmation(&asked) && asked.text().contains(&id), "{asked:?}");
     assert!(stored(&provider, &id).await.is_some());
@@ -409,7 +409,7 @@ async fn a_token_of_the_console_is_bound_to_the_session_and_to_the_person() {
     let of_elsewhere = csrf_of(&elsewhere.get("/console/clients/c1").await);
     let delete = |csrf| [("csrf", csrf), ("action", "delete"), ("sure", "yes")];
     anna.post("/console/clients/c1", &delete(&of_elsewhere)).await.assert_error_page();
-    // In one session, Ben's token for a form that Anna may send too.
+    // Both users in one session: Ben's token for a form that Anna may submit too.
     let page = anna.open(&provider.c1().authorize(&[("prompt", "login")])).await;
     anna.sign_in(&page, BEN).await;
     let of_ben = csrf_of(&anna.get("/console/clients/new").await);
@@ -445,7 +445,7 @@ async fn a_form_of_the_console_without_its_own_pages_token_changes_nothing() {
     assert!(provider.sealgate.store.user(provider.ben.sub).await.unwrap().unwrap().is_enabled());
 }
 
-/// Switches trials on, runs one, and yields the redirect that comes back to the console.
+/// Enables tests of the client, runs one, and returns the redirect to the console.
 async fn trial(browser: &Browser<'_>, id: &str) -> String {
     let path = format!("/console/try/{id}");
     let page = press(browser, &path, &[("action", "switch-on")]).await;
@@ -475,9 +475,9 @@ async fn a_trial_shows_what_the_client_would_receive_and_keeps_nothing() {
     assert!(!page.text().contains("eyJ"), "a token is shown");
     let kept = GrantFilter { subject: Some(provider.ben.sub), ..GrantFilter::default() };
     assert_eq!(provider.sealgate.store.grants(&kept, None, 10).await.unwrap().grants, []);
-    // Once.
+    // The result can be opened only once.
     assert!(ben.get(&back).await.text().contains("does not belong to a test that was started here"));
-    // Settings and trials do not get in each other's way.
+    // Changes of settings and tests of the client do not interfere.
     let fields: Vec<(&str, &str)> = form(&[]).into_iter().chain([("action", "save")]).collect();
     press(&ben, &format!("/console/clients/{id}"), &fields).await;
     assert_eq!(stored(&provider, &id).await.unwrap().redirect_uris.len(), 2);
@@ -493,11 +493,11 @@ async fn a_code_of_another_browser_gives_no_claims_in_the_console() {
     let provider = provider().await;
     let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
     let id = element(&register(&ben, &[]).await, "client-id").unwrap();
-    // Anna may see the client too; Ben sends her the end of his own trial.
+    // Anna may see the client too. Ben sends her the redirect of his own test.
     let of_ben = trial(&ben, &id).await;
     let page = anna.get(&of_ben).await;
     assert!(page.text().contains("does not belong to a test") && !page.text().contains("ben@example.test&#34;"));
-    // What a client's own request gave comes without the console's verifier.
+    // A redirect that follows a client's own request carries no verifier of the console.
     let own = "https://id.test/console/callback";
     let client = support::Client::confidential(&provider, &id);
     let reply = ben.open(&client.authorize(&[("redirect_uri", own), ("state", &format!("x.{id}"))])).await;

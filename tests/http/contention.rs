@@ -1,4 +1,5 @@
-//! What changes while a request is decided: a session in another tab, a client's scope, a person's password.
+//! Tests state that changes while a request is processed: a session in another tab, a client's
+//! scope, a user's password.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +15,7 @@ use sealgate::facade::store::memory::MemoryEngine;
 use crate::steps::{assert_code, assert_consent, with_anna};
 use crate::support::{PASSWORD, Provider, Tokens, token_device};
 
-/// Somebody else changes a session just before a commit that rests on it, so many times.
+/// Engine that changes a session just before a commit that depends on it, this many times.
 struct Meddled {
     engine: Arc<MemoryEngine>,
     times: Arc<AtomicUsize>,
@@ -55,7 +56,7 @@ impl Engine for Meddled {
     }
 }
 
-/// A provider on whose sessions somebody meddles once the number is set.
+/// Returns a provider whose sessions are changed concurrently once the number is set.
 async fn meddled() -> (Provider, Arc<AtomicUsize>) {
     let provider = Provider::new().await;
     let times = Arc::new(AtomicUsize::new(0));
@@ -64,8 +65,8 @@ async fn meddled() -> (Provider, Arc<AtomicUsize>) {
     (Provider { sealgate, ..provider }, times)
 }
 
-/// However often the session changes meanwhile, whoever holds the old cookie is not signed in by it any more, and no
-/// session is left that no browser has.
+/// However often the session changes meanwhile, the old cookie is signed out, and no session
+/// without a browser is left.
 #[tokio::test]
 async fn a_sign_in_over_a_session_that_changes_leaves_no_old_session_alive() {
     for times in [1, 3, 100] {
@@ -106,7 +107,8 @@ async fn a_scope_that_is_taken_away_is_not_granted_to_who_asked_before() {
     assert_eq!(client.redeem(&code).await.status, 200);
 }
 
-/// A refresh token that the old password gave somebody works no more, nor after a disabled person may come in again.
+/// A refresh token obtained with the old password stays invalid, even after a disabled user is
+/// enabled again.
 #[tokio::test]
 async fn a_new_password_and_a_disabled_account_end_refresh_tokens_for_good() {
     let provider = Provider::new().await;
@@ -131,7 +133,8 @@ async fn a_new_password_and_a_disabled_account_end_refresh_tokens_for_good() {
     assert_eq!(provider.userinfo(&tokens.access).await.status, 401);
 }
 
-/// Two tabs send the same consent: one gives the answer, and the other goes on to the client too.
+/// Two tabs submit the same consent: one gets the code, and the other one is redirected to the
+/// client too.
 #[tokio::test]
 async fn a_form_that_is_too_late_goes_on_where_somebody_is_signed_in() {
     let provider = Provider::new().await;

@@ -1,4 +1,5 @@
-//! The discovery document (OpenID Connect Discovery 1.0 §3, §4; RFC 8414; specification, "Discovery document").
+//! Tests the discovery document (OpenID Connect Discovery 1.0 §3, §4; RFC 8414; specification,
+//! "Discovery document").
 
 use std::collections::BTreeSet;
 
@@ -140,7 +141,7 @@ async fn disc_08_other_methods_are_refused_with_those_that_are_allowed() {
     }
 }
 
-/// That no body follows is the connection's part, and tested there.
+/// The tests of the connection check that no body follows.
 #[tokio::test]
 async fn disc_09_head_has_the_headers_of_get() {
     let provider = Provider::new().await;
@@ -174,7 +175,8 @@ async fn disc_11_an_unknown_path_is_a_404_in_json() {
     }
 }
 
-/// Discovery 1.0 §3: what is left out has a default, and for `request_uri` that default is true.
+/// Discovery 1.0 §3: omitted members have defaults, and the default of
+/// `request_uri_parameter_supported` is true.
 #[tokio::test]
 async fn what_is_not_supported_is_said_in_the_document() {
     let provider = Provider::new().await;
@@ -193,14 +195,14 @@ async fn what_the_document_says_is_what_tokens_have() {
     let claims = jwt_claims(&tokens.id);
     let supported: Vec<&str> =
         document["claims_supported"].as_array().unwrap().iter().map(|v| v.as_str().unwrap()).collect();
-    // The specification fixes the list, and names no claim that binds one token to another.
+    // The specification fixes the list, which omits claims that bind one token to another.
     for claim in claims.as_object().unwrap().keys().filter(|claim| *claim != "at_hash") {
         assert!(supported.contains(&claim.as_str()), "{claim} is not in claims_supported");
     }
     assert!(document["acr_values_supported"].as_array().unwrap().contains(&claims["acr"]));
 }
 
-/// RFC 8414 §3: OAuth clients without OpenID Connect look there.
+/// RFC 8414 §3: OAuth clients without OpenID Connect read this path.
 #[tokio::test]
 async fn the_oauth_metadata_is_the_same_document() {
     let provider = Provider::new().await;

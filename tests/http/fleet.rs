@@ -1,4 +1,5 @@
-//! Two nodes on one store: what one does at its start or beside requests is not done twice, and breaks nothing of the other's.
+//! Tests two nodes on one store: startup and background work run once, and do not disturb the other
+//! node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +39,7 @@ fn holds(node: &Sealgate, lease: &str) -> bool {
     node.metrics.text().contains(&format!("sealgate_fleet_lease_held{{name=\"{lease}\"}} 1"))
 }
 
-/// A revocation is open while it is carried out. One that its node is about to end is no other node's.
+/// A revocation is open while it runs. Other nodes leave it to the node that is about to finish it.
 #[tokio::test]
 async fn a_start_leaves_a_revocation_to_the_node_that_is_about_it() {
     let (provider, meddler) = Provider::meddled().await;
@@ -53,7 +54,7 @@ async fn a_start_leaves_a_revocation_to_the_node_that_is_about_it() {
     assert!(changed.status < 400, "{changed:?}");
     assert_eq!(owner.get("/account").await.status, 200, "whoever changes their password stays signed in");
     assert!(is_login(&thief.open("/account").await));
-    // One that nobody is about is carried out by a start, a minute later.
+    // A start one minute later executes a revocation that no node is working on.
     let left = provider.sealgate.store.carry_out_open_revocations(provider.clock.now()).await.unwrap();
     assert_eq!(left, 0);
 }
@@ -114,7 +115,7 @@ async fn of_two_nodes_one_sends_the_mails_each_once_and_the_other_goes_on() {
         assert_eq!(relay.mails_to(person).len(), 1, "{person}");
     }
     until("one of them sends", async || nodes.iter().filter(|(node, ..)| holds(node, "mailing")).count() == 1).await;
-    // It stops, and the other goes on.
+    // The sender stops, and the other node takes over.
     let sender = nodes.iter().position(|(node, ..)| holds(node, "mailing")).unwrap();
     let (_, stop, worker) = nodes.remove(sender);
     stop.send(true).unwrap();

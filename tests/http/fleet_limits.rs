@@ -1,5 +1,5 @@
-//! Limits of several nodes over one store: as many requests pass at all of them together as one would let pass, and guesses are
-//! counted exactly.
+//! Tests the limits of several nodes on one store: together they permit as many requests as a
+//! single node, and guesses are counted exactly.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::support::{FORM, PASSWORD, Provider, encode, form_action};
 const ANNA: &str = "anna@example.test";
 const BROWSER: &str = "__Host-sealgate-browser";
 
-/// Patient: a busy machine is no fault.
+/// Returns settings with a long timeout, so that a busy machine causes no failure.
 async fn store() -> PostgresSettings {
     PostgresSettings { count_timeout: Duration::from_secs(30), ..empty_store().await }
 }
 
-/// A connection past all nodes, in the store's schema.
+/// Connects to the store's schema without a node.
 async fn beside(settings: &PostgresSettings) -> tokio_postgres::Client {
     use secrecy::ExposeSecret;
     let options = settings.url.expose_secret().split_once('?').unwrap().1.to_owned();
@@ -45,7 +45,8 @@ async fn three_nodes_let_one_limit_pass_and_their_headers_agree() {
     for node in &fleet {
         let reply = node.c1().refresh("RT_x").await;
         assert_eq!((reply.status, reply.allowance().remaining), (429, 0));
-        // Another client is not concerned, and what is read from memory each node counts alone.
+        // Other clients are unaffected. Each node counts requests that it answers from memory on
+        // its own.
         assert_eq!(node.c2().refresh("RT_x").await.status, 400);
         assert_eq!(node.get("/oauth/jwks").await.allowance().remaining, 999);
     }
@@ -53,7 +54,8 @@ async fn three_nodes_let_one_limit_pass_and_their_headers_agree() {
     assert_eq!(fleet[1].c1().refresh("RT_x").await.status, 400);
 }
 
-/// A failover empties the table of blocks. Each one permits the limit once more, and no more than that.
+/// A failover empties the table of blocks. Each failover permits the limit once more, and no more
+/// than that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_failover_in_a_window_permits_the_limit_once_more() {
     let settings = store().await;
@@ -70,7 +72,7 @@ async fn each_failover_in_a_window_permits_the_limit_once_more() {
         assert_eq!(passed(node).await, 50);
         database.batch_execute("TRUNCATE share").await.unwrap();
     }
-    // Each node has found the window used up, and does not ask again.
+    // Each node has found the window exhausted, and does not query the database again.
     for node in &fleet {
         assert_eq!(passed(node).await, 0);
     }
@@ -85,12 +87,12 @@ async fn what_is_left_falls_at_every_node_and_is_never_more_than_is_there() {
             assert!(number > 40, "up to a block a node may lie unused: {number}");
             break;
         }
-        // What others have taken since a node last asked, it does not know: two blocks at the most.
+        // A node does not know what others have taken since its last query: at most two blocks.
         assert!(reply.allowance().remaining <= 49 - number + 6, "{number}: {reply:?}");
     }
 }
 
-/// The login page of one sign-in, sent to any node from any address.
+/// Login page of one sign-in, submitted to any node from any address.
 struct Stranger {
     action: String,
     csrf: String,
@@ -125,7 +127,7 @@ async fn of_sixty_guesses_at_three_nodes_exactly_the_configured_number_is_looked
     let statuses = guesses.join_all().await;
     let of = |wanted| statuses.iter().filter(|status| **status == wanted).count();
     assert_eq!((of(200), of(429)), (10, 50));
-    // No name and no address lies in the database.
+    // The database contains no usernames or addresses.
     let rows = beside(&settings).await.query("SELECT length(key), key FROM guess", &[]).await.unwrap();
     assert!(rows.len() > 10 && rows.iter().all(|row| row.get::<_, i32>(0) == 16));
 }
@@ -151,7 +153,7 @@ async fn while_nobody_counts_guesses_no_password_is_looked_at() {
     let refused = browser.submit(&page, &[("email", ANNA), ("password", PASSWORD)]).await;
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     assert!(refused.text().contains("<form"), "it can be sent again");
-    // All else goes on.
+    // All other requests are answered.
     assert_eq!(fleet[1].c1().refresh("RT_x").await.status, 400);
     assert_eq!(fleet[1].get("/oauth/jwks").await.status, 200);
     beside.batch_execute("COMMIT").await.unwrap();

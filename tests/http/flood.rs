@@ -1,4 +1,5 @@
-//! Strangers who begin sign-ins and finish none: they keep nobody out, and leave nothing behind.
+//! Tests attackers who begin sign-ins and finish none: they lock out no user and leave no records
+//! behind.
 
 use sealgate::facade::clock::Clock;
 use sealgate::facade::store::engine::{Changes, Engine};
@@ -7,7 +8,7 @@ use sealgate::facade::store::{ExportRecord, Position};
 use crate::steps::{assert_code, assert_consent};
 use crate::support::{Provider, is_login};
 
-/// Begins a sign-in from an address; yields the status.
+/// Begins a sign-in from this address and returns the status.
 async fn begin(provider: &Provider, address: &str) -> u16 {
     provider.request_from(address, "GET", &provider.c1().authorize(&[]), &[], "").await.status
 }
@@ -42,7 +43,7 @@ async fn when_no_place_is_left_the_oldest_that_nobody_goes_on_with_gives_way() {
         assert_eq!(begin(&provider, &format!("198.51.100.{number}")).await, 303);
         assert!(provider.sealgate.store.open_interactions() <= 20);
     }
-    // A person who begins now has the time that the flood leaves, and Anna lost nothing.
+    // A user who begins now has as long as the flood allows, and Anna's sign-in is unaffected.
     let mut ben = provider.browser();
     ben.address = "203.0.113.1".into();
     let login = ben.open(&provider.c2().authorize(&[])).await;
@@ -55,7 +56,7 @@ async fn when_no_place_is_left_the_oldest_that_nobody_goes_on_with_gives_way() {
     assert_eq!(provider.restarted().await.sealgate.store.open_interactions(), 19);
 }
 
-/// 64 who come at the same moment for the last place do not drive the count past the limit.
+/// 64 concurrent requests for the last place do not exceed the limit.
 #[tokio::test]
 async fn many_at_once_find_no_more_places_than_there_are() {
     let provider = Provider::with("[sessions]\nmax_interactions = 5").await;
@@ -100,7 +101,7 @@ async fn a_finished_sign_in_leaves_no_entry_behind() {
     assert_eq!(expiring(&provider).await, ["c", "d", "s"], "of the code, the browser and the session");
 }
 
-/// The tables of the records that the expiry index leads to.
+/// Returns the tables of the records in the expiry index.
 async fn expiring(provider: &Provider) -> Vec<String> {
     let rows: Vec<ExportRecord> = provider.sealgate.store.export(&Position::default()).await.unwrap().unwrap().0;
     let of_expiry = rows.iter().filter(|row| row.table == "expiry");

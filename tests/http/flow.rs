@@ -1,4 +1,4 @@
-//! The main path, end to end.
+//! Tests the main path, end to end.
 
 use crate::support::{Provider, Tokens, jwt_claims};
 
@@ -30,7 +30,8 @@ async fn a_signed_in_person_who_comes_by_a_cross_site_post_need_not_sign_in_agai
         .map(|(name, value)| (name.into_owned(), value.into_owned()))
         .collect();
     let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    // The browser keeps its Lax cookies back from the POST, and sends them with the redirect that follows.
+    // The browser withholds its `Lax` cookies from the POST, and sends them with the redirect that
+    // follows.
     let posted = provider.post("/oauth/authorize", &[], &fields).await;
     assert_eq!(posted.status, 303);
     assert_eq!(posted.headers("set-cookie").count(), 0, "it would take the place of one that the browser kept back");

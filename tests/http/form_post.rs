@@ -1,4 +1,5 @@
-//! `response_mode=form_post` (OAuth 2.0 Form Post Response Mode), where the operator has switched it on.
+//! Tests `response_mode=form_post` (OAuth 2.0 Form Post Response Mode), which the operator can
+//! enable.
 
 use crate::steps::names;
 use crate::support::{ISSUER, Provider, REDIRECT_URI, Reply, Tokens, hidden_fields};
@@ -8,7 +9,7 @@ const FOR_ALL: &str = "[form_post]\nenabled = true";
 
 const MODE: (&str, &str) = ("response_mode", "form_post");
 
-/// The fields of the form that takes the answer to the client, which is checked on the way.
+/// Returns the fields of the form that carries the answer to the client, and checks the page.
 #[track_caller]
 fn form(reply: &Reply) -> Vec<(String, String)> {
     assert_eq!((reply.status, reply.header("location")), (200, None), "{reply:?}");

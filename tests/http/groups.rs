@@ -1,4 +1,4 @@
-//! The scope `groups`: for clients that an operator gave it, where it is switched on.
+//! Tests the scope `groups`: for clients to which an operator granted it, where it is enabled.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ async fn put_anna_into(provider: &Provider, groups: impl IntoIterator<Item = Str
     provider.sealgate.store.change_user(provider.anna.sub, change).await.unwrap().unwrap();
 }
 
-/// The claim in the ID token, the access token and UserInfo.
+/// Returns the claim in the ID token, the access token and UserInfo.
 async fn told(provider: &Provider, tokens: &Tokens) -> [Value; 3] {
     let info = provider.userinfo(&tokens.access).await.json();
     [jwt_claims(&tokens.id)["groups"].clone(), jwt_claims(&tokens.access)["groups"].clone(), info["groups"].clone()]
@@ -44,7 +44,7 @@ async fn a_client_that_may_ask_learns_the_groups() {
     let tokens = provider.c1().tokens("openid groups offline_access").await;
     assert_eq!(told(&provider, &tokens).await, [(); 3].map(|()| json!(["Muhasebe Ekibi", "staff"])));
     assert_eq!(told(&provider, &provider.c1().tokens("openid profile").await).await, [(); 3].map(|()| Value::Null));
-    // None is said as none, and a refresh says what is so by then.
+    // An empty list is sent as an empty list, and a refresh sends the current groups.
     put_anna_into(&provider, []).await;
     let refreshed = Tokens::of(&provider.c1().refresh(&tokens.refresh).await);
     assert_eq!(told(&provider, &refreshed).await, [(); 3].map(|()| json!([])));
@@ -58,7 +58,7 @@ async fn nobody_else_gets_it() {
     let provider = Provider::with(ON).await;
     let refused = provider.browser().open(&provider.c1().authorize(&[("scope", "openid groups")])).await;
     assert_eq!(refused.returned("error").as_deref(), Some("invalid_scope"));
-    // Switched off, it is as unknown as ever, whoever was given it.
+    // While it is disabled, the scope is unknown, even to clients to which it was granted.
     let provider = Provider::new().await;
     may_ask(&provider, "c1").await;
     let refused = provider.browser().open(&provider.c1().authorize(&[("scope", "openid groups")])).await;

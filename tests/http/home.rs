@@ -1,4 +1,4 @@
-//! The page of applications at the issuer's root.
+//! Tests the page of applications at the issuer's root.
 
 use crate::steps::with_anna;
 use crate::support::{Provider, is_login};
@@ -64,7 +64,7 @@ async fn it_shows_what_somebody_may_open_and_nothing_else() {
     };
     assert_eq!(links(home.text()), ["https://wiki.test/", "https://site.test:8443/"]);
     assert!(home.text().contains("Bilgi &#60;Bankası&#62;") && home.text().contains("What we know"), "{home:?}");
-    // What a verified address or a group opens, it shows too.
+    // It also shows applications that a verified address or a group opens.
     let anna = with_anna(&provider).await;
     assert_eq!(
         links(anna.get("/").await.text()),
@@ -85,7 +85,7 @@ async fn where_an_application_has_the_issuers_host_its_root_is_the_applications(
     provider.get("/").await.assert_error(404, "not_found");
     let anna = with_anna(&provider).await;
     assert!(!anna.get("/account").await.text().contains("href=\"/\""));
-    // The page itself is not reached past that.
+    // The page itself cannot be bypassed that way.
     assert_eq!(anna.get("/").await.status, 404);
 }
 

@@ -1,4 +1,5 @@
-//! People who were imported with the hashes of another system: they sign in with the password that they know.
+//! Tests users who were imported with password hashes of another system: they sign in with their
+//! existing password.
 
 use sealgate::facade::admin::command::Command;
 use sealgate::facade::admin::{CommandError, Directory, execute};
@@ -12,7 +13,7 @@ use crate::support::{Browser, Provider, Reply};
 
 const CAROL: &str = "carol@example.test";
 
-/// What `user import` sends to the server, for these people.
+/// Sends an import of these users, as `user import` does.
 async fn import(provider: &Provider, people: &[(&str, &str)]) -> Result<(), Vec<String>> {
     let row = |(line, (email, hash)): (usize, &(&str, &str))| {
         json!({
@@ -50,7 +51,7 @@ async fn the_password_of_the_other_system_opens_and_is_hashed_anew() {
         addresses.iter().zip(FOREIGN_HASHES).map(|(email, (_, hash))| (email.as_str(), *hash)).collect();
     import(&provider, &people).await.unwrap();
     for (number, (email, foreign)) in people.into_iter().enumerate() {
-        // Each from an address of its own: there are allowances.
+        // Each attempt comes from another address, because of the limits per address.
         let browser = || {
             let mut browser = provider.browser();
             browser.address = format!("198.51.100.{number}");
@@ -64,7 +65,7 @@ async fn the_password_of_the_other_system_opens_and_is_hashed_anew() {
         assert_consent(&sign_in(&here, &provider, email, IMPORTED_PASSWORD).await);
         let first = hash(&provider, email).await;
         assert!(first.starts_with(TODAYS), "{foreign}: {first}");
-        // From now on it is a password like any other.
+        // After the sign-in it is a password like any other.
         let again = browser();
         assert_login(&sign_in(&again, &provider, email, "wrong").await);
         assert_consent(&sign_in(&again, &provider, email, IMPORTED_PASSWORD).await);
@@ -91,7 +92,7 @@ async fn a_password_that_is_set_at_the_first_sign_in_stays() {
     let sub = user(&provider, CAROL).await.sub;
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
-    // The password was right, and its new hash is about to be written.
+    // The password was correct, and its new hash is about to be written.
     let stop = meddler.stop(At::BeforeCommit, b'u');
     let set = stop.meanwhile(async {
         let other = PasswordHash::new(format!("{TODAYS}other"));
@@ -99,7 +100,7 @@ async fn a_password_that_is_set_at_the_first_sign_in_stays() {
     });
     let (page, ()) = tokio::join!(browser.submit(&page, &[("email", CAROL), ("password", IMPORTED_PASSWORD)]), set);
     assert_eq!(hash(&provider, CAROL).await, format!("{TODAYS}other"));
-    // What was typed is the password no more.
+    // The typed password is no longer valid.
     assert_login(&page);
     assert_eq!(browser.cookie("__Host-sealgate"), None);
 }
@@ -128,7 +129,7 @@ async fn an_imported_password_is_changed_on_the_account_page() {
     import(&provider, &[(CAROL, FOREIGN_HASHES[0].1)]).await.unwrap();
     let browser = provider.browser();
     assert_consent(&sign_in(&browser, &provider, CAROL, IMPORTED_PASSWORD).await);
-    // As it is where the store could not write the new hash.
+    // The store still holds the imported hash, as after a failed write.
     let foreign = PasswordHash::new(FOREIGN_HASHES[0].1.to_owned());
     let sub = user(&provider, CAROL).await.sub;
     provider.sealgate.store.change_user(sub, |user| user.password = Some(foreign.clone())).await.unwrap();

@@ -1,5 +1,5 @@
-//! Requests that wait for a person: bound to one browser, finished once, and judged anew at each step (RFC 9700 §4.7;
-//! RFC 6749 §10.12).
+//! Tests pending authorization requests: they are bound to one browser, finished once, and checked
+//! again at each step (RFC 9700 §4.7; RFC 6749 §10.12).
 
 use sealgate::facade::clock::Clock as _;
 use sealgate::facade::domain::client::ClientState;
@@ -15,22 +15,22 @@ const ANNA: &str = "anna@example.test";
 const SESSION: &str = "__Host-sealgate";
 const BROWSER: &str = "__Host-sealgate-browser";
 
-/// A page that says no, with nothing done: no redirect, no cookie.
+/// Asserts an error page without side effects: no redirect, no cookie.
 #[track_caller]
 fn assert_refused(reply: &Reply) {
     reply.assert_error_page();
     assert_eq!(reply.headers("set-cookie").count(), 0);
 }
 
-/// Nothing that stands in an address gives a form's token away: were two browsers to wait under one name, each would still
-/// need its own.
+/// A URL never reveals the form token: even if two browsers had a request under the same name, each
+/// would need its own token.
 #[tokio::test]
 async fn resp_10_a_forms_token_is_bound_to_the_browser() {
     let provider = Provider::new().await;
     let (browser, victim) = (provider.browser(), provider.browser());
     let page = browser.open(&provider.c1().authorize(&[])).await;
     victim.open(&provider.c1().authorize(&[])).await;
-    // The request of the one, put down for the other too.
+    // Copies the request of one browser to the other browser.
     let key_of = |browser: &Browser<'_>| {
         [b"i".as_slice(), &SecretHash::of(browser.cookie(BROWSER).unwrap().as_bytes()).as_bytes()[..16]].concat()
     };
@@ -44,7 +44,7 @@ async fn resp_10_a_forms_token_is_bound_to_the_browser() {
     assert_eq!(victim.post(&action, &sign_in_with(&csrf_of(&own))).await.status, 303);
 }
 
-/// The fields of a sign-in with this token.
+/// Returns the fields of a sign-in with this token.
 fn sign_in_with(csrf: &str) -> Vec<(&str, &str)> {
     vec![("csrf", csrf), ("email", ANNA), ("password", PASSWORD)]
 }
@@ -65,7 +65,7 @@ async fn resp_10_a_form_without_its_token_does_nothing() {
     assert_refused(&browser.post(&action, &sign_in_with(&csrf)[1..]).await);
     let twice = [sign_in_with(&csrf), vec![("csrf", "x")]].concat();
     assert_refused(&browser.post(&action, &twice).await);
-    // Right, but in the query.
+    // The token is correct, but sent in the query.
     assert_refused(&browser.post(&format!("{action}&csrf={csrf}"), &sign_in_with("")[1..]).await);
     assert_eq!(browser.cookie(SESSION), None);
     assert_eq!(browser.post(&action, &sign_in_with(&csrf)).await.status, 303);
@@ -120,7 +120,7 @@ async fn only_the_browser_that_began_can_go_on() {
     assert_code(&browser.allow(&consent).await);
 }
 
-/// Whoever plants the cookie that binds a browser still has no session of it.
+/// An attacker who plants the browser-binding cookie gets no access to the session.
 #[tokio::test]
 async fn a_planted_binding_cookie_gives_no_part_in_the_session() {
     let provider = Provider::new().await;
@@ -157,7 +157,7 @@ async fn two_tabs_do_not_disturb_each_other() {
     let second = browser.sign_in(&second, ANNA).await;
     let second = browser.allow(&second).await;
     assert_eq!(second.returned("state").as_deref(), Some("second"));
-    // The first tab still shows its sign-in page; it may be used, or be brought back.
+    // The first tab still shows its sign-in page, or the user navigates back to it.
     let first = browser.sign_in(&first, ANNA).await;
     let first = browser.allow(&first).await;
     assert_eq!(first.returned("state").as_deref(), Some("first"));
@@ -201,7 +201,7 @@ async fn a_denied_request_is_over() {
     assert_refused(&browser.post(&form_action(consent.text()), &again).await);
 }
 
-/// The client has had its answer, and gives up its state with it.
+/// The client has received its answer, and discards its state.
 #[tokio::test]
 async fn a_refused_request_is_over() {
     let provider = Provider::new().await;
@@ -226,7 +226,7 @@ async fn a_decision_is_one_of_two_buttons() {
     assert_code(&browser.submit(&page, &[("consent-allow", "yes")]).await);
 }
 
-/// The page says whose data are shared; the answer holds for that person alone.
+/// The page names the user whose data are shared; the consent is valid for that user only.
 #[tokio::test]
 async fn consent_counts_for_the_account_that_the_page_showed() {
     let provider = Provider::new().await;
@@ -235,7 +235,7 @@ async fn consent_counts_for_the_account_that_the_page_showed() {
     let page = browser.open(&request).await;
     assert_consent(&page);
     assert!(page.text().contains(ANNA));
-    // In another tab, somebody else becomes the one in use.
+    // In another tab, another user becomes the active one.
     let other = browser.open(&provider.c2().authorize(&[("prompt", "login")])).await;
     browser.sign_in(&other, "ben@example.test").await;
     let reply = browser.allow(&page).await;
@@ -258,7 +258,7 @@ async fn a_session_that_ends_in_between_brings_the_sign_in_back() {
     assert_code(&browser.allow(&page).await);
 }
 
-/// Disables somebody, as an operator does.
+/// Disables a user, as an operator does.
 async fn disable(provider: &Provider, user: &sealgate::facade::domain::user::User) {
     provider.sealgate.store.change_user(user.sub, |user| user.state = UserState::Disabled).await.unwrap();
 }
@@ -324,7 +324,7 @@ async fn a_request_waits_for_so_long_and_no_longer() {
     let page = browser.open(&form_action(consent.text())).await;
     assert_consent(&page);
     provider.wait(1);
-    // Who is signed in is asked the same anew.
+    // A signed-in user is asked for consent again.
     let anew = browser.allow(&page).await;
     assert_consent(&anew);
     assert_ne!(form_action(anew.text()), form_action(page.text()));
@@ -341,7 +341,7 @@ async fn a_sign_in_page_that_was_left_open_goes_on_in_its_browser() {
     let fields = [("csrf", &*csrf_of(&page)), ("email", ANNA), ("password", PASSWORD)];
     assert_refused(&stranger.post(&form_action(page.text()), &fields).await);
     assert_refused(&browser.post(&form_action(page.text()), &fields[1..]).await);
-    // A slip brings the page back, with its time begun anew.
+    // A wrong password shows the page again and restarts its lifetime.
     let again = browser.submit(&page, &[("email", ANNA), ("password", "wrong")]).await;
     assert_login(&again);
     assert_ne!(form_action(again.text()), form_action(page.text()));
@@ -351,7 +351,7 @@ async fn a_sign_in_page_that_was_left_open_goes_on_in_its_browser() {
     let answer = browser.allow(&consent).await;
     assert_eq!(answer.returned("state").as_deref(), Some("kept"));
     assert_eq!(provider.c1().redeem(&assert_code(&answer)).await.status, 200);
-    // Opened again instead of sent, it begins anew too.
+    // Opening the page again instead of submitting it restarts the lifetime too.
     let other = provider.browser();
     let page = other.open(&request).await;
     provider.wait(12 * 3600);
@@ -369,13 +369,13 @@ async fn a_page_that_was_left_open_is_kept_for_twelve_hours_beyond_its_time() {
     provider.wait(900 + 12 * 3600 - 1);
     provider.sealgate.store.sweep(provider.clock.now(), 100).await.unwrap();
     assert_consent(&early.sign_in(&one, ANNA).await);
-    // What is over is swept up by the minute.
+    // Expired requests are deleted within a minute.
     provider.wait(61);
     provider.sealgate.store.sweep(provider.clock.now(), 100).await.unwrap();
     assert_refused(&late.sign_in(&other, ANNA).await);
 }
 
-/// The first link of the class with which a page leads on.
+/// Returns the target of the page's link to continue.
 fn way(page: &Reply) -> &str {
     let link = page.text().split("id=\"way\" href=\"").nth(1).unwrap_or_else(|| panic!("no way: {page:?}"));
     link.split('"').next().unwrap()
@@ -387,7 +387,7 @@ async fn a_page_that_goes_wrong_leads_back_to_the_application() {
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
     let action = form_action(page.text());
-    // Long gone, or not this browser's: it still says which application it was about.
+    // The request has expired or belongs to another browser: the page still names its application.
     let elsewhere = provider.browser();
     elsewhere.open(&provider.p1().authorize(&[])).await;
     let home = "https://rp.test/";
@@ -398,7 +398,7 @@ async fn a_page_that_goes_wrong_leads_back_to_the_application() {
     for other in ["/oauth/authorize?client_id=nobody", "/oauth/login", "/oauth/login?interaction=x.nobody"] {
         assert_eq!(way(&provider.get(other).await), "/account", "{other}");
     }
-    // To a client that nobody vouches for no page of ours leads.
+    // No page links to a client without approval.
     let id = "c1".to_owned().try_into().unwrap();
     let owner = provider.anna.sub;
     provider.sealgate.store.change_client(&id, |client| client.owner = Some(owner)).await.unwrap();
@@ -412,14 +412,14 @@ async fn back_after_the_sign_in_leads_on() {
     let page = browser.open(&provider.c1().authorize(&[])).await;
     let consent = browser.sign_in(&page, ANNA).await;
     assert_code(&browser.allow(&consent).await);
-    // The client has forgotten what it asked for: no second answer, but the way to it.
+    // The client has discarded its request: it gets no second answer, only a link to it.
     for back in [&page, &consent] {
         let shown = browser.get(&form_action(back.text())).await;
         assert_refused(&shown);
         assert!(shown.text().contains("You are already signed in"), "{shown:?}");
         assert_eq!(way(&shown), "https://rp.test/");
     }
-    // Our own pages are there at once.
+    // The own pages are shown at once.
     let own = provider.browser();
     let page = own.open("/account").await;
     assert_eq!(own.sign_in(&page, ANNA).await.status, 200);
@@ -445,12 +445,12 @@ async fn when_too_many_requests_wait_the_oldest_gives_way_though_its_user_has_si
         left += usize::from(browser.get(&form_action(page.text())).await.status == 200);
     }
     assert_eq!(left, 2);
-    // Requests that need no page are answered as ever.
+    // Requests that need no page are still answered.
     let silent = browsers[3].open(&provider.c1().authorize(&[("prompt", "none")])).await;
     silent.assert_error_redirect("login_required");
 }
 
-/// One account takes no more places, whatever the browsers: the oldest of its pending sign-ins gives way.
+/// The pending sign-ins of one account are limited across all browsers; the oldest one is evicted.
 #[tokio::test]
 async fn one_user_has_a_bounded_number_of_pending_sign_ins() {
     let provider = Provider::new().await;
@@ -471,7 +471,7 @@ async fn one_user_has_a_bounded_number_of_pending_sign_ins() {
     assert_eq!(provider.sealgate.store.open_interactions(), 32 + 1);
     assert_refused(&first.get(&form_action(consent.text())).await);
     assert_code(&of_ben.allow(&consent_of_ben).await);
-    // Nothing of them stays behind.
+    // No records of them are left.
     provider.wait(900 + 12 * 3600 + 120);
     provider.sealgate.store.sweep(provider.clock.now(), 1000).await.unwrap();
     assert_eq!(provider.sealgate.store.open_interactions(), 0);
@@ -479,7 +479,8 @@ async fn one_user_has_a_bounded_number_of_pending_sign_ins() {
     assert!(left.iter().all(|(key, _)| key[18] != b'i'), "{left:?}");
 }
 
-/// A page of ours that cannot begin a sign-in says so; it used to ask for the sign-in again, for ever.
+/// An own page that cannot begin a sign-in reports the error. It used to redirect to the sign-in
+/// endlessly.
 #[tokio::test]
 async fn our_own_pages_show_that_no_sign_in_can_begin() {
     let provider = Provider::new().await;
@@ -550,7 +551,7 @@ async fn two_tabs_that_finish_the_same_request_at_once_give_one_code() {
     }
 }
 
-/// The one in use is gone; the page that asks must speak to the same person as the step that sent here.
+/// The active user was deleted. The consent page must address the same user as the step before it.
 #[tokio::test]
 async fn the_pages_agree_on_who_is_left_when_the_one_in_use_is_disabled() {
     let provider = Provider::new().await;

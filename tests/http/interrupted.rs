@@ -1,5 +1,5 @@
-//! Revocations that a crash interrupts: what causes one is written, and what it ends is not ended yet. The next start ends it, or
-//! the sweeper of a process that goes on.
+//! Tests revocations that a crash interrupts: the cause is written, but the sessions and tokens are
+//! not ended yet. The next start ends them, or the garbage collection of a running process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::support::{PASSWORD, Provider, is_login, token_device};
 const SESSION: u8 = b's';
 const NEW: &str = "a longer password than before";
 
-/// Another process starts over what this one left.
+/// Starts another process on the same store.
 async fn start_again(provider: &Provider, meddler: &Arc<Meddler>) {
     meddler.fail(None);
     provider.again(Arc::clone(meddler) as Arc<dyn Engine>, token_device::signer()).await;
@@ -106,7 +106,7 @@ async fn a_process_that_goes_on_ends_it_by_its_sweeper() {
     assert_eq!(open_revocations(&provider).await, 0);
 }
 
-/// One that cannot be read keeps neither a start nor the sweeper from all others.
+/// An unreadable revocation blocks neither a start nor the garbage collection of the others.
 #[tokio::test]
 async fn a_damaged_record_keeps_no_other_from_being_carried_out() {
     let (provider, meddler) = Provider::meddled().await;
@@ -118,7 +118,7 @@ async fn a_damaged_record_keeps_no_other_from_being_carried_out() {
     meddler.fail(None);
     let open = provider.engine.scan(b"O", None, 9).await.unwrap();
     let [(key, _)] = open.as_slice() else { panic!("{open:?}") };
-    // Before it, as keys go.
+    // Its key sorts before the others.
     let mut damaged = key.clone();
     damaged[1..17].fill(0);
     let put = |key: &[u8], value: &[u8]| Changes { put: vec![(key.to_vec(), value.to_vec())], ..Changes::default() };
@@ -133,7 +133,7 @@ async fn a_damaged_record_keeps_no_other_from_being_carried_out() {
     assert_eq!(provider.engine.scan(b"O", None, 9).await.unwrap(), [(damaged, b"?".to_vec())]);
 }
 
-/// Nor does a session that cannot be read, and so opens nothing.
+/// A session that cannot be read opens nothing, and does not prevent a start.
 #[tokio::test]
 async fn a_damaged_session_keeps_nobody_from_starting() {
     let (provider, meddler) = Provider::meddled().await;

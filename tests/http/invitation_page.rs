@@ -1,4 +1,4 @@
-//! `/oauth/invitation`: somebody who was invited takes their account.
+//! Tests `/oauth/invitation`: an invited user activates the account.
 
 use http::{Method, Request};
 use sealgate::facade::clock::Clock as _;
@@ -39,7 +39,7 @@ fn assert_over(page: &Reply) {
     assert!(page.status == 400 && page.text().contains("This invitation no longer works"), "not over: {page:?}");
 }
 
-/// Signs in with the password that was chosen, for the account page.
+/// Signs in with the chosen password for the account page.
 async fn signs_in(provider: &Provider, email: &str, password: &str) -> Reply {
     let browser = provider.browser();
     let page = browser.open("/account").await;
@@ -53,7 +53,7 @@ async fn somebody_who_was_invited_chooses_a_password_and_signs_in_where_they_wer
     invite_to(&provider, NEW, Some("wiki")).await.unwrap();
     let token = token_for(&provider, NEW).await;
     let before = links(&provider, NEW).await;
-    // What a scanner does.
+    // Imitates a link scanner.
     for method in [Method::GET, Method::HEAD, Method::GET, Method::HEAD, Method::GET] {
         let scanner = provider.browser();
         let reply = scanner.send(Request::builder().method(method).uri(address(&token)), String::new()).await;
@@ -87,7 +87,7 @@ async fn somebody_who_was_invited_chooses_a_password_and_signs_in_where_they_wer
     );
     assert!(signs_in(&provider, NEW, CHOSEN).await.text().contains("Ceren Kaya"));
 
-    // The link of the mail once more.
+    // The link is opened again.
     assert_over(&provider.browser().open(&address(&token)).await);
     assert_over(&take(&browser, &short).await);
     provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
@@ -195,7 +195,7 @@ async fn whoever_has_not_opened_the_link_sends_no_form() {
     let scanner = provider.browser();
     assert_over(&take(&scanner, &page).await);
     assert_over(&scanner.post(&address(&token), &[("new-password", CHOSEN)]).await);
-    // With the cookie, and without the form's token.
+    // The request has the cookie but not the form token.
     let browser = provider.browser();
     browser.open(&address(&token)).await;
     let reply = browser.post(PAGE, &[("new-password", CHOSEN)]).await;
@@ -229,7 +229,7 @@ async fn who_chooses_a_passkey_has_no_password_and_signs_in_with_it() {
     assert!(accepted.password.is_none() && accepted.email_verified, "{accepted:?}");
     let factors = provider.sealgate.store.factors(sub).await.unwrap().unwrap().value;
     assert!(factors.has_passkey() && factors.pending.is_empty());
-    // Nobody puts a password beside it by the same link.
+    // The same link cannot add a password after the passkey.
     assert_over(&take(&other, &in_other).await);
     assert!(change(&provider, NEW, "resend").await.unwrap_err()[0].contains("has a password or a passkey already"));
 

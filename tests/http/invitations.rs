@@ -1,4 +1,5 @@
-//! Invitations: what an administrator's command makes, and the page by which somebody takes their account.
+//! Tests invitations: the message that an administrator's command creates, and the page that
+//! accepts it.
 
 use std::time::Duration;
 
@@ -24,13 +25,13 @@ pub(crate) async fn provider() -> Provider {
     Provider::with(&format!("{MAIL}{APP}")).await
 }
 
-/// What waits to be sent.
+/// Returns the queued messages.
 async fn mails(provider: &Provider) -> Vec<MailMessage> {
     let store = &provider.sealgate.store;
     due(store, provider.clock.now()).await.into_iter().map(|(_, message)| message).collect()
 }
 
-/// The token of the only mail that waits: an invitation to this address.
+/// Returns the token of the only queued message, an invitation to this address.
 pub(crate) async fn token_for(provider: &Provider, email: &str) -> String {
     let mails = mails(provider).await;
     let [mail] = &mails[..] else { panic!("{mails:?}") };
@@ -124,7 +125,7 @@ async fn a_new_link_takes_the_place_of_the_old_one_in_the_outbox_too() {
     let provider = provider().await;
     invite_to(&provider, NEW, Some("wiki")).await.unwrap();
     let (first, before) = (token_for(&provider, NEW).await, links(&provider, NEW).await.unwrap());
-    // Renewable after its end.
+    // An expired invitation can be renewed.
     provider.clock.set(provider.clock.now().plus(INVITATION_LIFE).plus(Duration::from_hours(1)));
     let answer = change(&provider, NEW, "resend").await.unwrap();
     assert_eq!((answer["invitation"].as_str(), answer["invitation_app"].as_str()), (Some("invited"), Some("wiki")));
@@ -168,7 +169,7 @@ async fn of_two_who_invite_one_address_at_once_one_does() {
     assert_eq!(mails(&provider).await.len(), 1);
 }
 
-/// An invitation of so many people, by a file.
+/// Invites this number of users with a file.
 async fn invite_many(provider: &Provider, name: &str, count: usize) -> Result<Value, Vec<String>> {
     let row = |number: usize| {
         json!({ "line": number + 2, "email": format!("{name}{number}@example.test"), "email_verified": false, "name": "P",
@@ -190,7 +191,7 @@ async fn invitations_leave_room_in_the_outbox_for_what_people_wait_for() {
     assert!(user(&provider, "b0@example.test").await.is_none());
     invite_many(&provider, "b", 4_500).await.unwrap();
     assert!(invite_many(&provider, "c", 1).await.is_err());
-    // One by one it is an administrator who waits for it.
+    // Single invitations are still possible, because the administrator waits for each.
     invite(&provider, NEW).await.unwrap();
 }
 

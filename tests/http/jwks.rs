@@ -1,4 +1,4 @@
-//! The published keys (RFC 7517; specification, "JWK").
+//! Tests the published keys (RFC 7517; specification, "JWK").
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ async fn jwks_01_every_key_is_an_rsa_key_for_rs256_signatures() {
     assert!(!keys.is_empty());
     for key in keys {
         let fields: BTreeSet<&str> = key.as_object().unwrap().keys().map(String::as_str).collect();
-        // Nothing else: d, p, q and their like are a private key.
+        // No other members: d, p, q and the like belong to a private key.
         assert_eq!(fields, ["alg", "e", "kid", "kty", "n", "use"].into());
         assert_eq!((&key["kty"], &key["use"], &key["alg"]), (&"RSA".into(), &"sig".into(), &"RS256".into()));
         assert!(!key["kid"].as_str().unwrap().is_empty());

@@ -1,5 +1,5 @@
-//! The tokens themselves, checked as a client and a resource server check them: signatures against the published keys
-//! (RFC 7515, RFC 7519, RFC 9068; OpenID Connect Core §2; cases JWT).
+//! Tests the tokens as a client and a resource server verify them: signatures against the published
+//! keys (RFC 7515, RFC 7519, RFC 9068; OpenID Connect Core §2; cases JWT).
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::support::{ISSUER, Provider, Tokens, jwt_claims, jwt_header};
 
-/// Whether a published key verifies the token's signature.
+/// Returns whether a published key verifies the token's signature.
 async fn is_signed(provider: &Provider, token: &str) -> bool {
     let header = jwt_header(token);
     assert_eq!(header["alg"], "RS256");
@@ -123,7 +123,7 @@ async fn jwt_07_an_id_token_has_only_the_claims_of_the_granted_scopes() {
         let claims = jwt_claims(&tokens.id);
         let expected: BTreeSet<&str> = always.iter().chain(more).copied().collect();
         assert_eq!(members(&claims), expected, "{scope}");
-        // No user claim stands in an access token, which others than the client read too.
+        // Access tokens contain no user claims, because resource servers read them too.
         for claim in more {
             assert_eq!(jwt_claims(&tokens.access).get(claim), None);
         }
@@ -166,7 +166,7 @@ async fn jwt_09_an_access_token_is_one_of_rfc_9068() {
     assert_ne!(one["jti"], other["jti"]);
 }
 
-/// RFC 9068 §4: neither kind of token passes for the other.
+/// RFC 9068 §4: neither kind of token is accepted as the other.
 #[tokio::test]
 async fn jwt_09_an_id_token_is_no_access_token() {
     let provider = Provider::new().await;
@@ -177,7 +177,8 @@ async fn jwt_09_an_id_token_is_no_access_token() {
     assert!(!provider.get(&logout).await.location().starts_with("https://rp.test"));
 }
 
-/// Two issuers may share a token device, and one may have moved: neither takes what the other one's name stands in.
+/// Two issuers may share a token device, or an issuer may have been renamed. Neither accepts tokens
+/// with the other's name.
 #[tokio::test]
 async fn jwt_09_a_token_of_another_issuer_is_none_though_the_key_and_the_grant_are_ours() {
     let provider = Provider::new().await;
@@ -192,7 +193,7 @@ async fn jwt_09_a_token_of_another_issuer_is_none_though_the_key_and_the_grant_a
         |hint: &str| format!("/oauth/logout?id_token_hint={hint}&post_logout_redirect_uri=https%3A%2F%2Frp.test%2Fbye");
     assert_eq!(other.get(&logout(&tokens.id)).await.header("location").filter(|to| to.contains("rp.test")), None);
     assert!(other.get(&logout(&ours.id)).await.location().starts_with("https://rp.test/bye"));
-    // As a hint at the authorization endpoint it says nothing of who is expected.
+    // As a hint at the authorization endpoint, it names no expected user.
     let browser = other.browser();
     other.c1().code_in(&browser, &[]).await;
     let silent = |hint: &str| other.c1().authorize(&[("prompt", "none"), ("id_token_hint", hint)]);

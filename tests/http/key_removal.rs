@@ -1,4 +1,4 @@
-//! A signing key that is removed at once, because others may sign with it, while tokens of it are in use.
+//! Tests the immediate removal of a compromised signing key while its tokens are in use.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use sealgate::facade::signer::{KeySize, Pkcs11Signer, Signer};
 use crate::meddler::{At, Meddler};
 use crate::support::{Provider, Tokens, jwt_header, token_device};
 
-/// A provider whose one key is its own.
+/// Returns a provider with one key of its own.
 async fn with_own_key(label: &str) -> (Provider, Arc<Meddler>, Arc<Pkcs11Signer>) {
     let provider = Provider::new().await;
-    // The ring in the store is that of the keys that all others share.
+    // The key ring in the store names the keys that all other tests share.
     let key_ring = b"mkeys".to_vec();
     let forget = sealgate::facade::store::engine::Changes { delete: vec![key_ring], ..Default::default() };
     sealgate::facade::store::engine::Engine::commit(&*provider.engine, forget).await.unwrap();
@@ -23,7 +23,7 @@ async fn with_own_key(label: &str) -> (Provider, Arc<Meddler>, Arc<Pkcs11Signer>
     (Provider { sealgate, ..provider }, meddler, signer)
 }
 
-/// The same with another key that is published and waits.
+/// Returns the same provider with a second key, which is published and not yet active.
 async fn with_two_keys(label: &str) -> (Provider, Arc<Meddler>, Arc<Pkcs11Signer>) {
     let (provider, meddler, signer) = with_own_key(label).await;
     let made = signer.make(KeySize::Rsa2048, format!("{label} 2").into_bytes()).await.unwrap();
@@ -48,22 +48,24 @@ fn kid(token: &str) -> String {
     jwt_header(token)["kid"].as_str().unwrap().to_owned()
 }
 
-/// The removal is committed, and its audit record waits for the disk; the token is used all the while, and afterwards.
+/// The removal is committed, and its audit record is being written. The token is used meanwhile and
+/// afterwards.
 #[tokio::test]
 async fn a_token_in_use_does_not_outlive_the_removal_of_its_key() {
     let (provider, meddler, _signer) = with_two_keys("in use").await;
     let tokens = provider.c1().tokens("openid").await;
     assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
     let kid = kid(&tokens.access);
-    // Committed, and not followed yet: whoever asks now may be answered by the old set of keys, and remembers it.
+    // The removal is committed but not loaded yet: a request now may be answered with the old key
+    // set, and cache the result.
     let stop = meddler.stop(At::AfterCommit, b'm');
     let ((), _) = tokio::join!(remove_now(&provider, &kid), stop.meanwhile(provider.userinfo(&tokens.access)));
     provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
     assert!(!published(&provider).await.contains(&kid));
 }
 
-/// A token that is just being verified for the first time, and one that is looked up again: the key goes after its
-/// signature was checked, and before what was found is remembered.
+/// The key is removed after the token's signature was checked and before the result is cached.
+/// Covers a first verification and a repeated one.
 #[tokio::test]
 async fn a_token_that_was_verified_before_the_removal_is_not_remembered_beyond_it() {
     for again in [false, true] {
@@ -84,7 +86,8 @@ async fn a_token_that_was_verified_before_the_removal_is_not_remembered_beyond_i
     }
 }
 
-/// The commit times out and is applied afterwards: nobody has followed it, and the next decision finds that the ring has changed.
+/// The commit times out and is applied afterwards. No node has loaded it; the next decision finds
+/// the changed key ring.
 #[tokio::test]
 async fn a_removal_that_timed_out_holds_once_the_store_is_looked_at() {
     let (provider, meddler, _signer) = with_two_keys("timed out").await;
@@ -97,8 +100,8 @@ async fn a_removal_that_timed_out_holds_once_the_store_is_looked_at() {
     provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
 }
 
-/// The clock goes back to before the removal, and the removal stands; the key that signs goes on signing, and tokens can be
-/// had.
+/// The clock is set back to before the removal, which remains in force. The active key continues to
+/// sign, and tokens can be issued.
 #[tokio::test]
 async fn a_clock_that_goes_back_brings_no_removed_key_back() {
     let (provider, _, signer) = with_two_keys("clock").await;
@@ -117,7 +120,7 @@ async fn a_clock_that_goes_back_brings_no_removed_key_back() {
     assert_eq!(restarted.userinfo(&later.access).await.status, 200);
 }
 
-/// The same on a first start: the only key signs, whatever the clock shows.
+/// The same on a first start: the only key signs, regardless of the clock.
 #[tokio::test]
 async fn a_clock_that_goes_back_finds_the_key_that_signs() {
     let (provider, _, _signer) = with_own_key("first start").await;

@@ -1,4 +1,4 @@
-//! What auditors read about the published keys.
+//! Tests the report on published keys for auditors.
 
 use crate::support::Provider;
 

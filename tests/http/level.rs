@@ -1,4 +1,5 @@
-//! A client that demands a level gets tokens only of sign-ins that have reached it, whatever its requests ask for.
+//! Tests a client that requires an assurance level: it gets tokens only from sign-ins of that
+//! level, whatever it requests.
 
 use sealgate::facade::clock::Clock;
 use sealgate::facade::domain::assurance::AuthenticationMethod::{self, Passkey, Password, Totp};
@@ -30,7 +31,7 @@ async fn a_code_of_a_weaker_sign_in_gives_nothing() {
     let code = provider.c1().code(&[]).await;
     demand(&provider, Some(AssuranceLevel::Two)).await;
     assert_too_weak(&provider.c1().redeem(&code).await);
-    // Another client demands nothing, and this one gets what it demands.
+    // Other clients require nothing, and this client gets tokens at the required level.
     Tokens::of(&provider.p1().redeem(&provider.p1().code(&[]).await).await);
     demand(&provider, Some(AssuranceLevel::One)).await;
     Tokens::of(&provider.c1().redeem(&code).await);
@@ -45,12 +46,13 @@ async fn a_level_that_rises_holds_at_the_next_refresh() {
         demand(&provider, Some(level)).await;
         assert_too_weak(&provider.c1().refresh(&second.refresh).await);
     }
-    // Nothing was used up: whoever has demanded it by mistake takes it back.
+    // Nothing was used up: an administrator can undo a requirement that was set by mistake.
     demand(&provider, None).await;
     Tokens::of(&provider.c1().refresh(&second.refresh).await);
 }
 
-/// As if the person in this browser had done this, so many seconds ago. The cookie stays as it is.
+/// Records these steps in the browser's session, performed this many seconds ago. The cookie is
+/// unchanged.
 async fn done(provider: &Provider, browser: &Browser<'_>, done: &[(AuthenticationMethod, u64)]) {
     let cookie = SessionCookie::parse(&browser.cookie("__Host-sealgate").unwrap()).unwrap();
     let store = &provider.sealgate.store;
@@ -65,7 +67,7 @@ async fn done(provider: &Provider, browser: &Browser<'_>, done: &[(Authenticatio
     assert_eq!(store.update_session(&loaded, &next).await.unwrap(), Committed::Yes);
 }
 
-/// What somebody does later in the same browser adds nothing to what a client was given before.
+/// Later steps in the same browser do not raise the level of an earlier grant.
 #[tokio::test]
 async fn a_grant_keeps_the_level_that_it_was_given_with() {
     let provider = Provider::new().await;
@@ -96,7 +98,8 @@ async fn a_grant_keeps_the_level_that_it_was_given_with() {
         (AssuranceLevel::One, [true, true, true]),
     ] {
         demand(&provider, Some(level)).await;
-        // A refresh token is used up where it is enough, so each is tried at the first level that it reaches.
+        // A successful refresh uses the token up, so each is tried at the lowest required level
+        // that it reaches.
         for (tokens, enough, acr) in [(&one, by_one, "1"), (&two, by_two, "2"), (&three, by_three, "3")] {
             if !enough {
                 assert_too_weak(&client.refresh(&tokens.refresh).await);
@@ -109,7 +112,8 @@ async fn a_grant_keeps_the_level_that_it_was_given_with() {
     }
 }
 
-/// A client that demands a level gets it from whoever signs in to it, though its request says nothing of it.
+/// A client that requires a level gets it from every user who signs in, without naming it in the
+/// request.
 #[tokio::test]
 async fn a_client_that_demands_a_level_has_people_sign_in_with_it() {
     let provider = Provider::new().await;
@@ -118,13 +122,13 @@ async fn a_client_that_demands_a_level_has_people_sign_in_with_it() {
     for changes in [&[][..], &[("acr_values", "1")], &[("acr_values", "")]] {
         let page = browser.open(&provider.c1().authorize(changes)).await;
         let page = browser.sign_in(&page, "anna@example.test").await;
-        // They have no second step, and this provider lets them add one.
+        // These users have no second factor, and this provider lets them add one.
         assert!(page.text().contains("id=\"enrol-key\""), "{changes:?}: {page:?}");
-        // A half sign-in is none: nothing else has heard of it.
+        // A pending sign-in does not count as a session for other clients.
         let silent = browser.open(&provider.p1().authorize(&[("prompt", "none")])).await;
         silent.assert_error_redirect("login_required");
     }
-    // Whoever is signed in with less gets no code either, where no page may be shown.
+    // A user who is signed in at a lower level gets no code where no page may be shown.
     let browser = provider.browser();
     provider.p1().code_in(&browser, &[]).await;
     let silent = browser.open(&provider.c1().authorize(&[("prompt", "none")])).await;
@@ -133,7 +137,7 @@ async fn a_client_that_demands_a_level_has_people_sign_in_with_it() {
     Tokens::of(&provider.c1().redeem(&provider.c1().code_in(&browser, &[]).await).await);
 }
 
-/// What a client merely wishes for keeps nobody out.
+/// A level that a client only requests voluntarily locks out no user.
 #[tokio::test]
 async fn a_wish_that_nobody_can_fulfil_gives_what_there_is() {
     let provider = Provider::new().await;
@@ -144,7 +148,8 @@ async fn a_wish_that_nobody_can_fulfil_gives_what_there_is() {
     }
 }
 
-/// Where nobody can get there, somebody is told what is needed, and the client that it was not reached.
+/// Where no user can reach the level, the user is told the requirement, and the client gets an
+/// error.
 #[tokio::test]
 async fn a_level_that_is_out_of_reach_is_a_page_and_then_an_error() {
     let provider = Provider::with("[factors]\nenrolment = \"administrator\"").await;
@@ -157,11 +162,11 @@ async fn a_level_that_is_out_of_reach_is_a_page_and_then_an_error() {
     browser.submit(&page, &[("unmet", "back")]).await.assert_error_redirect("unmet_authentication_requirements");
     let silent = browser.open(&provider.c1().authorize(&[("prompt", "none")])).await;
     silent.assert_error_redirect("unmet_authentication_requirements");
-    // They are signed in for all that asks for less.
+    // The user is signed in for clients with lower requirements.
     assert!(browser.authorize(&provider.p1().authorize(&[]), "anna@example.test").await.returned("code").is_some());
 }
 
-/// Its level is an administrator's word: whoever holds a client's registration token cannot take it back.
+/// An administrator sets the level: the holder of a client's registration token cannot remove it.
 #[tokio::test]
 async fn a_client_that_manages_its_own_registration_keeps_its_level() {
     let provider = register::open().await;

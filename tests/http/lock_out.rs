@@ -1,5 +1,5 @@
-//! Strangers who guess passwords or flood the sign-in: they are slowed down, and keep nobody out who has signed in from
-//! their browser before, or who comes from elsewhere.
+//! Tests attackers who guess passwords or flood the sign-in. They are throttled, and do not lock
+//! out users who have signed in from the same browser before, or who connect from another network.
 
 use sealgate::facade::clock::Clock;
 use sealgate::facade::domain::secret::SecretHash;
@@ -13,16 +13,16 @@ const BEN: &str = "ben@example.test";
 const KNOWN: &str = "__Host-sealgate-known";
 const BROWSER: &str = "__Host-sealgate-browser";
 
-/// So that a stranger can use one page for hours.
+/// Settings that let an attacker use one page for hours.
 const PATIENT: &str = "[rate_limits]\npages = 4000\nauthorize = 1000\n[sessions]\ninteraction_seconds = 86400";
 
-/// Tries a password on a fresh sign-in page.
+/// Tries a password on a new sign-in page.
 async fn guess(browser: &Browser<'_>, provider: &Provider, email: &str, password: &str) -> Reply {
     let page = browser.open(&provider.c1().authorize(&[("prompt", "login")])).await;
     browser.submit(&page, &[("email", email), ("password", password)]).await
 }
 
-/// A sign-in page that a stranger uses again and again, from whatever address.
+/// Sign-in page that an attacker submits repeatedly, from any address.
 struct Stranger<'a> {
     provider: &'a Provider,
     action: String,
@@ -45,7 +45,7 @@ impl<'a> Stranger<'a> {
     }
 }
 
-/// The wait that the page tells, the same as the header's.
+/// Returns the wait that the page shows, which must equal the header's.
 #[track_caller]
 fn wait(page: &Reply) -> u64 {
     assert_eq!(page.status, 429, "{page:?}");
@@ -74,7 +74,7 @@ async fn strangers_keep_nobody_out_of_a_browser_that_they_have_signed_in_from() 
     let provider = Provider::with(PATIENT).await;
     let anna = with_anna(&provider).await;
     let stranger = Stranger::at(&provider).await;
-    // At her account from everywhere, and at any account from her own address.
+    // Attempts at Anna's account from everywhere, and at any account from her own address.
     for number in 0..20 {
         stranger.guess(&format!("198.51.100.{number}"), ANNA, "wrong").await;
     }
@@ -83,7 +83,7 @@ async fn strangers_keep_nobody_out_of_a_browser_that_they_have_signed_in_from() 
     }
     assert!(wait(&guess(&provider.browser(), &provider, ANNA, PASSWORD).await) > 0);
     assert!(wait(&guess(&from(&provider, "203.0.113.1"), &provider, ANNA, PASSWORD).await) > 0);
-    // Signed in or not.
+    // Both while she is signed in and afterwards.
     assert_code(&guess(&anna, &provider, ANNA, PASSWORD).await);
     provider.sealgate.store.end_other_sessions_of_user(provider.anna.sub, other()).await.unwrap();
     assert_code(&guess(&anna, &provider, ANNA, PASSWORD).await);
@@ -101,7 +101,7 @@ async fn a_known_browser_has_a_count_of_its_own_that_is_bounded_too() {
         assert_login(&guess(&anna, &provider, ANNA, "wrong").await);
     }
     assert_eq!(wait(&guess(&anna, &provider, ANNA, PASSWORD).await), 1);
-    // What she mistyped there slows nobody down elsewhere.
+    // Her typing errors there do not throttle other browsers.
     assert_code(&guess(&from(&provider, "203.0.113.1"), &provider, ANNA, PASSWORD).await);
     provider.wait(1);
     assert_login(&guess(&anna, &provider, ANNA, "wrong").await);
@@ -123,13 +123,13 @@ async fn a_browser_is_known_for_the_people_who_signed_in_from_it_and_for_nobody_
         stranger.guess(&format!("198.51.100.{number}"), ANNA, "wrong").await;
     }
     assert!(wait(&guess(&ben, &provider, ANNA, PASSWORD).await) > 0);
-    // A mark that somebody made up, or planted before the sign-in, is none.
+    // A forged mark, or one that was planted before the sign-in, is ignored.
     let planted = provider.browser();
     planted.set_cookie(KNOWN, &ben.cookie(KNOWN).unwrap());
     assert!(wait(&guess(&planted, &provider, ANNA, PASSWORD).await) > 0);
     planted.set_cookie(KNOWN, &[&"A".repeat(22), "x", ".", &"B".repeat(22)].join("."));
     assert!(wait(&guess(&planted, &provider, ANNA, PASSWORD).await) > 0);
-    // Both in one browser: it is known for both, and the planted mark has not become Anna's.
+    // Both users in one browser: it is known for both, and the planted mark did not become Anna's.
     provider.wait(900);
     planted.set_cookie(KNOWN, &ben.cookie(KNOWN).unwrap());
     guess(&planted, &provider, ANNA, PASSWORD).await;
@@ -157,7 +157,7 @@ async fn the_cookie_of_a_known_browser_is_the_hosts_alone_and_only_its_hash_is_k
     assert_eq!(mark.len(), 22);
     let known = provider.sealgate.store.known_browsers(provider.anna.sub).await.unwrap();
     assert_eq!(known.browsers[0].mark, SecretHash::of(mark.as_bytes()));
-    // A second sign-in on the same day leaves it as it is; one on the next day replaces it.
+    // A second sign-in on the same day keeps the mark; one on the next day replaces it.
     guess(&browser, &provider, ANNA, PASSWORD).await;
     assert_eq!(browser.cookie(KNOWN).unwrap(), mark);
     provider.wait(86_400);
@@ -199,7 +199,8 @@ async fn a_browser_is_known_for_180_days_after_the_last_sign_in_from_it() {
     }
 }
 
-/// Whoever ends what was begun elsewhere may fear that somebody else knows the password, or has a browser of theirs.
+/// A user who ends other sessions may suspect that an attacker knows the password or has one of
+/// their browsers.
 #[tokio::test]
 async fn ending_sessions_and_a_new_password_forget_the_other_browsers() {
     const NEW: &str = "another long password";
@@ -232,7 +233,7 @@ async fn ending_sessions_and_a_new_password_forget_the_other_browsers() {
     assert_code(&guess(&own, &provider, ANNA, NEW).await);
     assert!(!is_known(&other).await);
 
-    // What the command line and the console do.
+    // The command line and the console do the same.
     provider.sealgate.store.end_sessions_of_user(provider.anna.sub).await.unwrap();
     slow_down().await;
     assert!(!is_known(&own).await);
@@ -247,7 +248,7 @@ async fn waits_double_are_told_and_let_the_right_password_in() {
     for (network, email) in [ANNA, "nobody@example.test", BEN].into_iter().enumerate() {
         let mut waits = Vec::new();
         for number in 0..20 {
-            // Each guess from elsewhere: the account alone is slowed down.
+            // Every guess comes from another address, so that only the account is throttled.
             let address = format!("198.51.{network}.{number}");
             loop {
                 let page = stranger.guess(&address, email, "wrong").await;
@@ -271,12 +272,12 @@ async fn waits_double_are_told_and_let_the_right_password_in() {
     assert_consent(&guess(&new, &provider, ANNA, PASSWORD).await);
 }
 
-/// Somebody who guesses all the time, each second, from one network.
+/// An attacker guesses once a second from one network.
 #[tokio::test]
 async fn a_single_guesser_keeps_an_account_from_nobody_else() {
     let provider = Provider::with(PATIENT).await;
     let stranger = Stranger::at(&provider).await;
-    // From another /64 each second.
+    // Each second comes from another /64.
     let attack = async |seconds: u64| {
         let mut judged = 0;
         for _ in 0..seconds {
@@ -287,7 +288,8 @@ async fn a_single_guesser_keeps_an_account_from_nobody_else() {
         judged
     };
     let mut judged = attack(900).await;
-    // The person comes, and once more when the page says so; the guesser tries before them each time.
+    // The user tries, and again after the wait that the page shows. The attacker tries before each
+    // of these attempts.
     let person = from(&provider, "203.0.113.1");
     let page = guess(&person, &provider, ANNA, PASSWORD).await;
     if page.status == 429 {
@@ -316,7 +318,7 @@ async fn an_ipv6_site_fails_ten_times_as_often_as_one_of_its_networks() {
     assert!(wait(&stranger.guess("2001:db8:1:ffff::1", ANNA, PASSWORD).await) <= 45);
 }
 
-/// Each from a network of its own in one /48, all at once, more than the queue holds.
+/// Concurrent attempts, each from another network in one /48, more than the queue holds.
 #[tokio::test]
 async fn a_flood_from_one_site_leaves_the_queue_open_for_others() {
     let settings = "[login]\npassword_threads = 1\npassword_queue = 4\nfailures_per_address = 100";
@@ -355,6 +357,6 @@ async fn a_flood_from_one_site_leaves_the_queue_open_for_others() {
     };
     let (busy, statuses) = tokio::join!(flood, people);
     assert!(busy > 0, "the flood was none");
-    // The first signs in and finishes the page; nobody hears that the queue is full.
+    // The first attempt signs in and uses the page up; no answer reports a full queue.
     assert!(!statuses.contains(&503), "{statuses:?}");
 }

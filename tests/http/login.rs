@@ -1,5 +1,5 @@
-//! Passwords and what they give: no way to learn who has an account, a bound on guesses, and a session that nobody else
-//! can have planted (session fixation).
+//! Tests passwords and sessions: no way to learn which accounts exist, a limit on guesses, and no
+//! session fixation.
 
 use std::time::{Duration, Instant};
 
@@ -13,19 +13,19 @@ use crate::support::{Browser, PASSWORD, Provider, Reply, form_action, is_login};
 const ANNA: &str = "anna@example.test";
 const SESSION: &str = "__Host-sealgate";
 
-/// Tries a password on a fresh sign-in page.
+/// Tries a password on a new sign-in page.
 async fn guess(browser: &Browser<'_>, provider: &Provider, email: &str, password: &str) -> Reply {
     let page = browser.open(&provider.c1().authorize(&[("prompt", "login")])).await;
     browser.submit(&page, &[("email", email), ("password", password)]).await
 }
 
-/// A page's text without what differs from request to request.
+/// Returns a page's text without the parts that differ between requests.
 fn text(page: &Reply) -> String {
     let differs = |line: &&str| ["action=", "name=\"csrf\"", " hreflang="].iter().any(|part| line.contains(part));
     page.text().lines().filter(|line| !differs(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// Asserts that the page says that something was wrong, and that nobody is signed in.
+/// Asserts that the page reports wrong credentials, and that no user is signed in.
 #[track_caller]
 fn assert_wrong(browser: &Browser<'_>, page: &Reply) {
     assert_login(page);
@@ -44,14 +44,14 @@ fn assert_throttled(page: &Reply) {
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
 }
 
-/// macOS sends some letters in two characters, most other systems in one.
+/// macOS sends some letters as two code points (NFD), most other systems as one (NFC).
 #[tokio::test]
 async fn a_password_is_the_same_however_its_letters_are_composed() {
     const COMPOSED: &str = "g\u{fc}l \u{15f}eker \u{130}zmir vapur";
     const DECOMPOSED: &str = "gu\u{308}l s\u{327}eker I\u{307}zmir vapur";
     let provider = Provider::new().await;
     let salt = *b"0123456789abcdef";
-    // The hash of an older version (made with libargon2), of what was typed at the time.
+    // Hash of an older version (created with libargon2) of the unnormalized password.
     let old = "$argon2id$v=19$m=19456,t=2,p=1$MDEyMzQ1Njc4OWFiY2RlZg$pZK69N1r3jCmGRWy+H7PsBUO3Okr8JEuRz6AI+DkGTU";
     let kept = |text: &str| hash_blocking(&SecretString::from(text), salt).unwrap();
     for (name, hash, opens) in [
@@ -74,15 +74,15 @@ async fn a_password_is_the_same_however_its_letters_are_composed() {
 async fn a_byte_beyond_ascii_in_a_cookie_signs_nobody_out() {
     let provider = Provider::new().await;
     let browser = provider.browser();
-    // Before ours and behind them.
+    // Their names sort before and after the own cookie.
     browser.set_cookie("AD", "Ayşe");
     browser.set_cookie("zil", "İstanbul ğ");
     let back = browser.authorize(&provider.c1().authorize(&[]), "anna@example.test").await;
     assert!(back.header("location").unwrap().contains("code="), "{back:?}");
-    // The session goes on, and opens the account.
+    // The session continues, and opens the account.
     let account = browser.get("/account").await;
     assert!(account.status == 200 && account.text().contains("anna@example.test"), "{account:?}");
-    // In ISO-8859-9 too.
+    // The same in ISO-8859-9.
     let cookie = [b"ad=Ay\xfee; __Host-sealgate=", browser.cookie("__Host-sealgate").unwrap().as_bytes()].concat();
     let request = http::Request::get("/account").header("host", "id.test");
     let request = request.header("cookie", http::HeaderValue::from_bytes(&cookie).unwrap());
@@ -162,7 +162,7 @@ async fn guesses_at_one_account_are_bounded_wherever_they_come_from() {
         browser.address = format!("198.51.100.{number}");
         browser
     };
-    // Spelling it otherwise does not help.
+    // Other spellings of the address share its limit.
     for (number, email) in [(1, ANNA), (2, "Anna@Example.Test"), (3, " anna@example.test ")] {
         let browser = from(number);
         assert_wrong(&browser, &guess(&browser, &provider, email, "wrong").await);
@@ -171,7 +171,7 @@ async fn guesses_at_one_account_are_bounded_wherever_they_come_from() {
     assert_throttled(&guess(&browser, &provider, ANNA, "wrong").await);
     assert_throttled(&guess(&browser, &provider, ANNA, PASSWORD).await);
     assert_eq!(browser.cookie(SESSION), None);
-    // Others are not concerned.
+    // Other accounts are unaffected.
     let page = guess(&from(4), &provider, "ben@example.test", PASSWORD).await;
     assert_consent(&page);
     provider.wait(600);
@@ -190,7 +190,7 @@ async fn guesses_at_an_unknown_account_are_bounded_in_the_same_way() {
         let page = guess(&browser, &provider, email, PASSWORD).await;
         assert_throttled(&page);
         let shown = text(&page).replace(email, "");
-        // Each account's window has a phase of its own: only the wait differs.
+        // The window of each account starts at another time: only the wait differs.
         texts.push(shown.chars().filter(|c| !c.is_ascii_digit()).collect::<String>().replace("minutes", "seconds"));
     }
     assert_eq!(texts[0], texts[1]);
@@ -224,7 +224,7 @@ async fn right_passwords_are_not_counted() {
     for _ in 0..5 {
         assert_code(&guess(&browser, &provider, ANNA, PASSWORD).await);
     }
-    // But they do not wipe out what was wrong before.
+    // Successes do not reset the count of failures.
     let page = guess(&browser, &provider, ANNA, "wrong").await;
     assert_login(&page);
     assert_code(&guess(&browser, &provider, ANNA, PASSWORD).await);
@@ -290,7 +290,8 @@ async fn the_session_cookie_changes_with_each_sign_in() {
     assert_code(&guess(&browser, &provider, ANNA, PASSWORD).await);
     let second = browser.cookie(SESSION).unwrap();
     assert_ne!(first, second);
-    // The old one is dead here at once; what it still opens at the gate, tests/gateway/replaced_cookies.rs says.
+    // The provider rejects the old cookie at once. tests/gateway/replaced_cookies.rs tests its
+    // remaining use at the gateway.
     let old = provider.browser();
     old.set_cookie(SESSION, &first);
     let silent = old.open(&provider.c1().authorize(&[("prompt", "none")])).await;
@@ -298,8 +299,8 @@ async fn the_session_cookie_changes_with_each_sign_in() {
     assert_code(&browser.open(&provider.c1().authorize(&[("prompt", "none")])).await);
 }
 
-/// A hash with another program's parameters is brought up to ours at the sign-in. Where that cannot be written, the sign-in
-/// stands: its session is in the store, and the answer has the only cookie of it.
+/// A sign-in replaces a hash with other parameters. If the new hash cannot be written, the sign-in
+/// still succeeds: its session is stored, and the answer has the only cookie of it.
 #[tokio::test]
 async fn a_hash_that_cannot_be_brought_up_to_date_costs_nobody_the_sign_in() {
     const OLDER: &str =
@@ -315,7 +316,7 @@ async fn a_hash_that_cannot_be_brought_up_to_date_costs_nobody_the_sign_in() {
     assert_consent(&page);
     assert_eq!(browser.get("/account").await.status, 200);
     assert_eq!(hash().await, Some(older.clone()));
-    // The next one brings it up.
+    // The next sign-in replaces the hash.
     meddler.fail(None);
     let page = browser.open(&provider.c1().authorize(&[("prompt", "login")])).await;
     browser.submit(&page, &[("email", ANNA), ("password", "correct horse")]).await;
@@ -353,7 +354,7 @@ async fn a_page_of_the_sign_in_spends_none_of_the_allowance_for_requests() {
     assert_eq!(begun.header("x-ratelimit-remaining"), Some("98"));
 }
 
-/// The third request is the client's own: its callback.
+/// The third request is the client's own callback.
 #[tokio::test]
 async fn from_the_first_page_to_the_callback_it_takes_three_requests_once_consent_is_remembered() {
     let provider = Provider::new().await;
@@ -365,7 +366,7 @@ async fn from_the_first_page_to_the_callback_it_takes_three_requests_once_consen
     assert_code(&browser.get(first.location()).await);
 }
 
-/// Passwords that were not looked at cost nobody an attempt.
+/// Passwords that were not verified do not count as attempts.
 #[tokio::test]
 async fn when_too_many_passwords_wait_the_page_says_so_and_nothing_is_counted() {
     let settings = "[login]\nfailures_per_account = 8\npassword_threads = 1\npassword_queue = 1";
@@ -399,7 +400,7 @@ async fn a_password_that_is_replaced_while_it_is_checked_opens_nothing() {
             provider.change_user(provider.anna.sub, |user| user.password = Some(PasswordHash::new("new".into()))).await;
             store.end_sessions_of_user(provider.anna.sub).await.unwrap();
         };
-        // Whichever comes first, no session may be left.
+        // No session may be left, whichever request commits first.
         tokio::join!(browser.submit(&page, &[("email", ANNA), ("password", PASSWORD)]), replace);
         let open = store.sessions_of_user(provider.anna.sub, None, 10).await.unwrap();
         assert_eq!(open.sessions, []);

@@ -1,4 +1,4 @@
-//! Logout (specification §7; OpenID Connect RP-Initiated Logout 1.0).
+//! Tests logout (specification §7; OpenID Connect RP-Initiated Logout 1.0).
 
 use sealgate::facade::domain::client::{Client, ClientState};
 use sealgate::facade::domain::redirect_uri::RedirectUri;
@@ -10,7 +10,7 @@ use crate::support::{self, Browser, ISSUER, Provider, Reply, SIGNED_OUT_URI, Tok
 const ANNA: &str = "anna@example.test";
 const SESSION: &str = "__Host-sealgate";
 
-/// A browser in which Anna is signed in, and what `c1` got for it.
+/// Returns a browser in which Anna is signed in, and `c1`'s tokens.
 async fn signed_in(provider: &Provider) -> (Browser<'_>, Tokens) {
     let browser = provider.browser();
     let code = provider.c1().code_in(&browser, &[("scope", "openid offline_access")]).await;
@@ -18,7 +18,7 @@ async fn signed_in(provider: &Provider) -> (Browser<'_>, Tokens) {
     (browser, tokens)
 }
 
-/// The address of a logout with these parameters.
+/// Returns the URL of a logout with these parameters.
 fn logout(fields: &[(&str, &str)]) -> String {
     let query: String = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
     format!("/oauth/logout?{query}")
@@ -29,12 +29,12 @@ async fn is_signed_in(provider: &Provider, browser: &Browser<'_>) -> bool {
     reply.returned("code").is_some()
 }
 
-/// Whether the page asks before it signs out.
+/// Returns whether the page asks for confirmation before it signs out.
 fn asks(page: &Reply) -> bool {
     page.status == 200 && page.text().contains("id=\"logout-confirm\"")
 }
 
-/// Whether the page says that nobody is signed in.
+/// Returns whether the page reports that no user is signed in.
 fn says_signed_out(page: &Reply) -> bool {
     page.status == 200 && page.text().contains("You are signed out")
 }
@@ -57,11 +57,11 @@ async fn out_01_a_valid_hint_ends_the_session_and_leads_back() {
     let cookie = reply.header("set-cookie").unwrap();
     assert_eq!(cookie, "__Host-sealgate=; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=0");
     assert_eq!(browser.cookie(SESSION), None);
-    // Back shows no page that the browser has kept.
+    // The back button shows no cached page.
     assert_eq!(reply.header("clear-site-data"), Some("\"cache\""));
     let silent = browser.open(&provider.c1().authorize(&[("prompt", "none")])).await;
     silent.assert_error_redirect("login_required");
-    // The session is gone, not only its cookie.
+    // The session itself is deleted, not only its cookie.
     browser.set_cookie(SESSION, &old);
     assert!(!is_signed_in(&provider, &browser).await);
 }
@@ -310,7 +310,7 @@ async fn out_18_a_repeated_known_parameter_is_a_page() {
     assert!(is_signed_in(&provider, &browser).await);
 }
 
-/// RP-Initiated Logout §2: the two must agree.
+/// RP-Initiated Logout §2: the client and the hint must match.
 #[tokio::test]
 async fn a_client_that_is_not_the_hints_is_refused() {
     let provider = Provider::new().await;
@@ -324,7 +324,7 @@ async fn a_client_that_is_not_the_hints_is_refused() {
     assert_eq!(browser.get(&logout(&fields)).await.location(), "/oauth/signed-out");
 }
 
-/// A hint for somebody else is no proof that this person wants to go.
+/// A hint for another user does not prove that this user wants to sign out.
 #[tokio::test]
 async fn a_hint_for_another_person_asks_first() {
     let provider = Provider::new().await;
@@ -366,7 +366,7 @@ async fn the_answer_to_the_question_needs_the_pages_own_token() {
     let in_query = format!("/oauth/logout/confirm?csrf={}", csrf_of(&page));
     browser.post(&in_query, &[("logout-confirm", "yes")]).await.assert_error_page();
     assert!(is_signed_in(&provider, &browser).await);
-    // What the form carries along is checked again.
+    // The values in the form are validated again.
     let changed = [
         ("csrf", &*csrf_of(&page)),
         ("client_id", "c1"),
@@ -437,7 +437,8 @@ async fn the_longest_id_token_that_we_issue_is_a_hint_here_too() {
     assert_code(&browser.sign_in(&page, ANNA).await);
 }
 
-/// A client's page sends the form, so the browser leaves the `SameSite=Lax` cookie at home; the GET after a 303 has it.
+/// A client's page submits the form, so the browser withholds the `SameSite=Lax` cookie. The GET
+/// after the 303 has it.
 #[tokio::test]
 async fn a_form_of_another_site_ends_the_session_too() {
     let provider = Provider::new().await;
@@ -451,7 +452,8 @@ async fn a_form_of_another_site_ends_the_session_too() {
     assert!(!is_signed_in(&provider, &browser).await);
 }
 
-/// Images, frames, scripts, programs and link scanners send GETs as well. None of them ends a session: the user is asked.
+/// Images, frames, scripts, programs and link scanners send GET requests too. None of them ends a
+/// session: the user must confirm.
 #[tokio::test]
 async fn only_a_page_that_its_user_opens_ends_the_session_by_a_link() {
     let provider = Provider::new().await;
@@ -474,14 +476,15 @@ async fn only_a_page_that_its_user_opens_ends_the_session_by_a_link() {
     let head = http::Request::head(&address).header("sec-fetch-mode", "navigate").header("sec-fetch-dest", "document");
     assert!(browser.send(head, String::new()).await.location().starts_with("/oauth/logout/confirm?"));
     assert!(is_signed_in(&provider, &browser).await);
-    // The way back is not lost on the way.
+    // The return URL is kept through the confirmation.
     let page = browser.get_with(&address, &[]).await;
     let reply = confirm(&browser, &browser.follow(page).await).await;
     assert_eq!(reply.location(), "https://rp.test/bye?state=s1");
     assert!(!is_signed_in(&provider, &browser).await);
 }
 
-/// A page that is loaded ahead is refused, so that the browser asks again once its user opens the link.
+/// A prefetch is rejected, so that the browser requests the page again when the user opens the
+/// link.
 #[tokio::test]
 async fn what_a_browser_loads_ahead_neither_signs_out_nor_in() {
     let provider = Provider::new().await;
@@ -510,7 +513,8 @@ async fn what_a_browser_loads_ahead_neither_signs_out_nor_in() {
 #[tokio::test]
 async fn a_form_of_another_site_takes_no_cookie_away() {
     let provider = Provider::new().await;
-    // SameSite=Lax keeps the cookie from it, and it is too long to be sent again as a query.
+    // `SameSite=Lax` withholds the cookie from this form, and it is too long to be repeated as a
+    // query.
     let form = format!("x={}", "x".repeat(9000));
     let fields = [("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "cross-site")];
     for fields in [&fields[..], &fields[..1]] {

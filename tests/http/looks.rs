@@ -1,4 +1,4 @@
-//! The operator's logo and colours on the pages, and how they are served.
+//! Tests the operator's logo and colours on the pages, and how they are served.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use crate::support::{Provider, settings};
 
 const LOGO: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"9\" height=\"9\"><script>alert(1)</script></svg>";
 
-/// The `[pages]` of a file that was read with all that it names.
+/// Returns the `[pages]` section of a configuration, with the files that it names.
 fn pages(section: &str) -> PagesConfig {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);

@@ -1,4 +1,4 @@
-//! The mails that wait in an outbox, read as whoever gets them reads them.
+//! Reads the messages in the outbox as their recipients do.
 
 use sealgate::facade::app::address_lookup;
 use sealgate::facade::app::state::Sealgate;
@@ -7,18 +7,18 @@ use sealgate::facade::domain::mail::{Mail, MailId, MailKind, MailMessage, Waitin
 use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::store::{Committed, Store};
 
-/// The section of a configuration with which mails are sent. Nobody listens there.
+/// Configuration section that enables mail. No server listens on the port.
 pub(crate) const MAIL: &str = "[mail]\nhost = \"127.0.0.1\"\nport = 9\ntls = \"none\"\nfrom = \"no-reply@id.test\"\n";
 
 const MOST: usize = 1000;
 
-/// The mails that are due, in the order in which they are, with what they say.
+/// Returns the due messages in order, with their contents.
 pub(crate) async fn due(store: &Store, now: UnixTime) -> Vec<(WaitingMail, MailMessage)> {
     let due = store.due_mail(now, MOST).await.unwrap();
     due.into_iter().map(|mail| (mail.value.clone(), store.open_mail(&mail.value).unwrap())).collect()
 }
 
-/// The token of the link that a mail carries.
+/// Returns the token of the link in a message.
 pub(crate) fn token(mail: &MailMessage) -> &str {
     match &mail.mail {
         Mail::Reset { token } | Mail::Invitation { token, .. } | Mail::AddressChanged { token, .. } => token,
@@ -26,7 +26,7 @@ pub(crate) fn token(mail: &MailMessage) -> &str {
     }
 }
 
-/// Takes all mails out of the outbox, after those that are looked up were; in the order of their addresses.
+/// Takes all messages out of the outbox, after the pending address lookups. Sorted by address.
 pub(crate) async fn take(sealgate: &Sealgate) -> Vec<MailMessage> {
     let (store, ever) = (&sealgate.store, UnixTime::from_seconds(u64::MAX));
     for wanted in store.due_mail(ever, MOST).await.unwrap() {
@@ -45,12 +45,12 @@ pub(crate) async fn take(sealgate: &Sealgate) -> Vec<MailMessage> {
     mails
 }
 
-/// To whom a mail goes.
+/// Returns the recipient of a message.
 pub(crate) fn address(mail: &MailMessage) -> String {
     mail.to.as_ref().map(|to| to.as_str().to_owned()).unwrap_or_default()
 }
 
-/// The code of the only mail that waits, and whose it is.
+/// Returns the code in the only queued message, and its recipient.
 pub(crate) async fn code(sealgate: &Sealgate) -> (String, String) {
     let mails = take(sealgate).await;
     assert_eq!(mails.len(), 1, "{mails:?}");
@@ -60,7 +60,7 @@ pub(crate) async fn code(sealgate: &Sealgate) -> (String, String) {
     }
 }
 
-/// Fills the outbox: there is room for nothing more.
+/// Fills the outbox to its capacity.
 pub(crate) async fn fill(sealgate: &Sealgate) {
     let (store, now) = (&sealgate.store, sealgate.clock.now());
     let (to, language, mail) = (None, Language::English, Mail::Test);
@@ -75,7 +75,7 @@ pub(crate) async fn fill(sealgate: &Sealgate) {
     assert!(store.add_mail(&many).await.unwrap());
 }
 
-/// How many mails of this kind found no room.
+/// Returns how many messages of this kind were dropped.
 pub(crate) fn dropped(sealgate: &Sealgate, kind: &str) -> u64 {
     let series = format!("sealgate_mails_total{{kind=\"{kind}\",outcome=\"dropped\"}} ");
     let text = sealgate.metrics.text();

@@ -1,5 +1,7 @@
-//! The provider over HTTP requests, in process: the memory engine, a clock that stands still, a SoftHSM token that signs.
-//! The ids in the tests' names (`auth_09`, `tok_24`, …) are those of the cases that `docs/protocol.md` lists.
+//! Tests the provider over in-process HTTP requests: with the memory engine, a manual clock and a
+//! SoftHSM token for signing.
+//!
+//! The ids in the tests' names (`auth_09`, `tok_24`, …) refer to the cases in `docs/protocol.md`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

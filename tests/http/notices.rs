@@ -1,4 +1,4 @@
-//! What people are told of by mail: what a thief would do to their account.
+//! Tests notifications by mail: changes that an attacker would make to an account.
 
 use sealgate::facade::app::notices;
 use sealgate::facade::clock::Clock as _;
@@ -13,7 +13,8 @@ use crate::support::{Provider, form_action};
 
 const ANNA: &str = "anna@example.test";
 
-/// The notices that would be sent by now, with their counts, to whom, and how many more wait for their hour.
+/// Returns the notifications that are due, with count and recipient, and the number of those not
+/// due yet.
 async fn told(provider: &Provider) -> (Vec<(Notice, u32, String)>, usize) {
     notices::write(&provider.sealgate).await;
     let (store, ever) = (&provider.sealgate.store, UnixTime::from_seconds(u64::MAX));
@@ -44,7 +45,8 @@ async fn what_a_thief_would_add_or_take_away_is_told_its_owner() {
     assert_eq!(told(&provider).await, (vec![once(Notice::RecoveryCodesMade)], 0));
 }
 
-/// Both open the account past its second step: the one to whoever copied it, the other by design.
+/// Both bypass the account's second factor: a copied key for the attacker who copied it, an
+/// application password by design.
 #[tokio::test]
 async fn a_key_that_may_be_copied_and_a_new_application_password_are_told() {
     let provider = Provider::with(MAIL).await;
@@ -91,7 +93,7 @@ async fn of_one_kind_a_mail_goes_at_once_and_one_an_hour_later_with_a_count() {
     assert_eq!(told(&provider).await, (vec![(Notice::RecoveryCodesMade, 2, ANNA.to_owned())], 0));
 }
 
-/// A record that is damaged stays so: it must not keep everybody from being told for ever.
+/// A damaged record stays damaged. It must not block the notifications of other users.
 #[tokio::test]
 async fn one_whose_record_cannot_be_read_keeps_nobody_else_from_being_told() {
     let provider = Provider::with(MAIL).await;

@@ -1,4 +1,4 @@
-//! The worker of the outbox beside a mail server, with a clock that the test moves.
+//! Tests the outbox worker with a mail server and a manual clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use crate::mail_server::{Illness, MailServer};
 use crate::support::Provider;
 
-/// Where a conversation about a mail can be put off.
+/// Stages at which a server can defer a message.
 const COMMANDS: [&str; 4] = ["MAIL", "RCPT", "DATA", "END"];
 
 async fn waiting(provider: &Provider) -> Vec<WaitingMail> {
@@ -21,7 +21,7 @@ async fn waiting(provider: &Provider) -> Vec<WaitingMail> {
     mails.into_iter().map(|mail| mail.value.clone()).collect()
 }
 
-/// Waits until this holds of what is in the outbox.
+/// Waits until this condition is true for the outbox.
 async fn wait_until(provider: &Provider, holds: impl Fn(&[WaitingMail]) -> bool) {
     let held = timeout(Duration::from_secs(20), async {
         while !holds(&waiting(provider).await) {

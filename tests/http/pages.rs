@@ -1,4 +1,5 @@
-//! What every redirect, page and cookie of the sign-in looks like (RFC 6749 §4.1.2, RFC 9207, RFC 9700 §4.12, §4.16).
+//! Tests every redirect, page and cookie of the sign-in (RFC 6749 §4.1.2, RFC 9207, RFC 9700 §4.12,
+//! §4.16).
 
 use sealgate::facade::domain::client::{Client, ClientDetails};
 use sealgate::facade::domain::redirect_uri::RedirectUri;
@@ -8,7 +9,7 @@ use crate::support::{self, ISSUER, Provider, REDIRECT_URI, Reply};
 
 const ANNA: &str = "anna@example.test";
 
-/// Redirects to the client, of every kind.
+/// Returns redirects to the client, of every kind.
 async fn redirects(provider: &Provider) -> Vec<Reply> {
     let browser = with_anna(provider).await;
     let mut all = Vec::new();
@@ -51,7 +52,7 @@ async fn resp_01_redirects_to_clients_are_302_and_kept_by_nobody() {
     }
 }
 
-/// RFC 9700 §4.12: a 307 would send the password on.
+/// RFC 9700 §4.12: a 307 would forward the password.
 #[tokio::test]
 async fn our_own_forms_are_answered_with_303() {
     let provider = Provider::new().await;
@@ -97,14 +98,14 @@ async fn error_descriptions_are_fixed_sentences_in_the_permitted_characters() {
             assert!(!value.is_empty());
         }
     }
-    // Nothing that was sent is in it.
+    // It repeats no input.
     for name in ["prompt", "response_type", "max_age", "id_token_hint", "code_challenge_method"] {
         let reply = provider.get(&provider.c1().authorize(&[(name, "evil-7f3a <script>")])).await;
         assert!(!reply.location().contains("evil"), "{name}: {}", reply.location());
     }
 }
 
-/// Every page that a person can meet, with its status.
+/// Returns every page that a user can see, with its name.
 async fn pages(provider: &Provider) -> Vec<(&'static str, Reply)> {
     let client = provider.c1();
     let browser = provider.browser();
@@ -154,13 +155,14 @@ async fn resp_05_every_page_is_framed_by_nobody_and_kept_by_nobody() {
         assert!(policy.contains(&"script-src 'self'") && !policy.iter().any(|part| part.contains("unsafe")), "{name}");
         let html = page.text();
         assert!(!html.contains("<script>") && !html.contains(" style=") && !html.contains(" onclick="), "{name}");
-        // But for the way back to the application that the page was about.
+        // Except the link back to the application of the request.
         let html = html.replace("id=\"way\" href=\"https://rp.test/\"", "");
         assert!(!html.contains("://"), "{name} names a foreign address");
     }
 }
 
-/// Chromium applies `form-action` to every redirect that follows a form: to the client, and where it sends people next.
+/// Chromium applies `form-action` to every redirect after a form: to the client, and to the
+/// client's next redirect.
 #[tokio::test]
 async fn the_policy_lets_a_form_end_at_the_client_and_where_it_leads() {
     let provider = Provider::new().await;
@@ -175,7 +177,8 @@ async fn the_policy_lets_a_form_end_at_the_client_and_where_it_leads() {
     }
 }
 
-/// CSP Level 3 §2.3.1 has no way to write an IPv6 address: browsers would drop the source, and stop the sign-in.
+/// CSP Level 3 §2.3.1 has no syntax for IPv6 addresses: browsers would drop the source and block
+/// the sign-in.
 #[tokio::test]
 async fn the_policy_names_a_loopback_client_in_a_way_that_browsers_read() {
     let provider = Provider::new().await;
@@ -298,7 +301,7 @@ async fn resp_15_names_are_text_and_addresses_of_clients_are_no_links() {
     }
 }
 
-/// What people have typed about themselves is text too.
+/// Values that users enter about themselves are escaped too.
 #[tokio::test]
 async fn resp_15_a_persons_own_values_are_text() {
     let provider = Provider::new().await;
@@ -381,7 +384,7 @@ async fn a_person_at_an_address_where_nothing_is_gets_a_page_and_a_program_json(
         let page = provider.request("GET", wrong, &accept, "").await;
         assert!(page.status == 404 && page.text().contains("Sayfa bulunamadı"), "{wrong}: {page:?}");
     }
-    // What only programs use says so.
+    // Endpoints for programs explain that on a page.
     let page = provider.request("GET", "/oauth/token", &accept, "").await;
     assert!(page.status == 405 && page.header("allow") == Some("POST"), "{page:?}");
     assert!(page.text().contains("Bu adres uygulamalar içindir"), "{page:?}");

@@ -1,4 +1,4 @@
-//! PKCE at the authorization endpoint (RFC 7636 §4.3, §4.4.1; specification, "PKCE").
+//! Tests PKCE at the authorization endpoint (RFC 7636 §4.3, §4.4.1; specification, "PKCE").
 
 use crate::steps::{assert_code, assert_login, with_anna};
 use crate::support::{Provider, REDIRECT_URI, VERIFIER, challenge};
@@ -107,7 +107,8 @@ async fn a_method_without_a_challenge_is_refused_for_everybody() {
     }
 }
 
-/// RFC 9700 §2.1.1: whoever takes the challenge out of a request must not get a code that works with a verifier.
+/// RFC 9700 §2.1.1: an attacker who removes the challenge from a request must not get a code that
+/// works with a verifier.
 #[tokio::test]
 async fn a_challenge_that_was_taken_out_on_the_way_is_noticed_at_the_token_endpoint() {
     let provider = Provider::new().await;

@@ -1,5 +1,5 @@
-//! Two who want the same thing at once, each race driven to the same end every time: the one who decided first commits
-//! last, finds what it decided on changed, and decides again.
+//! Tests concurrent requests for the same object, in a fixed order: the request that decided first
+//! commits last, detects the change, and decides again.
 
 use sealgate::facade::domain::session::SessionId;
 
@@ -9,8 +9,8 @@ use crate::support::{Provider, Tokens, jwt_claims};
 
 const OFFLINE: &str = "openid offline_access";
 
-/// The first request has the code and its tokens signed when a second one redeems it: the first is a replay, and what the
-/// second got ends (RFC 6749 §4.1.2).
+/// The first request has loaded the code and signed its tokens when a second one redeems it. The
+/// first is a replay, and the tokens of the second are revoked (RFC 6749 §4.1.2).
 #[tokio::test]
 async fn of_two_who_redeem_a_code_at_once_neither_keeps_tokens() {
     let (provider, meddler) = Provider::meddled().await;
@@ -24,13 +24,13 @@ async fn of_two_who_redeem_a_code_at_once_neither_keeps_tokens() {
     client.refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
 }
 
-/// The first request has the refresh token and the new tokens signed when a second one rotates it: the first is a replay,
-/// and the family ends (RFC 9700 §4.14.2).
+/// The first request has loaded the refresh token and signed its tokens when a second one rotates
+/// it. The first is a replay, and the family ends (RFC 9700 §4.14.2).
 #[tokio::test]
 async fn of_two_who_refresh_at_once_neither_keeps_tokens() {
     let (provider, meddler) = Provider::meddled().await;
     let client = provider.c1();
-    // Without a window in which the parent is good for the same child.
+    // The retry window, in which the parent returns the same child, is disabled.
     provider.change_client("c1", |client| client.refresh_retry_seconds = Some(0)).await;
     let tokens = client.tokens(OFFLINE).await;
     let stop = meddler.stop(At::BeforeCommit, b'g');
@@ -43,7 +43,7 @@ async fn of_two_who_refresh_at_once_neither_keeps_tokens() {
     }
 }
 
-/// A refresh whose tokens are signed when the family is revoked must not bring it back.
+/// A refresh that has signed its tokens when the family is revoked must not restore the family.
 #[tokio::test]
 async fn a_refresh_does_not_revive_what_was_revoked_meanwhile() {
     let (provider, meddler) = Provider::meddled().await;
@@ -58,7 +58,8 @@ async fn a_refresh_does_not_revive_what_was_revoked_meanwhile() {
     provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
 }
 
-/// And the other way round: a revocation that has read the family before a refresh rotates it ends the rotated one too.
+/// The reverse order: a revocation that has read the family before a refresh rotates it ends the
+/// rotated one too.
 #[tokio::test]
 async fn a_revocation_reaches_what_was_refreshed_meanwhile() {
     let (provider, meddler) = Provider::meddled().await;
@@ -73,7 +74,7 @@ async fn a_revocation_reaches_what_was_refreshed_meanwhile() {
     provider.userinfo(&next.access).await.assert_bearer_error(401, "invalid_token");
 }
 
-/// A code on its way to be redeemed when the consent under which it was issued is withdrawn: nothing of it stays.
+/// The consent is withdrawn while its code is being redeemed: no tokens are left.
 #[tokio::test]
 async fn a_consent_withdrawn_while_its_code_is_redeemed_leaves_no_tokens() {
     for at in [At::BeforeCommit, At::AfterCommit] {
@@ -114,7 +115,8 @@ async fn assert_no_grants(provider: &Provider) {
     assert_eq!(provider.sealgate.store.grants(&filter, None, 10).await.unwrap().grants, []);
 }
 
-/// A session is noted as used in one tab while it is ended in another: the note does not bring it back.
+/// One tab updates the last use of a session while another tab ends it: the update does not restore
+/// the session.
 #[tokio::test]
 async fn a_note_of_use_does_not_bring_back_a_session_that_ended_meanwhile() {
     let (provider, meddler) = Provider::meddled().await;
@@ -129,7 +131,7 @@ async fn a_note_of_use_does_not_bring_back_a_session_that_ended_meanwhile() {
     browser.open(&silent).await.assert_error_redirect("login_required");
 }
 
-/// And the other way round: an end that has read the session before it is noted as used ends it all the same.
+/// The reverse order: a session that was read before the update of its last use still ends.
 #[tokio::test]
 async fn a_session_ends_though_it_is_noted_as_used_meanwhile() {
     let (provider, meddler) = Provider::meddled().await;
@@ -149,7 +151,8 @@ async fn session_of_anna(provider: &Provider) -> SessionId {
     sessions[0].id
 }
 
-/// Two tabs send the same consent: both have it when one commits, and one code comes of it.
+/// Two tabs submit the same consent. Both have read it when one commits, and only one code is
+/// issued.
 #[tokio::test]
 async fn of_two_tabs_that_finish_one_request_one_gives_the_answer() {
     let (provider, meddler) = Provider::meddled().await;
@@ -158,14 +161,14 @@ async fn of_two_tabs_that_finish_one_request_one_gives_the_answer() {
     assert_consent(&page);
     let allowed = browser.submit_only(&page, &[("consent-allow", "yes")]).await;
     let resume = allowed.location().to_owned();
-    // The first tab has its code and is about to forget the request.
+    // The first tab has its code and is about to delete the request.
     let stop = meddler.stop(At::BeforeCommit, b'i');
     let (late, early) = tokio::join!(browser.get(&resume), stop.meanwhile(browser.get(&resume)));
     assert!(early.returned("code").is_some());
     assert!(late.location().starts_with('/'), "it begins anew: {late:?}");
 }
 
-/// An administrator's change of a client is not lost to another one at the same moment.
+/// Concurrent changes of a client by administrators are all applied.
 #[tokio::test]
 async fn of_two_changes_of_a_client_none_is_lost() {
     let (provider, meddler) = Provider::meddled().await;
@@ -178,7 +181,7 @@ async fn of_two_changes_of_a_client_none_is_lost() {
     assert_eq!((client.name.as_str(), client.refresh_retry_seconds), ("another name", Some(7)));
 }
 
-/// The tokens of the winner name the winner's grant: what the loser had signed opens nothing.
+/// The winner's tokens name the winner's grant: the tokens that the loser signed are invalid.
 #[tokio::test]
 async fn what_the_loser_of_a_race_has_signed_opens_nothing() {
     let (provider, meddler): (Provider, std::sync::Arc<Meddler>) = Provider::meddled().await;

@@ -1,4 +1,4 @@
-//! Rate limits and their headers (specification, "Rate limits"; cases RATE, and K13, K23).
+//! Tests rate limits and their headers (specification, "Rate limits"; cases RATE, and K13, K23).
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::support::{FORM, Provider, REDIRECT_URI, Reply, Tokens, basic, redempt
 const NOW: u64 = 1_800_000_000;
 const DISCOVERY: &str = "/.well-known/openid-configuration";
 
-/// A refresh that fails, after the client was found to be who it says it is.
+/// Sends a refresh that fails after the client was authenticated.
 async fn attempt(provider: &Provider, address: &str, id: &str, secret: &str) -> Reply {
     let header = basic(id, secret);
     let body = "grant_type=refresh_token&refresh_token=RT_x";
@@ -136,7 +136,7 @@ async fn rate_03_the_51st_token_request_is_429() {
             assert_limited(&provider, &client.refresh("x").await);
         }
     }
-    // Another client's allowance is its own.
+    // Every client has its own limit.
     provider.c2().refresh("x").await.assert_error(400, "invalid_grant");
 }
 
@@ -208,7 +208,7 @@ async fn rate_11_tokens_that_do_not_stand_are_counted_by_address() {
     }
     assert_limited(&provider, &provider.userinfo("other junk").await);
     assert_limited(&provider, &provider.get("/oauth/userinfo").await);
-    // Whoever shares the address with a stranger and holds a good token is not kept out.
+    // A holder of a valid token who shares the address with an attacker is not blocked.
     let reply = provider.userinfo(&tokens.access).await;
     assert_eq!((reply.status, reply.allowance().remaining), (200, 199));
 }
@@ -239,7 +239,7 @@ async fn rate_12_a_limited_revocation_revokes_nothing() {
     }
     assert_limited(&provider, &client.revoke(&tokens.access).await);
     assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
-    // The two endpoints have an allowance each.
+    // Each of the two endpoints has its own limit.
     client.refresh("x").await.assert_error(400, "invalid_grant");
 }
 
@@ -258,8 +258,8 @@ async fn rate_13_the_sign_in_pages_do_not_spend_the_allowance_of_authorize() {
     }
 }
 
-/// The gate begins them for people who come to an application: they neither spend the allowance of the clients' requests
-/// nor are kept out when it is spent.
+/// The gateway begins these sign-ins for users of an application. They neither use up the limit of
+/// the clients' requests nor are blocked by it.
 #[tokio::test]
 async fn rate_13_sign_ins_of_our_own_have_an_allowance_of_their_own() {
     let provider = Provider::with("[rate_limits]\nauthorize = 2\nsign_ins = 3").await;
@@ -280,7 +280,7 @@ fn assert_limited_page(reply: &Reply) {
     assert_eq!((reply.status, reply.header("location")), (429, None), "{reply:?}");
 }
 
-/// K13: a stranger who knows a client's id cannot use the client's allowance up, from any address.
+/// K13: an attacker who knows a client's id cannot use up the client's limit, from any address.
 #[tokio::test]
 async fn rate_03_failed_authentications_leave_the_clients_allowance_alone() {
     let provider = Provider::new().await;
@@ -327,7 +327,8 @@ async fn rate_03_requests_that_name_no_client_are_counted_by_address() {
     provider.c1().refresh("x").await.assert_error(400, "invalid_grant");
 }
 
-/// K13 for clients without a secret: whoever knows the id sends in its name, and uses nothing of it up.
+/// K13 for public clients: an attacker who knows the id can send requests in the client's name, and
+/// uses up nothing.
 #[tokio::test]
 async fn rate_03_a_stranger_cannot_block_a_public_client() {
     let provider = Provider::new().await;
@@ -345,7 +346,7 @@ async fn rate_03_a_stranger_cannot_block_a_public_client() {
         };
         provider.request_from(address, "POST", path, &[FORM], &format!("client_id=p1&{body}")).await
     };
-    // From many addresses, and from the one at which the client's people are.
+    // From many addresses, and from the address of the client's users.
     for network in 0..4 {
         for number in 0..52 {
             bogus(&format!("198.51.100.{network}"), number).await;
@@ -357,7 +358,8 @@ async fn rate_03_a_stranger_cannot_block_a_public_client() {
     }
     assert_eq!(limited, 6, "bogus requests are limited by themselves: four of five are for the token endpoint");
     let redeemed = p1.redeem(&code).await;
-    // Its own allowance: one request of this minute was the redemption above, another that of `tokens`.
+    // The client's own limit: the redemption above and that of `tokens` were requests of this
+    // minute.
     assert_eq!((redeemed.status, redeemed.allowance().remaining), (200, 47));
     let refreshed = p1.refresh(&tokens.refresh).await;
     assert_eq!((refreshed.status, refreshed.allowance().remaining), (200, 46));
@@ -426,7 +428,7 @@ async fn rate_03_a_client_without_a_limit_is_never_limited_and_shown_none() {
         }
         refresh = Tokens::of(&refreshed).refresh;
     }
-    // Whoever only names the client is a stranger, and limited like every stranger.
+    // A request that only names the client counts as unauthenticated, and is limited by address.
     for _ in 0..50 {
         p1.refresh("x").await.assert_error(400, "invalid_grant");
     }
@@ -493,7 +495,7 @@ async fn rate_02_what_a_sender_says_about_its_address_changes_nothing() {
     }
 }
 
-/// All at once; how many were not refused.
+/// Sends the requests concurrently. Returns how many were not rejected.
 async fn allowed_of<F>(count: usize, request: impl Fn() -> F) -> usize
 where
     F: Future<Output = Reply> + Send + 'static,

@@ -1,5 +1,5 @@
-//! Client and redirect URI: until they are known to belong together, nothing leaves by a redirect (RFC 6749 §4.1.2.1;
-//! RFC 9700 §4.1, §4.11; RFC 8252 §7.3).
+//! Tests client and redirect URI: no redirect is sent until they are verified to match (RFC 6749
+//! §4.1.2.1; RFC 9700 §4.1, §4.11; RFC 8252 §7.3).
 
 use sealgate::facade::domain::client::{Client, ClientState};
 use sealgate::facade::domain::redirect_uri::RedirectUri;
@@ -7,7 +7,8 @@ use sealgate::facade::domain::redirect_uri::RedirectUri;
 use crate::steps::{assert_code, assert_login, fields_of};
 use crate::support::{Provider, Reply};
 
-/// ERR-PAGE, and nothing of the request in it but the links to the page's other language.
+/// Asserts an error page (`ERR-PAGE`) that repeats the request only in the links to the other
+/// language.
 #[track_caller]
 fn assert_page_without(reply: &Reply, sent: &str) {
     reply.assert_error_page();
@@ -124,7 +125,7 @@ async fn auth_13_localhost_matches_its_own_port_only() {
     }
 }
 
-/// RFC 8252 §7.3: a native application takes the port that it gets.
+/// RFC 8252 §7.3: a native application uses an ephemeral port.
 #[tokio::test]
 async fn a_loopback_address_without_a_port_matches_every_port() {
     let provider = with_redirect_uris(&["http://127.0.0.1/cb", "http://[::1]/cb", "http://127.0.0.1:9/fixed"]).await;

@@ -1,4 +1,5 @@
-//! The refresh token grant (RFC 6749 §6; RFC 9700 §4.14.2; OpenID Connect Core §12; cases REF).
+//! Tests the refresh token grant (RFC 6749 §6; RFC 9700 §4.14.2; OpenID Connect Core §12; cases
+//! REF).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -62,7 +63,7 @@ async fn ref_03_the_reuse_of_a_rotated_token_ends_its_family() {
     for tokens in [&first, &second, &third] {
         assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
     }
-    // The oldest one: it is known however often it was rotated since.
+    // The oldest token is recognized, however often it was rotated since.
     provider.c1().refresh(&first.refresh).await.assert_error(400, "invalid_grant");
     provider.c1().refresh(&third.refresh).await.assert_error(400, "invalid_grant");
     for tokens in [&first, &second, &third] {
@@ -88,7 +89,7 @@ async fn ref_07_another_client_cannot_use_or_spoil_a_refresh_token() {
     provider.c2().refresh(&first.refresh).await.assert_error(400, "invalid_grant");
     provider.p1().refresh(&first.refresh).await.assert_error(400, "invalid_grant");
     let second = Tokens::of(&provider.c1().refresh(&first.refresh).await);
-    // A rotated one in the hands of another client is no replay either.
+    // Another client that presents a rotated token is not a replay either.
     provider.c2().refresh(&first.refresh).await.assert_error(400, "invalid_grant");
     Tokens::of(&provider.c1().refresh(&second.refresh).await);
 }
@@ -106,7 +107,7 @@ async fn ref_07_the_answer_to_another_client_is_that_to_an_unknown_token() {
 async fn ref_09_the_granted_scope_may_be_asked_for_again() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
-    // Order and repetition say nothing (RFC 6749 §3.3).
+    // Order and repetition have no meaning (RFC 6749 §3.3).
     let second =
         Tokens::of(&provider.c1().refresh_with_scope(&first.refresh, "offline_access email openid email").await);
     assert_eq!(scope_of(&second), OFFLINE);
@@ -129,7 +130,7 @@ async fn ref_10_a_narrower_scope_narrows_the_access_token_and_not_the_grant() {
     assert_eq!(scope_of(&wide), OFFLINE);
 }
 
-/// K24: the one way to an access token that UserInfo does not take.
+/// K24: the only way to an access token that UserInfo does not accept.
 #[tokio::test]
 async fn ref_10_narrowing_openid_away_gives_no_id_token_and_no_userinfo() {
     let provider = Provider::new().await;
@@ -177,7 +178,7 @@ async fn ref_14_a_refresh_token_expires() {
     let second = Tokens::of(&provider.c1().refresh(&first.refresh).await);
     provider.wait(1);
     provider.c1().refresh(&other.refresh).await.assert_error(400, "invalid_grant");
-    // The next token has a life of its own.
+    // The next token has its own lifetime.
     provider.wait(998);
     Tokens::of(&provider.c1().refresh(&second.refresh).await);
 }
@@ -222,7 +223,7 @@ async fn ref_16_what_was_never_a_refresh_token_is_invalid() {
         provider.c1().refresh(token).await.assert_error(400, "invalid_grant");
     }
     assert_eq!(provider.userinfo(&first.access).await.status, 200);
-    // Whoever made this one has held a genuine token of the family, so it counts as reuse.
+    // An attacker who forged this token had a genuine token of the family, so it counts as reuse.
     provider.c1().refresh(&forged).await.assert_error(400, "invalid_grant");
     provider.userinfo(&first.access).await.assert_bearer_error(401, "invalid_token");
 }
@@ -298,7 +299,7 @@ async fn ref_21_a_deleted_person_or_client_takes_the_tokens_along() {
     assert!(provider.sealgate.store.delete_client(&c2, now).await.unwrap());
     provider.userinfo(&of_c2.access).await.assert_bearer_error(401, "invalid_token");
     provider.c2().refresh(&of_c2.refresh).await.assert_unauthenticated();
-    // A later client of the same name inherits nothing.
+    // A later client with the same id inherits nothing.
     provider.add_client(provider.confidential("c2")).await;
     provider.userinfo(&of_c2.access).await.assert_bearer_error(401, "invalid_token");
     provider.c2().refresh(&of_c2.refresh).await.assert_error(400, "invalid_grant");
@@ -337,7 +338,7 @@ async fn ref_01_a_family_survives_a_restart_and_so_does_its_end() {
     again.c1().refresh(&third.refresh).await.assert_error(400, "invalid_grant");
 }
 
-/// All at once, and all answers.
+/// Sends 64 concurrent refreshes and returns all answers.
 async fn refresh_64_times(provider: &Arc<Provider>, token: &str) -> Vec<Reply> {
     let mut refreshes = JoinSet::new();
     for _ in 0..64 {
@@ -357,14 +358,14 @@ async fn ref_03_64_simultaneous_refreshes_never_leave_two_usable_children() {
     for reply in &lost {
         reply.assert_error(400, "invalid_grant");
     }
-    // The token was used twice, so the family has ended: no child is left at all.
+    // The token was used twice, so the family has ended: no child is left.
     let child = Tokens::of(&won[0]);
     provider.c1().refresh(&child.refresh).await.assert_error(400, "invalid_grant");
     provider.userinfo(&child.access).await.assert_bearer_error(401, "invalid_token");
     provider.userinfo(&first.access).await.assert_bearer_error(401, "invalid_token");
 }
 
-/// RFC 6749 §3.3: the server may give less than was asked for, and says in `scope` what it gave.
+/// RFC 6749 §3.3: the server may grant less than requested, and returns the granted scope.
 #[tokio::test]
 async fn ref_10_a_client_whose_scope_was_narrowed_since_gets_no_more_than_that() {
     let provider = Provider::new().await;
@@ -402,7 +403,7 @@ async fn ref_03_a_replayed_code_ends_the_grant_whatever_refreshes_race_with_it()
     }
 }
 
-/// A confidential client that signs in again gets a grant of its own each time.
+/// A confidential client gets a new grant with each sign-in.
 #[tokio::test]
 async fn ref_04_every_code_starts_a_family() {
     let provider = Provider::new().await;

@@ -1,5 +1,5 @@
-//! A client that gets no answer to a refresh asks again, at the same node or another: it keeps its grant. A parent token whose
-//! answer was in time ends the grant, at whichever node it is presented.
+//! Tests a client that gets no answer to a refresh and retries at the same node or another: it
+//! keeps its grant. A parent token whose answer was in time ends the grant, at any node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::support::{Provider, Reply, Tokens, token_device};
 const OFFLINE: &str = "openid email offline_access";
 const GRANT: u8 = b'g';
 
-/// Two nodes over one store, of which a test stops requests at the first.
+/// Returns two nodes on one store. The test stops requests at the first.
 async fn two_nodes() -> (Arc<Provider>, Arc<Provider>, Arc<Meddler>) {
     let (first, meddler) = Provider::meddled().await;
     let second = another(&first, Arc::clone(&first.engine) as Arc<dyn Engine>).await;
     (Arc::new(first), second, meddler)
 }
 
-/// A further process over the store.
+/// Starts another node on the store.
 async fn another(provider: &Provider, engine: Arc<dyn Engine>) -> Arc<Provider> {
     Arc::new(Provider {
         sealgate: provider.again(engine, token_device::signer()).await,
@@ -34,7 +34,7 @@ async fn another(provider: &Provider, engine: Arc<dyn Engine>) -> Arc<Provider> 
     })
 }
 
-/// The background work of a node, until it is dropped.
+/// Background work of a node, aborted on drop.
 struct Running(JoinHandle<()>);
 
 impl Drop for Running {
@@ -54,7 +54,7 @@ fn run(node: &Arc<Provider>) -> Running {
     }))
 }
 
-/// Asks until the answer is not that the outcome is pending.
+/// Retries until the outcome of the refresh is decided.
 async fn decided(node: &Provider, token: &str) -> Reply {
     let asked = async {
         loop {
@@ -72,7 +72,7 @@ async fn assert_ended(node: &Provider, tokens: &Tokens) {
     node.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
 }
 
-/// Both directions: an answer that nobody vouches for is repeated, and one that was in time ends the grant.
+/// Tests both cases: an unconfirmed answer is repeated, and one that was in time ends the grant.
 async fn an_answer_decides(first: &Arc<Provider>, second: &Arc<Provider>) {
     // The first node is suspended before it reports.
     let tokens = first.c1().tokens(OFFLINE).await;
@@ -83,7 +83,7 @@ async fn an_answer_decides(first: &Arc<Provider>, second: &Arc<Provider>) {
     let again = Tokens::of(&second.c1().refresh(&tokens.refresh).await);
     assert_eq!(again.refresh, lost.refresh);
     assert_eq!(second.userinfo(&lost.access).await.status, 200);
-    // That answer was in time: whoever presents the parent now is another holder.
+    // That answer was in time: the parent is now presented by another holder.
     second.c1().refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
     assert_ended(first, &again).await;
 
@@ -138,7 +138,8 @@ async fn a_process_that_stopped_in_order_is_not_doubted() {
     assert_ended(&next, &child).await;
 }
 
-/// The commit is applied and its answer held: the client asks the other node, and gets what the first one would have sent.
+/// The commit is applied and its answer is delayed. The client asks the other node, and gets the
+/// answer of the first one.
 #[tokio::test]
 async fn a_late_answer_is_repeated_by_another_node() {
     let (first, second, meddler) = two_nodes().await;
@@ -177,7 +178,8 @@ async fn an_answer_that_its_client_does_not_wait_for_is_repeated() {
     }
 }
 
-/// A request that waits at a node for longer than its client proves nothing, however often the token was rotated meanwhile.
+/// A request that waits at a node for longer than its client proves nothing, however often the
+/// token was rotated meanwhile.
 #[tokio::test]
 async fn a_request_that_waited_too_long_ends_no_grant() {
     let (first, second, meddler) = two_nodes().await;
@@ -204,7 +206,8 @@ async fn a_request_that_waited_too_long_ends_no_grant() {
     }
 }
 
-/// A thief who holds a parent gets no more than the child that its owner gets, and the use of that child by both is seen.
+/// An attacker with a parent gets only the child that its owner gets. The use of that child by both
+/// is detected.
 #[tokio::test]
 async fn a_thief_with_the_parent_of_a_doubtful_answer_is_found_out_at_the_next_rotation() {
     let (first, second, _) = two_nodes().await;
@@ -213,12 +216,13 @@ async fn a_thief_with_the_parent_of_a_doubtful_answer_is_found_out_at_the_next_r
     second.wait(3);
     let stolen = Tokens::of(&second.c1().refresh(&tokens.refresh).await);
     let thiefs = Tokens::of(&second.c1().refresh(&stolen.refresh).await);
-    // The owner, whose answer came after all.
+    // The owner's answer arrived late.
     second.c1().refresh(&stolen.refresh).await.assert_error(400, "invalid_grant");
     assert_ended(&second, &thiefs).await;
 }
 
-/// A rotation costs the same commits as without reports, however many there are; a node that rotates nothing reports nothing.
+/// A rotation costs the same number of commits as without reports. A node that rotates nothing
+/// reports nothing.
 #[tokio::test]
 async fn a_refresh_makes_one_commit_and_reports_are_shared() {
     let (first, _, meddler) = two_nodes().await;

@@ -1,5 +1,5 @@
-//! The retry window: a client whose answer got lost asks with the token that it still holds, and is given the very same
-//! new one. Everything beyond that is reuse (RFC 9700 §4.14.2).
+//! Tests the retry window: a client whose answer was lost repeats the request with its old token,
+//! and gets the identical new one. Everything else is reuse (RFC 9700 §4.14.2).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ async fn refresh_64_times(provider: &Arc<Provider>, token: &str) -> Vec<Reply> {
     refreshes.join_all().await
 }
 
-/// The family has ended: neither its newest refresh token nor its access tokens work.
+/// Asserts that the family has ended: neither its refresh tokens nor its access tokens work.
 async fn assert_ended(provider: &Provider, tokens: &[&Tokens]) {
     for tokens in tokens {
         provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
@@ -111,7 +111,7 @@ async fn a_client_has_a_window_of_its_own_and_others_have_the_configured_one() {
     let other = provider.p1().tokens(OFFLINE).await;
     Tokens::of(&provider.p1().refresh(&other.refresh).await);
     provider.p1().refresh(&other.refresh).await.assert_error(400, "invalid_grant");
-    // And one that is zero closes it for a client though the configured one is open.
+    // A value of zero for a client disables the configured retry window.
     let open = Provider::with("[tokens]\nrefresh_retry_seconds = 10").await;
     open.change_client("c1", |client| client.refresh_retry_seconds = Some(0)).await;
     let first = open.c1().tokens(OFFLINE).await;
@@ -139,12 +139,13 @@ async fn of_64_simultaneous_refreshes_all_get_the_same_child() {
     let access: BTreeSet<&str> = tokens.iter().map(|tokens| tokens.access.as_str()).collect();
     assert_eq!((children.len(), access.len()), (1, 64));
     Tokens::of(&provider.c1().refresh(&tokens[0].refresh).await);
-    // Now the child was used, and the parent is reuse.
+    // The child has been used, so the parent counts as reuse.
     provider.c1().refresh(&first.refresh).await.assert_error(400, "invalid_grant");
     assert_ended(&provider, &[&first, &tokens[0]]).await;
 }
 
-/// The child's use races with retries of its parent: either the retry came first, and gave this child, or it ends all.
+/// The child's use races with retries of its parent: a retry either commits first and returns this
+/// child, or ends the family.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_retry_that_races_with_the_childs_use_never_makes_a_second_line() {
     let provider = Arc::new(provider().await);

@@ -1,4 +1,4 @@
-//! Dynamic registration (RFC 7591, OpenID Connect Registration 1.0; cases REG-01 to REG-14).
+//! Tests dynamic registration (RFC 7591, OpenID Connect Registration 1.0; cases REG-01 to REG-14).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::support::{Client, ISSUER, Provider, REDIRECT_URI, Reply, Tokens};
 pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 const OPEN: &str = "[registration]\nmode = \"open\"\n[rate_limits]\nregister = 1000";
 
-/// A provider where anybody may register.
+/// Returns a provider with open registration.
 pub(crate) async fn open() -> Provider {
     Provider::with(OPEN).await
 }
@@ -27,14 +27,14 @@ pub(crate) async fn register(provider: &Provider, metadata: &Value) -> Reply {
     provider.request("POST", "/oauth/register", &[JSON], &metadata.to_string()).await
 }
 
-/// The metadata of a client with one redirect URI, and more.
+/// Returns the metadata of a client with one redirect URI and these members.
 pub(crate) fn metadata(more: &Value) -> Value {
     let mut all = json!({"redirect_uris": [REDIRECT_URI]});
     all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     all
 }
 
-/// A client that has registered itself.
+/// Client that has registered itself.
 pub(crate) struct Registered {
     pub(crate) body: Value,
 }
@@ -50,7 +50,7 @@ impl Registered {
         self.body[name].as_str().unwrap_or_else(|| panic!("no {name}: {}", self.body))
     }
 
-    /// The path of its own registration.
+    /// Returns the path of the client's own registration.
     pub(crate) fn path(&self) -> &str {
         self.text("registration_client_uri").strip_prefix(ISSUER).unwrap()
     }
@@ -59,7 +59,7 @@ impl Registered {
         manage(provider, method, self.path(), self.text("registration_access_token"), body).await
     }
 
-    /// The members that a PUT may hold, changed.
+    /// Returns the members that a PUT may contain, changed.
     pub(crate) fn update(&self, changes: &Value) -> Value {
         let mut all = metadata(&json!({"client_id": self.text("client_id")}));
         all.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
@@ -199,7 +199,7 @@ async fn reg_04_unsafe_redirect_uris_are_refused() {
         "http://127.0.0.1.evil.test/cb",
         "http://127.0.0.1@evil.test/cb",
         "http://evil.test#@127.0.0.1/cb",
-        // "localhost, 127.0.0.1 and [::1] exactly", not whatever else means them.
+        // Only "localhost, 127.0.0.1 and [::1] exactly", not other notations of the same address.
         "http://127.1/cb",
         "http://2130706433/cb",
         "http://0x7f.0.0.1/cb",
@@ -298,7 +298,7 @@ async fn reg_09_what_we_do_not_do_is_refused() {
     }
 }
 
-/// RFC 7591 §2: the server may replace what it does not support, and answers with what it registered.
+/// RFC 7591 §2: the server may replace unsupported values, and returns the registered ones.
 #[tokio::test]
 async fn unsupported_values_of_a_list_are_dropped_and_the_answer_says_so() {
     let provider = open().await;
@@ -321,7 +321,8 @@ async fn unsupported_values_of_a_list_are_dropped_and_the_answer_says_so() {
         let reply = provider.browser().open(&own.client(&provider).authorize(&[("scope", scope)])).await;
         reply.assert_error_redirect("invalid_scope");
     }
-    // Never redirect URIs and authentication methods: the client would not work with others.
+    // Redirect URIs and authentication methods are never replaced: the client would not work with
+    // other values.
     let uris = json!({"redirect_uris": [REDIRECT_URI, "http://rp.test/cb"]});
     register(&provider, &metadata(&uris)).await.assert_error(400, "invalid_redirect_uri");
     let method = json!({"token_endpoint_auth_method": "private_key_jwt"});
@@ -345,7 +346,7 @@ async fn an_update_keeps_the_default_scope_and_cannot_set_it() {
     assert_eq!(own.client(&provider).redeem(&code).await.json()["scope"], "openid email");
 }
 
-/// Strangers could otherwise borrow the name of another host.
+/// Otherwise an attacker could show the name of another host.
 #[tokio::test]
 async fn the_consent_page_links_to_terms_and_policy_of_the_client() {
     let provider = open().await;
@@ -366,7 +367,7 @@ async fn the_consent_page_links_to_terms_and_policy_of_the_client() {
     provider.sealgate.store.change_client(&id, |client| client.approval = approval).await.unwrap();
     let page = consent().await;
     assert!(page.contains(terms) && page.contains("href=\"https://bank.example/privacy\""), "{page}");
-    // The approval is for what the page shows.
+    // The approval covers the links that the page shows.
     for (changes, stays) in [
         (json!({}), true),
         (json!({"policy_uri": "https://rp.test/other"}), false),
@@ -393,7 +394,7 @@ const WIKI: &str = r#"
     access = "signed_in"
 "#;
 
-/// Otherwise the user would first read of it in the application's 403.
+/// Otherwise the user would first learn of it from the application's 403.
 #[tokio::test]
 async fn a_client_that_needs_an_approval_says_so_and_administrators_are_notified_once() {
     let notify = "[registration]\nmode = \"open\"\nnotify = [\"ben@example.test\", \"gone@example.test\"]\n";
@@ -418,7 +419,7 @@ async fn a_client_that_needs_an_approval_says_so_and_administrators_are_notified
         browser.allow(&page).await.returned("code").unwrap();
         assert_eq!(due().await, expected(1));
     }
-    // Strangers can register many: further ones come together, an hour later.
+    // An attacker can register many clients: further notifications are sent as one, an hour later.
     for _ in 0..3 {
         let other = Registered::new(&provider, &json!({})).await;
         other.client(&provider).code_in(&browser, &[("scope", "openid")]).await;
@@ -426,7 +427,7 @@ async fn a_client_that_needs_an_approval_says_so_and_administrators_are_notified
     assert_eq!(due().await, expected(1));
     provider.wait(3600);
     assert_eq!(due().await, [expected(1), expected(3)].concat());
-    // An approved client has nothing to say about it.
+    // The page of an approved client does not mention the approval.
     let id = ClientId::parse(own.text("client_id")).unwrap();
     let approval = Some(ClientDecision { by: Authority::Operator, at: provider.sealgate.clock.now() });
     provider.sealgate.store.change_client(&id, |client| client.approval = approval).await.unwrap();
@@ -490,7 +491,8 @@ async fn reg_12_a_body_that_is_no_json_object_is_refused() {
     }
 }
 
-/// RFC 7591 §3.1: the content type is `application/json`. A page of another site cannot send that without a preflight.
+/// RFC 7591 §3.1: the content type is `application/json`. A page of another site cannot send it
+/// without a preflight.
 #[tokio::test]
 async fn reg_12_the_body_is_labelled_as_json() {
     let provider = open().await;
@@ -532,7 +534,7 @@ async fn reg_01_nobody_registers_where_registration_is_off() {
     reply.assert_error(403, "access_denied");
 }
 
-/// A provider that asks for an initial access token, and one that works for a minute.
+/// Returns a provider that requires an initial access token, with one that is valid for a minute.
 async fn with_initial_token(token: &str) -> Provider {
     let provider = Provider::with("[rate_limits]\nregister = 1000").await;
     let end = provider.clock.now().plus(Duration::from_mins(1));
@@ -548,12 +550,12 @@ async fn reg_01_an_initial_access_token_is_asked_for_by_default_and_works_once()
     assert_eq!((missing.status, missing.header("www-authenticate")), (401, Some("Bearer realm=\"sealgate\"")));
     let attempt = async |token: &str, body: &str| manage(&provider, "POST", "/oauth/register", token, body).await;
     attempt("wrong", &body).await.assert_bearer_error(401, "invalid_token");
-    // A refused registration does not use the token up.
+    // A rejected registration does not use the token up.
     attempt("initial", "{}").await.assert_error(400, "invalid_redirect_uri");
     let registered = attempt("initial", &body).await;
     assert_eq!(registered.status, 201);
     attempt("initial", &body).await.assert_bearer_error(401, "invalid_token");
-    // It opens no registration, and a registration's token registers nobody.
+    // An initial token manages no registration, and a registration token registers no client.
     let own = Registered { body: registered.json() };
     manage(&provider, "GET", own.path(), "initial", "").await.assert_bearer_error(401, "invalid_token");
     attempt(own.text("registration_access_token"), &body).await.assert_bearer_error(401, "invalid_token");
@@ -596,7 +598,7 @@ async fn reg_01_no_more_clients_register_than_the_operator_allows() {
     Registered::new(&provider, &json!({})).await;
 }
 
-/// RFC 7592 §2.2 treats what is left out as null, and many programs write what they leave out as null.
+/// RFC 7592 §2.2 treats omitted members as null, and many programs send null for them.
 #[tokio::test]
 async fn reg_10_null_is_the_same_as_left_out() {
     let provider = open().await;

@@ -1,4 +1,4 @@
-//! The management of a registration by the client itself (RFC 7592; cases REG-15 to REG-19).
+//! Tests the management of a registration by its client (RFC 7592; cases REG-15 to REG-19).
 
 use serde_json::json;
 
@@ -10,7 +10,8 @@ async fn reg_15_a_client_reads_its_registration() {
     let own = Registered::new(&provider, &json!({"client_name": "Wiki", "client_uri": "https://rp.test/"})).await;
     let reply = own.manage(&provider, "GET", "").await;
     assert_eq!((reply.status, reply.header("cache-control")), (200, Some("no-store")));
-    // RFC 7592 §3 asks for the URI and the token; the secret is kept as a hash only and cannot be shown again.
+    // RFC 7592 §3 requires the URI and the token. The secret is stored only as a hash and cannot be
+    // shown again.
     let mut expected = own.body.clone();
     expected.as_object_mut().unwrap().remove("client_secret");
     expected.as_object_mut().unwrap().remove("client_secret_expires_at");
@@ -34,7 +35,7 @@ async fn reg_16_only_its_own_token_opens_a_registration() {
         let missing = provider.request(method, one.path(), &[JSON], body).await;
         assert_eq!((missing.status, missing.header("www-authenticate")), (401, Some("Bearer realm=\"sealgate\"")));
     }
-    // One's token in the query or twice in the head does not do either.
+    // The token in the query or in two headers is rejected too.
     let query = format!("{}?access_token={}", one.path(), one.text("registration_access_token"));
     assert_eq!(provider.get(&query).await.status, 401);
     assert_eq!(one.manage(&provider, "GET", "").await.json()["client_name"], "One");
@@ -57,7 +58,8 @@ async fn reg_17_an_update_replaces_the_metadata() {
     assert_eq!(reply.status, 200, "{reply:?}");
     let body = reply.json();
     assert_eq!((&body["redirect_uris"], &body["scope"]), (&json!(["https://rp.test/new"]), &"openid email".into()));
-    // What the update left out is gone (RFC 7592 §2.2), what identifies the client stays.
+    // Members that the update omits are removed (RFC 7592 §2.2); those that identify the client
+    // stay.
     assert_eq!(body.get("client_uri"), None);
     assert_ne!(body["client_name"], "Wiki");
     for member in ["client_id", "client_id_issued_at", "registration_client_uri", "registration_access_token"] {
@@ -95,7 +97,7 @@ async fn reg_17_an_update_names_the_client_and_nothing_that_is_the_servers() {
     assert_eq!(own.manage(&provider, "GET", "").await.json()["client_name"], "Wiki");
     let secret = own.text("client_secret");
     let reply = own.manage(&provider, "PUT", &own.update(&json!({"client_secret": secret})).to_string()).await;
-    // A client that keeps what it is answered does not lose its secret.
+    // A client that stores the answer keeps its secret.
     assert_eq!((reply.status, &reply.json()["client_secret"]), (200, &secret.into()));
     assert_eq!(reply.json()["client_secret_expires_at"].as_u64(), Some(0));
 }

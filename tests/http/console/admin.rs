@@ -1,4 +1,4 @@
-//! What administrators do in the console: people, keys, limits.
+//! Tests administration in the console: users, keys, limits.
 
 use super::*;
 
@@ -13,7 +13,7 @@ async fn a_person_is_added_with_a_password_that_is_shown_once() {
         ("groups", "staff\n Muhasebe \n"),
         ("role_developer", "yes"),
     ];
-    // The role is confirmed.
+    // The role must be confirmed.
     let page = anna.submit(&page, &fields).await;
     assert!(is_confirmation(&page) && page.text().contains("register clients"), "{page:?}");
     let page = anna.submit(&page, &[("sure", "yes")]).await;
@@ -61,7 +61,7 @@ async fn a_username_is_given_once() {
         let page = new("deniz@example.test", username).await;
         assert!(page.text().contains(told) && element(&page, "new-password").is_none(), "{username}: {page:?}");
     }
-    // Somebody who has none gets one, and keeps it.
+    // A user without a username gets one, and keeps it.
     let path = format!("/console/users/{}", provider.ben.sub);
     let of_ben = async || provider.sealgate.store.user(provider.ben.sub).await.unwrap().unwrap().username;
     let save = async |username: &str| press(&anna, &path, &[("action", "save"), ("username", username)]).await;
@@ -74,7 +74,7 @@ async fn a_username_is_given_once() {
     assert!(page.text().contains("<bdi>ben</bdi>") && !page.text().contains("name=\"username\""), "{page:?}");
     save("other").await;
     assert_eq!(of_ben().await.unwrap().as_str(), "ben");
-    // The trail is found by it, and Ben sees it on his own page.
+    // The audit log can be searched by the username, and Ben sees it on his own page.
     provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
     let trail = anna.get("/console/audit?person=ben").await;
     assert!(trail.text().contains("Username, Groups and roles"), "{trail:?}");
@@ -196,7 +196,7 @@ async fn a_search_looks_at_so_many_people_and_goes_on_from_there() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let store = &provider.sealgate.store;
-    // More than one search looks at. The last of all is the one who is looked for.
+    // More users than one search reads; the last one matches.
     for number in 1..=4200_u16 {
         let mut bytes = [0xff; 16];
         bytes[..2].copy_from_slice(&number.to_be_bytes());
@@ -210,7 +210,7 @@ async fn a_search_looks_at_so_many_people_and_goes_on_from_there() {
     let next = page.text().split("href=\"").find(|part| part.contains("after=")).unwrap();
     let page = anna.get(&next.split('"').next().unwrap().replace("&#38;", "&")).await;
     assert!(page.text().contains("n4200@example.test") && !page.text().contains("Next page"), "{page:?}");
-    // A whole address is found at once.
+    // A complete address is found by index.
     assert!(anna.get("/console/users?find=N4200%40example.test").await.text().contains("Zeynep"));
 }
 

@@ -1,11 +1,11 @@
-//! Who vouches for a client, and who may enable one again.
+//! Tests the approval of clients, and who may re-enable a client.
 
 use sealgate::facade::domain::client::{Authority, ClientDecision, ConsentRule, SelfRegistration};
 use sealgate::facade::domain::secret::Secret;
 
 use super::*;
 
-/// A client that Ben, a developer, has made: its id and its page.
+/// Registers a client as Ben, a developer, and returns its id and page.
 async fn of_ben(ben: &Browser<'_>) -> (String, String) {
     let id = element(&register(ben, &[]).await, "client-id").unwrap();
     let path = format!("/console/clients/{id}");
@@ -36,13 +36,13 @@ async fn what_a_developer_does_is_recorded_as_a_developers() {
     let filter = AuditFilter { client: ClientId::parse(&id), kinds, ..AuditFilter::default() };
     let page = provider.sealgate.store.audit_page(&filter, None, 50).await.unwrap();
     assert!(page.records.len() == 2 && page.records.iter().all(|record| record.event.actor == by_ben));
-    // Administrators see both the person and the role, and a file names it.
+    // Administrators see the user and the role, and the exported file names the role.
     assert!(anna.get("/console/audit").await.text().contains("<span class=\"tag\">Developer</span>"));
     let file = anna.get("/console/audit/export?format=csv").await;
     assert!(file.text().contains(&format!("developer {}", provider.ben.sub)), "{file:?}");
 }
 
-/// What was taken down of a client's changes, the newest first.
+/// Returns the recorded changes of a client, the newest first.
 async fn changes(provider: &Provider, id: &str) -> Vec<(Actor, String)> {
     provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
     let filter =
@@ -60,7 +60,7 @@ async fn a_developers_client_is_vouched_for_once_an_administrator_approves_it() 
     let page = ben.get(&path).await;
     assert!(page.text().contains("Not approved") && !page.text().contains("client-approve"), "{page:?}");
     assert!(ben.get("/console").await.text().contains("Not approved"));
-    // A button that was not shown does nothing.
+    // An action whose button is not shown is rejected.
     for action in ["approve", "withdraw-approval"] {
         assert_eq!(press(&ben, &path, &[("action", action)]).await.status, 403);
     }
@@ -82,11 +82,11 @@ async fn what_an_administrator_makes_is_vouched_for() {
     let anna = signed_in(&provider, ANNA).await;
     let id = element(&register(&anna, &[]).await, "client-id").unwrap();
     assert!(vouched_for(&provider, &id).await);
-    // What was made before the console said who vouches for it is looked at by an administrator once more.
+    // A client from before approvals existed needs the approval of an administrator.
     let forget = |client: &mut Client| client.approval = None;
     provider.sealgate.store.change_client(&ClientId::parse(&id).unwrap(), forget).await.unwrap();
     assert!(!vouched_for(&provider, &id).await);
-    // What an operator made needs nobody's word, and has none to lose.
+    // An operator's client needs no approval, and has none to withdraw.
     for action in ["approve", "withdraw-approval"] {
         press(&anna, "/console/clients/c1", &[("action", action)]).await.assert_error_page();
     }
@@ -110,7 +110,7 @@ async fn a_developer_who_makes_something_else_of_an_approved_client_loses_the_ap
         ("post_logout_redirect_uris", "https://elsewhere.test/out"),
         ("scope_phone", "yes"),
     ] {
-        // An administrator decides what the client is, and vouches for that.
+        // An administrator changes the client and approves the result.
         save(&anna, &[]).await;
         press(&anna, &path, &[("action", "approve")]).await;
         assert!(save(&ben, &[]).await, "nothing has changed");
@@ -122,7 +122,7 @@ async fn a_developer_who_makes_something_else_of_an_approved_client_loses_the_ap
         save(&anna, &[]).await;
         assert!(!save(&ben, &[change]).await, "{change:?}");
         assert_eq!(changes(&provider, &id).await[0].1, "settings, approval lost");
-        // It does not come back with what was there before.
+        // Restoring the previous values does not restore the approval.
         assert!(!save(&ben, &[]).await, "{change:?}");
     }
 }
@@ -154,7 +154,7 @@ async fn a_client_that_changes_its_own_registration_loses_the_approval() {
         ("redirect_uris", serde_json::json!([REDIRECT_URI, "https://elsewhere.test/cb"])),
         ("client_name", serde_json::json!("Payroll")),
         ("token_endpoint_auth_method", serde_json::json!("none")),
-        // The consent page shows its host, and the pages of errors link to it.
+        // The consent page shows the host of this URI, and error pages link to it.
         ("client_uri", serde_json::json!("https://elsewhere.test/")),
         ("initiate_login_uri", serde_json::json!("https://elsewhere.test/in")),
         ("post_logout_redirect_uris", serde_json::json!(["https://elsewhere.test/out"])),
@@ -180,7 +180,7 @@ async fn what_an_administrator_disabled_a_developer_does_not_enable() {
     press(&ben, &path, &[("action", "enable")]).await;
     assert_eq!((state().await, kept().await), (ClientState::Enabled, None));
 
-    // Whichever of the two was first, the administrator's word stands.
+    // The administrator's decision is kept, whoever disabled the client first.
     for first in [&anna, &ben] {
         press(first, &path, &[("action", "disable")]).await;
         press(&anna, &path, &[("action", "disable")]).await;
@@ -194,7 +194,8 @@ async fn what_an_administrator_disabled_a_developer_does_not_enable() {
         press(&anna, &path, &[("action", "enable")]).await;
         assert_eq!(state().await, ClientState::Enabled);
     }
-    // Of a record of an older program nobody knows who it was: it may have been an administrator.
+    // Records of older versions do not name who disabled the client: it may have been an
+    // administrator.
     let change = |client: &mut Client| client.state = ClientState::Disabled;
     provider.sealgate.store.change_client(&ClientId::parse(&id).unwrap(), change).await.unwrap();
     press(&ben, &path, &[("action", "disable")]).await;

@@ -1,11 +1,12 @@
-//! The audit trail in the console: that what is done there is in it, and how it is read.
+//! Tests the audit log in the console: it records the console's own actions, and can be filtered
+//! and exported.
 
 use super::*;
 
-/// Where each event of the page begins.
+/// Start of each event on the page.
 const ROW: &str = "class=\"event\"";
 
-/// Has the trail keep these events.
+/// Writes these events to the audit log.
 async fn keep(provider: &Provider, events: impl IntoIterator<Item = AuditEvent>) {
     for event in events {
         provider.sealgate.audit.note(event);
@@ -13,7 +14,7 @@ async fn keep(provider: &Provider, events: impl IntoIterator<Item = AuditEvent>)
     provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
 }
 
-/// All that the trail keeps, as kind and actor, the oldest first.
+/// Returns kind and actor of all records, the oldest first.
 async fn trail(provider: &Provider) -> Vec<(AuditKind, Actor)> {
     let store = &provider.sealgate.store;
     provider.sealgate.audit.write(store).await.unwrap();
@@ -51,7 +52,8 @@ async fn what_is_done_in_the_console_is_taken_down_with_who_did_it() {
         let all = trail(&provider).await;
         assert_eq!(all.last(), Some(&(kind, Actor::Administrator(provider.anna.sub))), "{fields:?}");
     }
-    // With their names, which lead to their pages; the client is gone, so its id stands alone.
+    // Users are shown by address, with links to their pages. The client is deleted, so only its id
+    // is shown.
     let page = anna.get("/console/audit").await;
     let link = |sub: Subject, email: &str| format!("<a href=\"/console/users/{sub}\"><bdi>{email}</bdi></a>");
     for words in [
@@ -88,7 +90,8 @@ async fn the_trail_names_clients_and_falls_back_on_ids_where_somebody_is_gone() 
 async fn the_trail_is_filtered_by_days_of_the_readers_own() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
-    // 5 March 2001 in UTC, and in Istanbul, which was two hours ahead, from 22:00 on the day before.
+    // Midnight UTC of 5 March 2001. In Istanbul, two hours ahead, that day began at 22:00 UTC on
+    // the day before.
     let midnight = 983_750_400;
     let at = |hours: u64, kind| AuditEvent::new(UnixTime::from_seconds(midnight + hours * 3600), kind, Actor::Operator);
     let events = [
@@ -149,13 +152,13 @@ async fn the_audit_trail_is_filtered_by_kind_person_and_client() {
     }
     let page = anna.get("/console/audit?person=nobody@example.test").await;
     assert!(page.text().contains("id=\"person-wrong\">No one was found."), "{page:?}");
-    // Every kind has words of its own.
+    // Every kind has its own text.
     for kind in AuditKind::ALL {
         let page = anna.get(&format!("/console/audit?person=ben@example.test&kind={}", kind.as_str())).await;
         assert_eq!(page.text().matches(ROW).count(), 1, "{}", kind.as_str());
         assert!(!page.text().contains(&format!("<summary>{}<", kind.as_str())), "{}", kind.as_str());
     }
-    // The second page goes on where the first one ended.
+    // The second page continues where the first one ended.
     let many: Vec<AuditEvent> =
         (0..40).map(|_| AuditEvent::new(now, AuditKind::SignedIn, Actor::Person).of(provider.anna.sub)).collect();
     keep(&provider, many).await;
@@ -171,7 +174,8 @@ async fn within_a_second_the_trail_keeps_the_order_in_which_things_happened() {
     let provider = provider().await;
     let (trail_of, store, now) = (&provider.sealgate.audit, &provider.sealgate.store, provider.sealgate.clock.now());
     let event = |kind| AuditEvent::new(now, kind, Actor::Stranger).of(provider.ben.sub);
-    // Of those that wait some are counted apart, and an operator's command waits for nobody.
+    // Some queued events are counted together. An operator's command is written without waiting for
+    // the queue.
     trail_of.note(event(AuditKind::SignInFailed));
     trail_of.note(event(AuditKind::SignedIn));
     trail_of.note(event(AuditKind::SignInFailed).with_detail("throttled"));
@@ -188,7 +192,7 @@ async fn within_a_second_the_trail_keeps_the_order_in_which_things_happened() {
     assert_eq!(all[all.len() - 5..], expected);
 }
 
-/// The address in a link with this id, on the way that a browser takes.
+/// Returns the target of the link with this id, HTML-decoded.
 fn link_of(page: &Reply, id: &str) -> Option<String> {
     let tag = page.text().split('<').find(|tag| tag.contains(&format!("id=\"{id}\"")))?;
     Some(tag.split("href=\"").nth(1)?.split('"').next()?.replace("&#38;", "&"))
@@ -240,7 +244,7 @@ async fn the_trail_is_read_to_its_end_and_back_and_taken_along_as_a_file() {
     let file = anna.get("/console/audit/export?kind=keys_changed&zone=0&format=ndjson").await;
     let read: Vec<serde_json::Value> = file.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(read.len() == 60 && read[59]["detail"] == "rotate k0", "{file:?}");
-    // For administrators only, and of what can be meant.
+    // Only administrators may export, and only with valid parameters.
     let ben = signed_in(&provider, BEN).await;
     assert_eq!(ben.get("/console/audit/export?format=csv").await.status, 403);
     for wrong in ["format=xml", "", "format=csv&person=nobody"] {

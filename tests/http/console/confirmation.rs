@@ -1,8 +1,9 @@
-//! Changes in the console that take over or end an account: they are confirmed, and made with a recent sign-in.
+//! Tests changes in the console that take over or end an account: they must be confirmed and
+//! require a recent sign-in.
 
 use super::*;
 
-/// The guarded forms of a user's page and of a client's page.
+/// Guarded forms of a user's page and of a client's page.
 const OF_USER: [&[(&str, &str)]; 6] = [
     &[("action", "reset-password")],
     &[("action", "disable")],
@@ -19,7 +20,7 @@ async fn guarded() -> Provider {
     provider_with("admins = \"ops\"").await
 }
 
-/// Every guarded form with its page.
+/// Returns every guarded form with its page.
 fn forms(provider: &Provider) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
     let user = format!("/console/users/{}", provider.ben.sub);
     let of_user = OF_USER.iter().map(|fields| (user.clone(), fields.to_vec()));
@@ -27,7 +28,7 @@ fn forms(provider: &Provider) -> Vec<(String, Vec<(&'static str, &'static str)>)
     of_user.chain(of_client).chain([("/console/users/new".to_owned(), NEW_USER.to_vec())]).collect()
 }
 
-/// What the forms would change.
+/// Returns the state that the forms would change.
 async fn state(provider: &Provider) -> (Option<User>, Option<Client>, bool) {
     let store = &provider.sealgate.store;
     let new = store.user_by_email(&Email::parse("new@example.test").unwrap()).await.unwrap();
@@ -47,7 +48,7 @@ async fn a_guarded_change_names_its_target_and_waits_for_the_confirmation() {
     }
     assert_eq!(state(&provider).await, before);
     assert_eq!(ben.get("/account").await.status, 200);
-    // Groups without a console role need none.
+    // Groups without a console role need no confirmation.
     let path = format!("/console/users/{}", provider.ben.sub);
     let page = press_only(&anna, &path, &[("action", "save"), ("role_developer", "yes"), ("groups", "staff")]).await;
     assert!(page.status == 200 && !is_confirmation(&page), "{page:?}");
@@ -84,7 +85,7 @@ async fn a_new_sign_in_for_a_guarded_change_comes_back_to_the_users_or_clients_p
     let page = anna.sign_in(&login, ANNA).await;
     assert!(page.text().contains("client-disable"), "{page:?}");
 
-    // A state that is no identifier names no page.
+    // A state that is not an identifier leads to no page.
     let request = format!(
         "/oauth/authorize?client_id=sealgate-app-%7Eown&response_type=code&scope=openid&redirect_uri={}",
         "https%3A%2F%2Fid.test%2Fconsole%2Fusers"

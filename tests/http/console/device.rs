@@ -1,4 +1,4 @@
-//! The console of an issuer on this device, whose host lies below `.localhost`.
+//! Tests the console of a local issuer, whose host is below `.localhost`.
 
 use sealgate::facade::config::IssuerUrl;
 use sealgate::facade::domain::redirect_uri::RedirectUri;
@@ -28,13 +28,13 @@ async fn a_trial_at_an_issuer_below_localhost_works_and_leaves_the_client_readab
     assert!(anna.get(&back).await.text().contains("It works."));
     let client = stored(&provider, &id).await.unwrap();
     assert_eq!(client.redirect_uris.len(), 2);
-    // Its form keeps what the console has added, and shows the rest.
+    // The client's form keeps the redirect URI that the console has added, and shows the others.
     assert_eq!(anna.get(&format!("/console/clients/{id}")).await.status, 200);
     press(&anna, &path, &[("action", "switch-off")]).await;
     assert_eq!(stored(&provider, &id).await.unwrap().redirect_uris.len(), 1);
 }
 
-/// Whatever would not be read again is not written, and the record stays what it was.
+/// A record that could not be read back is not written, and the stored record is unchanged.
 #[tokio::test]
 async fn a_record_that_its_own_reader_refuses_is_not_written() {
     let provider = Provider::new().await;

@@ -1,4 +1,4 @@
-//! What administrators see of people's second factors, and how they take them away.
+//! Tests how administrators see and reset users' second factors.
 
 use sealgate::facade::metrics::EnrolmentShare;
 
@@ -7,7 +7,7 @@ use crate::factors::{app, key, record};
 
 const RESET: [(&str, &str); 2] = [("action", "reset-factors"), ("sure", "yes")];
 
-/// Ben has an app whose codes are blocked, a key, and seven recovery codes.
+/// Returns a provider on which Ben has an app with blocked codes, a key, and seven recovery codes.
 async fn with_factors() -> Provider {
     let provider = provider().await;
     let of_ben = record(provider.ben.sub, &[app("Telefon <b>")], &[key("security_key", "Blue key", 1)], 7);
@@ -104,7 +104,7 @@ async fn a_reset_is_for_an_administrator_who_has_just_signed_in() {
     assert_eq!(anna.post(&page_of(provider.anna.sub), &fields(&csrf)).await.status, 400, "themselves");
     assert!(has_factors(&provider).await);
 
-    // The page still opens after that, and the button asks for the password.
+    // The page still opens after five minutes, but the button requires a new sign-in.
     provider.clock.set(provider.clock.now().plus(Duration::from_secs(301)));
     assert_eq!(anna.get(&path).await.status, 200);
     let reply = anna.post(&path, &fields(&csrf)).await;

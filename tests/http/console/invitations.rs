@@ -1,4 +1,4 @@
-//! What administrators do about invitations in the console.
+//! Tests invitations in the console.
 
 use sealgate::facade::domain::mail::{Mail, MailMessage};
 
@@ -22,7 +22,7 @@ async fn invited(provider: &Provider) -> User {
     provider.sealgate.store.user_by_email(&Email::parse(NEW).unwrap()).await.unwrap().unwrap()
 }
 
-/// How the list of people says that somebody stands.
+/// Returns the user's state as shown in the list of users.
 async fn listed(browser: &Browser<'_>) -> String {
     let list = browser.get("/console/users").await;
     let row = list.text().split("row-user").skip(1).find(|row| row.contains(NEW)).unwrap().to_owned();
@@ -59,7 +59,7 @@ async fn an_administrator_invites_sends_again_and_withdraws() {
     let anna = signed_in(&provider, ANNA).await;
     assert!(listed(&anna).await.contains("Invitation expired"));
     assert!(anna.get(&path).await.text().contains("It has expired."));
-    // Of somebody who signs in there is nothing to send.
+    // A user who already signs in cannot be invited again.
     let own = anna.get(&format!("/console/users/{}", provider.ben.sub)).await;
     assert!(!own.text().contains("resend-invitation"), "{own:?}");
 }

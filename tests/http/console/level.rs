@@ -1,4 +1,4 @@
-//! Which sign-in a client demands: for administrators to say, and for developers to see.
+//! Tests the assurance level that a client requires: administrators set it, developers see it.
 
 use sealgate::facade::domain::assurance::AssuranceLevel;
 
@@ -22,7 +22,8 @@ async fn only_an_administrator_says_which_sign_in_a_client_demands() {
     let by_anna = Actor::Administrator(provider.anna.sub);
     assert_eq!((last.kind, last.actor, last.detail.as_deref()), (AuditKind::ClientChanged, by_anna, Some("set level")));
 
-    // The developer sees it and cannot lower it: neither by a button that is not there, nor with the form.
+    // The developer sees the level and cannot lower it: neither by a button that is not shown, nor
+    // with the form.
     let page = ben.get(&path).await;
     assert!(page.text().contains("2: password and two-factor method"), "{page:?}");
     assert!(!page.text().contains("client-level-save"), "{page:?}");

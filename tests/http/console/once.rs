@@ -1,11 +1,11 @@
-//! Forms that take effect once: a reload, a second click and a repeated request change nothing, and what was made is shown
-//! once.
+//! Tests forms that take effect once: a reload, a second click and a repeated request change
+//! nothing, and a new secret is shown once.
 
 use sealgate::facade::domain::audit::AuditKind as Kind;
 
 use super::*;
 
-/// The hidden fields of the form that has this button or field, with more.
+/// Returns the page's hidden fields together with these.
 fn fields<'a>(page: &'a Reply, more: &[(&'a str, &'a str)]) -> Vec<(String, String)> {
     let hidden = |name: &str| {
         let field = format!("name=\"{name}\" value=\"");
@@ -20,7 +20,7 @@ async fn send(browser: &Browser<'_>, path: &str, fields: &[(String, String)]) ->
     browser.post(path, &fields).await
 }
 
-/// How many events of this kind there are.
+/// Returns the number of events of this kind.
 async fn events(provider: &Provider, kind: Kind) -> u64 {
     provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
     let filter = AuditFilter { kinds: vec![kind], ..AuditFilter::default() };
@@ -28,13 +28,16 @@ async fn events(provider: &Provider, kind: Kind) -> u64 {
     page.records.iter().map(|record| record.event.count).sum()
 }
 
-/// A page that follows a form: it shows the secret, then never again; the form once more leads to it and makes nothing.
-/// Yields the secret.
+/// Submits the form, and asserts that the page after it shows the secret once. Submitting again
+/// leads to the same page and creates nothing.
+///
+/// Returns the secret.
 async fn shown_once(browser: &Browser<'_>, path: &str, form: &[(String, String)], id: &str) -> String {
     let reply = send(browser, path, form).await;
     assert_eq!(reply.status, 303, "{reply:?}");
     let address = reply.header("location").unwrap().to_owned();
-    // A second click sends the form before the first answer is there; the browser shows what the second one leads to.
+    // A second click submits the form before the first answer arrives. The browser shows the page
+    // of the second answer.
     let again = send(browser, path, form).await;
     assert_eq!((again.status, again.header("location")), (303, Some(address.as_str())), "{again:?}");
     let page = browser.get(&address).await;
@@ -59,7 +62,7 @@ async fn a_client_is_registered_once_whatever_is_sent_again() {
     assert_eq!(list.text().matches("href=\"/console/clients/").count() - 1, 1, "{list:?}");
     assert!(secret.len() >= 32);
 
-    // Two at the same moment make one too, and a new form makes another.
+    // Two concurrent submissions create one client, and a new form creates another.
     let page = ben.get("/console/clients/new").await;
     let form = fields(&page, &super::form(&[("name", "Second")]));
     let (one, other) =
@@ -77,7 +80,7 @@ async fn a_form_that_was_refused_can_be_sent_again() {
     assert_eq!(send(&ben, "/console/clients/new", &wrong).await.status, 200);
     let right = fields(&page, &form(&[]));
     assert_eq!(send(&ben, "/console/clients/new", &right).await.status, 303);
-    // And so can one of which the checks behind the first ones found something.
+    // A form can also be submitted again after a later check has rejected it.
     let anna = signed_in(&provider, ANNA).await;
     let page = anna.get("/console/users/new").await;
     let person = |email| [("email", email), ("username", ""), ("name", "Ece"), ("groups", "")];
@@ -104,7 +107,8 @@ async fn a_secret_is_rotated_once_and_no_rotation_ends_an_overlap() {
     assert_eq!(stored(&provider, &id).await.unwrap().secrets.len(), 2);
     assert!(works(&first).await && works(&second).await);
 
-    // A later rotation, however short its overlap, leaves the earlier one its own.
+    // A later rotation, however short its overlap, does not shorten the overlap of an earlier
+    // secret.
     provider.wait(60);
     let page = ben.get(&path).await;
     let hour = fields(&page, &[("action", "rotate"), ("overlap_seconds", "3600"), ("sure", "yes")]);
@@ -116,7 +120,7 @@ async fn a_secret_is_rotated_once_and_no_rotation_ends_an_overlap() {
     assert!(!works(&first).await && works(&third).await);
     let ben = signed_in(&provider, BEN).await;
 
-    // Five at most, and none ends for a sixth.
+    // At most five secrets are valid, and none is ended to make room for a sixth.
     for _ in 0..4 {
         let page = press(&ben, &path, &[("action", "rotate"), ("overlap_seconds", "604800")]).await;
         assert!(element(&page, "new-secret").is_some(), "{page:?}");
@@ -173,13 +177,14 @@ async fn a_secret_is_shown_to_the_session_that_made_it_and_to_a_page_that_is_loo
     let page = ben.get("/console/clients/new").await;
     let reply = send(&ben, "/console/clients/new", &fields(&page, &form(&[]))).await;
     let address = reply.header("location").unwrap().to_owned();
-    // The address alone opens nothing, not even to the same person in another browser, or to an administrator.
+    // The URL alone shows nothing, neither to the same user in another browser nor to an
+    // administrator.
     for browser in [&elsewhere, &anna] {
         let page = browser.get(&address).await;
         assert!(page.status == 200 && element(&page, "new-secret").is_none(), "{page:?}");
     }
     assert_login(&provider.browser().open(&address).await);
-    // Nor on another page; and what a browser loads ahead, or a program that asks for the head, does not use it up.
+    // Another page does not show the secret. A prefetch or a HEAD request does not use it up.
     let query = address.split('?').nth(1).unwrap();
     assert_eq!(element(&ben.get(&format!("/console/clients/new?{query}")).await, "new-secret"), None);
     for request in [
