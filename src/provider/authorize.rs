@@ -1,5 +1,5 @@
-//! `GET` and `POST /oauth/authorize` (specification §2), and `GET /oauth/resume`, where the pages of the sign-in come
-//! back to. What happens next is decided by [`next_step`] alone; this file does it.
+//! `GET` and `POST /oauth/authorize` (specification §2), and `GET /oauth/resume`, to which the
+//! pages of the sign-in return. [`next_step`] alone decides the next step; this module executes it.
 
 use http::Method;
 
@@ -28,21 +28,22 @@ use crate::web::limits::Bucket;
 use crate::web::response::Response;
 use crate::web::way_back;
 
-/// What a request is counted as.
+/// Returns the rate limit bucket of an authorization request.
 pub(super) fn bucket(ctx: &RequestContext<'_>) -> Bucket {
     let query = ctx.query();
     let id = query.as_ref().ok().and_then(|params| params.one("client_id").ok().flatten()).unwrap_or_default();
     Bucket::of_request(id)
 }
 
-/// A new request of a client.
+/// Answers a new authorization request of a client.
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if let Some(address) = ctx.again_with_cookies() {
         return Ok(Response::see_other(&address));
     }
     let params = ctx.params()?;
     ctx.speak(params.one("ui_locales").ok().flatten());
-    // Client and redirect URI before all else: until they are known to belong together, nothing may leave by a redirect.
+    // Check the client and redirect URI first. Until they are known to belong together, no response
+    // may redirect (RFC 6749 §4.1.2.1).
     let no_way_back = |fault| match fault {
         NoWayBack::Client => Failure::page(Problem::UnknownClient),
         NoWayBack::NoRedirectUri => Failure::page(Problem::NoRedirectUri),
@@ -60,7 +61,8 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     begun.map_err(|failure| returning(failure, &client, &return_to))
 }
 
-/// One of our own pages would ask for the sign-in again, and so redirect for ever: the failure is shown instead.
+/// Returns the failure to the client by redirect. For the provider's own pages the error is shown
+/// instead, because they would start the sign-in again in an endless loop.
 fn returning(failure: Failure, client: &Client, return_to: &ReturnTo) -> Failure {
     if client.id.as_str() == OWN_CLIENT { failure } else { failure.returning_to(return_to) }
 }
@@ -79,14 +81,15 @@ async fn begin(
     let id = Secret::from_random(&ctx.random::<16>());
     let blind = is_posted_blind(ctx, &request);
     let (browser, new_cookie) = if blind && ctx.cookie(ctx.cookies.browser).is_none() {
-        // The browser may have a binding cookie that it keeps back: a new one would take its place, and with it all that
-        // waits in other tabs. The request is bound when the browser comes back by GET.
+        // The browser may have a browser cookie that it did not send. A new one would replace it
+        // and lose the pending requests of other tabs. The request is bound when the browser
+        // returns with a GET.
         (unbound(id.expose()), None)
     } else {
         let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
         (SecretHash::of(browser.as_bytes()), new_cookie)
     };
-    // A link that an administrator gave opens an enrolment on our own page, and nothing elsewhere.
+    // An administrator's enrolment link is only valid for a sign-in to the provider's own pages.
     let enrolment = match params.one(enrol::LINK)?.filter(|_| client.id.as_str() == OWN_CLIENT) {
         Some(token) => Some(enrol::opened(ctx, token).await?),
         None => None,
@@ -119,21 +122,26 @@ async fn begin(
     })
 }
 
-/// Whether this is a POST without a session cookie, from a browser that does not say whence (see
-/// [`RequestContext::again_with_cookies`]). A form on the client's site is a cross-site POST, and browsers keep a SameSite=Lax
-/// cookie back from those; they send it with the GET that our redirect asks for. So whether somebody is signed in is
-/// decided there, or everybody who comes by POST would have to sign in again.
+/// Returns whether the request is a POST without a session cookie that was not repeated as a GET
+/// (see [`RequestContext::again_with_cookies`]).
+///
+/// A form on the client's site is a cross-site POST. Browsers do not send `SameSite=Lax` cookies
+/// with it, but they do with the GET of the redirect. The session is therefore checked after that
+/// redirect; otherwise every user who arrives by POST would have to sign in again.
 fn is_posted_blind(ctx: &RequestContext<'_>, request: &AuthorizationRequest) -> bool {
     ctx.head.method == Method::POST && ctx.cookie(ctx.cookies.session).is_none() && !request.prompt.none
 }
 
-/// Stands for the browser of a posted request until one comes back with it. No cookie has this value.
+/// Returns the browser hash of a posted request that is not yet bound to a browser. No cookie has
+/// this hash.
 fn unbound(id: &str) -> SecretHash {
     SecretHash::of(format!("posted {id}").as_bytes())
 }
 
-/// Binds a posted request to the browser that comes back with it, under a new name. Until then its address is worth what
-/// the address of any authorization request is: whoever opens it begins a sign-in of their own.
+/// Binds a posted request to the browser that returns with it, under a new id.
+///
+/// Until then its address has no more value than any authorization request's: a browser that opens
+/// it only begins its own sign-in.
 async fn bind(ctx: &RequestContext<'_>) -> Result<Option<Response>, Failure> {
     let query = ctx.query()?;
     let Some((id, _)) = query.one(interaction::PARAMETER)?.map(interaction::named) else { return Ok(None) };
@@ -151,7 +159,7 @@ async fn bind(ctx: &RequestContext<'_>) -> Result<Option<Response>, Failure> {
     Ok(Some(new_cookie.into_iter().fold(response, Response::with_cookie)))
 }
 
-/// A waiting request goes on, after a page has done its part.
+/// Continues a pending request after a page has completed its step.
 pub(super) async fn resume(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if let Some(bound) = bind(ctx).await? {
         return Ok(bound);
@@ -165,7 +173,7 @@ pub(super) async fn resume(ctx: &RequestContext<'_>) -> Result<Response, Failure
     };
     match ctx.sealgate.store.drop_interaction(&waiting.loaded).await {
         Ok(Committed::Yes) => answered,
-        // Of two tabs that finish the same request at once, one gives the answer to the client.
+        // If two tabs finish the same request at once, only one responds to the client.
         Ok(Committed::Conflict) => Err(interaction::finished(ctx, interaction).await?),
         Err(error) => answered.and(Err(error.into())),
     }
@@ -177,7 +185,7 @@ enum Decision {
 }
 
 async fn decide(ctx: &RequestContext<'_>, interaction: &Interaction, client: &Client) -> Result<Decision, Failure> {
-    // The client may have been forbidden something since it asked.
+    // The operator may have removed scopes of the client since the request.
     if !interaction.request.scope.is_subset_of(client.scope) {
         let refusal = Refusal::new(ErrorCode::InvalidScope, "The client may not ask for this scope.");
         return Err(Failure::Return(Box::new(interaction.request.return_to.clone()), refusal));
@@ -201,7 +209,8 @@ async fn decide(ctx: &RequestContext<'_>, interaction: &Interaction, client: &Cl
         (NextStep::Refuse(refusal), _) => {
             return Err(Failure::Return(Box::new(interaction.request.return_to.clone()), refusal));
         }
-        // Our own pages need no code: the session is there, and the way back is one of ours.
+        // The provider's own pages need no code: the browser has the session, and the redirect URI
+        // is the page.
         (NextStep::Issue { .. }, Some(_)) if client.id.as_str() == OWN_CLIENT => {
             let return_to = &interaction.request.return_to;
             let path = return_to.redirect_uri().strip_prefix(ctx.sealgate.config.issuer.as_str());
@@ -215,7 +224,8 @@ async fn decide(ctx: &RequestContext<'_>, interaction: &Interaction, client: &Cl
     })
 }
 
-/// What is to be done next, and what whoever gets a code has allowed this client before.
+/// Returns the next step, and the scope to which the user had consented before if a code is to be
+/// issued.
 async fn next(
     ctx: &RequestContext<'_>,
     interaction: &Interaction,
@@ -235,8 +245,10 @@ async fn next(
     Ok((step, before))
 }
 
-/// What a waiting request needs next. A page does its part only where that is what this says: whoever opens one out of its turn,
-/// by its address, would leave out what comes before it.
+/// Returns the next step of a pending request.
+///
+/// A page must only do its part if this is its step. Otherwise a user could skip the steps before
+/// it by opening its address.
 pub(super) async fn next_of(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<NextStep, StoreError> {
     let session = match ctx.session().await? {
         Some(session) => without_gone_accounts(ctx, session.value).await?,
@@ -245,7 +257,7 @@ pub(super) async fn next_of(ctx: &RequestContext<'_>, waiting: &Waiting) -> Resu
     Ok(next(ctx, waiting.interaction(), &waiting.client, session.as_ref()).await?.0)
 }
 
-/// The session with those people only that may still come in; `None` when nobody is left.
+/// Removes users who are deleted or disabled from the session. Returns `None` if none remain.
 async fn without_gone_accounts(ctx: &RequestContext<'_>, mut session: Session) -> Result<Option<Session>, StoreError> {
     let mut kept = Vec::with_capacity(session.sign_ins.len());
     for sign_in in session.sign_ins {
@@ -257,7 +269,7 @@ async fn without_gone_accounts(ctx: &RequestContext<'_>, mut session: Session) -
     Ok((!session.sign_ins.is_empty()).then_some(session))
 }
 
-/// How surely those must sign in who are signed in, or half so.
+/// Returns the sign-in requirements of every user who is signed in or has a pending sign-in.
 async fn terms(
     ctx: &RequestContext<'_>,
     interaction: &Interaction,
@@ -290,7 +302,7 @@ async fn consents(
     Ok(consents)
 }
 
-/// The person whom an ID token names that we once issued, expired or not.
+/// Returns the subject of an ID token that this issuer issued, expired or not.
 fn hinted(ctx: &RequestContext<'_>, hint: &str) -> Result<Subject, Failure> {
     let claims = ctx.sealgate.issuer.id_token_hint(hint);
     let subject = claims.and_then(|claims| Subject::parse(&claims.sub));
@@ -314,7 +326,8 @@ async fn issue(
     let consent = newly_allowed.map(|allowed| Consent {
         subject: sign_in.subject,
         client: client.id.clone(),
-        // What was asked for this time is answered anew: something that was unticked is no longer allowed.
+        // This decision replaces the earlier one for the requested scopes: a deselected scope is no
+        // longer allowed.
         scope: allowed.union(before.except(request.scope)),
         at: ctx.now,
         incarnation: Some(client.incarnation),
@@ -333,7 +346,7 @@ async fn issue(
     };
     let store = ctx.sealgate.store.for_code(session.id, code.sign_in.subject);
     match store.issue_code(&secret.hash(), &code, consent.as_ref()).await {
-        // It ended while this was decided.
+        // The session ended after the decision.
         Err(StoreError::SignedOut) => return Ok(Decision::Page(SIGN_IN)),
         issued => issued?,
     }
@@ -349,8 +362,11 @@ async fn issue(
     Ok(Decision::Answered(way_back::respond(ctx, &way)))
 }
 
-/// The person that a page speaks to: chosen or signed in for this request, or else in use. The same as [`next_step`]
-/// means, or page and step would send the browser to and fro.
+/// Returns the user whom a page addresses: the one chosen or signed in for this request, otherwise
+/// the active one.
+///
+/// Must select the same user as [`next_step`]; otherwise the page and the next step would redirect
+/// to each other in a loop.
 pub(super) async fn account(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<User>, StoreError> {
     let session = match ctx.session().await? {
         Some(session) => without_gone_accounts(ctx, session.value).await?,

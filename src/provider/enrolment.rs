@@ -1,5 +1,6 @@
-//! The enrolment of a factor: begun in one place, a sign-in or a session, and confirmed in the same place within a quarter of an
-//! hour. Until the app has shown one right code, or the key has answered, nothing of it is a factor.
+//! Enrolment of a factor. It begins in a sign-in or a session and must be confirmed in the same one
+//! within [`TO_CONFIRM`]. Until the app has produced a correct code, or the key has responded, the
+//! factor is not active.
 
 use std::time::Duration;
 
@@ -22,33 +23,34 @@ use crate::webauthn::{
     RegistrationTerms, RelyingParty, UserEntity, UserHandle,
 };
 
-/// How long an enrolment that was begun can be confirmed.
+/// Time within which a pending enrolment must be confirmed.
 pub(super) const TO_CONFIRM: Duration = Duration::from_mins(15);
 
-/// How long a browser waits for a key.
+/// Time that the browser waits for the user's key.
 const CEREMONY: Duration = Duration::from_mins(5);
 
-/// Somebody who adds a factor to their account.
+/// User who adds a factor to their account.
 pub(super) struct Enrolling<'a, 'c> {
     pub(super) ctx: &'a RequestContext<'c>,
-    /// Commits only while what the enrolment rests on holds: the session, or the password that was proven.
+    /// Store handle that commits only while the enrolment's basis is valid: the session, or the
+    /// proven password.
     pub(super) store: Store,
     pub(super) user: &'a User,
-    /// Where it was begun.
+    /// The sign-in or session in which the enrolment began.
     pub(super) origin: FactorOrigin,
 }
 
-/// A factor that was added.
+/// Factor that was added.
 pub(super) struct Enrolled {
     pub(super) id: FactorId,
     pub(super) kind: FactorKind,
     pub(super) name: String,
-    /// The record with it.
+    /// Factors record that includes the new factor.
     pub(super) factors: Box<Factors>,
 }
 
 impl Enrolled {
-    /// What its owner has shown by adding it.
+    /// Returns the authentication step that the user completed by enrolling the factor.
     pub(super) fn step(&self, now: UnixTime) -> AuthenticationStep {
         let method = match self.kind {
             FactorKind::Passkey => AuthenticationMethod::Passkey,
@@ -58,16 +60,16 @@ impl Enrolled {
         AuthenticationStep { method, at: now, factor: Some(self.id) }
     }
 
-    /// What the audit trail says of it.
+    /// Returns the detail text for the audit log.
     pub(super) fn detail(&self) -> String {
         format!("{} {}", self.kind.as_str(), self.name)
     }
 }
 
-/// A key that has answered, and is no factor yet.
+/// New key whose response was verified, but which has not been added as a factor.
 pub(super) struct VerifiedKey {
     pub(super) credential: CredentialRecord,
-    /// [`Factors::generation`] when it was asked for.
+    /// [`Factors::generation`] when the challenge was used up.
     pub(super) generation: u64,
 }
 
@@ -78,10 +80,11 @@ pub(super) struct KeyOptions {
 }
 
 impl Enrolling<'_, '_> {
-    /// The secret for an app: the one that is waiting here for its first code, or a new one.
+    /// Returns the secret for an authenticator app: the pending one that awaits its first code, or
+    /// a new one.
     ///
     /// # Errors
-    /// When nothing seals here, and when the store fails.
+    /// When the store has no wrapping key or fails.
     pub(super) async fn app(&self) -> Result<TotpSecret, Failure> {
         if let Some((_, secret)) = self.pending_app().await? {
             return Ok(secret);
@@ -97,13 +100,13 @@ impl Enrolling<'_, '_> {
         Ok(secret)
     }
 
-    /// What an app reads off the QR code.
+    /// Returns the URI that an app reads from the QR code.
     pub(super) fn uri(&self, secret: &TotpSecret) -> SecretString {
         let operator = &self.ctx.sealgate.config.pages.operator;
         SecretString::from(secret.uri(operator, self.user.email.as_str()).expose())
     }
 
-    /// Adds the app that is waiting here, if this is a code of it.
+    /// Adds the pending app if the typed code is correct.
     ///
     /// # Errors
     /// When the store fails.
@@ -124,10 +127,11 @@ impl Enrolling<'_, '_> {
         .await
     }
 
-    /// What a browser needs to make a key of either kind, under the challenge that is waiting here or a new one.
+    /// Returns the options for creating a key of either kind, with the pending challenge or a new
+    /// one.
     ///
     /// # Errors
-    /// A page where there are no keys; when the store fails.
+    /// When the issuer's URL does not allow WebAuthn; when the store fails.
     pub(super) async fn key(&self) -> Result<KeyOptions, Failure> {
         let relying_party = ceremony::relying_party(self.ctx).ok_or(Failure::Unavailable)?;
         let fresh = ceremony::fresh(self.ctx);
@@ -155,7 +159,7 @@ impl Enrolling<'_, '_> {
         })
     }
 
-    /// Looks at the browser's answer for a new key. The challenge is used up, whatever comes of it.
+    /// Verifies the browser's response for a new key. The challenge is used up in any case.
     ///
     /// # Errors
     /// When the store fails.
@@ -183,7 +187,7 @@ impl Enrolling<'_, '_> {
         }))
     }
 
-    /// Adds a key by the browser's answer. The challenge is used up, whatever comes of it.
+    /// Verifies the browser's response and adds the key. The challenge is used up in any case.
     ///
     /// # Errors
     /// When the store fails.
@@ -202,7 +206,8 @@ impl Enrolling<'_, '_> {
             CredentialKind::SecurityKey => FactorKind::SecurityKey,
         };
         self.add(kind, name, |factors, name| {
-            // What began before a reset, or before another factor came or went, ends with it.
+            // A reset of the factors, or a factor added or removed meanwhile, ends pending
+            // enrolments.
             if factors.generation != generation {
                 return Err(EnrolProblem::Expired);
             }
@@ -234,7 +239,7 @@ impl Enrolling<'_, '_> {
         })
     }
 
-    /// What a new factor is called beside these.
+    /// Returns the name of a new factor: the typed one, or a default that no other factor has.
     pub(super) fn name(&self, factors: &Factors, kind: FactorKind, typed: &str) -> String {
         new_factor_name(self.ctx, factors, kind, typed)
     }
@@ -264,7 +269,7 @@ impl Enrolling<'_, '_> {
     }
 }
 
-/// What a browser needs to make a key, as JSON.
+/// Returns the options for creating a key, as JSON.
 pub(super) fn key_options(
     ctx: &RequestContext<'_>,
     relying_party: &RelyingParty,
@@ -278,7 +283,7 @@ pub(super) fn key_options(
     serde_json::to_string(&options).map_err(|_| Failure::Internal)
 }
 
-/// The key that a browser has made.
+/// Verifies the browser's response and returns the new key.
 pub(super) fn verified(
     relying_party: &RelyingParty,
     challenge: &CeremonyChallenge,
@@ -290,18 +295,18 @@ pub(super) fn verified(
     verified.map(|verified| verified.credential)
 }
 
-/// What somebody is told whose key was not taken.
+/// Returns the problem to show when a new key is refused.
 pub(super) fn refusal(error: CeremonyError) -> EnrolProblem {
     if error == CeremonyError::NotVerified { EnrolProblem::NotVerified } else { EnrolProblem::KeyRefused }
 }
 
-/// What a new factor is called beside these.
+/// Returns the name of a new factor: the typed one, or a default that no other factor has.
 pub(super) fn new_factor_name(ctx: &RequestContext<'_>, factors: &Factors, kind: FactorKind, typed: &str) -> String {
     let taken: Vec<&str> = names(factors).collect();
     factor_name(typed, &default_factor_name(&ctx.frame(), line_kind(kind), &taken))
 }
 
-/// What the form for a new key says that it is to be.
+/// Returns the kind of key that the form requests.
 pub(super) fn kind_of(form: &Params) -> Result<CredentialKind, Failure> {
     match form.one("kind")? {
         Some("passkey") => Ok(CredentialKind::Passkey),
@@ -310,7 +315,7 @@ pub(super) fn kind_of(form: &Params) -> Result<CredentialKind, Failure> {
     }
 }
 
-/// What a person calls their factors.
+/// Returns the names of the user's factors.
 fn names(factors: &Factors) -> impl Iterator<Item = &str> {
     let apps = factors.totp.iter().map(|app| app.name.as_str());
     apps.chain(factors.keys.iter().map(|key| key.name.as_str()))

@@ -1,6 +1,7 @@
-//! `/oauth/forgot-password`: somebody asks for a link by which they set another password. The answer is the same for everybody,
-//! and so is the work: one mail is committed, sealed, and whose address it is, if anybody's, is looked up when its turn comes
-//! (`app::reset_lookup`).
+//! `/oauth/forgot-password`: a user requests a link to set a new password.
+//!
+//! The response and the work are the same for every address: one sealed mail is committed. Whether
+//! an account has the address is checked when the mail is sent (`app::reset_lookup`).
 
 use http::{HeaderValue, Method, StatusCode};
 
@@ -18,17 +19,17 @@ use crate::web::cookie;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
 
-/// The page, as the addresses of the sign-in name it.
+/// Name of the page, below `/oauth/`.
 const PAGE: &str = "forgot-password";
 
-/// The parameter of the page that says what to do next.
+/// Query parameter that selects the confirmation text.
 const ASKED: &str = "asked";
 
-/// How long a browser knows the sign-in in which the link was asked for, seconds: as long as the mail may take and the link is
-/// good.
+/// Lifetime of the cookie that names the sign-in in which the link was requested, seconds. Covers
+/// the delivery of the mail and the lifetime of the link.
 const KNOWN_SECONDS: u64 = 60 * 60;
 
-/// The page's address, where there is one.
+/// Returns the page's address, if the server sends mail.
 pub(super) fn address(ctx: &RequestContext<'_>, waiting: &Waiting) -> Option<String> {
     ctx.sealgate.sends_mail().then(|| waiting.address(ctx, PAGE))
 }
@@ -42,7 +43,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     }
     let query = ctx.query()?;
     if query.one(PARAMETER)?.is_none() {
-        // A bookmark, for instance.
+        // The user opened the page without a sign-in, for instance from a bookmark.
         return Err(Failure::Elsewhere(ctx.sign_in_address("/account", &[])));
     }
     let waiting = Waiting::find(ctx).await?;
@@ -56,7 +57,8 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
-/// What was typed is not even read as an address: it is an account's, or nobody's.
+/// Queues a reset mail. The typed name is not parsed as an address; the lookup later finds an
+/// account or none.
 async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let waiting = Waiting::find_at_any_time(ctx).await?;
     let form = waiting.form(ctx, PAGE)?;
@@ -77,13 +79,14 @@ async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     Ok(Response::see_other(&next).with_cookie(remember(ctx, &waiting)))
 }
 
-/// The cookie by which this browser finds back to the sign-in, if the link is opened in it.
+/// Returns the cookie with which this browser returns to the sign-in after opening the link.
 fn remember(ctx: &RequestContext<'_>, waiting: &Waiting) -> HeaderValue {
     let value = format!("{}.{}", waiting.id, waiting.client.id);
     cookie::set_for(ctx.cookies.back, &value, ctx.cookies.secure, KNOWN_SECONDS)
 }
 
-/// Where to sign in after a reset: in the sign-in in which it was asked for, where this browser knows it.
+/// Returns the address of the sign-in after a reset: the one in which the link was requested if
+/// this browser has its cookie, otherwise a new one.
 pub(super) fn way_back(ctx: &RequestContext<'_>) -> String {
     let known = ctx.cookie(ctx.cookies.back).and_then(|value| {
         let (id, client) = interaction::named(value);

@@ -1,5 +1,5 @@
-//! What the pages of the sign-in share: the waiting request that the browser's cookie and the page's address name
-//! together, and the token that binds a form to both.
+//! Pending request of a sign-in, shared by its pages. The browser cookie and the page's address
+//! identify it together, and the CSRF token binds a form to both.
 
 use crate::domain::client::{Client, ClientId};
 use crate::domain::redirect_uri;
@@ -15,14 +15,14 @@ use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::limits::Bucket;
 
-/// Where the pages come back to.
+/// Name of the page to which the pages return.
 pub(super) const RESUME: &str = "resume";
 
-/// The parameter that names the waiting request and, behind a dot, its client: where the request is gone, the page still
-/// knows which application it was about. It opens nothing without the browser's cookie.
+/// Query parameter with the id of the pending request and, after a dot, its client. If the request
+/// is gone, the page still knows the application. The id is useless without the browser cookie.
 pub(super) const PARAMETER: &str = "interaction";
 
-/// The two parts of the parameter.
+/// Splits the parameter into request id and client id.
 pub(super) fn named(parameter: &str) -> (&str, Option<ClientId>) {
     match parameter.split_once('.') {
         Some((id, client)) => (id, ClientId::parse(client)),
@@ -38,17 +38,17 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// The waiting request that this page is about.
+    /// Returns the pending request of this page. An expired request starts again.
     ///
     /// # Errors
-    /// A page when there is none in this browser: it was finished in another tab, or is somebody else's. One that is past
-    /// its time begins anew.
+    /// An error page if this browser has no such request: it was finished in another tab, or
+    /// belongs to another browser.
     pub(super) async fn find(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
         let waiting = Self::find_at_any_time(ctx).await?;
         if waiting.is_late(ctx) { Err(begin_anew(ctx, waiting.interaction()).await?) } else { Ok(waiting) }
     }
 
-    /// The same, past its time too, as long as it is kept.
+    /// Like [`Waiting::find`], but also returns a request that has expired and is still stored.
     ///
     /// # Errors
     /// As [`Waiting::find`].
@@ -65,7 +65,7 @@ impl Waiting {
         ctx.speak(loaded.value.request.ui_locales.as_deref());
         let client = ctx.sealgate.client(&loaded.value.request.client).await?.filter(Client::is_enabled);
         let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
-        // The client may have withdrawn the URI since, for instance because somebody else has got hold of it.
+        // The client may have removed the URI since, for instance because an attacker controls it.
         if !client.redirects_to(loaded.value.request.return_to.redirect_uri()) {
             return Err(Failure::page(Problem::RedirectUri));
         }
@@ -76,7 +76,7 @@ impl Waiting {
         self.loaded.value.expires_at <= ctx.now
     }
 
-    /// The same request under a new name and with all of its time, where this one is past its own.
+    /// Replaces an expired request with a copy under a new id and with a full lifetime.
     pub(super) async fn in_time(self, ctx: &RequestContext<'_>) -> Result<Self, Failure> {
         if !self.is_late(ctx) {
             return Ok(self);
@@ -84,12 +84,12 @@ impl Waiting {
         let id = anew(ctx, self.interaction()).await?;
         let found = ctx.sealgate.store.interaction(&SecretHash::of(self.browser.as_bytes()), &id.hash()).await?;
         let loaded = found.ok_or_else(|| Failure::page(Problem::NothingToDo))?;
-        // A conflict means that another tab has just gone on with it.
+        // On a conflict, another tab has just continued the request.
         let _ = ctx.sealgate.store.drop_interaction(&self.loaded).await?;
         Ok(Self { id: id.expose().to_owned(), loaded, ..self })
     }
 
-    /// The same as it is kept now: what was done for it may have changed in this very request.
+    /// Reads the request from the store again; this HTTP request may have changed it.
     ///
     /// # Errors
     /// As [`Waiting::find`].
@@ -101,28 +101,28 @@ impl Waiting {
         }
     }
 
-    /// Where an enrolment in this sign-in is begun and finished.
+    /// Returns the origin of factor enrolments in this sign-in.
     pub(super) fn origin(&self) -> FactorOrigin {
         FactorOrigin::of(&format!("sign-in {}", self.id))
     }
 
-    /// What was asked and done.
+    /// Returns the request and its progress.
     pub(super) fn interaction(&self) -> &Interaction {
         &self.loaded.value
     }
 
-    /// What the pages call the client; nothing where it is our own pages that ask.
+    /// Returns the client's display name, or `None` for the provider's own pages.
     pub(super) fn client_name(&self) -> Option<&str> {
         (self.client.id.as_str() != OWN_CLIENT).then_some(self.client.name.as_str())
     }
 
-    /// The address of one of the pages for this request.
+    /// Returns the address of a page for this request.
     pub(super) fn address(&self, ctx: &RequestContext<'_>, page: &str) -> String {
         address(ctx, page, &self.id, &self.client.id)
     }
 
-    /// The token of the page's form. Derived from the browser's cookie, which no other site can read, and different for
-    /// each request and page.
+    /// Returns the CSRF token of the page's form. It is derived from the browser cookie, which no
+    /// other site can read, and differs for each request and page.
     pub(super) fn csrf(&self, page: &str) -> String {
         base64url(SecretHash::of(format!("csrf {page} {} {}", self.id, self.browser).as_bytes()).as_bytes())
     }
@@ -130,21 +130,22 @@ impl Waiting {
     /// Reads the page's form.
     ///
     /// # Errors
-    /// A page when the form's token is not the one that the page was given.
+    /// An error page if the CSRF token is wrong.
     pub(super) fn form(&self, ctx: &RequestContext<'_>, page: &str) -> Result<Params, Failure> {
         let form = ctx.form()?;
         let sound = form.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf(page)));
         if sound { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
     }
 
-    /// Where the form's answer may send the browser in the end.
+    /// Returns the sources for the `form-action` directive of the CSP: the form's response may
+    /// redirect to the client.
     pub(super) fn then(&self) -> Option<String> {
         redirect_uri::form_action(self.interaction().request.return_to.redirect_uri())
     }
 }
 
-/// What becomes of a form or a step whose request was finished in another tab, as far as it is still known: who is signed
-/// in goes on with the same request, begun anew; everybody else hears that there is nothing to do.
+/// Returns the response to a form or step whose request was finished in another tab. With a session
+/// the same request starts again; without one the page says that there is nothing to do.
 pub(super) async fn finished(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Failure, Failure> {
     if ctx.session().await?.is_none() {
         return Ok(Failure::page(Problem::NothingToDo));
@@ -152,7 +153,7 @@ pub(super) async fn finished(ctx: &RequestContext<'_>, interaction: &Interaction
     begin_anew(ctx, interaction).await
 }
 
-/// The way to the same request, begun anew.
+/// Starts the same request again and returns a redirect to it.
 async fn begin_anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Failure, Failure> {
     let id = anew(ctx, interaction).await?;
     Ok(Failure::Elsewhere(address(ctx, RESUME, id.expose(), &interaction.request.client)))
@@ -172,9 +173,12 @@ async fn anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Sec
     Ok(id)
 }
 
-/// Where a browser goes that comes back to a page whose request is not there any more, with Back for instance. Whoever is
-/// signed in goes on to the application behind the gate, or to our own pages. Another client has had its answer and has
-/// forgotten what it asked: its person is shown the way to it.
+/// Returns the response for a browser that opens a page whose request no longer exists, for
+/// instance with the Back button.
+///
+/// With a session, redirects to the application behind the gateway or to the account pages. Any
+/// other client has had its response and would refuse another; its user gets a page with a link to
+/// it.
 async fn over(ctx: &RequestContext<'_>, client: Option<&ClientId>) -> Result<Failure, Failure> {
     if ctx.session().await?.is_none() {
         return Ok(Failure::page(Problem::NothingToDo));
@@ -189,7 +193,7 @@ async fn over(ctx: &RequestContext<'_>, client: Option<&ClientId>) -> Result<Fai
     }
 }
 
-/// The address of one of the pages for a waiting request.
+/// Returns the address of a page for a pending request.
 pub(super) fn address(ctx: &RequestContext<'_>, page: &str, id: &str, client: &ClientId) -> String {
     ctx.path(&format!("/oauth/{page}?{PARAMETER}={id}.{client}"))
 }

@@ -1,6 +1,8 @@
-//! `/oauth/invitation`: somebody who was invited takes their account. They choose a password or a passkey; that they read the mail
-//! proves the address. Nobody is signed in by it: they sign in with what they have just chosen, and what a sign-in asks for
-//! otherwise, it asks for then.
+//! `/oauth/invitation`: an invited user takes over their account.
+//!
+//! The user chooses a password or a passkey; the mailed link proves the e-mail address. The page
+//! does not sign the user in: they then sign in with the new credential, and that sign-in applies
+//! its other requirements.
 
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
@@ -27,10 +29,10 @@ use crate::webauthn::CredentialKind;
 
 static PAGE: LinkPage = LinkPage { name: "invitation", path: "/oauth/invitation", over: Problem::InvitationLink };
 
-/// How often an account that changes at the same moment is read again.
+/// Maximum attempts to update an account that other requests change at the same time.
 const MOST_TRIES: usize = 8;
 
-/// An account that waits for its owner.
+/// Account whose invitation has not been accepted.
 struct Invited {
     user: Loaded<User>,
     links: Loaded<AccountLinks>,
@@ -38,10 +40,10 @@ struct Invited {
     factors: Option<Loaded<Factors>>,
 }
 
-/// With what they sign in from then on.
+/// Credential that the user has chosen.
 enum Chosen {
     Password(PasswordHash),
-    /// The record with the passkey, and what the trail says of it.
+    /// Factors record with the passkey, and its detail text for the audit log.
     Passkey(Box<Factors>, String),
 }
 
@@ -62,13 +64,13 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     password(ctx, &link, &invited, &form).await
 }
 
-/// The account, while the invitation is good for it.
+/// Returns the account if the invitation is valid for it.
 async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Invited, Failure> {
     let (user, links) = link.account(ctx).await?;
     let invitation = links.value.open_invitation(link.link.hash, &user.value, ctx.now).cloned();
     let invitation = invitation.ok_or_else(|| link.over())?;
     let factors = ctx.sealgate.store.factors(user.value.sub).await?;
-    // Somebody signs in with it already.
+    // The account already has a credential.
     if user.value.password.is_some() || factors.as_ref().is_some_and(|factors| !factors.value.keys.is_empty()) {
         return Err(link.over());
     }
@@ -117,7 +119,7 @@ async fn passkey(
     }
     let with_key = |now: &Invited| {
         let factors = now.factors.as_ref().map(|loaded| &loaded.value)?;
-        // What began before a reset, or before another factor came or went, ends with it.
+        // A reset of the factors, or a factor added or removed meanwhile, ends pending enrolments.
         if factors.generation != verified.generation {
             return None;
         }
@@ -132,7 +134,8 @@ async fn passkey(
     }
 }
 
-/// Takes the account, in one commit: of two who use the link at the same moment, one does. `None` when `choose` yields nothing.
+/// Accepts the invitation in one commit, so that concurrent requests cannot use the link twice.
+/// Returns `None` if `choose` does.
 async fn accept(
     ctx: &RequestContext<'_>,
     link: &MailedLink,
@@ -163,7 +166,8 @@ async fn put(ctx: &RequestContext<'_>, invited: &Invited, chosen: &Chosen) -> Re
     ctx.sealgate.store.accept_invitation(user, links, factors).await
 }
 
-/// They go on to sign in, where the administrator wanted them to go.
+/// Records the acceptance and redirects to the sign-in, if possible at the application that the
+/// administrator chose.
 async fn accepted(ctx: &RequestContext<'_>, invited: &Invited, chosen: &Chosen) -> Result<Response, Failure> {
     let user = &invited.user.value;
     let event = ctx.event(AuditKind::InvitationAccepted, Actor::Person).of(user.sub);
@@ -179,14 +183,15 @@ async fn accepted(ctx: &RequestContext<'_>, invited: &Invited, chosen: &Chosen) 
     Ok(Response::see_other(&next).with_cookie(mailed_link::used(ctx)))
 }
 
-/// The application that the invitation leads to.
+/// Application to which the invitation leads.
 struct Destination<'a> {
     title: &'a str,
     origin: String,
     address: String,
 }
 
-/// None where nobody was named, the application has gone, or nothing of it opens to this person.
+/// Returns the application of the invitation. `None` if the invitation names no application, it was
+/// removed, or it is closed to this user.
 fn destination<'a>(ctx: &'a RequestContext<'_>, invited: &Invited) -> Option<Destination<'a>> {
     let config = &ctx.sealgate.config;
     let app = config.apps.iter().find(|app| Some(&app.name) == invited.invitation.app.as_ref())?;
@@ -194,7 +199,8 @@ fn destination<'a>(ctx: &'a RequestContext<'_>, invited: &Invited) -> Option<Des
     Some(Destination { title: app.called(), address: format!("{origin}{path}"), origin })
 }
 
-/// The sign-in for one of our own pages. Where somebody else is signed in, it asks all the same.
+/// Returns the address of a sign-in for one of the provider's pages. If another user is signed in,
+/// it forces a new sign-in.
 fn sign_in(ctx: &RequestContext<'_>, user: &User, is_shared: bool) -> String {
     let page = if has_home(&ctx.sealgate.config) { "/" } else { "/account" };
     let hint = ("login_hint", user.email.as_str());
@@ -202,7 +208,8 @@ fn sign_in(ctx: &RequestContext<'_>, user: &User, is_shared: bool) -> String {
     ctx.sign_in_address(page, wishes)
 }
 
-/// Whether somebody else is signed in in this browser: an application would open as them.
+/// Returns whether another user is signed in in this browser. An application would then open with
+/// that user's session.
 async fn is_shared(ctx: &RequestContext<'_>, user: &User) -> Result<bool, Failure> {
     let session = ctx.session().await?;
     Ok(session.is_some_and(|session| session.value.sign_ins.iter().any(|sign_in| sign_in.subject != user.sub)))
@@ -224,7 +231,8 @@ async fn show_password(
     show(ctx, link, invited, status, CredentialChoice::Password { or_passkey, has_focus: true, problem }).await
 }
 
-/// Begins the ceremony as well: after a form was sent only.
+/// Shows the page and begins the ceremony, which writes to the store. Call it only after a form was
+/// sent.
 async fn show_passkey(
     ctx: &RequestContext<'_>,
     link: &MailedLink,

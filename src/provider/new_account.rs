@@ -1,6 +1,9 @@
-//! `/oauth/create-account/finish`: somebody who has proven an address says what they are called and with what they sign in. The
-//! account is made by that form and not before, so nothing in it was chosen by anybody else. What they have chosen there counts as
-//! their first step in the sign-in that was under way, in this browser alone; what it asks for otherwise, it asks for then.
+//! `/oauth/create-account/finish`: a user with a proven e-mail address chooses their name and
+//! credential.
+//!
+//! Only this form creates the account, so nothing in it comes from another party. The new
+//! credential counts as the first step of the sign-in that the user had begun in this browser. The
+//! sign-in then applies its other requirements.
 
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
@@ -28,13 +31,13 @@ use crate::web::failure::Failure;
 use crate::web::response::Response;
 use crate::webauthn::{CeremonyChallenge, CredentialKind, UserEntity, UserHandle};
 
-/// Somebody who has proven an address.
+/// Registration whose e-mail address is proven.
 struct Proven {
     registering: Registering,
     pending: Loaded<PendingRegistration>,
 }
 
-/// With what they sign in from then on.
+/// Credential that the user has chosen.
 enum Chosen {
     Password(PasswordHash),
     Passkey(Enrolled),
@@ -46,7 +49,8 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     if ctx.head.method != Method::POST {
         return match find(ctx, &registering).await? {
             Some(pending) => Ok(show_password(ctx, &Proven { registering, pending }, "", None, false)),
-            // To look changes nothing: what this browser has may be worth something once the code is typed.
+            // A GET changes nothing: the registration may still become valid once the code is
+            // typed.
             None => Err(registering.back(ctx)),
         };
     }
@@ -69,7 +73,8 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     }
 }
 
-/// What is pending, if its address is proven and may be used still: a reload may have taken its domain off the list.
+/// Returns the pending registration if its address is proven and still allowed. A reload may have
+/// removed the domain.
 async fn find(
     ctx: &RequestContext<'_>,
     registering: &Registering,
@@ -88,7 +93,7 @@ async fn passkey(ctx: &RequestContext<'_>, proven: &Proven, name: &str, form: &P
     let Some(waiting) = proven.pending.value.passkey() else {
         return show_passkey(ctx, proven, name, typed, Some(EnrolProblem::Expired)).await;
     };
-    // Used up, whatever comes of it.
+    // The challenge is used up in any case.
     let used = store.change_registration(&proven.pending, &proven.pending.value.with_passkey(None)).await?;
     if used == Committed::Conflict {
         return show_passkey(ctx, proven, name, typed, Some(EnrolProblem::Expired)).await;
@@ -112,7 +117,8 @@ async fn passkey(ctx: &RequestContext<'_>, proven: &Proven, name: &str, form: &P
     create(ctx, proven, name, subject, Chosen::Passkey(enrolled)).await
 }
 
-/// Makes the account, in one commit with the end of what was pending: of two who have proven the same address, one does.
+/// Creates the account and removes the pending registration in one commit. If two users have proven
+/// the same address, only one gets the account.
 async fn create(
     ctx: &RequestContext<'_>,
     proven: &Proven,
@@ -132,7 +138,7 @@ async fn create(
         name: name.to_owned(),
         phone_number: None,
         picture: None,
-        // What an application needs, an administrator gives.
+        // An administrator assigns the roles and groups that applications need.
         roles: [].into(),
         groups: [].into(),
         password,
@@ -158,7 +164,7 @@ async fn create(
     Err(Failure::Unavailable)
 }
 
-/// They go on in the sign-in that was under way.
+/// Continues the sign-in that the user had begun.
 async fn created(
     ctx: &RequestContext<'_>,
     registering: &Registering,
@@ -191,7 +197,7 @@ fn show_password(
     let or_passkey = relying_party(ctx).is_some();
     let choice = CredentialChoice::Password { or_passkey, has_focus: false, problem };
     let page = page(ctx, proven, name, name_is_wrong, choice);
-    // The form's answer may lead on to the application at once.
+    // The form's response may redirect to the application immediately.
     let then = proven.registering.waiting.then();
     if problem == Some(NewPasswordProblem::Busy) {
         return Response::page(StatusCode::SERVICE_UNAVAILABLE, page, then.as_deref()).with(RETRY_AFTER, "1");
@@ -199,7 +205,8 @@ fn show_password(
     Response::page(StatusCode::OK, page, then.as_deref())
 }
 
-/// Begins the ceremony as well: after a form was sent only.
+/// Shows the page and begins the ceremony, which writes to the store. Call it only after a form was
+/// sent.
 async fn show_passkey(
     ctx: &RequestContext<'_>,
     proven: &Proven,

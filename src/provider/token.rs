@@ -1,8 +1,8 @@
 //! `POST /oauth/token` (specification §3; RFC 6749 §4.1.3, §6).
 //!
-//! Both grants go the same five steps: parse, load, decide, sign, commit; then respond. Signing comes before the commit,
-//! so that a token device that fails leaves the code or the refresh token unused. The commit is on disk before the
-//! response leaves, so that a token that a client holds is never lost.
+//! Both grants have five steps before the response: parse, load, decide, sign, commit. Signing
+//! precedes the commit, so that a failing PKCS #11 token leaves the code or refresh token unused.
+//! The commit is durable before the response is sent, so that no token that a client holds is lost.
 
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ use crate::web::failure::Failure;
 use crate::web::limits::Bucket;
 use crate::web::response::Response;
 
-/// Whoever loses a race loads and decides again; after so many losses something is wrong.
+/// Maximum attempts to commit while concurrent requests change the same record.
 const MOST_TRIES: usize = 8;
 
 const SIGN_IN_ENDED: &str = "The sign-in has ended.";
@@ -79,7 +79,8 @@ async fn redeem(
             Ok(()) => caller.prove(ctx).await?,
             Err(RedeemFault::Refused(refusal)) => return Err(refusal.into()),
             Err(RedeemFault::Replayed(grant)) => {
-                // Somebody has a copy of the code: what it gave ends (RFC 6749 §4.1.2).
+                // The code was used twice and may have been stolen: end the grant (RFC 6749
+                // §4.1.2).
                 ctx.sealgate.store.end_grant(grant, EndReason::CodeReplayed, ctx.now).await?;
                 ctx.sealgate.metrics.replayed(Replayed::Code);
                 let event = ctx.event(AuditKind::ReuseDetected, Actor::Client).of(code.sign_in.subject);
@@ -103,8 +104,8 @@ async fn redeem(
             return Err(Refusal::invalid_grant(SIGN_IN_ENDED).into());
         }
         if redeemed? == Committed::Yes {
-            // Whoever took something of it away while the token device signed has ended the grants that there were. This
-            // one came after, and nobody holds its tokens yet.
+            // A revocation while the tokens were being signed ended the existing grants. It could
+            // not end this newer one, whose tokens no client has received.
             if let Err(gone) = still_valid(ctx, client, code).await {
                 ctx.sealgate.store.end_grant(grant.id, EndReason::Administrator, ctx.now).await?;
                 return Err(gone);
@@ -148,10 +149,12 @@ async fn refresh(
             PresentedToken::Unknown => return Err(unknown.into()),
             PresentedToken::Ended => return Err(Refusal::invalid_grant("The refresh token was revoked.").into()),
             PresentedToken::Expired => return Err(Refusal::invalid_grant("The refresh token has expired.").into()),
-            // The client may have given up on this request and asked again, here or at another node, before we came to it.
+            // While this request was delayed, the client may have given up and retried, here or at
+            // another node.
             PresentedToken::Replayed if may_precede_rotation => return Err(Failure::Unavailable),
             PresentedToken::Replayed | PresentedToken::Parent(..) => {
-                // The newer token may be in a thief's hands, or this one: the whole family ends (RFC 9700 §4.14.2).
+                // The attacker may have this token or the newer one: end the whole family (RFC 9700
+                // §4.14.2).
                 ctx.sealgate.store.end_grant(grant.id, EndReason::RefreshReplayed, ctx.now).await?;
                 ctx.sealgate.metrics.replayed(Replayed::RefreshToken);
                 note(ctx, AuditKind::ReuseDetected, grant, Some("refresh token"));
@@ -160,7 +163,7 @@ async fn refresh(
         };
         caller.prove(ctx).await?;
         require_level(client, &grant.acr)?;
-        // What the client was forbidden since, it does not get for as long as it keeps refreshing either.
+        // Scopes that the operator has removed from the client are not granted on refresh either.
         let most = grant.scope.intersection(client.scope);
         let scope = narrower.unwrap_or(most);
         if !scope.is_subset_of(most) {
@@ -173,8 +176,8 @@ async fn refresh(
         let next = token.next(&salt);
         let answering = answers.begin(received, ctx.now);
         let changed = if again.is_some() {
-            // Committed like a rotation, though little changes: a child that was used or a grant that ended while the
-            // token device signed makes it fail.
+            // Committed like a rotation although little changes: the commit fails if the child
+            // token was used or the grant ended during signing.
             if is_doubtful { grant.given_again(answering.rotation()) } else { grant.clone() }
         } else {
             let answer = Some(answering.rotation());
@@ -193,13 +196,13 @@ async fn refresh(
     Err(Failure::Unavailable)
 }
 
-/// Takes down what became of a grant.
+/// Records an event of a grant in the audit log.
 fn note(ctx: &RequestContext<'_>, kind: AuditKind, grant: &Grant, detail: Option<&str>) {
     let event = ctx.event(kind, Actor::Client).of(grant.subject).with_client(&grant.client).with_grant(grant.id);
     ctx.sealgate.audit.note(detail.into_iter().fold(event.in_session(grant.session), AuditEvent::with_detail));
 }
 
-/// The person of a code, while all that the code rests on stands.
+/// Returns the user of a code if the user, session, consent and client are still valid.
 async fn still_valid(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> Result<User, Failure> {
     let user = person(ctx, code.sign_in.subject).await?;
     require_session(ctx, code).await?;
@@ -209,7 +212,7 @@ async fn still_valid(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> 
     let Some(client) = client.filter(|client| client.is_enabled() && client.incarnation == known) else {
         return Err(Refusal::invalid_grant("The client is no longer active.").into());
     };
-    // The client may have been forbidden something while the code was on its way.
+    // The operator may have removed scopes of the client since the code was issued.
     if !code.scope.is_subset_of(client.scope) {
         return Err(Refusal::invalid_grant("The client may no longer ask for this scope.").into());
     }
@@ -217,8 +220,9 @@ async fn still_valid(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> 
     Ok(user)
 }
 
-/// Holds the client's level against what was done to sign in, whatever the authorization request asked for: its address is
-/// the browser's to edit, and the level may have risen since. The code or the refresh token stays unused.
+/// Checks that the sign-in meets the client's level, whatever the authorization request asked for.
+/// The user can edit that request's address, and the level may have risen since. On failure the
+/// code or refresh token remains unused.
 fn require_level(client: &Client, acr: &str) -> Result<(), Refusal> {
     if client.is_served_by(acr) {
         return Ok(());
@@ -226,22 +230,22 @@ fn require_level(client: &Client, acr: &str) -> Result<(), Refusal> {
     Err(Refusal::invalid_grant("The client needs a stronger sign-in than this one was. Sign in again."))
 }
 
-/// The person, while they may come in.
+/// Returns the user, if enabled.
 async fn person(ctx: &RequestContext<'_>, subject: Subject) -> Result<User, Failure> {
     let user = ctx.sealgate.store.user(subject).await?.filter(User::is_enabled);
     user.ok_or_else(|| Refusal::invalid_grant("The account is no longer active.").into())
 }
 
-/// A code gives nothing once its session has ended: whoever was signed out everywhere, or has signed out, must not come
-/// back through a code that was on its way.
+/// Checks that the code's session is valid and the user is signed in in it. A code issued before a
+/// sign-out must not give access after it.
 async fn require_session(ctx: &RequestContext<'_>, code: &Code) -> Result<(), Failure> {
     let session = ctx.sealgate.store.session(code.session).await?;
     let stands = session.is_some_and(|session| session.value.sign_in_of(code.sign_in.subject).is_some());
     if stands { Ok(()) } else { Err(Refusal::invalid_grant(SIGN_IN_ENDED).into()) }
 }
 
-/// A code gives nothing that the person does not allow any more: a consent may have been withdrawn while it was on its
-/// way.
+/// Checks that the user still consents to the code's scope. They may have withdrawn the consent
+/// since the code was issued.
 async fn require_consent(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> Result<(), Failure> {
     if client.consent == ConsentRule::Implied {
         return Ok(());

@@ -1,10 +1,14 @@
-//! `/oauth/undo`: "this was not me", from the mail that an old address got when another one took its place. The address comes
-//! back, and whatever else opens the account ends: sessions, grants, links, and the password, which whoever changed the address
-//! may know. A reset link goes to the address that came back.
+//! `/oauth/undo`: the link "this was not me" that the old e-mail address gets when the address of
+//! an account changes.
 //!
-//! The link proves that somebody reads the old mailbox, and nothing else: second steps stay. Where a passkey came in the meantime,
-//! nobody can tell whose account it is, the one's who reads the mail or the one's who has the passkey: it is closed until an
-//! administrator has looked. So it is where somebody else has the old address by now.
+//! It restores the old address and ends everything else that opens the account: sessions, grants,
+//! links, and the password, which the attacker may know. A reset link is sent to the restored
+//! address.
+//!
+//! The link only proves access to the old mailbox, so second steps remain. If a passkey was added
+//! meanwhile, the server cannot tell whether the reader of the mail or the holder of the passkey
+//! owns the account. It disables the account until an administrator has decided. It does the same
+//! if another account has the old address.
 
 use std::time::Duration;
 
@@ -28,13 +32,13 @@ use crate::web::response::Response;
 
 static PAGE: LinkPage = LinkPage { name: "undo", path: UNDO_PATH, over: Problem::UndoLink };
 
-/// A passkey that came so shortly before the change may be the thief's too, who adds it first.
+/// Period before the change in which an added passkey is suspect: an attacker may add one first.
 const BEFORE: Duration = Duration::from_hours(24);
 
-/// How often an account that changes at the same moment is read again.
+/// Maximum attempts to update an account that other requests change at the same time.
 const MOST_TRIES: usize = 8;
 
-/// An account whose change of address the link takes back.
+/// Account whose change of address the link can undo.
 struct Undoable {
     user: Loaded<User>,
     links: Loaded<AccountLinks>,
@@ -63,15 +67,17 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     Ok(Response::page(StatusCode::OK, html(&page), None).with_cookie(mailed_link::used(ctx)))
 }
 
-/// The account, while the link is good.
+/// Returns the account if the link is valid.
 async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Undoable, Failure> {
     let (user, links) = link.account(ctx).await?;
     let undo = links.value.undo(link.link.hash, ctx.now).cloned().ok_or_else(|| link.over())?;
     Ok(Undoable { user, links, undo })
 }
 
-/// Brings the account back, and yields what came of it with the names of the second steps that were added since. The link is
-/// used up last: who is stopped in between opens it again.
+/// Restores the account. Returns the outcome and the names of the second steps added since the
+/// change or shortly before it.
+///
+/// The link is used up last, so that the user can open it again after a crash.
 async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcome, Vec<String>), Failure> {
     let (store, subject) = (&ctx.sealgate.store, link.link.subject);
     let revocation = store.new_revocation(subject, EndReason::PasswordChanged, ctx.now);
@@ -106,17 +112,17 @@ async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcom
     Ok((outcome, added))
 }
 
-/// An account that was restored.
+/// Account that was restored.
 struct Restored {
     user: User,
-    /// Whether somebody else has the address.
+    /// Whether another account has the address.
     is_taken: bool,
-    /// Names of the second steps that were added since the change.
+    /// Names of the second steps that were added since the change or shortly before it.
     added: Vec<String>,
 }
 
-/// Writes the account as it was. The commit expects the factors on which it was decided: a thief who adds a passkey at the
-/// same moment would keep the account open with it.
+/// Writes the restored account. The commit fails if the factors have changed since they were read:
+/// an attacker who adds a passkey at the same moment would otherwise keep access.
 async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, revocation: &Revocation) -> Result<Restored, Failure> {
     let store = &ctx.sealgate.store;
     let password = nobodys_password(ctx).await?;
@@ -134,7 +140,8 @@ async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, revocation: &Revoc
         if is_taken || has_new_passkey {
             next.state = UserState::Disabled;
         }
-        // Not taken away: who forgot a password is mailed a link only where there is one.
+        // Replace the password instead of removing it: reset links are only sent to accounts that
+        // have one.
         next.password = next.password.map(|_| password.clone());
         let mut next_links = links.value.clone();
         next_links.take_back();
@@ -151,13 +158,14 @@ async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, revocation: &Revoc
     Err(Failure::Unavailable)
 }
 
-/// The hash of a password that nobody has ever seen.
+/// Returns the hash of a random password that is discarded.
 async fn nobodys_password(ctx: &RequestContext<'_>) -> Result<PasswordHash, Failure> {
     let secret = Secret::from_random(&ctx.random::<32>());
     Ok(ctx.sealgate.passwords.hash(SecretString::from(secret.expose()), ctx.random()).await?)
 }
 
-/// The names of the second steps that came since the change, and whether a passkey is among them, or came shortly before it.
+/// Returns the names of the second steps added since the change or shortly before it, and whether a
+/// passkey is among them.
 fn added_since(factors: &Factors, undo: &AddressUndo) -> (Vec<String>, bool) {
     let apps = factors.totp.iter().map(|app| (app.added_at, FactorKind::Totp, &app.name));
     let keys = factors.keys.iter().map(|key| (key.added_at, key.kind(), &key.name));
