@@ -1,4 +1,4 @@
-//! A protected application, the hosts that it answers on, and its rules.
+//! A protected application, its hosts and its rules.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,61 +19,66 @@ use crate::oauth::trusted_token::Foreign;
 /// `[[app]]`: a protected application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct App {
-    /// Its name; part of its internal client id and of log lines and metrics.
+    /// Name of the application; part of its internal client id, log lines and metrics.
     pub name: String,
-    /// What people call it; its name where nothing is said.
+    /// Display name; the name when absent.
     pub title: Option<String>,
-    /// What it is for, in a line.
+    /// One-line description for the list of applications.
     pub description: Option<String>,
     pub icon: Option<Logo>,
-    /// The host that it answers on, lower case: see [`App::answers_to`].
+    /// Host name in lower case; see [`App::answers_to`].
     pub host: String,
-    /// Where browsers reach it, when that does not follow from the issuer: scheme, host and port, nothing else. See
+    /// Public origin, if it does not follow from the issuer: only scheme, host and port. See
     /// [`App::origin`].
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub url: Option<Url>,
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub upstreams: Vec<Upstream>,
-    /// TLS to those of them that speak it.
+    /// TLS settings for the `https` upstreams.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub upstream_tls: UpstreamTls,
-    /// Its rules, the longest path first.
+    /// Rules, longest path first.
     #[serde(rename = "route", serialize_with = "super::serialize::as_debug")]
     pub routes: Vec<Route>,
-    /// The audience that a bearer token must name; the issuer unless configured.
+    /// Audience that a bearer token must name; the issuer unless configured.
     pub audience: Option<String>,
-    /// The clients whose bearer tokens are taken; without a list, those of every client that an operator made.
+    /// Clients whose bearer tokens are accepted. Without a list, those of every client that an
+    /// operator registered or approved.
     pub clients: Option<Vec<ClientId>>,
-    /// The other issuers whose bearer tokens are taken, by our names for them.
+    /// Other issuers whose bearer tokens are accepted, by their configured short names.
     pub trusted_issuers: Vec<String>,
-    /// What holds in place of [`Route::acr`] for each rule that says nothing of it: those have it already.
+    /// Default of [`Route::acr`]. It is already applied to the rules that do not set `acr`.
     pub acr: Vec<String>,
-    /// How the application is told who somebody is. Each request on its way has a part in it.
+    /// How identity is sent to the application. Shared with each request in flight.
     #[serde(flatten)]
     pub identity: Arc<IdentityHeaders>,
-    /// Whether the client's `Host` reaches the upstream (otherwise the upstream's own address).
+    /// Whether the client's `Host` is forwarded, instead of the upstream's own address.
     pub preserve_host: bool,
-    /// Requests that may be under way at the application at once; further ones wait.
+    /// Maximum number of concurrent requests to the application; further ones wait.
     pub max_requests: usize,
-    /// Those of one client address (IPv6: a /64), exchanges that last left out.
+    /// Maximum number of concurrent requests of one client address (IPv6: a /64), not counting
+    /// long-lived exchanges.
     pub max_requests_per_client: usize,
-    /// Whether it reads each request's body to the end, whatever it answers: only then can a connection that has carried one
-    /// be kept for the next request.
+    /// Whether the application reads each request body to the end, whatever it answers.
+    ///
+    /// Only then can a connection that carried a body be reused for the next request.
     pub reads_bodies_whole: bool,
-    /// Longest wait for a connection to an upstream.
+    /// Timeout for connecting to an upstream.
     pub connect_timeout: Duration,
-    /// Longest silence of an upstream.
+    /// Maximum time without bytes from an upstream.
     pub read_timeout: Duration,
-    /// Longest silence on a WebSocket or an event stream.
+    /// Maximum idle time of a WebSocket or an event stream.
     pub stream_timeout: Duration,
-    /// Longest wait for an upstream to take bytes.
+    /// Timeout for writing to an upstream.
     pub write_timeout: Duration,
 }
 
 impl App {
-    /// Whether a request with this `Host` (lower case) is for the application. A host that is configured without a port
-    /// answers on every port: a browser names the port of the public address, which may be a load balancer's. A host
-    /// that is configured with a port answers on that one only.
+    /// Returns whether a request with this `Host` (lower case) is for the application.
+    ///
+    /// A host that is configured without a port matches every port, because a browser names the
+    /// port of the public address, which may be a load balancer's. A host that is configured with a
+    /// port matches only that port.
     pub fn answers_to(&self, authority: &str) -> bool {
         authority == self.host || split_port(authority).0 == self.host
     }
@@ -82,14 +87,16 @@ impl App {
         self.title.as_deref().unwrap_or(&self.name)
     }
 
-    /// The path at which this person may open it with a browser: its root, or else the shortest one that a rule opens to them.
-    /// None where no rule does. How recent or how strong a sign-in has to be says nothing against them: they can sign in anew.
+    /// Returns the path at which this user may open the application in a browser, if any.
+    ///
+    /// That is the shortest path of a rule that admits the user. `acr` and `max_age` are ignored,
+    /// because the user can sign in again.
     pub fn opens_to(&self, user: &User) -> Option<&str> {
         let by_browser =
             |route: &&Route| route.methods.is_empty() || route.methods.iter().any(|method| method == "GET");
         let theirs = |route: &&Route| match route.access {
             Access::Bearer => false,
-            // Pictures and scripts that are everybody's do not make an application theirs.
+            // Public pictures and scripts do not make an application accessible to a user.
             Access::Public => route.path == "/",
             Access::SignedIn => route.lets_in(user),
         };
@@ -97,27 +104,31 @@ impl App {
         open.map(|route| route.path.as_str()).min_by_key(|path| path.len())
     }
 
-    /// The highest level that a rule demands of this person: of the values that a rule takes, the lowest level will do. Values of
-    /// others say nothing here.
+    /// Returns the highest level that a rule requires of this user.
+    ///
+    /// Of the `acr` values of one rule, the lowest level is sufficient. Values of other issuers are
+    /// ignored.
     pub fn level_for(&self, user: &User) -> AssuranceLevel {
         let theirs = self.routes.iter().filter(|route| route.access == Access::SignedIn && route.lets_in(user));
         let least = |route: &Route| route.acr.iter().filter_map(|value| AssuranceLevel::parse(value)).min();
         theirs.filter_map(least).max().unwrap_or(AssuranceLevel::One)
     }
 
-    /// Whether it accepts bearer tokens of every approved client, and so none of a client that is not approved.
+    /// Returns whether bearer tokens are accepted from every approved client and from no other
+    /// client.
     pub fn requires_approved_clients(&self) -> bool {
         self.clients.is_none() && self.routes.iter().any(|route| route.access != Access::Public)
     }
 
-    /// Whether programs may come with application passwords to some of it.
+    /// Returns whether a route accepts application passwords.
     pub fn takes_app_passwords(&self) -> bool {
         self.routes.iter().any(|route| route.basic)
     }
 
-    /// Scheme, host and port under which browsers reach the application, as an `Origin` header says it: the configured
-    /// `url`, otherwise the scheme and the port of the issuer with the application's host. A port in the host wins over
-    /// the issuer's.
+    /// Returns the application's public origin, in the form of an `Origin` header.
+    ///
+    /// This is the configured `url`, otherwise the application's host with the issuer's scheme and
+    /// port. A port in the host takes precedence over the issuer's.
     pub fn origin(&self, issuer: &IssuerUrl) -> String {
         if let Some(url) = &self.url {
             return format!("{}://{}", url.scheme(), authority(url));
@@ -129,12 +140,12 @@ impl App {
     }
 }
 
-/// The host of a `Host` header, without its port.
+/// Returns the host of a `Host` header, without its port.
 pub(crate) fn host_name(authority: &str) -> &str {
     split_port(authority).0
 }
 
-/// Host and port of an authority. The colons inside an IPv6 address are not a port's.
+/// Splits an authority into host and port. Colons inside an IPv6 address are not separators.
 pub(super) fn split_port(authority: &str) -> (&str, Option<&str>) {
     match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, Some(port)),
@@ -142,39 +153,41 @@ pub(super) fn split_port(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// One server of an application.
+/// An upstream server of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Upstream {
     /// `http` or `https`, host, port.
     Url(Url),
-    /// The absolute path of a Unix socket that speaks HTTP without TLS.
+    /// Absolute path of a Unix socket that serves HTTP without TLS.
     Socket(PathBuf),
 }
 
-/// How an application's `https` upstreams prove who they are, and how we do.
+/// TLS to an application's `https` upstreams: their trusted authorities and the client certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpstreamTls {
-    /// The authorities that may have signed their certificates, a PEM file; the machine's own when absent.
+    /// PEM file of the authorities that sign the upstreams' certificates; the system's roots when
+    /// absent.
     pub ca: Option<PathBuf>,
-    /// What we show to a server that asks for a certificate.
+    /// Client certificate for upstreams that request one.
     pub client: Option<TlsConfig>,
-    /// The name that their certificates have and that they are asked for (SNI); the upstream's host when absent.
+    /// Name for SNI and certificate verification; the upstream's host when absent.
     pub server_name: Option<String>,
 }
 
-/// How an application is told who somebody is.
+/// How identity is sent to an application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IdentityHeaders {
-    /// The headers that say it, each with what it says. No client can write one of them.
+    /// Identity headers and their values. Copies from clients are removed.
     #[serde(rename = "identity_headers", serialize_with = "super::serialize::as_debug")]
     pub headers: Vec<(HeaderName, IdentityValue)>,
-    /// Headers that pass as the client sent them, although some application would be told by them who somebody is.
+    /// Headers that are forwarded as the client sent them, although some applications read an
+    /// identity from them.
     #[serde(rename = "pass_headers", serialize_with = "super::serialize::as_debug")]
     pub pass: Vec<HeaderName>,
     pub assertion: bool,
-    /// What becomes of `Authorization`.
+    /// Treatment of the `Authorization` header.
     pub authorization: AuthorizationHeader,
-    /// How names, addresses and groups are written.
+    /// Encoding of names, e-mail addresses and groups.
     pub names: Names,
     pub groups_delimiter: GroupsDelimiter,
 }
@@ -198,21 +211,21 @@ impl Default for IdentityHeaders {
     }
 }
 
-/// What a header says of somebody.
+/// Value of an identity header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdentityValue {
-    /// Their `sub`, which never changes and is never given to somebody else; of somebody whom another issuer knows, our name
-    /// for that issuer, a colon and their name there.
+    /// The user's `sub`, which never changes and is never reused. For a user of another issuer:
+    /// that issuer's short name, a colon and its `sub`.
     Sub,
     Email,
-    /// Their username; without one, their address, or the `sub` where there is no address either.
+    /// The username; without one, the e-mail address; without either, the `sub`.
     Username,
     Name,
     Groups,
 }
 
 impl IdentityValue {
-    /// Its word in the file.
+    /// Returns the name used in the configuration file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sub => "sub",
@@ -224,30 +237,30 @@ impl IdentityValue {
     }
 }
 
-/// What becomes of a request's `Authorization` on its way to the application.
+/// Treatment of a request's `Authorization` header on the way to the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum AuthorizationHeader {
-    /// It passes, unless it is an access token of ours.
+    /// Forwarded, unless it is an access token that this server issued.
     Pass,
     Strip,
-    /// It goes, and the signed assertion comes in its place as a bearer token.
+    /// Replaced by the signed assertion as a bearer token.
     Replace,
 }
 
-/// How text that may hold more than ASCII is written into a header.
+/// Encoding of header values that may contain more than ASCII.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Names {
-    /// Visible ASCII and spaces as they are, all else percent-encoded as UTF-8.
+    /// Visible ASCII and spaces unchanged, the rest percent-encoded as UTF-8.
     AsciiPercent,
-    /// The bytes of UTF-8.
+    /// UTF-8 bytes.
     Utf8,
-    /// One byte a letter, the Turkish ones among them.
+    /// One byte for each letter; includes the Turkish letters.
     Iso8859_9,
-    /// The bytes of UTF-8 in base64url, without padding.
+    /// UTF-8 bytes in base64url, without padding.
     Base64url,
 }
 
-/// What stands between two groups in their header.
+/// Separator between groups in their header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum GroupsDelimiter {
     /// `,`
@@ -270,40 +283,46 @@ impl GroupsDelimiter {
     }
 }
 
-/// `[[app.route]]`: the rule for a path and all below it, or for some methods there. Each key is one more condition.
+/// `[[app.route]]`: the rule for a path and everything below it, or for some methods there.
+///
+/// Each key adds a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// A path; ends with `/` when it covers what lies below, otherwise it is that one path.
+    /// Path; a trailing `/` makes it cover everything below, otherwise it matches exactly.
     pub path: String,
-    /// The methods that the rule is for; when empty, all for which no other rule of this path is.
+    /// Methods that the rule covers; when empty, those that no other rule of this path covers.
     pub methods: Vec<String>,
     pub access: Access,
-    /// The audience that a bearer token must name, in place of the application's.
+    /// Audience that a bearer token must name, instead of the application's.
     pub audience: Option<String>,
     /// Scopes that a bearer token must have.
     pub scopes: Vec<String>,
-    /// Groups of which a person must be in at least one; all when empty.
+    /// Groups of which the user must be in at least one; any user when empty.
     pub groups: Vec<String>,
-    /// The people who are let through; all when empty.
+    /// Users who are admitted; any user when empty.
     pub users: Vec<RulePerson>,
-    /// Authentication context classes of which the sign-in must have reached one; any when empty. Our own are levels, of which
-    /// a higher one will do; others are a trusted issuer's, letter by letter.
+    /// Authentication context classes of which the sign-in must have reached one; any when empty.
+    ///
+    /// Own values are levels, and a higher level satisfies them. Values of a trusted issuer are
+    /// compared exactly.
     pub acr: Vec<String>,
-    /// How long ago the person may have signed in.
+    /// Maximum age of the sign-in.
     pub max_age: Option<Duration>,
-    /// Origins whose pages may call this from a browser; when empty, the gate has no opinion.
+    /// Origins that may send CORS requests; when empty, CORS headers are left to the application.
     pub cors_origins: Vec<String>,
-    /// Whether a request may have a body with a method that gives it no meaning: GET, HEAD and OPTIONS.
+    /// Whether GET, HEAD and OPTIONS requests may have a body, although these methods define no
+    /// meaning for it.
     pub allow_get_body: bool,
-    /// What is said to caches of an answer; nothing on a public route.
+    /// Cache headers of responses; public routes get none.
     pub caching: Caching,
-    /// Whether programs may come with an application password (HTTP Basic).
+    /// Whether programs may authenticate with an application password (HTTP Basic).
     pub basic: bool,
-    /// Characters that the application reads as data in such paths, where others see a separator.
+    /// Characters that the application reads as data in these paths, where others read a separator.
     pub path_characters: PathCharacters,
 }
 
-/// Characters in paths that some servers take for separators, and some applications for a part of a name.
+/// Characters in paths that some servers read as separators, and some applications as part of a
+/// name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a set of characters, each there or not")]
 pub struct PathCharacters {
@@ -318,14 +337,14 @@ pub struct PathCharacters {
 }
 
 impl PathCharacters {
-    /// As the file has them.
+    /// Returns the characters as written in the configuration file.
     pub fn words(self) -> Vec<String> {
         let all = [(self.semicolon, ";"), (self.slash, "%2F"), (self.backslash, "%5C"), (self.double_slash, "%252F")];
         all.into_iter().filter(|(has, _)| *has).map(|(_, word)| word.to_owned()).collect()
     }
 }
 
-/// What caches between us and browsers are told of an application's answers.
+/// Cache headers for responses of an application.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Caching {
     #[default]
@@ -334,13 +353,13 @@ pub enum Caching {
 }
 
 impl Route {
-    /// Whether a person is one of those whom the rule lets through once they have signed in.
+    /// Returns whether the rule admits the user after sign-in.
     fn lets_in(&self, user: &User) -> bool {
         (self.users.is_empty() || self.users.iter().any(|person| person.is(user)))
             && (self.groups.is_empty() || self.groups.iter().any(|group| user.groups.contains(group)))
     }
 
-    /// The rule for a path that asks for nothing but this.
+    /// Creates a rule for a path without further conditions.
     pub fn plain(path: &str, access: Access) -> Self {
         Self {
             path: path.to_owned(),
@@ -360,9 +379,9 @@ impl Route {
         }
     }
 
-    /// Whether both let the same requests through, wherever they are for.
+    /// Returns whether both rules have the same conditions, apart from their paths.
     pub fn asks_the_same_as(&self, other: &Self) -> bool {
-        // All fields by name: one that is added must not be forgotten here.
+        // Destructures all fields, so that a new field cannot be forgotten here.
         let Self {
             path: _,
             methods,
@@ -377,7 +396,7 @@ impl Route {
             caching,
             allow_get_body,
             basic,
-            // It says which paths there are, not who may have them.
+            // Decides which paths are valid, not who has access.
             path_characters: _,
         } = self;
         methods == &other.methods
@@ -395,24 +414,24 @@ impl Route {
     }
 }
 
-/// A person in a rule.
+/// A user named in a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RulePerson {
-    /// By their `sub`.
+    /// By `sub`.
     Sub(Subject),
-    /// By their address, once it was verified.
+    /// By verified e-mail address.
     Email(Email),
-    /// By what another issuer calls them, with our name for that issuer before it: `issuer:sub`.
+    /// By another issuer's `sub`, prefixed with that issuer's short name: `issuer:sub`.
     Foreign(String),
 }
 
 impl RulePerson {
-    /// Reads a `sub` or an address.
+    /// Parses a `sub` or an e-mail address.
     pub fn parse(text: &str) -> Option<Self> {
         Subject::parse(text).map(Self::Sub).or_else(|| Email::parse(text).map(Self::Email))
     }
 
-    /// As the file has it.
+    /// Returns the user as written in the configuration file.
     pub fn text(&self) -> String {
         match self {
             Self::Sub(sub) => sub.to_string(),
@@ -421,7 +440,8 @@ impl RulePerson {
         }
     }
 
-    /// Whether this is the person. An address that nobody has verified is anybody's to claim.
+    /// Returns whether this names the user. Unverified addresses never match, because any user can
+    /// claim them.
     pub fn is(&self, user: &User) -> bool {
         match self {
             Self::Sub(sub) => *sub == user.sub,
@@ -430,8 +450,10 @@ impl RulePerson {
         }
     }
 
-    /// Whether this is the person that another issuer's token is about: by that issuer's name for them, or by an address
-    /// that it is believed about. Never by a `sub` of ours.
+    /// Returns whether this names the subject of another issuer's token.
+    ///
+    /// Matches that issuer's name for the subject, or an e-mail address that the issuer is trusted
+    /// for. Never matches a local `sub`.
     pub fn is_foreign(&self, foreign: &Foreign) -> bool {
         match self {
             Self::Sub(_) => false,
@@ -445,7 +467,7 @@ impl RulePerson {
 pub enum Access {
     Public,
     Bearer,
-    /// A browser session, or a bearer token.
+    /// A browser session or a bearer token.
     SignedIn,
 }
 

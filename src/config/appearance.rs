@@ -1,17 +1,18 @@
-//! The operator's logo and colours: what may be shown, and whether it can be read (WCAG 2.2 §1.4.3).
+//! The operator's logo and colours: accepted formats, and checks that text stays readable (WCAG 2.2
+//! §1.4.3).
 
 use std::fmt;
 
 use bytes::Bytes;
 use serde::Serialize;
 
-/// The largest logo, bytes.
+/// Maximum size of a logo, bytes.
 pub(super) const LARGEST_LOGO: u64 = 64 * 1024;
 
-/// The contrast that text needs (WCAG 2.2 §1.4.3, level AA).
+/// Minimum contrast of text (WCAG 2.2 §1.4.3, level AA).
 const AA: f64 = 4.5;
 
-/// What the accent stands on or under, as in the stylesheet: card, page and wash, and the text on it.
+/// Colours next to the accent in the stylesheet: card, page, wash, and text on the accent.
 const LIGHT: [Colour; 4] = [Colour(255, 255, 255), Colour(237, 241, 240), Colour(238, 244, 242), Colour(255, 255, 255)];
 const DARK: [Colour; 4] = [Colour(23, 32, 30), Colour(14, 21, 20), Colour(31, 43, 40), Colour(6, 35, 30)];
 
@@ -19,25 +20,25 @@ const DARK: [Colour; 4] = [Colour(23, 32, 30), Colour(14, 21, 20), Colour(31, 43
 pub struct Colour(u8, u8, u8);
 
 impl Colour {
-    /// Reads `#rrggbb`.
+    /// Parses `#rrggbb`.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6 && digits.is_ascii())?;
         let channel = |at: usize| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
         digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(Self(channel(0)?, channel(2)?, channel(4)?))
     }
 
-    /// Mixed with so many hundredths of another.
+    /// Returns this colour mixed with `hundredths` percent of another.
     #[must_use]
     pub fn mixed(self, other: Self, hundredths: u16) -> Self {
         let share = hundredths.min(100);
-        // A mean of two bytes is a byte.
+        // A mean of two bytes fits in a byte.
         let mix = |a: u8, b: u8| {
             u8::try_from((u16::from(a) * (100 - share) + u16::from(b) * share + 50) / 100).unwrap_or(u8::MAX)
         };
         Self(mix(self.0, other.0), mix(self.1, other.1), mix(self.2, other.2))
     }
 
-    /// The contrast with another colour, 1 to 21 (WCAG 2.2, "contrast ratio").
+    /// Returns the contrast with another colour, 1 to 21 (WCAG 2.2, "contrast ratio").
     pub fn contrast(self, other: Self) -> f64 {
         let (one, two) = (self.luminance(), other.luminance());
         (one.max(two) + 0.05) / (one.min(two) + 0.05)
@@ -51,7 +52,7 @@ impl Colour {
         0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
     }
 
-    /// The worst of the contrasts with these colours, and with which.
+    /// Returns the lowest contrast with these colours, and the colour that has it.
     fn worst(self, others: &[Self]) -> (f64, Self) {
         let contrasts = others.iter().map(|other| (self.contrast(*other), *other));
         contrasts.fold((f64::MAX, self), |worst, next| if next.0 < worst.0 { next } else { worst })
@@ -75,27 +76,27 @@ pub struct Accent {
 }
 
 impl Accent {
-    /// With the colour for dark pages made of that for light ones, where none is given: mixed with as much white as it
-    /// takes to be read.
+    /// Creates an accent. A missing dark colour is the light one, mixed with as much white as
+    /// readability requires.
     pub(super) fn new(light: Colour, dark: Option<Colour>) -> Self {
         let lighter = || (0..=100).step_by(5).map(|share| light.mixed(WHITE, share));
         let readable = || lighter().find(|colour| colour.worst(&DARK).0 >= AA).unwrap_or(WHITE);
         Self { light, dark: dark.unwrap_or_else(readable) }
     }
 
-    /// The colours under a pointer: farther from the page.
+    /// Returns the colours for hovered elements: farther from the page's background.
     #[must_use]
     pub fn strong(self) -> Self {
         Self { light: self.light.mixed(BLACK, 28), dark: self.dark.mixed(WHITE, 30) }
     }
 }
 
-/// A colour for light pages.
+/// Parses a colour for light pages and checks its contrast.
 pub(super) fn light(text: &str) -> Result<Colour, String> {
     readable(text, &LIGHT, "light", "darker")
 }
 
-/// A colour for dark pages.
+/// Parses a colour for dark pages and checks its contrast.
 pub(super) fn dark(text: &str) -> Result<Colour, String> {
     readable(text, &DARK, "dark", "lighter")
 }
@@ -113,7 +114,7 @@ fn readable(text: &str, grounds: &[Colour], pages: &str, better: &str) -> Result
     Ok(colour)
 }
 
-/// The kinds of picture that a logo may be.
+/// File format of a logo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Picture {
     /// Portable Network Graphics.
@@ -125,16 +126,16 @@ pub enum Picture {
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct Logo {
     pub picture: Picture,
-    /// The file's bytes.
+    /// Content of the file.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub bytes: Bytes,
 }
 
 impl Logo {
-    /// Reads a file's content.
+    /// Parses a file's content.
     ///
     /// # Errors
-    /// What is wrong, and what is allowed.
+    /// States the problem and the allowed values.
     pub(super) fn read(content: Vec<u8>) -> Result<Self, String> {
         let head = content.get(..1024).unwrap_or(&content).trim_ascii_start();
         let head = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);

@@ -1,6 +1,7 @@
-//! From the file to the settings: which keys there are, what each may hold, and what it is when it is absent. Every
-//! fault is collected. A section asks for all its keys before it gives up on any, so that no key counts as unknown only
-//! because another one was wrong.
+//! Checks the file and converts it to the settings: known keys, allowed values and defaults.
+//!
+//! Collects every error. Each section reads all its keys before it fails, so that a valid key is
+//! not reported as unknown only because another one was wrong.
 
 mod address;
 mod apps;
@@ -38,20 +39,20 @@ use crate::domain::rate_limit::{MOST_PER_MINUTE, RateLimit};
 use crate::domain::user::Email;
 use tls::CertificateChain;
 
-/// What was taken away holds on every node within a second.
+/// Maximum staleness of a node's data: a revocation takes effect on every node within one second.
 const LONGEST_STALENESS_MS: u64 = 900;
 
-/// How far the clocks of this machine and of whoever verifies tokens may be apart, seconds.
+/// Maximum clock difference between this machine and a token's verifier, seconds.
 const CLOCKS_DIFFER: u64 = 5 * MINUTE;
 
-/// Reads and checks the file at `path`; `files` is given the directory that it stands in.
+/// Reads and checks the file at `path`. `files` receives the directory of the file.
 pub(super) fn file(path: &Path, files: impl FnOnce(PathBuf) -> Files) -> Result<Config, Vec<ConfigFault>> {
     let (content, base) =
         content(path).map_err(|problem| vec![ConfigFault::new(path.display().to_string(), None, problem)])?;
     text(&content, &files(base))
 }
 
-/// A file's text, and the directory that it stands in.
+/// Reads the file and returns its text and directory.
 fn content(path: &Path) -> Result<(String, PathBuf), String> {
     let content = fs::read(path)
         .map_err(|error| format!("cannot be read ({error}); name the file with --config FILE or SEALGATE_CONFIG"))?;
@@ -60,7 +61,7 @@ fn content(path: &Path) -> Result<(String, PathBuf), String> {
     Ok((content, absolute.parent().map(Path::to_owned).unwrap_or_default()))
 }
 
-/// Looks in the file at `path` for the way to a server that runs with it.
+/// Reads the file at `path` and returns how to reach the server that runs with it.
 pub(super) fn reach(path: &Path) -> Option<Reach> {
     let (content, base) = content(path).ok()?;
     let (reading, files) = (ConfigReader::new(&content), Files::unchecked(base));
@@ -83,7 +84,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
     }
 }
 
-/// The keys that are asked for, when every table is there.
+/// Returns all known keys, by reading a file in which every table is present.
 pub(super) fn known_keys() -> BTreeSet<String> {
     let reading = ConfigReader::new(
         "[server.tls]\n[fleet]\n[mail]\n[[trusted_issuer]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n",
@@ -174,7 +175,7 @@ fn server(
     files: &Files,
     issuer: Option<&IssuerUrl>,
 ) -> (ServerConfig, Vec<CertificateChain>) {
-    // What is wrong with the issuer is told elsewhere.
+    // An invalid issuer is reported by its own check.
     let https = issuer.is_none_or(IssuerUrl::is_https);
     let mut listen: Vec<SocketAddr> = Vec::new();
     section.required_texts("listen", "write a list such as [\"0.0.0.0:443\"]", |text| {
@@ -287,8 +288,10 @@ fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
     })
 }
 
-/// A warning of p11-kit's client with more than one call under way: see hsm/README.md. It is known by its file's name, for
-/// it answers `C_GetInfo` in the name of the module behind it.
+/// Warns of p11-kit's client with more than one concurrent call; see hsm/README.md.
+///
+/// The client is recognised by its file name, because `C_GetInfo` returns the name of the module
+/// behind it.
 fn one_call_at_a_time(hsm: &Hsm) -> Option<ConfigFault> {
     let is_client = hsm.module.file_name().is_some_and(|name| name == "p11-kit-client.so");
     (is_client && hsm.sessions > 1).then(|| {
@@ -328,7 +331,7 @@ fn store(mut section: Section<'_, '_>, files: &Files) -> Option<StoreConfig> {
     })
 }
 
-/// Keys of `[store]` that one engine has and the other has not.
+/// Keys of `[store]` that only the sled engine has.
 const OF_SLED: &[&str] = &["path", "cache_bytes", "reserve_bytes"];
 const OF_POSTGRES: &[&str] = &["url_file", "ca_file", "writers", "durability"];
 
@@ -360,7 +363,7 @@ fn keys(mut section: Section<'_, '_>, tokens: &TokensConfig) -> KeysConfig {
         section.fault("keep_seconds", &problem);
     }
     let rotate = section.optional_seconds("rotate_seconds", 1..=3660 * DAY);
-    // A key that is replaced before the one before it is gone would let the key set grow without an end.
+    // Replacing a key before its predecessor expires would grow the key set without bound.
     let soonest = publish + keep;
     if rotate.is_some_and(|rotate| rotate < soonest) {
         let problem = format!(
@@ -369,7 +372,8 @@ fn keys(mut section: Section<'_, '_>, tokens: &TokensConfig) -> KeysConfig {
         );
         section.fault("rotate_seconds", &problem);
     }
-    // The rest is for a copy that was on its way when the key came, and for clocks that differ.
+    // The remaining 1/25 allows for a copy in transit when the key was published, and for clock
+    // differences.
     let cache = (publish * 24 / 25).min(Duration::from_secs(DAY));
     KeysConfig { times: KeyTimes { publish, keep }, cache, rotate }
 }
@@ -418,7 +422,7 @@ fn login(mut section: Section<'_, '_>) -> LoginConfig {
     }
 }
 
-/// Accounts that `registration.notify` may name.
+/// Maximum number of accounts in `registration.notify`.
 const MAX_NOTIFIED: usize = 10;
 
 fn registration(mut section: Section<'_, '_>, sends_mail: bool) -> Registration {

@@ -1,5 +1,7 @@
-//! What differs between two configurations, key by key, and what of it a running server can take over. Both are serialised
-//! and compared; only names of keys are told. A test fails on a key that nobody has given a place here.
+//! Compares two configurations key by key, and reports which changes a running server can apply.
+//!
+//! Both are serialised and compared. Only names of keys are reported, never values. A test fails
+//! for a key that is missing in these lists.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -7,17 +9,18 @@ use serde_json::Value;
 use super::app::App;
 use super::settings::Config;
 
-/// What a new configuration changes.
+/// Changes of a new configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// What a running server takes over: keys such as `rate_limits.token`, and `app wiki: route, upstreams`.
+    /// Keys that a reload applies, such as `rate_limits.token` and `app wiki: route, upstreams`.
     pub live: Vec<String>,
-    /// Keys that are read at the start only, such as `server.listen`.
+    /// Keys that take effect only after a restart, such as `server.listen`.
     pub restart: Vec<String>,
 }
 
-/// Keys of a section: those that take effect with a start only, and those that a reload takes over. In the order in which
-/// they are told, for which a section may stand here more than once.
+/// A section, its keys that need a restart, and its keys that a reload applies.
+///
+/// In the order of the report; a section may therefore appear more than once.
 type Keys = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const SECTIONS: &[Keys] = &[
@@ -54,7 +57,7 @@ const SECTIONS: &[Keys] = &[
     ("", &["trusted_issuer"], &[]),
 ];
 
-/// Those of an application. A reload takes over all of them.
+/// Keys of an application. A reload applies all of them.
 const APP: &[&str] = &[
     "name",
     "title",
@@ -86,11 +89,11 @@ const APP: &[&str] = &[
 ];
 
 impl Config {
-    /// What changes from this configuration to a new one.
+    /// Returns the changes from this configuration to a new one.
     pub fn difference(&self, new: &Self) -> Difference {
         let mut found = Difference::default();
         let (before, after) = (serialised(self), serialised(new));
-        // The files can be others; whether TLS is spoken is settled when a listener is bound.
+        // Certificate files may change, but whether a listener uses TLS is fixed when it is bound.
         let tls_stays = self.server.tls.is_empty() == new.server.tls.is_empty();
         for (section, restart, live) in SECTIONS {
             let changed = |keys| changed(&before, &after, section, keys);
@@ -105,7 +108,7 @@ impl Config {
 }
 
 impl Difference {
-    /// Whether both configurations say the same.
+    /// Returns whether the configurations are equal.
     pub fn is_empty(&self) -> bool {
         self.live.is_empty() && self.restart.is_empty()
     }
@@ -125,7 +128,7 @@ impl Difference {
         for app in old.iter().filter(|app| !among(new, &app.name)) {
             self.live.push(format!("app {}: removed", app.name));
         }
-        // Of two applications that could answer to a host, the first does.
+        // If several applications could match a host, the first one does.
         let kept = old.iter().filter(|app| among(new, &app.name));
         if !kept.map(|app| &app.name).eq(new.iter().filter(|app| among(old, &app.name)).map(|app| &app.name)) {
             self.live.push("app: their order".to_owned());
@@ -133,7 +136,7 @@ impl Difference {
     }
 }
 
-/// Those of a section's keys whose values differ.
+/// Returns the keys of a section whose values differ.
 fn changed<'k>(before: &Value, after: &Value, section: &str, keys: &'k [&str]) -> impl Iterator<Item = &'k str> {
     let section = if section.is_empty() { String::new() } else { format!("/{section}") };
     keys.iter().copied().filter(move |key| {
@@ -142,13 +145,13 @@ fn changed<'k>(before: &Value, after: &Value, section: &str, keys: &'k [&str]) -
     })
 }
 
-/// The field of a key: it has no unit in its name, since its type has one.
+/// Returns the field name of a key. Field names omit the unit, because the field's type has it.
 fn field(key: &str) -> &str {
     let seconds = key.strip_suffix("_seconds");
     seconds.or_else(|| key.strip_suffix("_days")).unwrap_or(key)
 }
 
-/// Cannot fail: no map has keys but texts, and paths go by [`super::serialize`].
+/// Serialises a value. Cannot fail: all map keys are strings, and paths use [`super::serialize`].
 fn serialised(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
@@ -174,7 +177,7 @@ mod tests {
         value.as_object().unwrap().keys().map(String::as_str).collect()
     }
 
-    /// Of both engines together.
+    /// Returns a configuration with the sections of both store engines, and its keys.
     fn every_section() -> (Config, Value) {
         let fleet = "store.engine = \"postgres\"\nstore.url_file = \"u\"\nstore.ca_file = \"c\"\nfleet.node = \"id-1\"\n\
             admin.socket = \"a\"\n";
@@ -214,7 +217,8 @@ mod tests {
         let listed: BTreeSet<_> = sections.chain(APP.iter().map(|key| format!("app.{key}"))).collect();
         let known = known_keys();
         assert_eq!(listed.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new());
-        // Told by the key that they belong to: a table's own, and what is made of two keys.
+        // Reported with another key: keys of a table with its table, and derived values with their
+        // first key.
         let by_another = |key: &String| {
             let tables = key.match_indices('.').any(|(at, _)| listed.contains(&key[..at]));
             let is_table = known.iter().any(|other| other.starts_with(&format!("{key}.")));

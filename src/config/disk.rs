@@ -1,5 +1,7 @@
-//! The files that a configuration names: where they are, and whether they will do. Looking before the start turns a
-//! failure deep inside a library into one clear line. What is looked at here is looked at again when it is used.
+//! Paths and checks of the files that a configuration names.
+//!
+//! Checking before the start turns an error deep inside a library into one clear line. Each file is
+//! checked again when it is used.
 
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -17,17 +19,19 @@ use zeroize::Zeroizing;
 use super::appearance::{LARGEST_LOGO, Logo};
 use crate::oauth::jwk_set;
 
-/// Stands for the directory in which systemd puts a unit's credentials; each unit has another one.
+/// Placeholder for the directory of systemd credentials, which differs between units.
 const CREDENTIALS_VARIABLE: &str = "$CREDENTIALS_DIRECTORY/";
 
-/// Where those directories are. systemd lets the unit's user in through an access control list, whose mask `stat` shows
-/// as the group's bits; the group itself has no access.
+/// Parent of the systemd credential directories.
+///
+/// systemd grants access to the unit's user with an access control list, whose mask `stat` shows as
+/// the group's bits. The group itself has no access.
 const SYSTEMD_CREDENTIALS: &str = "/run/credentials/";
 
-/// Longest path of a Unix socket, bytes: `sun_path` without its final NUL (unix(7)).
+/// Maximum length of a Unix socket's path, bytes: `sun_path` without its final NUL (unix(7)).
 const LONGEST_SOCKET_PATH: usize = 107;
 
-/// Finds the files that a configuration names and, when it is told to, looks at them.
+/// Resolves the files that a configuration names and optionally checks them.
 pub(super) struct Files {
     base: PathBuf,
     look: Look,
@@ -39,17 +43,18 @@ enum Look {
 }
 
 impl Files {
-    /// Relative paths start at `base`; no file is looked at.
+    /// Resolves relative paths from `base` and reads no file.
     pub(super) fn unchecked(base: PathBuf) -> Self {
         Self { base, look: Look::No }
     }
 
-    /// Relative paths start at `base`, and `credentials` is systemd's directory for the unit, if there is one.
+    /// Resolves relative paths from `base` and checks the files. `credentials` is the unit's
+    /// systemd credential directory, if any.
     pub(super) fn checked(base: PathBuf, credentials: Option<PathBuf>) -> Self {
         Self { base, look: Look::Yes { credentials } }
     }
 
-    /// A path as written, made absolute.
+    /// Makes a path absolute.
     pub(super) fn path(&self, text: &str) -> Result<PathBuf, String> {
         if text.is_empty() || text.contains('\0') {
             return Err("is not a path; write one, relative ones start at this file's directory".into());
@@ -64,7 +69,7 @@ impl Files {
         }
     }
 
-    /// A file that holds a secret. `what` it is, such as `the token's user PIN`.
+    /// Checks a file with a secret. `what` names the secret, such as `the token's user PIN`.
     pub(super) fn secret_file(&self, text: &str, what: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };
@@ -89,7 +94,7 @@ impl Files {
         Ok(path)
     }
 
-    /// The store's directory; it may be absent.
+    /// Checks the store's directory; it may be absent.
     pub(super) fn store(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };
@@ -101,7 +106,7 @@ impl Files {
         }
     }
 
-    /// A Unix socket to be made.
+    /// Checks the path of a Unix socket to be created.
     pub(super) fn socket(&self, path: PathBuf) -> Result<PathBuf, String> {
         let length = path.as_os_str().len();
         if length > LONGEST_SOCKET_PATH {
@@ -112,7 +117,7 @@ impl Files {
         }
         let Look::Yes { .. } = self.look else { return Ok(path) };
         match fs::symlink_metadata(&path) {
-            // The server removes what a killed one left behind, and should not remove anything else.
+            // The server removes the socket of a killed process, and must not remove other files.
             Ok(metadata) if !metadata.file_type().is_socket() => {
                 Err(format!("{} exists and is not a socket; write another path", path.display()))
             }
@@ -120,7 +125,7 @@ impl Files {
         }
     }
 
-    /// A certificate chain; its leaf is the key's, when both could be read.
+    /// Reads a certificate chain. [`belong_together`] compares its leaf with the key.
     pub(super) fn certificate(&self, text: &str) -> Result<Chain, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(Chain { path, certificates: Vec::new() }) };
@@ -136,7 +141,7 @@ impl Files {
         Ok(Chain { path, certificates })
     }
 
-    /// Certificates of authorities, at least one.
+    /// Checks a file of authority certificates; it must contain at least one.
     pub(super) fn authorities(&self, text: &str) -> Result<PathBuf, String> {
         let chain = self.certificate(text)?;
         let name = chain.path.display();
@@ -149,7 +154,7 @@ impl Files {
         Ok(chain.path)
     }
 
-    /// The operator's logo; none where no file is looked at.
+    /// Reads the operator's logo; returns none if files are not checked.
     pub(super) fn logo(&self, text: &str) -> Result<Option<Logo>, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(None) };
@@ -162,7 +167,7 @@ impl Files {
         Logo::read(content).map(Some).map_err(|problem| format!("{name} {problem}"))
     }
 
-    /// Another issuer's key set, with a key in it.
+    /// Checks a key set of another issuer; it must contain at least one key.
     pub(super) fn key_set(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };
@@ -182,7 +187,7 @@ impl Files {
         }
     }
 
-    /// A directory that is there.
+    /// Checks that a directory exists.
     pub(super) fn directory(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         if matches!(self.look, Look::Yes { .. }) && !path.is_dir() {
@@ -191,7 +196,7 @@ impl Files {
         Ok(path)
     }
 
-    /// The private key of a certificate.
+    /// Reads the private key of a certificate.
     pub(super) fn key(&self, text: &str) -> Result<PrivateKey, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(PrivateKey { path, key: None }) };
@@ -206,24 +211,25 @@ impl Files {
     }
 }
 
-/// A certificate chain, empty when it was not looked at.
+/// A certificate chain; empty if the file was not read.
 pub(super) struct Chain {
     pub(super) path: PathBuf,
     certificates: Vec<CertificateDer<'static>>,
 }
 
 impl Chain {
-    /// Whether it was looked at.
+    /// Returns whether the file was read.
     pub(super) fn was_read(&self) -> bool {
         !self.certificates.is_empty()
     }
 
-    /// Until when its leaf is good, seconds since 1970; none when that cannot be read.
+    /// Returns when the leaf expires, in seconds since 1970; none if the time cannot be read.
     pub(super) fn ends(&self) -> Option<i64> {
         not_after(self.certificates.first()?)
     }
 
-    /// Whether its leaf is for this host, a name or an address as URLs have it.
+    /// Returns whether the leaf is valid for this host: a name, or an address in the form used in
+    /// URLs.
     pub(super) fn is_for(&self, host: &str) -> bool {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let (Some(leaf), Ok(name)) = (self.certificates.first(), ServerName::try_from(bare)) else { return false };
@@ -231,25 +237,25 @@ impl Chain {
     }
 }
 
-/// Until when a certificate is good, seconds since 1970; none when that cannot be read.
+/// Returns when a certificate expires, in seconds since 1970; none if the time cannot be read.
 pub(crate) fn not_after(certificate: &[u8]) -> Option<i64> {
     let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
     Some(certificate.validity().not_after.timestamp())
 }
 
-/// A private key, unless it was not looked at.
+/// A private key; none if the file was not read.
 pub(super) struct PrivateKey {
     pub(super) path: PathBuf,
     key: Option<PrivateKeyDer<'static>>,
 }
 
-/// Which of the two files is wrong, and how.
+/// The invalid file of a pair, and the reason.
 pub(super) enum Mismatch {
     Certificate(String),
     Key(String),
 }
 
-/// Checks that a certificate and a key belong together, in the way the listener will.
+/// Checks that a certificate and a key belong together, with the same code as the listener.
 pub(super) fn belong_together(chain: &Chain, key: &PrivateKey) -> Result<(), Mismatch> {
     let Some(secret) = &key.key else { return Ok(()) };
     let name = key.path.display();
@@ -271,7 +277,7 @@ pub(super) fn belong_together(chain: &Chain, key: &PrivateKey) -> Result<(), Mis
     }
 }
 
-/// Looks before it opens: opening a pipe that nobody writes to would hang the start.
+/// Checks the file type before opening: opening a pipe without a writer would block the start.
 fn readable(path: &Path) -> Result<Metadata, String> {
     let cannot = |error| format!("{} cannot be read ({error})", path.display());
     let metadata = fs::metadata(path).map_err(cannot)?;

@@ -1,4 +1,4 @@
-//! Who must show more than one factor, and from when on.
+//! Required assurance levels and the enrolment deadline.
 
 use std::collections::BTreeMap;
 
@@ -8,42 +8,44 @@ use crate::domain::assurance::{AssuranceLevel, LevelPolicy};
 use crate::domain::time::UnixTime;
 use crate::domain::user::User;
 
-/// `[factors]`: the level that signing in must reach, wherever it leads to.
+/// `[factors]`: the assurance level that every sign-in must reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FactorsConfig {
-    /// What everybody must reach.
+    /// Level for all users.
     pub level: AssuranceLevel,
-    /// What the people of a group must reach, by its name.
+    /// Levels for members of groups, by group name.
     pub groups: BTreeMap<String, AssuranceLevel>,
-    /// The end of the last day (UTC) on which whoever has no factor may still come in without one; none when absent.
+    /// End of the last day (UTC) on which a user without a factor may still sign in without one; no
+    /// grace period when absent.
     pub enrol_by: Option<UnixTime>,
     pub enrolment: EnrolmentChoice,
-    /// The host whose security keys and passkeys the operator gives up, after the issuer got another one.
+    /// Host whose security keys and passkeys the operator gives up after a change of the issuer.
     pub abandon_keys_of: Option<String>,
 }
 
-/// Who adds the first factor of a person who has none.
+/// Who adds the first factor of a user without factors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum EnrolmentChoice {
-    /// They themselves, after the password.
+    /// The user, after the password.
     InSignIn,
-    /// Whoever gets an enrolment link from an administrator: a stolen password alone enrols nobody.
+    /// The recipient of an administrator's enrolment link. A stolen password alone cannot enrol a
+    /// factor.
     ByLink,
 }
 
 impl FactorsConfig {
-    /// The level that this user's sign-ins must reach, wherever they lead to.
+    /// Returns the level policy for this user's sign-ins.
     pub fn policy_for(&self, user: &User, now: UnixTime) -> LevelPolicy {
         LevelPolicy { level: self.level_for(user), may_postpone: !self.enrolment_is_due(now) }
     }
 
-    /// The highest of the levels for everybody and for this user's groups.
+    /// Returns the highest of the levels for all users and for this user's groups.
     pub fn level_for(&self, user: &User) -> AssuranceLevel {
         let groups = user.groups.iter().filter_map(|group| self.groups.get(group));
         groups.copied().fold(self.level, AssuranceLevel::max)
     }
 
-    /// Whether those who must have a factor, and have none, cannot put it off any more.
+    /// Returns whether users who need a factor can no longer postpone enrolment.
     pub fn enrolment_is_due(&self, now: UnixTime) -> bool {
         self.enrol_by.is_none_or(|end| end <= now)
     }

@@ -1,8 +1,8 @@
-//! What is wrong in a configuration file, in words for whoever wrote it.
+//! Errors in a configuration file, written for its author.
 
 use std::fmt;
 
-/// One thing that is wrong in a configuration file.
+/// An error in a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFault {
     line: Option<usize>,
@@ -11,25 +11,28 @@ pub struct ConfigFault {
 }
 
 impl ConfigFault {
-    /// A fault in the value at `path`, such as `app[0].route[2].access`. `problem` says what is wrong, then what is
-    /// allowed.
+    /// Creates an error in the value at `path`, such as `app[0].route[2].access`.
+    ///
+    /// `problem` states the problem, then the allowed values.
     pub(super) fn new(path: String, line: Option<usize>, problem: String) -> Self {
         Self { line, path, problem }
     }
 
-    /// Where it is: a TOML path, or `line 3, column 5` where the text is no TOML, or the file's name where it cannot be
-    /// read.
+    /// Returns the location of the error.
+    ///
+    /// This is a TOML path; `line 3, column 5` if the text is not TOML; or the file's name if it
+    /// cannot be read.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The line in the file, from 1; none when the key or its table is missing.
+    /// Returns the line in the file, from 1; none if the key or its table is missing.
     pub fn line(&self) -> Option<usize> {
         self.line
     }
 }
 
-/// One line: `path: what is wrong; what is allowed (line n)`.
+/// Formats one line: `path: what is wrong; what is allowed (line n)`.
 impl fmt::Display for ConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.problem)?;

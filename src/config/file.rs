@@ -1,6 +1,7 @@
-//! The configuration file as written: a tree of TOML that is asked for one key after the other. It remembers what it was
-//! asked for, so that every key left over is reported as unknown, and collects faults instead of stopping at the first,
-//! which a derived `Deserialize` would do. It knows TOML and nothing of what a key means.
+//! The configuration file as a tree of TOML values that is read key by key.
+//!
+//! Records which keys were read, and reports the others as unknown. It collects all errors, whereas
+//! a derived `Deserialize` would stop at the first. It has no knowledge of individual keys.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,10 +15,11 @@ use toml::de::{DeInteger, DeString, DeTable, DeValue};
 
 use super::fault::ConfigFault;
 
-/// A file that is being read: its text, the faults found so far and the keys asked for.
+/// Reader of a configuration file: its text, the errors found so far and the keys read.
 pub(super) struct ConfigReader<'t> {
     text: &'t str,
-    /// Where each line begins: every value's line is asked for, and a file may have many thousands.
+    /// Offset of each line's start. Every value's line is computed, and a file may have many
+    /// thousands of lines.
     lines: Vec<usize>,
     faults: RefCell<Vec<ConfigFault>>,
     warnings: RefCell<Vec<ConfigFault>>,
@@ -25,21 +27,22 @@ pub(super) struct ConfigReader<'t> {
 }
 
 impl<'t> ConfigReader<'t> {
-    /// Starts with a file's text.
+    /// Creates a reader for a file's text.
     pub(super) fn new(text: &'t str) -> Self {
         let lines = iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Self { text, lines, faults: RefCell::default(), warnings: RefCell::default(), keys: RefCell::default() }
     }
 
-    /// The whole file as a section, or none when the text is no TOML: what could be guessed of such a file would only
-    /// add misleading faults to the real ones.
+    /// Returns the whole file as a section, or none if the text is not TOML.
+    ///
+    /// A partial result would add misleading errors to the real ones.
     pub(super) fn root(&self) -> Option<Section<'_, 't>> {
         let (root, errors) = DeTable::parse_recoverable(self.text);
         let mut last_line = 0;
         for error in &errors {
             let at = error.span().map_or(self.text.len(), |span| span.start);
             let (line, column) = self.position(at);
-            // What the parser says of the rest of a line is most often a consequence.
+            // Further errors in the same line are usually consequences of the first.
             if line != last_line {
                 let message = error.message().replace('\n', " ");
                 self.report(format!("line {line}, column {column}"), None, format!("not TOML: {message}"));
@@ -49,7 +52,9 @@ impl<'t> ConfigReader<'t> {
         errors.is_empty().then(|| self.whole(root.into_inner()))
     }
 
-    /// What can be read of the file, even where it is no TOML: for whoever looks for one thing and does not tell of faults.
+    /// Returns the readable parts of the file, even if it is not TOML.
+    ///
+    /// For callers that need one value and do not report errors.
     pub(super) fn recovered(&self) -> Section<'_, 't> {
         self.whole(DeTable::parse_recoverable(self.text).0.into_inner())
     }
@@ -58,7 +63,7 @@ impl<'t> ConfigReader<'t> {
         Section { reading: self, path: String::new(), shape: Shape::Absent, entries, asked: BTreeMap::new() }
     }
 
-    /// The faults, and what may be a mistake nevertheless, each in the file's order.
+    /// Returns the errors and the warnings, each in the file's order.
     pub(super) fn into_faults_and_warnings(self) -> (Vec<ConfigFault>, Vec<ConfigFault>) {
         let in_order = |mut found: Vec<ConfigFault>| {
             found.sort_by_key(ConfigFault::line);
@@ -67,7 +72,7 @@ impl<'t> ConfigReader<'t> {
         (in_order(self.faults.into_inner()), in_order(self.warnings.into_inner()))
     }
 
-    /// The keys asked for, without the numbers of array elements.
+    /// Returns the keys that were read, without the indexes of array elements.
     pub(super) fn keys(&self) -> BTreeSet<String> {
         self.keys.borrow().clone()
     }
@@ -76,7 +81,7 @@ impl<'t> ConfigReader<'t> {
         self.faults.borrow_mut().push(ConfigFault::new(path, line, problem));
     }
 
-    /// Line and column, in characters, both from 1.
+    /// Returns line and column in characters, both from 1.
     fn position(&self, offset: usize) -> (usize, usize) {
         let line = self.lines.partition_point(|start| *start <= offset);
         let start = self.lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
@@ -85,18 +90,20 @@ impl<'t> ConfigReader<'t> {
     }
 }
 
-/// What stands in the file where a table belongs.
+/// Origin of a section in the file.
 #[derive(Clone, Copy)]
 enum Shape {
-    /// Nothing; the file as a whole is one of these.
+    /// The table is absent, or is the whole file.
     Absent,
     Table(usize),
-    /// Something else, which has been reported; what the table lacks is no further news.
+    /// The value is no table, which has been reported. Missing keys are not reported in addition.
     Wrong,
 }
 
-/// A table of the file. When it is dropped, the keys that nobody asked for are reported: ask for every key that is
-/// known before that, whatever the answers to the others.
+/// A table of the file.
+///
+/// Dropping it reports the keys that were not read. Callers must read every known key first, even
+/// after an error.
 pub(super) struct Section<'r, 't> {
     reading: &'r ConfigReader<'t>,
     path: String,
@@ -105,7 +112,7 @@ pub(super) struct Section<'r, 't> {
     asked: BTreeMap<&'static str, Option<usize>>,
 }
 
-/// A value and where it stands.
+/// A value and its location.
 struct Found<'t> {
     path: String,
     line: usize,
@@ -113,7 +120,7 @@ struct Found<'t> {
 }
 
 impl<'r, 't> Section<'r, 't> {
-    /// A table within; an absent one is empty.
+    /// Returns a subtable; an absent one is empty.
     pub(super) fn section(&mut self, key: &'static str) -> Section<'r, 't> {
         match self.take(key) {
             Some(found) => self.table(found, &format!("write it as a table, [{key}]")),
@@ -121,12 +128,12 @@ impl<'r, 't> Section<'r, 't> {
         }
     }
 
-    /// A table within, when there is one.
+    /// Returns a subtable, if it exists.
     pub(super) fn optional_section(&mut self, key: &'static str, allowed: &str) -> Option<Section<'r, 't>> {
         self.take(key).map(|found| self.table(found, allowed))
     }
 
-    /// The tables within, where one may stand for a list of one; none when it is absent.
+    /// Returns a list of subtables; a single table counts as a list of one, an absent key as none.
     pub(super) fn one_or_more_sections(&mut self, key: &'static str, allowed: &str) -> Vec<Section<'r, 't>> {
         let Some(found) = self.take(key) else { return Vec::new() };
         if !found.value.is_array() {
@@ -139,7 +146,7 @@ impl<'r, 't> Section<'r, 't> {
         elements.into_iter().map(|found| self.table(found, allowed)).collect()
     }
 
-    /// The tables of an array of tables within.
+    /// Returns the tables of an array of tables.
     pub(super) fn sections(&mut self, key: &'static str) -> Vec<Section<'r, 't>> {
         let Some(found) = self.take(key) else { return Vec::new() };
         let allowed = format!("write each as a table of its own, [[{key}]]");
@@ -149,8 +156,10 @@ impl<'r, 't> Section<'r, 't> {
         }
     }
 
-    /// A text, read by `read`, whose error says what is wrong and what is allowed. `allowed` is said where the value is
-    /// no text. None when it is absent or wrong.
+    /// Reads a string with `read`. Returns none if it is absent or invalid.
+    ///
+    /// The error of `read` states the problem and the allowed values. `allowed` is reported if the
+    /// value is not a string.
     pub(super) fn text<T>(
         &mut self,
         key: &'static str,
@@ -161,7 +170,7 @@ impl<'r, 't> Section<'r, 't> {
         self.read_text(&found, allowed, read)
     }
 
-    /// A text that must be there where it is wanted.
+    /// Reads a string that is required if `is_wanted`.
     pub(super) fn text_if<T>(
         &mut self,
         is_wanted: bool,
@@ -172,7 +181,7 @@ impl<'r, 't> Section<'r, 't> {
         if is_wanted { self.required_text(key, allowed, read) } else { self.text(key, allowed, read) }
     }
 
-    /// A text that must be there.
+    /// Reads a required string.
     pub(super) fn required_text<T>(
         &mut self,
         key: &'static str,
@@ -186,7 +195,8 @@ impl<'r, 't> Section<'r, 't> {
         self.read_text(&found?, allowed, read)
     }
 
-    /// A list of texts, each read by `read`; those that it refuses are left out. None when the list is absent or wrong.
+    /// Reads a list of strings with `read` and omits invalid ones. Returns none if the list is
+    /// absent or not a list.
     pub(super) fn texts<T>(
         &mut self,
         key: &'static str,
@@ -198,8 +208,10 @@ impl<'r, 't> Section<'r, 't> {
         Some(elements.iter().filter_map(|found| self.read_text(found, allowed, &mut read)).collect())
     }
 
-    /// A table whose keys are names that the operator chooses, each with a text; `read` gets both. What it refuses is left out.
-    /// None when the table is absent or wrong.
+    /// Reads a table whose keys the operator chooses and whose values are strings. `read` gets
+    /// both.
+    ///
+    /// Invalid entries are omitted. Returns none if the table is absent or not a table.
     pub(super) fn named_texts<T>(
         &mut self,
         key: &'static str,
@@ -223,7 +235,7 @@ impl<'r, 't> Section<'r, 't> {
         Some(entries.into_iter().filter_map(entry).collect())
     }
 
-    /// A list of texts that has an element, where it is there at all.
+    /// Reads an optional list of strings that must not be empty.
     pub(super) fn some_texts<T>(
         &mut self,
         key: &'static str,
@@ -242,7 +254,7 @@ impl<'r, 't> Section<'r, 't> {
         self.entries.get(key).and_then(|value| value.get_ref().as_array()).is_some_and(|list| list.is_empty())
     }
 
-    /// A list of texts that must be there and have an element.
+    /// Reads a required list of strings that must not be empty.
     pub(super) fn required_texts<T>(
         &mut self,
         key: &'static str,
@@ -262,19 +274,19 @@ impl<'r, 't> Section<'r, 't> {
         texts
     }
 
-    /// One of the words in `choices`. None when it is absent or wrong.
+    /// Reads one of the words in `choices`. Returns none if it is absent or invalid.
     pub(super) fn choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
         let allowed = written(choices);
         self.text(key, &allowed, |text| chosen(text, choices))
     }
 
-    /// One of the words in `choices`, that must be there.
+    /// Reads one of the words in `choices`; the key is required.
     pub(super) fn required_choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
         let allowed = written(choices);
         self.required_text(key, &allowed, |text| chosen(text, choices))
     }
 
-    /// A whole number in `range`; `default` when it is absent or wrong.
+    /// Reads an integer in `range`; returns `default` if it is absent or invalid.
     pub(super) fn number<T>(&mut self, key: &'static str, default: T, range: RangeInclusive<T>) -> T
     where
         T: TryFrom<i128> + PartialOrd + Display,
@@ -282,17 +294,19 @@ impl<'r, 't> Section<'r, 't> {
         self.whole(key, range, "").unwrap_or(default)
     }
 
-    /// A length of time, whole seconds in `range`; `default` seconds when it is absent or wrong.
+    /// Reads a duration in whole seconds in `range`; returns `default` seconds if it is absent or
+    /// invalid.
     pub(super) fn seconds(&mut self, key: &'static str, default: u64, range: RangeInclusive<u64>) -> Duration {
         Duration::from_secs(self.whole(key, range, " of seconds").unwrap_or(default))
     }
 
-    /// A length of time, whole seconds in `range`; none when it is absent or wrong.
+    /// Reads a duration in whole seconds in `range`; returns none if it is absent or invalid.
     pub(super) fn optional_seconds(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<Duration> {
         self.whole(key, range, " of seconds").map(Duration::from_secs)
     }
 
-    /// A whole number in `range`, or this word, which yields none; `default` when it is absent or wrong.
+    /// Reads an integer in `range`, or `word`, which yields none; returns `default` if it is absent
+    /// or invalid.
     pub(super) fn number_or<T>(
         &mut self,
         word: &str,
@@ -311,7 +325,7 @@ impl<'r, 't> Section<'r, 't> {
         Some(self.whole_number(key, &range, &allowed).unwrap_or(default))
     }
 
-    /// Yes or no; `default` when it is absent or wrong.
+    /// Reads a boolean; returns `default` if it is absent or invalid.
     pub(super) fn flag(&mut self, key: &'static str, default: bool) -> bool {
         let Some(found) = self.take(key) else { return default };
         found.value.as_bool().unwrap_or_else(|| {
@@ -320,8 +334,9 @@ impl<'r, 't> Section<'r, 't> {
         })
     }
 
-    /// Reports what is wrong with a key of this table, in relation to others. `problem` says what is wrong, then what is
-    /// allowed.
+    /// Reports an error in a key of this table that depends on other keys.
+    ///
+    /// `problem` states the problem, then the allowed values.
     pub(super) fn fault(&self, key: &'static str, problem: &str) {
         let line = self.asked.get(key).copied().flatten().or(match self.shape {
             Shape::Table(line) => Some(line),
@@ -330,25 +345,25 @@ impl<'r, 't> Section<'r, 't> {
         self.reading.report(self.join(key), line, problem.to_owned());
     }
 
-    /// Warns of what a key of this table says: it is allowed, and may be a mistake.
+    /// Reports a warning: the value is allowed, but may be a mistake.
     pub(super) fn warn(&self, key: &'static str, problem: &str) {
         let line = self.asked.get(key).copied().flatten();
         self.reading.warnings.borrow_mut().push(ConfigFault::new(self.join(key), line, problem.to_owned()));
     }
 
-    /// Reports a key that must be there.
+    /// Reports a missing required key.
     pub(super) fn missing(&self, key: &'static str, allowed: &str) {
         if !matches!(self.shape, Shape::Wrong) {
             self.fault(key, &format!("is missing; {allowed}"));
         }
     }
 
-    /// Where a key of this table is, such as `server.tls[1].key`.
+    /// Returns the path of a key in this table, such as `server.tls[1].key`.
     pub(super) fn path_of(&self, key: &str) -> String {
         self.join(key)
     }
 
-    /// Whether a key that was asked for stands in the file, right or wrong.
+    /// Returns whether a key that was read is present in the file, valid or not.
     pub(super) fn has(&self, key: &'static str) -> bool {
         self.asked.get(key).is_some_and(Option::is_some)
     }
@@ -422,7 +437,7 @@ impl<'r, 't> Section<'r, 't> {
         self.reading.report(found.path.clone(), Some(found.line), problem);
     }
 
-    /// Takes a key out, so that it does not count as unknown.
+    /// Removes a key from the table, so that it does not count as unknown.
     fn take(&mut self, key: &'static str) -> Option<Found<'t>> {
         let path = self.join(key);
         self.reading.keys.borrow_mut().insert(without_numbers(&path));

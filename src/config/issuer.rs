@@ -1,4 +1,4 @@
-//! The issuer identifier, and what it says about the addresses under which browsers reach us.
+//! The issuer identifier and the public addresses derived from it.
 
 use url::Url;
 
@@ -11,10 +11,10 @@ pub struct IssuerUrl {
 }
 
 impl IssuerUrl {
-    /// Reads an issuer from configuration.
+    /// Parses an issuer from the configuration.
     ///
     /// # Errors
-    /// A sentence that says what is allowed.
+    /// States the allowed values.
     pub fn parse(text: &str) -> Result<Self, String> {
         let url = Url::parse(text).map_err(|error| format!("not a URL ({error}); write https://host"))?;
         let loopback = is_loopback_host(url.host_str().unwrap_or_default());
@@ -35,61 +35,64 @@ impl IssuerUrl {
         if text.ends_with('/') {
             return Err("remove the trailing slash".into());
         }
-        // Clients compare the issuer byte for byte; a form that a URL library would rewrite fails in half of them.
+        // Clients compare the issuer byte for byte. If a URL library would rewrite it, some clients
+        // would reject it.
         if url.as_str().trim_end_matches('/') != text {
             return Err(format!("write it in its normal form: {}", url.as_str().trim_end_matches('/')));
         }
         Ok(Self { text: text.to_owned(), url })
     }
 
-    /// The issuer exactly as configured.
+    /// Returns the issuer exactly as configured.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The same, read.
+    /// Returns the parsed issuer.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Whether the issuer is reached over TLS; decides `__Host-` and `Secure` of cookies and HSTS.
+    /// Returns whether the issuer uses TLS. Decides HSTS, and `__Host-` and `Secure` of cookies.
     pub fn is_https(&self) -> bool {
         self.url.scheme() == "https"
     }
 
-    /// The value that the `Host` header has for the issuer: host, and the port where it is not the scheme's own.
+    /// Returns the issuer's `Host` header: host, and the port if it is not the scheme's default.
     pub fn authority(&self) -> String {
         authority(&self.url)
     }
 
-    /// `https` or `http`.
+    /// Returns `https` or `http`.
     pub fn scheme(&self) -> &str {
         self.url.scheme()
     }
 
-    /// The host, without a port.
+    /// Returns the host, without a port.
     pub fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// The port, where it is not the scheme's own.
+    /// Returns the port, if it is not the scheme's default.
     pub fn port(&self) -> Option<u16> {
         self.url.port()
     }
 
-    /// The path in front of every provider path: empty at the root, otherwise `/…` without a trailing slash.
+    /// Returns the prefix of every provider path: empty at the root, otherwise `/…` without a
+    /// trailing slash.
     pub fn path_prefix(&self) -> &str {
         self.url.path().trim_end_matches('/')
     }
 }
 
-/// Host and, where it is not the scheme's own, port: what a `Host` header says for this URL.
+/// Returns the `Host` header for a URL: host, and the port if it is not the scheme's default.
 pub(crate) fn authority(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// Whether a host name means this machine: `localhost`, a name under `.localhost` (RFC 6761 §6.3), 127.0.0.1 or `[::1]`.
+/// Returns whether a host name means this machine: `localhost`, a name under `.localhost` (RFC 6761
+/// §6.3), 127.0.0.1 or `[::1]`.
 pub(crate) fn is_loopback_host(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost") || host == "127.0.0.1" || host == "[::1]"
 }

@@ -1,6 +1,7 @@
-//! The settings that the rest of the program sees: typed, checked, complete. `file` reads the TOML file key by key,
-//! `check` turns it into these values and reports every fault at once. Nothing here opens a socket, speaks to the token
-//! or starts anything.
+//! The typed and checked settings for the rest of the program.
+//!
+//! `file` reads the TOML file key by key. `check` converts it to these values and reports every
+//! error at once. This module opens no socket, does not access the token and starts nothing.
 
 mod app;
 mod appearance;
@@ -54,41 +55,46 @@ pub(crate) use trusted_issuer::TrustedIssuer;
 pub use crate::domain::language::Language;
 
 impl Config {
-    /// Reads a file and checks everything that can be checked before a socket opens, the files that it names included.
+    /// Reads a file and checks everything that can be checked before a socket opens, including the
+    /// files that it names.
     ///
     /// # Errors
-    /// Every fault, in the file's order.
+    /// Every error, in the file's order.
     pub fn load(path: &Path) -> Result<Self, Vec<ConfigFault>> {
         let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
         check::file(path, |base| Files::checked(base, credentials))
     }
 
-    /// Reads a file without looking at the files that it names: for commands that need neither the token nor the
-    /// certificate, and may run where the PIN is not to be seen.
+    /// Reads a file without reading the files that it names.
+    ///
+    /// For commands that need neither the token nor the certificate, and may run without access to
+    /// the PIN.
     ///
     /// # Errors
-    /// Every fault that the text alone shows, in the file's order.
+    /// Every error that the text alone shows, in the file's order.
     pub fn read(path: &Path) -> Result<Self, Vec<ConfigFault>> {
         check::file(path, Files::unchecked)
     }
 
-    /// Where a server that runs with this file is reached, whatever else is wrong with the file. None when the file cannot be
-    /// read, or does not say it.
+    /// Returns how to reach a server that runs with this file, even if the file has other errors.
+    ///
+    /// Returns none if the file cannot be read or does not contain the location.
     pub fn reach(path: &Path) -> Option<Reach> {
         check::reach(path)
     }
 
-    /// Reads a file's text without looking at the files that it names. Relative paths start at `base`, the directory that
-    /// the file stands in.
+    /// Parses a file's text without reading the files that it names.
+    ///
+    /// Relative paths start at `base`, the directory of the file.
     ///
     /// # Errors
-    /// Every fault that the text alone shows, in its order.
+    /// Every error that the text alone shows, in its order.
     pub fn parse(text: &str, base: &Path) -> Result<Self, Vec<ConfigFault>> {
         check::text(text, &Files::unchecked(base.to_owned()))
     }
 }
 
-/// Every key that a file may hold, written such as `server.listen` and `app.route.path`.
+/// Returns every known key, such as `server.listen` and `app.route.path`.
 pub fn known_keys() -> BTreeSet<String> {
     check::known_keys()
 }

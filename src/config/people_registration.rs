@@ -1,23 +1,24 @@
-//! Who may make an account for themselves.
+//! Self-registration of users.
 
 use serde::Serialize;
 
 use crate::domain::mail_address::MailAddress;
 use crate::domain::user::Email;
 
-/// `[registration_of_people]`: whether people make their own accounts, and with which addresses.
+/// `[registration_of_people]`: whether users can create their own accounts, and with which e-mail
+/// addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PeopleRegistration {
     pub mode: PeopleRegistrationMode,
-    /// The domains of the addresses that may be used, as mail servers know them (A-labels, small letters); any when empty.
+    /// Permitted domains of e-mail addresses (A-labels, lower case); any when empty.
     pub domains: Vec<String>,
 }
 
-/// Whether people make their own accounts.
+/// Whether users can create their own accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum PeopleRegistrationMode {
     Off,
-    /// Whoever reads the mail of an address that may be used.
+    /// Anyone who receives mail at a permitted address.
     Open,
 }
 
@@ -26,14 +27,15 @@ impl PeopleRegistration {
         self.mode == PeopleRegistrationMode::Open
     }
 
-    /// What is wrong with it on a server that cannot seal, and so sends no mail.
+    /// Returns the error to report on a server that cannot seal, and therefore sends no mail.
     pub(crate) fn fault_without_sealing(&self) -> Option<String> {
         let fault = "registration_of_people.mode: is \"open\", and nobody can prove an address: without a wrapping key in the token \
             no mail is sent. Make one with sealgate key wrap-init, or write mode = \"off\"";
         self.is_open().then(|| fault.to_owned())
     }
 
-    /// Whether an account may be made with this address. A domain below one that may be used is another domain.
+    /// Returns whether an account may be created with this address. A subdomain of a permitted
+    /// domain is not permitted.
     pub fn takes(&self, address: &Email) -> bool {
         let domain = MailAddress::of(address);
         domain.is_some_and(|address| {
@@ -60,7 +62,7 @@ mod tests {
         {
             assert!(!takes(&some, other) && takes(&any, other), "{other}");
         }
-        // To which no mail can be sent.
+        // Mail cannot be sent to these addresses.
         assert!(!takes(&any, "a@[127.0.0.1]") && !takes(&any, "ş@example.test"));
     }
 }

@@ -1,12 +1,12 @@
-//! How well-known applications want to be told who somebody is. docs/gateway.md says which of them were tried, and what each
-//! needs in its own settings.
+//! Identity headers of well-known applications. docs/gateway.md lists which were tested, and the
+//! settings that each needs.
 
 use http::HeaderName;
 
 use super::{AuthorizationHeader, GroupsDelimiter, IdentityHeaders, IdentityValue, Names};
 use IdentityValue::{Email, Groups, Name, Username};
 
-/// What one of them wants.
+/// Identity settings of one application.
 pub(super) struct Preset {
     pub(super) name: &'static str,
     headers: &'static [(&'static str, IdentityValue)],
@@ -15,7 +15,7 @@ pub(super) struct Preset {
     authorization: AuthorizationHeader,
 }
 
-/// A preset in which headers are ASCII and the application's own `Authorization` passes.
+/// Creates a preset with ASCII headers that forwards the application's own `Authorization`.
 const fn plain(name: &'static str, headers: &'static [(&'static str, IdentityValue)]) -> Preset {
     Preset {
         name,
@@ -67,7 +67,7 @@ pub(super) const PRESETS: &[Preset] = &[
     Preset { authorization: AuthorizationHeader::Strip, ..plain("radicale", &[("x-remote-user", Username)]) },
 ];
 
-/// The one of this name.
+/// Returns the preset with this name.
 pub(super) fn of(name: &str) -> Option<IdentityHeaders> {
     let preset = PRESETS.iter().find(|preset| preset.name == name)?;
     Some(IdentityHeaders {

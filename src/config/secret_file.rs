@@ -1,4 +1,4 @@
-//! Reading a secret, such as a PIN or a password, from a file that only its owner can read.
+//! Reads a secret, such as a PIN or a password, from a file that only its owner can read.
 
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -7,30 +7,35 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-/// A longer file holds something else.
+/// Default maximum length of a secret, bytes. A longer file does not contain a secret.
 const LONGEST: usize = 255;
 
-/// Where systemd puts a unit's credentials. It lets the unit's user in through an access control list, whose mask `stat`
-/// shows as the group's bits; the group itself has no access.
+/// Parent of the systemd credential directories.
+///
+/// systemd grants access to the unit's user with an access control list, whose mask `stat` shows as
+/// the group's bits. The group itself has no access.
 const SYSTEMD_CREDENTIALS: &str = "/run/credentials/";
 
-/// The file's content without one trailing newline. `what` names it in errors, such as `the token's user PIN`.
+/// Returns the file's content without one trailing newline.
+///
+/// `what` names the secret in errors, such as `the token's user PIN`.
 ///
 /// # Errors
-/// What is wrong, without the file's name: it is absent, readable by group or others, empty, too long or no text.
+/// The reason, without the file's name: the file is absent, readable by group or others, empty, too
+/// long or not text.
 pub(crate) fn read_secret_file(path: &Path, what: &str) -> Result<Zeroizing<String>, String> {
     read_longer_secret_file(path, what, LONGEST)
 }
 
-/// The same of what may have up to `longest` bytes.
+/// Like [`read_secret_file`], for secrets of up to `longest` bytes.
 pub(crate) fn read_longer_secret_file(path: &Path, what: &str, longest: usize) -> Result<Zeroizing<String>, String> {
-    // Without O_NONBLOCK, opening a pipe that nobody writes to would hang.
+    // Without `O_NONBLOCK`, opening a pipe without a writer would block.
     let file = File::options()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
         .open(path)
         .map_err(|error| format!("cannot be read ({error})"))?;
-    // Asked of the open file, so that what is checked is what is read.
+    // Read from the open file, so that the checked file is the file that is read.
     let metadata = file.metadata().map_err(|error| format!("cannot be read ({error})"))?;
     check_access(path, &metadata)?;
 

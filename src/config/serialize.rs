@@ -1,10 +1,10 @@
-//! Serialising what has no form in JSON, paths that are not UTF-8 among it: for comparing alone.
+//! Serialises values without a JSON form, such as paths that are not UTF-8. For comparisons only.
 
 use std::fmt::Debug;
 
 use serde::Serializer;
 
-/// Serialises all that a value holds, as `Debug` writes it.
+/// Serialises a value in its `Debug` form.
 pub(super) fn as_debug<T: Debug, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{value:?}"))
 }

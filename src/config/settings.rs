@@ -1,4 +1,4 @@
-//! The sections of the configuration, checked.
+//! The checked sections of the configuration.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -22,61 +22,62 @@ use crate::domain::language::Language;
 use crate::domain::rate_limit::RateLimit;
 use crate::domain::user::Email;
 
-/// Everything that the configuration file says, checked.
+/// The checked content of the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Config {
-    /// The provider's base address, as it stands in tokens and discovery.
+    /// Base URL of the provider, as in tokens and discovery.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub issuer: IssuerUrl,
-    /// The public listeners.
+    /// Public listeners.
     pub server: ServerConfig,
-    /// Metrics, health and the command line's socket.
+    /// Metrics, health checks and the command line's socket.
     pub admin: AdminConfig,
-    /// The PKCS#11 token that holds the signing keys.
+    /// PKCS#11 token that holds the signing keys.
     pub hsm: Hsm,
-    /// Where state is kept.
+    /// Persistent storage.
     pub store: StoreConfig,
-    /// This node of the fleet, where the store is shared.
+    /// This node of the cluster, if the store is shared.
     pub fleet: Option<FleetConfig>,
     pub tokens: TokensConfig,
     pub keys: KeysConfig,
     pub sessions: SessionsConfig,
-    /// Requests a minute, by endpoint.
+    /// Requests per minute, by endpoint.
     pub rate_limits: RateLimits,
-    /// Guesses of passwords.
+    /// Limits on password guesses.
     pub login: LoginConfig,
-    /// The level that sign-ins must reach.
+    /// Required assurance levels.
     pub factors: FactorsConfig,
     pub registration: Registration,
     pub pages: PagesConfig,
-    /// The server that takes our mails; none are sent when absent.
+    /// Mail server; no mail is sent when absent.
     pub mail: Option<MailConfig>,
-    /// Whether people make their own accounts.
+    /// Whether users can create their own accounts.
     pub registration_of_people: PeopleRegistration,
     pub console: Console,
     pub log: Log,
-    /// What is kept of the audit trail.
+    /// Retention of the audit log.
     pub audit: AuditConfig,
-    /// Who may ask for decisions on behalf of their clients.
+    /// Proxies that may use forward authentication.
     pub forward_auth: ForwardAuth,
-    /// Which clients may have the answers of their sign-ins in forms.
+    /// Clients that may use `response_mode=form_post`.
     pub form_post: FormPost,
-    /// Other issuers whose access tokens some applications take.
+    /// Other issuers whose access tokens some applications accept.
     #[serde(rename = "trusted_issuer", serialize_with = "super::serialize::as_debug")]
     pub trusted_issuers: Vec<TrustedIssuer>,
-    /// The protected applications, in the file's order.
+    /// Protected applications, in the file's order.
     #[serde(skip)]
     pub apps: Vec<App>,
-    /// What is allowed, and may be a mistake nevertheless. Found by [`Config::load`] alone.
+    /// Warnings: allowed values that may be mistakes. Filled only by [`Config::load`].
     #[serde(skip)]
     pub warnings: Vec<ConfigFault>,
-    /// Until when the certificates are good, as far as they were read.
+    /// Expiry times of the certificates that were read.
     #[serde(skip)]
     pub certificate_ends: Vec<CertificateEnd>,
 }
 
 impl Config {
-    /// Warnings of certificates that have expired at `now`, seconds since 1970, or are about to: browsers refuse them.
+    /// Returns warnings of certificates that have expired at `now`, in seconds since 1970, or
+    /// expire soon.
     pub fn expiring(&self, now: i64) -> Vec<ConfigFault> {
         let told = self.certificate_ends.iter().filter_map(|CertificateEnd { path, file, ends }| {
             let file = file.display();
@@ -96,46 +97,47 @@ impl Config {
 pub struct ServerConfig {
     /// Addresses to listen on; at least one.
     pub listen: Vec<SocketAddr>,
-    /// Certificates and keys; the first is shown to whom no other is for. Plain HTTP when there is none.
+    /// Certificates and keys; plain HTTP when empty. The first is the default if no other matches
+    /// the host.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub tls: Vec<TlsConfig>,
-    /// Who must show a certificate to us, and whose; nobody is asked when absent.
+    /// Requirements for client certificates; none are requested when absent.
     #[serde(flatten)]
     pub client_certificates: Option<ClientCertificates>,
-    /// Addresses that answer plain HTTP with a redirect to https, and with nothing else.
+    /// Addresses that only redirect plain HTTP to https.
     pub redirect_listen: Vec<SocketAddr>,
-    /// For how long browsers are told to come over https only (RFC 6797); not at all when zero.
+    /// `max-age` of HSTS (RFC 6797); no header when zero.
     pub hsts: Duration,
-    /// Peers whose `X-Forwarded-*` headers are believed.
+    /// Peers whose `X-Forwarded-*` headers are trusted.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub trusted_proxies: Vec<IpNet>,
-    /// Worker threads of the proxy.
+    /// Number of worker threads of the proxy.
     pub threads: usize,
-    /// How long a peer may take to send a whole request head.
+    /// Timeout for receiving a whole request head.
     pub header_timeout: Duration,
-    /// Largest request head, bytes.
+    /// Maximum size of a request head, bytes.
     pub header_bytes: usize,
-    /// How long a peer may take to send a whole body that the provider reads itself.
+    /// Timeout for receiving a whole body that the provider reads itself.
     pub body_timeout: Duration,
-    /// How long a kept-alive connection may stay silent.
+    /// Maximum idle time of a kept-alive connection.
     pub idle_timeout: Duration,
-    /// Connections in all; further ones wait in the kernel's queue.
+    /// Maximum number of connections; further ones wait in the kernel's queue.
     pub max_connections: usize,
-    /// Connections a peer address (IPv6: a /64).
+    /// Maximum number of connections per peer address (IPv6: a /64).
     pub max_connections_per_peer: usize,
-    /// How long requests in flight may go on after a stop was asked for.
+    /// Maximum time that requests in flight may take after a stop was requested.
     pub shutdown_timeout: Duration,
 }
 
-/// A certificate that is good for fewer days than this is told of.
+/// Days before a certificate's expiry from which a warning is reported.
 pub(crate) const EXPIRES_SOON: i64 = 14;
 
-/// Whole days between two times, seconds since 1970; below 0 when `ends` has passed.
+/// Returns the whole days between two times in seconds since 1970; negative if `ends` has passed.
 pub(crate) const fn days_left(ends: i64, now: i64) -> i64 {
     (ends - now).div_euclid(86_400)
 }
 
-/// Until when a certificate is good that the file names.
+/// Expiry time of a certificate that the file names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateEnd {
     pub(super) path: String,
@@ -144,12 +146,12 @@ pub struct CertificateEnd {
     pub(super) ends: i64,
 }
 
-/// `[admin]`: what operators and monitoring talk to.
+/// `[admin]`: endpoints for operators and monitoring.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AdminConfig {
-    /// `/metrics`, `/healthz` and `/readyz`; none when absent.
+    /// Address of `/metrics`, `/healthz` and `/readyz`; none when absent.
     pub listen: Option<SocketAddr>,
-    /// The command line talks to a running server here; `admin.sock` in the store's directory unless configured.
+    /// Socket for the command line; `admin.sock` in the store's directory unless configured.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub socket: PathBuf,
 }
@@ -158,17 +160,18 @@ pub struct AdminConfig {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reach {
     pub socket: PathBuf,
-    /// What belongs to the user whom the server runs as.
+    /// A path that belongs to the user that the server runs as.
     pub owned: PathBuf,
 }
 
 impl Config {
-    /// A directory that belongs to the user whom the server runs as: the store's, or the admin socket's. It may be absent.
+    /// Returns a directory that belongs to the user that the server runs as: the store's, or the
+    /// admin socket's. It may be absent.
     pub(crate) fn owned_place(&self) -> &Path {
         owned_place(&self.store, &self.admin.socket)
     }
 
-    /// Whose the keys in the token are, where each node of the fleet has a token of its own.
+    /// Returns the owner of the keys in the token, if each node of the cluster has its own token.
     pub(crate) fn token_holder(&self) -> Option<TokenHolder> {
         let fleet = self.fleet.as_ref().filter(|_| !self.hsm.shared)?;
         Some(TokenHolder { node: fleet.node.clone(), issuer: self.issuer.as_str().to_owned() })
@@ -185,50 +188,52 @@ pub(super) fn owned_place<'c>(store: &'c StoreConfig, socket: &'c Path) -> &'c P
 /// `[hsm]`: the PKCS#11 token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hsm {
-    /// The vendor's PKCS#11 module, a shared library.
+    /// Vendor's PKCS#11 module, a shared library.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub module: PathBuf,
     pub token_label: String,
-    /// A file that holds the user PIN; others may not be able to read it.
+    /// File that holds the user PIN; it must not be readable by others.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub pin_file: PathBuf,
     /// `CKA_LABEL` of the signing key pairs.
     pub key_label: String,
-    /// The directory of the vendor's attestations, `KID.pem` each; none when absent.
+    /// Directory of the vendor's attestations, one `KID.pem` per key; none when absent.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub attestation: Option<PathBuf>,
-    /// Sessions (and signer threads).
+    /// Number of sessions, and of signer threads.
     pub sessions: usize,
-    /// The longest that a request waits for its signatures.
+    /// Timeout for the signatures of a request.
     pub sign_timeout: Duration,
-    /// Signatures that may wait at once; more are answered 503.
+    /// Maximum number of queued signatures; further ones are answered 503.
     pub queue: usize,
-    /// How long a call into the module may last before the process aborts for a new one.
+    /// Maximum duration of a call into the module, after which the process aborts to be restarted.
     pub hang_abort: Duration,
-    /// What the token is asked to compute.
+    /// Mechanism that computes signatures.
     pub mechanism: Mechanism,
-    /// Whether a key must have been made on the token (`CKA_LOCAL`).
+    /// Whether keys must have been generated on the token (`CKA_LOCAL`).
     pub require_local: bool,
-    /// Whether all nodes of the fleet reach the same keys: a network HSM, or clones of one token.
+    /// Whether all nodes of the cluster reach the same keys: a network HSM, or clones of one token.
     pub shared: bool,
 }
 
-/// How the token makes an RS256 signature; the outcome is the same.
+/// PKCS#11 mechanism of an RS256 signature; the signature is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Mechanism {
-    /// `CKM_RSA_PKCS` over a `DigestInfo` that was made here: every token has it, and only 51 bytes travel.
+    /// `CKM_RSA_PKCS` over a `DigestInfo` computed by the server. Every token supports it, and only
+    /// 51 bytes are transferred.
     RsaPkcs,
-    /// `CKM_SHA256_RSA_PKCS`: the token hashes, for tokens that sign nothing but what they hashed themselves.
+    /// `CKM_SHA256_RSA_PKCS`: the token computes the hash. For tokens that sign only their own
+    /// hashes.
     Sha256RsaPkcs,
 }
 
-/// `[store]`: what keeps the bytes.
+/// `[store]`: the storage engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "engine")]
 pub enum StoreConfig {
-    /// Files of this machine, for one server.
+    /// Local files, for a single server.
     Sled(SledConfig),
-    /// A database, which the nodes of a fleet share.
+    /// A PostgreSQL database, shared by the nodes of a cluster.
     Postgres(PostgresConfig),
 }
 
@@ -237,106 +242,109 @@ pub enum StoreConfig {
 pub struct SledConfig {
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub path: PathBuf,
-    /// The engine's page cache, bytes.
+    /// Size of the engine's page cache, bytes.
     pub cache_bytes: u64,
-    /// Writes are answered 503 while the disk has less free space than this, bytes.
+    /// Minimum free disk space, bytes; below it, writes are answered 503.
     pub reserve_bytes: u64,
-    /// Commits that may wait at once; more are answered 503.
+    /// Maximum number of queued commits; further ones are answered 503.
     pub queue: usize,
 }
 
 /// `engine = "postgres"`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PostgresConfig {
-    /// A file that holds the database's URL, a password in it.
+    /// File that holds the database URL, including a password.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub url_file: PathBuf,
-    /// Who signed the servers' certificates; without it every server is on this machine.
+    /// Authorities that sign the servers' certificates. When absent, every server is on this
+    /// machine.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub ca_file: Option<PathBuf>,
-    /// Connections that write.
+    /// Number of writing connections.
     pub writers: usize,
-    /// Commits that may wait at once; more are answered 503.
+    /// Maximum number of queued commits; further ones are answered 503.
     pub queue: usize,
     pub durability: Durability,
 }
 
-/// Who keeps what is acknowledged from being lost with a server.
+/// What protects acknowledged commits from the loss of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Durability {
     /// A standby that the server waits for.
     Standby,
-    /// Something below the database, as in a managed service.
+    /// A layer below the database, as in a managed service.
     External,
 }
 
-/// `[fleet]`.
+/// `[fleet]`: this node of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FleetConfig {
-    /// This node's name: one of its own for each, kept over restarts.
+    /// Unique name of this node, kept over restarts.
     pub node: String,
     pub beat: BeatDurability,
-    /// How long ago a beat may have begun for decisions to rest on it.
+    /// Maximum age of the last heartbeat's start for decisions to rely on it, milliseconds.
     pub staleness_ms: u64,
 }
 
-/// Whether a beat waits for the standby, as commits do.
+/// Whether a heartbeat waits for the standby, as commits do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum BeatDurability {
-    /// It does: a primary that was cut off is not believed.
+    /// It waits. Nodes do not trust a primary that was isolated.
     Replicated,
-    /// It does not: decisions go on while the only standby is away. What keeps an old primary from being believed is then
-    /// whoever manages the servers.
+    /// It does not wait: decisions continue while the only standby is down. The operator must then
+    /// prevent nodes from using an old primary.
     Local,
 }
 
 /// `[tokens]`: lifetimes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TokensConfig {
-    /// Of an access token and an ID token.
+    /// Lifetime of access tokens and ID tokens.
     pub access_token: Duration,
     pub authorization_code: Duration,
-    /// Of a refresh token, from its issue; each rotation starts it anew.
+    /// Lifetime of a refresh token from its issue; each rotation restarts it.
     pub refresh_token: Duration,
-    /// How long the parent of an unused refresh token is good for the same child, for clients that say nothing else.
+    /// Time during which the parent of an unused refresh token can be retried, for clients without
+    /// a setting of their own.
     pub refresh_retry: Duration,
-    /// Whether clients that were given the scope `groups` may ask for it.
+    /// Whether clients with the scope `groups` may request it.
     pub groups_scope: bool,
 }
 
-/// `[keys]`: how signing keys follow one another.
+/// `[keys]`: rotation of signing keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeysConfig {
-    /// For how long a key signs before the server replaces it by itself; for ever when absent.
+    /// Time after which the server rotates a signing key automatically; never when absent.
     pub rotate: Option<Duration>,
-    /// How long a key is published before it signs, and kept after it has signed for the last time.
+    /// Times of publication before the first signature and of retention after the last.
     #[serde(flatten)]
     pub times: KeyTimes,
-    /// How long clients may keep the JWK set: a little shorter than a key is published before it signs.
+    /// Cache lifetime of the JWK set for clients: slightly shorter than the time a key is published
+    /// before it signs.
     #[serde(skip)]
     pub cache: Duration,
 }
 
-/// `[sessions]`: lifetimes of a browser's sign-in.
+/// `[sessions]`: lifetimes of browser sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionsConfig {
-    /// Without any request.
+    /// Maximum time without a request.
     pub idle: Duration,
     pub absolute: Duration,
-    /// How long a started sign-in may take.
+    /// Maximum duration of a started sign-in.
     pub interaction: Duration,
-    /// Started sign-ins that may be open at once, in all.
+    /// Maximum number of started sign-ins on the server.
     pub max_interactions: usize,
-    /// Forms that may be kept at once while their senders sign in, in all; none when zero.
+    /// Maximum number of forms kept while their senders sign in; none when zero.
     pub max_forms: usize,
 }
 
-/// `[rate_limits]`: requests a minute.
+/// `[rate_limits]`: requests per minute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RateLimits {
     /// `/oauth/authorize`, per client address.
     pub authorize: RateLimit,
-    /// Sign-ins begun at an application or on the provider's own pages, per client address.
+    /// Sign-ins started at an application or on the provider's own pages, per client address.
     pub sign_ins: RateLimit,
     /// `/oauth/token`, per client.
     pub token: RateLimit,
@@ -352,56 +360,56 @@ pub struct RateLimits {
     pub logout: RateLimit,
     /// `/oauth/register`, per client address.
     pub register: RateLimit,
-    /// The pages of the sign-in and all other provider paths, per client address.
+    /// Pages of the sign-in and all other provider paths, per client address.
     pub pages: RateLimit,
 }
 
-/// `[login]`: guesses of passwords. Only failures count.
+/// `[login]`: limits on password guesses. Only failures count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoginConfig {
-    /// Failed attempts an account at once, and in each further `window`.
+    /// Failed attempts per account: burst, and number restored in each `window`.
     pub failures_per_account: u32,
-    /// Failed attempts an address at once, and in each further `window`.
+    /// Failed attempts per address: burst, and number restored in each `window`.
     pub failures_per_address: u32,
-    /// How long it takes until so many failures are forgotten.
+    /// Time in which that number of failures expires.
     pub window: Duration,
-    /// Threads that check passwords.
+    /// Number of threads that verify passwords.
     pub password_threads: usize,
-    /// Password checks that may wait at once; more are answered 503.
+    /// Maximum number of queued password checks; further ones are answered 503.
     pub password_queue: usize,
 }
 
-/// `[registration]`: who may register a client over HTTP.
+/// `[registration]`: dynamic client registration over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Registration {
     pub mode: RegistrationMode,
-    /// Clients registered over HTTP that may exist at once.
+    /// Maximum number of clients registered over HTTP.
     pub max_clients: usize,
-    /// How long one of them stays that has never received a token.
+    /// Retention of such a client that has never received a token.
     pub unused: Duration,
-    /// Accounts that are notified when one of them needs an approval.
+    /// Accounts that are notified when such a client needs approval.
     pub notify: Vec<Email>,
 }
 
-/// Who may register a client over HTTP.
+/// Access to client registration over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum RegistrationMode {
     Off,
-    /// Who holds an initial access token (RFC 7591 §3).
+    /// Only with an initial access token (RFC 7591 §3).
     Token,
     Open,
 }
 
-/// `[pages]`: what people see.
+/// `[pages]`: appearance of the pages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PagesConfig {
-    /// The operator's name, shown on each page.
+    /// Operator's name, shown on each page.
     pub operator: String,
-    /// The language of a page when neither the request nor the browser names one we have.
+    /// Fallback language of pages, if neither the request nor the browser names a supported one.
     pub default_language: Language,
-    /// The operator's logo; none when absent.
+    /// Operator's logo; none when absent.
     pub logo: Option<Logo>,
-    /// The colour of links and buttons; our own when absent.
+    /// Colour of links and buttons; the built-in one when absent.
     pub accent: Option<Accent>,
 }
 
@@ -409,32 +417,32 @@ pub struct PagesConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Console {
     pub enabled: bool,
-    /// People in this group are developers, beside those who have the role.
+    /// Group whose members are developers, in addition to users with the role.
     pub developers: Option<String>,
-    /// People in this group are administrators, beside those who have the role.
+    /// Group whose members are administrators, in addition to users with the role.
     pub admins: Option<String>,
-    /// How old a sign-in may be to work in the console.
+    /// Maximum age of a sign-in for using the console.
     pub sign_in: Duration,
 }
 
-/// `[audit]`: the trail's records in the store.
+/// `[audit]`: retention of the audit log in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuditConfig {
-    /// How long a record is kept; zero keeps none.
+    /// Retention of a record; zero keeps none.
     pub keep: Duration,
-    /// Records that are kept at once; the oldest give way.
+    /// Maximum number of records; the oldest are deleted first.
     pub max_records: usize,
 }
 
-/// `[forward_auth]`: proxies that ask for decisions on behalf of their clients.
+/// `[forward_auth]`: proxies that request decisions for their clients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ForwardAuth {
-    /// The networks that they ask from; nobody may when empty.
+    /// Networks of these proxies; none may when empty.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub trusted: Vec<IpNet>,
 }
 
-/// `[form_post]`: clients that may have the answers of their sign-ins in forms (`response_mode=form_post`).
+/// `[form_post]`: clients that may use `response_mode=form_post`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FormPost {
     pub enabled: bool,
@@ -451,7 +459,7 @@ impl FormPost {
     }
 }
 
-/// `[log]`.
+/// `[log]`: format and filter of log lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Log {
     pub format: LogFormat,
@@ -459,10 +467,10 @@ pub struct Log {
     pub filter: String,
 }
 
-/// The shape of log lines.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum LogFormat {
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }

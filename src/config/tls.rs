@@ -1,4 +1,4 @@
-//! How the public listeners prove who they are, and ask it of clients.
+//! Certificates of the public listeners and of their clients.
 
 use std::path::PathBuf;
 
@@ -7,26 +7,24 @@ use serde::Serialize;
 /// Certificate chain and private key, PEM files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// The chain, leaf first.
+    /// Certificate chain, leaf first.
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClientCertificates {
-    /// The authorities that may have signed them, a PEM file.
+    /// PEM file of the authorities that sign client certificates.
     #[serde(rename = "client_ca", serialize_with = "super::serialize::as_debug")]
     pub ca: PathBuf,
-    /// Whether a client may do without.
+    /// Whether clients must present a certificate.
     #[serde(rename = "client_certificates")]
     pub demand: Presence,
 }
 
-/// Whether something must be there.
+/// Whether a client certificate is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Presence {
-    /// It may be absent.
     Optional,
-    /// It may not.
     Required,
 }

@@ -1,4 +1,4 @@
-//! Other issuers whose access tokens applications take.
+//! Other issuers whose access tokens applications accept.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,26 +7,26 @@ use url::Url;
 
 use crate::oauth::trusted_token::TrustTerms;
 
-/// `[[trusted_issuer]]`: an issuer whose access tokens some applications take.
+/// `[[trusted_issuer]]`: an issuer whose access tokens some applications accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedIssuer {
-    /// What its tokens must be like, and our name for it.
+    /// Requirements for its tokens, and its short name.
     pub terms: TrustTerms,
     pub keys: KeySource,
-    /// The longest time between two readings of its keys.
+    /// Maximum time between two reads of its keys.
     pub refresh: Duration,
-    /// The shortest time between two readings that a token with an unknown key asks for.
+    /// Minimum time between two reads triggered by tokens with an unknown key.
     pub throttle: Duration,
-    /// How long keys are used after they were last read, while they cannot be read again.
+    /// Time during which the last keys are used while they cannot be read again.
     pub stale: Duration,
 }
 
-/// Where an issuer's keys are.
+/// Source of an issuer's keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
-    /// At the address that its metadata names (OpenID Connect Discovery §4, RFC 8414 §3).
+    /// The URL in its metadata (OpenID Connect Discovery §4, RFC 8414 §3).
     Discovered,
     At(Url),
-    /// In a file, which is read again when it changes.
+    /// A file, which is read again when it changes.
     File(PathBuf),
 }

@@ -1,5 +1,6 @@
-//! What single values may be: addresses, hosts, URLs, paths, names. Each function says in its error what is wrong and
-//! what is allowed.
+//! Parsers of single values: addresses, hosts, URLs, paths and names.
+//!
+//! Each error states the problem and the allowed values.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,13 +13,13 @@ use crate::domain::mail_address::MailAddress;
 use crate::domain::profile::is_group;
 use crate::domain::user::Email;
 
-/// PKCS#11 gives a token's label 32 bytes, filled up with blanks (`CK_TOKEN_INFO`).
+/// Maximum length of a PKCS#11 token label, bytes; tokens pad it with blanks (`CK_TOKEN_INFO`).
 const LONGEST_TOKEN_LABEL: usize = 32;
-/// Longest host name (RFC 1035 §2.3.4), and longest part of one.
+/// Maximum length of a host name (RFC 1035 §2.3.4).
 const LONGEST_HOST: usize = 253;
 const LONGEST_HOST_PART: usize = 63;
 
-/// The issuer. Its path must be one that a request can arrive on.
+/// Parses the issuer. Its path must be one that a request can arrive on.
 pub(super) fn issuer(text: &str) -> Result<IssuerUrl, String> {
     let issuer = IssuerUrl::parse(text).map_err(|problem| format!("{text:?}: {problem}"))?;
     host_name(issuer.host())?;
@@ -28,7 +29,7 @@ pub(super) fn issuer(text: &str) -> Result<IssuerUrl, String> {
     Ok(issuer)
 }
 
-/// An address to listen on, that none of `others` takes.
+/// Parses a listener's address and rejects one that collides with `others`.
 pub(super) fn listener(text: &str, others: &[SocketAddr]) -> Result<SocketAddr, String> {
     let address: SocketAddr = text.parse().map_err(|_| {
         format!(
@@ -48,7 +49,7 @@ fn collide(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() == other.port() && one.is_ipv4() == other.is_ipv4() && overlap && given
 }
 
-/// A network of trusted proxies, or one address.
+/// Parses the network of a trusted proxy, or a single address.
 pub(super) fn network(text: &str) -> Result<IpNet, String> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(IpNet::from(address));
@@ -65,7 +66,7 @@ pub(super) fn network(text: &str) -> Result<IpNet, String> {
     Ok(network)
 }
 
-/// A name that is shown or looked up: not empty, no control characters, no blanks around it.
+/// Parses a name: not empty, no control characters, no blanks around it.
 pub(super) fn name(text: &str) -> Result<String, String> {
     if text.is_empty() || text.trim() != text || text.chars().any(char::is_control) {
         return Err(format!("{text:?} is not a name; write some text without blanks around it"));
@@ -73,13 +74,14 @@ pub(super) fn name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// The name of a group of people.
+/// Parses the name of a user group.
 pub(super) fn group(text: &str) -> Result<String, String> {
     let problem = || format!("{text:?} is not a group; write 1 to 100 characters without a comma");
     is_group(text).then(|| text.to_owned()).ok_or_else(problem)
 }
 
-/// What stands behind the `@` of addresses, as mail servers know it: A-labels, small letters.
+/// Parses the domain of e-mail addresses and returns it in the form of mail servers: A-labels,
+/// lower case.
 pub(super) fn mail_domain(text: &str) -> Result<String, String> {
     let problem =
         || format!("{text:?} is not the domain of an address; write it without the @, such as \"example.com\"");
@@ -94,7 +96,7 @@ pub(super) fn token_label(text: &str) -> Result<String, String> {
     name(text)
 }
 
-/// The name of an application: part of an id, of log lines and of metrics.
+/// Parses the name of an application: part of an id, log lines and metrics.
 pub(super) fn app_name(text: &str) -> Result<String, String> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
     if text.is_empty() || text.len() > 63 || !text.bytes().all(allowed) {
@@ -103,7 +105,7 @@ pub(super) fn app_name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A host, with or without a port, in the form in which a `Host` header has it.
+/// Parses a host, with or without a port, in the form of a `Host` header.
 pub(super) fn host(text: &str) -> Result<String, String> {
     if text.contains(['/', '@', '?', '#', '\\']) {
         return Err(format!("{text:?} is not a host; write it alone, such as \"wiki.example.com\""));
@@ -134,14 +136,15 @@ fn host_name(text: &str) -> Result<(), String> {
     if domain.len() > LONGEST_HOST || !domain.split('.').all(sound) { Err(problem()) } else { Ok(()) }
 }
 
-/// The public address of an application: an origin with the issuer's scheme.
+/// Parses the public address of an application: an origin with the issuer's scheme.
 pub(super) fn app_url(text: &str, host: Option<&str>, issuer: Option<&IssuerUrl>) -> Result<Url, String> {
     let url = origin(text)?;
     if format!("{}://{}", url.scheme(), authority(&url)) != text {
         return Err(format!("{text:?} is not its normal form; write \"{}://{}\"", url.scheme(), authority(&url)));
     }
     if let Some(issuer) = issuer.filter(|issuer| issuer.scheme() != url.scheme()) {
-        // The sign-in's cookie is made for the issuer's scheme: a Secure one never arrives over http.
+        // The session cookie depends on the issuer's scheme: browsers do not send a `Secure` cookie
+        // over http.
         return Err(format!("{text:?} has another scheme than the issuer; write {}://", issuer.scheme()));
     }
     let agrees = |host: &str| match split_port(host) {
@@ -154,7 +157,7 @@ pub(super) fn app_url(text: &str, host: Option<&str>, issuer: Option<&IssuerUrl>
     }
 }
 
-/// A server of an application, that is not one of our own listeners.
+/// Parses an upstream and rejects Sealgate's own listeners.
 pub(super) fn upstream(text: &str, listen: &[SocketAddr]) -> Result<Upstream, String> {
     let url = origin(text)?;
     let port = url.port_or_known_default().unwrap_or_default();
@@ -180,7 +183,7 @@ pub(super) fn upstream(text: &str, listen: &[SocketAddr]) -> Result<Upstream, St
     }
 }
 
-/// A name as it stands on a certificate, or an address.
+/// Parses a name on a certificate, or an address.
 pub(super) fn certificate_name(text: &str) -> Result<String, String> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(address.to_string());
@@ -205,7 +208,7 @@ fn origin(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// A route's path in the one form that requests are matched in.
+/// Parses a route's path in the normal form that requests are matched in.
 pub(super) fn route_path(text: &str) -> Result<String, String> {
     let problem = |what: &str| Err(format!("{text:?} {what}"));
     if !text.starts_with('/') {
@@ -227,7 +230,7 @@ pub(super) fn route_path(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A method, as requests name it: methods have case (RFC 9110 §9.1).
+/// Parses a method. Methods are case-sensitive (RFC 9110 §9.1).
 pub(super) fn method(text: &str) -> Result<String, String> {
     if text.is_empty() || text.len() > 32 || !text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-') {
         return Err(format!("{text:?} is not a method; write such as \"GET\" or \"POST\""));
@@ -238,7 +241,7 @@ pub(super) fn method(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// An origin, as browsers send it in `Origin`.
+/// Parses an origin in the form of an `Origin` header.
 pub(super) fn web_origin(text: &str) -> Result<String, String> {
     if text == "*" {
         return Err("\"*\" is everybody's page; write the origins that you trust with people's sessions".to_owned());
@@ -248,7 +251,7 @@ pub(super) fn web_origin(text: &str) -> Result<String, String> {
     if written == text { Ok(written) } else { Err(format!("{text:?} is not how browsers send it; write {written:?}")) }
 }
 
-/// A word without blanks and quotation marks, as it can stand in a challenge.
+/// Parses a word without blanks and quotation marks, which can appear in a challenge.
 pub(super) fn word(text: &str) -> Result<String, String> {
     let sound = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
     if text.is_empty() || text.len() > 128 || !text.bytes().all(sound) {

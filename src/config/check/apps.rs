@@ -1,4 +1,4 @@
-//! The applications of the file and their routes.
+//! Checks of the applications and their routes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,26 +18,27 @@ use crate::domain::client::ClientId;
 use crate::domain::profile::is_line;
 use crate::domain::scope::ScopeValue;
 
-/// The path under which an application's host is ours.
+/// Path prefix that Sealgate serves itself on an application's host.
 const OWN_PATH: &str = "/.sealgate/";
-/// Where an application's host tells clients which issuer's tokens it takes (RFC 9728 §3).
+/// Path of the protected resource metadata, which names the accepted issuers (RFC 9728 §3).
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 
-/// The longest title and description of an application, characters.
+/// Maximum length of an application's title, characters.
 const LONGEST_TITLE: usize = 60;
 const LONGEST_DESCRIPTION: usize = 200;
 
 pub(super) struct Own<'a> {
     pub(super) issuer: Option<&'a IssuerUrl>,
     pub(super) listen: &'a [SocketAddr],
-    /// The command line's socket, which is nobody's either: whoever speaks there may do everything.
+    /// Sealgate's admin socket. An upstream must not be this socket: its peers have full
+    /// administrative access.
     pub(super) socket: Option<&'a Path>,
     pub(super) trusted: &'a [&'a str],
 }
 
 pub(super) fn apps(sections: Vec<Section<'_, '_>>, own: &Own<'_>, files: &Files) -> Option<Vec<App>> {
     let mut taken = Taken::default();
-    // All are read before any is given up.
+    // Collected first, so that the errors of all applications are reported.
     let apps: Vec<_> = sections.into_iter().map(|section| app(section, own, files, &mut taken)).collect();
     apps.into_iter().collect()
 }
@@ -143,7 +144,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     })
 }
 
-/// The Unix socket of a server: it may be absent, the server makes it.
+/// Parses the Unix socket of an upstream. It may be absent, because the upstream creates it.
 fn socket(text: &str, own: &Own<'_>, files: &Files) -> Result<PathBuf, String> {
     let path = files.socket(files.path(text)?)?;
     if own.socket == Some(&path) {
@@ -152,7 +153,8 @@ fn socket(text: &str, own: &Own<'_>, files: &Files) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Browsers leave the scheme's own port out, so a host with that port would never be asked for.
+/// Rejects a host with the scheme's default port. Browsers omit that port, so no request would
+/// match.
 fn check_port(host: &str, issuer: Option<&IssuerUrl>) -> Result<(), String> {
     let (name, port) = split_port(host);
     let own = issuer.map(|issuer| if issuer.is_https() { "443" } else { "80" });
@@ -162,7 +164,7 @@ fn check_port(host: &str, issuer: Option<&IssuerUrl>) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a request may be for both: a host without a port answers on every port.
+/// Returns whether one request could match both hosts. A host without a port matches every port.
 fn overlap(one: &str, other: &str) -> bool {
     let ((one, one_port), (other, other_port)) = (split_port(one), split_port(other));
     one == other && (one_port == other_port || one_port.is_none() || other_port.is_none())
@@ -180,7 +182,8 @@ fn routes(app: &mut Section<'_, '_>, trusted: &[String], acr: &[String]) -> Opti
     Some(routes)
 }
 
-/// What earlier rules of the application are for: a path, and a method there or those that are left.
+/// Paths and methods that earlier rules of the application cover; no method means all remaining
+/// ones.
 #[derive(Default)]
 struct TakenRules {
     rules: BTreeSet<(String, Option<String>)>,
@@ -215,7 +218,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
     let allowed = format!("write a list of {known}");
     let scopes = section.texts("scopes", &allowed, |text| {
         let known = ScopeValue::ALL.iter().any(|known| known.as_str() == text);
-        // Another issuer has scopes of its own.
+        // A trusted issuer has its own scopes.
         if known || (!trusted.is_empty() && is_scope(text)) {
             Ok(text.to_owned())
         } else {
@@ -223,7 +226,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
         }
     });
     let groups = section.texts("groups", "write a list of groups' names", address::name);
-    // An empty list would let everybody through where nobody was meant.
+    // An empty list would admit every user, although the operator meant none.
     let users = section.some_texts("users", "write a list of addresses or subs", |text| {
         person(text, trusted)
             .ok_or_else(|| format!("{text:?} is neither an e-mail address nor a sub; write one of them"))
@@ -289,14 +292,16 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
     })
 }
 
-/// The context classes of which a sign-in must have reached one. Our own are levels; every other word is a trusted issuer's.
+/// Parses the context classes of which a sign-in must have reached one.
+///
+/// Own values are levels; every other word is a trusted issuer's.
 fn acr(section: &mut Section<'_, '_>, trusted: &[String]) -> Option<Vec<String>> {
     let mut classes: Vec<String> = Vec::new();
     let mut nobodys = Vec::new();
     section.texts("acr", "write a list of levels, such as [\"2\"]", |text| {
         let class = address::word(text)?;
         let level = AssuranceLevel::parse(text);
-        // Another issuer may tell apart what are two names of one level here.
+        // A trusted issuer may distinguish two values that name the same level here.
         let same = |known: &&String| {
             **known == class || (trusted.is_empty() && level.is_some() && AssuranceLevel::parse(known) == level)
         };
@@ -336,7 +341,7 @@ fn path_characters(route: &mut Section<'_, '_>) -> PathCharacters {
     characters
 }
 
-/// A person of ours, or of a trusted issuer that the application takes: `issuer:sub`.
+/// Parses a local user, or a user of a trusted issuer of the application (`issuer:sub`).
 fn person(text: &str, trusted: &[String]) -> Option<RulePerson> {
     match text.split_once(':') {
         Some((issuer, sub)) if trusted.iter().any(|known| known == issuer) => {
@@ -347,7 +352,7 @@ fn person(text: &str, trusted: &[String]) -> Option<RulePerson> {
     }
 }
 
-/// A scope's syntax (RFC 6749 §3.3).
+/// Returns whether the text is a scope (RFC 6749 §3.3).
 fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
 }

@@ -1,4 +1,4 @@
-//! Which level people must reach, and by when.
+//! Checks of the required levels and the enrolment deadline.
 
 use chrono::{NaiveDate, NaiveTime};
 
@@ -49,7 +49,7 @@ fn level(text: &str) -> Result<AssuranceLevel, String> {
     AssuranceLevel::parse(text).ok_or_else(|| format!("{text:?} is no level; {LEVELS}"))
 }
 
-/// When the day is over, UTC.
+/// Parses a date and returns the end of that day, UTC.
 fn end_of_day(text: &str) -> Result<UnixTime, String> {
     let day = text.parse::<NaiveDate>().ok().filter(|day| day.to_string() == text);
     let next = day.and_then(|day| day.succ_opt()).map(|next| next.and_time(NaiveTime::MIN).and_utc().timestamp());

@@ -1,4 +1,4 @@
-//! How an application is told who somebody is: its headers, and what it lets pass.
+//! Checks of an application's identity headers and of the headers that it lets pass.
 
 use http::HeaderName;
 
@@ -7,16 +7,17 @@ use crate::config::preset::{self, PRESETS};
 use crate::config::{AuthorizationHeader, GroupsDelimiter, IdentityHeaders, IdentityValue, Names};
 use crate::web::request_fields;
 
-/// As many headers as a request is given at most; servers have limits.
+/// Maximum number of identity headers; servers limit the number of header fields.
 const MOST_HEADERS: usize = 16;
-/// What another part of the gate writes: the way that the request came.
+/// Words after `X-Forwarded-` that describe the request's route; another part of the gateway writes
+/// them.
 const WAY: [&str; 12] =
     ["for", "host", "proto", "protocol", "port", "scheme", "ssl", "server", "uri", "path", "prefix", "by"];
 
 const VALUES: &str = "write such as { Remote-User = \"username\", Remote-Email = \"email\" }; a value is \"sub\", \"email\", \
     \"username\", \"name\" or \"groups\"";
 
-/// Reads what an application says of it.
+/// Parses the identity headers of an application.
 pub(super) fn identity(app: &mut Section<'_, '_>) -> IdentityHeaders {
     let chosen = app.text("preset", "write the name of an application", |text| {
         preset::of(text).ok_or_else(|| {
@@ -104,14 +105,15 @@ fn pass(app: &mut Section<'_, '_>, own: &[(HeaderName, IdentityValue)]) -> Vec<H
     passed.unwrap_or_default()
 }
 
-/// A header's name that no server takes for another one.
+/// Parses a header name that no server confuses with another one.
 fn header_name(text: &str) -> Result<HeaderName, String> {
     let problem = || format!("{text:?} is no header's name; write one of letters, digits and single dashes");
     let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| problem())?;
     if request_fields::is_plain(name.as_str()) && !text.contains("--") { Ok(name) } else { Err(problem()) }
 }
 
-/// Whether a name is one that we write for other reasons, or one that nobody may: `X-Forwarded-User` is not.
+/// Returns whether the gateway writes this header for other purposes, or forbids it.
+/// `X-Forwarded-User` is neither.
 fn is_of_the_way(name: &str) -> bool {
     match name.strip_prefix("x-forwarded-") {
         Some(rest) => {

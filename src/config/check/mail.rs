@@ -1,4 +1,4 @@
-//! The server that takes our mails.
+//! Checks of the mail server's settings.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::domain::mail_address::MailAddress;
 use crate::domain::profile::{LONGEST_NAME, is_line};
 use crate::domain::user::Email;
 
-/// Longest user name at the mail server, bytes.
+/// Maximum length of the user name at the mail server, bytes.
 const LONGEST_USERNAME: usize = 255;
 
 pub(super) fn mail(mut section: Section<'_, '_>, files: &Files, issuer: Option<&IssuerUrl>) -> Option<MailConfig> {
@@ -77,12 +77,14 @@ pub(super) fn mail(mut section: Section<'_, '_>, files: &Files, issuer: Option<&
     })
 }
 
-/// A name under `.localhost` is none: some resolvers ask others for it.
+/// Returns whether the host is this machine.
+///
+/// Names under `.localhost` do not count: some resolvers ask other servers for them.
 fn is_this_machine(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// An address, alone or in angle brackets behind a name.
+/// Parses an e-mail address, alone or in angle brackets after a name.
 fn mailbox(text: &str, written: &str) -> Result<Mailbox, String> {
     let (name, address) = match text.strip_suffix('>').and_then(|text| text.rsplit_once('<')) {
         Some((name, address)) => (name.trim(), address),

@@ -1,4 +1,4 @@
-//! Spans of time, seconds.
+//! Durations in seconds.
 
 pub(super) const MINUTE: u64 = 60;
 pub(super) const HOUR: u64 = 60 * MINUTE;

@@ -1,4 +1,4 @@
-//! Certificates and keys, where the file names them.
+//! Checks of the certificates and keys that the file names.
 
 use std::iter;
 
@@ -15,14 +15,14 @@ const CHAIN: &str = "write the file of the chain, PEM";
 const KEY: &str = "write the file of the private key, PEM";
 const AUTHORITIES: &str = "write the file of the authorities' certificates, PEM";
 
-/// A certificate that we show.
+/// A server certificate.
 pub(super) struct CertificateChain {
     pub(super) files: TlsConfig,
     chain: disk::Chain,
     path: String,
 }
 
-/// The certificates that we show: a table, or a list of them.
+/// Parses the server certificates: a table, or a list of tables.
 pub(super) fn certificates(server: &mut Section<'_, '_>, files: &Files) -> Vec<CertificateChain> {
     let allowed = "write { certificate = \"FILE\", key = \"FILE\" }, or a list of them";
     let read = |mut section: Section<'_, '_>| {
@@ -35,7 +35,7 @@ pub(super) fn certificates(server: &mut Section<'_, '_>, files: &Files) -> Vec<C
     server.one_or_more_sections("tls", allowed).into_iter().filter_map(read).collect()
 }
 
-/// Which clients must show a certificate, and whose.
+/// Parses which clients must present a certificate, and the authorities that sign it.
 pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files) -> Option<ClientCertificates> {
     let ca = server.text("client_ca", AUTHORITIES, |text| files.authorities(text));
     let demands = [("optional", Presence::Optional), ("required", Presence::Required)];
@@ -49,8 +49,11 @@ pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files) -> Option<Cli
     Some(ClientCertificates { ca: ca?, demand: demand.unwrap_or(Presence::Required) })
 }
 
-/// What browsers will refuse: hosts that no certificate is for. And certificates that are for none. Where no file was
-/// looked at, there is nothing to say. Behind a load balancer that does not care, all this may be meant.
+/// Warns of hosts without a certificate, which browsers will refuse, and of certificates without a
+/// host.
+///
+/// Returns nothing if no file was read. The warnings may be intended behind a load balancer that
+/// does not verify certificates.
 pub(super) fn coverage(certificates: &[CertificateChain], issuer: &IssuerUrl, apps: &[App]) -> Vec<ConfigFault> {
     let mut hosts: Vec<&str> = Vec::new();
     for host in iter::once(issuer.host()).chain(apps.iter().map(|app| host_name(&app.host))) {
@@ -80,7 +83,7 @@ pub(super) fn coverage(certificates: &[CertificateChain], issuer: &IssuerUrl, ap
     warnings
 }
 
-/// Until when the certificates are good.
+/// Returns when the certificates expire.
 pub(super) fn ends(certificates: &[CertificateChain]) -> Vec<CertificateEnd> {
     let end = |CertificateChain { chain, path, .. }: &CertificateChain| {
         Some(CertificateEnd { path: path.clone(), file: chain.path.clone(), ends: chain.ends()? })
@@ -97,7 +100,7 @@ fn matching(section: &Section<'_, '_>, certificate: &disk::Chain, key: &disk::Pr
     TlsConfig { certificate: certificate.path.clone(), key: key.path.clone() }
 }
 
-/// TLS to the upstreams of an application.
+/// Parses the TLS settings for an application's upstreams.
 pub(super) fn upstream(app: &mut Section<'_, '_>, upstreams: &[Upstream], files: &Files) -> UpstreamTls {
     let allowed = "write { ca = \"FILE\" }, with certificate, key and server_name where the servers need them";
     let Some(mut section) = app.optional_section("upstream_tls", allowed) else {
@@ -125,7 +128,8 @@ pub(super) fn upstream(app: &mut Section<'_, '_>, upstreams: &[Upstream], files:
     UpstreamTls { ca, client, server_name }
 }
 
-/// Pingora looks for another name on a certificate than for one with an underscore.
+/// Rejects upstream names with an underscore. Pingora verifies certificates of such hosts against a
+/// different name.
 fn check_names(app: &Section<'_, '_>, upstreams: &[Upstream]) {
     let no_name = |upstream: &&Upstream| matches!(upstream, Upstream::Url(url) if url.scheme() == "https" && url.host_str().is_some_and(|host| host.contains('_')));
     if let Some(Upstream::Url(url)) = upstreams.iter().find(no_name) {

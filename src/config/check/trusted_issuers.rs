@@ -1,4 +1,4 @@
-//! The other issuers of the file, whose tokens applications take.
+//! Checks of the trusted issuers whose tokens applications accept.
 
 use url::Url;
 
@@ -10,17 +10,17 @@ use crate::config::{IssuerUrl, KeySource, TrustedIssuer, is_loopback_host};
 use crate::oauth::algorithm::Algorithm;
 use crate::oauth::trusted_token::{ClaimNames, LONGEST, TrustTerms};
 
-/// The most of them: each is asked for its keys again and again.
+/// Maximum number of trusted issuers; the server fetches the keys of each periodically.
 const MOST: usize = 32;
 
-/// Reads all of them. `own` is ours, which is none of them.
+/// Parses all trusted issuers. `own` is this server's issuer, which must not be one of them.
 pub(super) fn trusted_issuers(
     sections: Vec<Section<'_, '_>>,
     own: Option<&IssuerUrl>,
     files: &Files,
 ) -> Option<Vec<TrustedIssuer>> {
     let mut taken = Taken::default();
-    // All are read before any is given up.
+    // Collected first, so that the errors of all issuers are reported.
     let issuers: Vec<_> = sections.into_iter().map(|section| trusted_issuer(section, own, files, &mut taken)).collect();
     issuers.into_iter().collect()
 }
@@ -128,17 +128,18 @@ fn prefix(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Our name for an issuer: it stands before its people's names, with a colon between.
+/// Parses the short name of an issuer: the prefix of its users' names, before a colon.
 fn short_name(text: &str) -> Result<String, String> {
     let name = address::app_name(text)
         .map_err(|_| format!("{text:?} is not such a name; write 1 to 63 of a-z, 0-9, - and _"))?;
-    // `urn:uuid:…` is a spelling of a UUID, and so of one of our own people.
+    // `urn:uuid:…` is a spelling of a UUID, and therefore of a local user.
     if name == "urn" { Err("\"urn\" begins other names already; write another one".to_owned()) } else { Ok(name) }
 }
 
-/// The address of a document at an issuer, or of the issuer: its bytes matter, so that nothing is tidied.
+/// Parses the URL of an issuer or of one of its documents. URLs are compared byte for byte, so the
+/// text must not be normalised.
 fn document(text: &str, with_query: bool) -> Result<Url, String> {
-    // A URL library would take blanks and line breaks out without a word.
+    // The URL parser would silently remove blanks and line breaks.
     address::name(text)?;
     let url = Url::parse(text).map_err(|error| format!("{text:?} is not a URL ({error}); write https://host/path"))?;
     match url.scheme() {
