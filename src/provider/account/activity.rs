@@ -1,4 +1,4 @@
-//! `/account/activity`: what has happened to a person's account, as the audit trail says.
+//! `/account/activity`: the user's own account events from the audit log.
 
 use http::StatusCode;
 
@@ -14,7 +14,9 @@ const PAGE: &str = "/account/activity";
 
 const MOST: usize = 30;
 
-/// What concerns a person's own safety; that their applications renew tokens every few minutes does not.
+/// Event kinds shown on the page: all that concern the security of the account.
+///
+/// Token renewals are left out, because applications renew their tokens every few minutes.
 const KINDS: [AuditKind; 33] = [
     AuditKind::SignedIn,
     AuditKind::SignInFailed,

@@ -1,7 +1,11 @@
-//! `/account/address`: the account's address is proven, by a code that goes to it and is typed in the browser that asked for
-//! it. `/account/address/new`: another one takes its place, proven in the same way before anything changes.
+//! `/account/address`: verification of the account's e-mail address. `/account/address/new`: change
+//! of the address.
 //!
-//! Whether somebody else has the new address, only the mail says: the request looks at nothing, and the page is the same.
+//! The server mails a code to the address. The user types the code in the browser that requested
+//! it. The address changes only after the new one is verified in this way.
+//!
+//! The page does not reveal whether another account has the new address. The request does not look
+//! up the address, and the response is the same in both cases. Only the e-mail differs.
 
 use std::time::Duration;
 
@@ -27,18 +31,22 @@ use crate::web::response::Response;
 const PAGE: &str = "/account/address";
 const NEW: &str = "/account/address/new";
 
-/// The longest ago that somebody may have signed in who opens the change, and who sends its form: what was opened in time
-/// shall not be lost.
+/// Maximum age of the sign-in when the user opens (`TO_OPEN`) and sends (`TO_SEND`) the form for a
+/// new address.
+///
+/// The second limit is longer, so that a user who opened the form in time does not lose the input.
 const TO_OPEN: Duration = Duration::from_mins(15);
 const TO_SEND: Duration = Duration::from_mins(30);
 
-/// Codes that one account may have sent: with five tries each, nobody guesses one in a lifetime.
+/// Limits on the codes that one account may request.
+///
+/// Each code allows five attempts, so an attacker cannot guess one in practice.
 const CODES: [(&str, Rule); 2] = [
     ("code_quarter", Rule { limit: 3, window: Duration::from_mins(15) }),
     ("code_day", Rule { limit: 10, window: Duration::from_hours(24) }),
 ];
 
-/// How often a code is taken up anew that meets another change of the account.
+/// Maximum number of attempts to commit a code while other changes of the account conflict.
 const MOST_CONFLICTS: usize = 8;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
@@ -61,14 +69,14 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     match take_code(ctx, &visitor, form.one("code")?.unwrap_or_default()).await? {
         Ok(done) => Ok(Response::see_other(&visitor::done(ctx, PAGE, done))),
         Err(problem) => {
-            // As it is by now.
+            // Reload the account, which another request may have changed meanwhile.
             let visitor = Visitor::with_factor(ctx, PAGE).await?;
             show(ctx, &visitor, Some(problem)).await
         }
     }
 }
 
-/// `/account/address/new`.
+/// Handles `/account/address/new`.
 pub(super) async fn change(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     require_mail(ctx)?;
     if ctx.head.method != Method::POST {
@@ -88,13 +96,16 @@ pub(super) async fn change(ctx: &RequestContext<'_>) -> Result<Response, Failure
     })
 }
 
-/// Without mail there is no such page: an administrator changes addresses.
+/// Returns 404 if the server sends no mail. An administrator changes addresses then.
 fn require_mail(ctx: &RequestContext<'_>) -> Result<(), Failure> {
     if ctx.sealgate.sends_mail() { Ok(()) } else { Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)) }
 }
 
-/// Returns the typed address if mail can be sent to it, it differs from the user's, and users may choose it: the domains for
-/// registration also hold for a later change, which would otherwise lead around them.
+/// Returns the typed address if mail can be sent to it, it differs from the user's, and users may
+/// choose it.
+///
+/// The allowed domains for registration also apply here. Otherwise a user could register with an
+/// allowed domain and change the address afterwards.
 fn new_address(ctx: &RequestContext<'_>, typed: &str, user: &User) -> Result<Email, NewAddressProblem> {
     let address = mailing::mailable(typed).map_err(|fault| match fault {
         AddressFault::NotAscii => NewAddressProblem::NotAscii,
@@ -113,7 +124,7 @@ async fn send_to_own(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Resu
     if MailAddress::of(&user.email).is_none() {
         return Ok(Err(AddressProblem::Undeliverable));
     }
-    // Proven already, in another tab.
+    // The user has already verified the address in another tab.
     if user.email_verified {
         return Ok(Ok(()));
     }
@@ -130,14 +141,17 @@ async fn send_to_own(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Resu
     Ok(Ok(()))
 }
 
-/// The mail is looked up when its turn comes: somebody else's address gets no code, and whoever typed it does not learn that.
+/// Queues the e-mail with the code for a new address.
+///
+/// The outbox looks up the address when it sends the e-mail. If another account has the address, its
+/// user receives a notification instead of the code. The response does not reveal that.
 async fn send_to_new(
     ctx: &RequestContext<'_>,
     visitor: &Visitor,
     address: Email,
 ) -> Result<Result<(), NewAddressProblem>, Failure> {
     let user = &visitor.user;
-    // It may be anybody's: nobody is flooded with codes from here either.
+    // The address may belong to anyone, so the limits on e-mail to strangers apply as well.
     if !may_send(ctx, user).await || !mailing::stranger_may(ctx, &address).await {
         return Ok(Err(NewAddressProblem::TooMany));
     }
@@ -177,7 +191,7 @@ fn pending(
     })
 }
 
-/// The newest takes the place of those before it.
+/// Stores the verification and queues its e-mail. A new verification replaces the pending one.
 async fn begin(
     ctx: &RequestContext<'_>,
     user: &User,
@@ -188,7 +202,7 @@ async fn begin(
     Ok(ctx.sealgate.store.change_account_links(user.sub, &[mail], change).await?)
 }
 
-/// A code is good for one person and one address.
+/// Returns the hash of a code, bound to one user and one address.
 fn code_hash(ctx: &RequestContext<'_>, user: &User, address: &Email, code: &str) -> Result<SecretHash, Failure> {
     let bound_to = [b"address", &user.sub.as_bytes()[..], address.lookup_key().as_bytes()].concat();
     mailing::code_hash(ctx, &bound_to, code)
@@ -203,7 +217,7 @@ async fn take_code(
     visitor: &Visitor,
     typed: &str,
 ) -> Result<Result<Done, AddressProblem>, Failure> {
-    // What is no code at all is no try either.
+    // Malformed input does not count as an attempt.
     let Some(typed) = mailing::digits(typed) else { return Ok(Err(AddressProblem::WrongCode)) };
     let (store, session) = (&ctx.sealgate.store, session_of(visitor));
     for _ in 0..MOST_CONFLICTS {
@@ -237,7 +251,8 @@ async fn take_code(
             }
             return Ok(done);
         }
-        // They have shown that they read its mail: they may be told that it is somebody's. Nobody else may.
+        // The commit conflicts because another account has the address. The right code proves that
+        // the user reads its mail, so the page may say so. It must not in any other case.
         if done.is_ok() && store.user_by_email(&address).await?.is_some_and(|owner| owner.sub != user.value.sub) {
             store.change_account_links(user.value.sub, &[], |links| links.verification = None).await?;
             return Ok(Err(AddressProblem::Taken));
@@ -246,11 +261,16 @@ async fn take_code(
     Ok(Err(AddressProblem::Over))
 }
 
-/// Another address takes the place of the account's, and the old one is told. Sessions stay: they were begun by whoever has
-/// just proven to be their person, and rest on nothing that changes.
+/// Replaces the account's address and returns the e-mails that notify the old and the new one.
 ///
-/// The old address gets a link that takes the change back, with two exceptions. Nobody has shown that an unverified address is
-/// the user's. And where the account returns to an earlier address, the replaced one may be the thief's who moved it.
+/// Sessions remain valid: the user has just verified a code in one of them, and none depends on the
+/// address.
+///
+/// The old address receives a link that undoes the change, with two exceptions:
+///
+/// - An unverified address: the user has not proven to own it.
+/// - An account that returns to an earlier address: the replaced address may belong to an attacker
+///   who changed it.
 fn move_to(
     ctx: &RequestContext<'_>,
     user: &mut User,
@@ -271,7 +291,7 @@ fn move_to(
         mailing::new_mail(ctx, Some(user.sub), Some(&user.email), to_old)?,
         mailing::new_mail(ctx, Some(user.sub), Some(&new), notice(Notice::AddressChanged))?,
     ];
-    // What was mailed to the old address opens nothing any more.
+    // Invalidate the links that were mailed to the old address.
     links.take_back();
     (user.email, user.email_verified, user.updated_at) = (new, true, ctx.now);
     Ok((mails, done))

@@ -1,8 +1,9 @@
-//! `/account/app-passwords`: passwords for programs that can only do HTTP Basic, each for one protected application.
+//! `/account/app-passwords`: app passwords for programs that support HTTP Basic only, each for one
+//! protected application.
 //!
-//! Whoever holds somebody's browser for a moment could make one that outlasts their session, so the page asks for a sign-in
-//! that is not long ago. A password outlasts the sign-in that made it, so it is made by one only that `[factors]` lets into
-//! applications; every sign-in takes passwords back.
+//! An app password outlasts the session in which it was created. The page therefore requires a
+//! recent sign-in: an attacker at an open browser must not create one. Creating one also requires
+//! the level that `[factors]` demands for applications. Revoking one does not.
 
 use std::time::Duration;
 
@@ -23,14 +24,15 @@ use crate::web::response::Response;
 
 const PAGE: &str = "/account/app-passwords";
 
-/// The longest ago that somebody may have signed in who opens the page, and who sends its form: what was opened in time
-/// shall not be lost.
+/// Maximum age of the sign-in when the user opens (`TO_OPEN`) and sends (`TO_SEND`) the form.
+///
+/// The second limit is longer, so that a user who opened the form in time does not lose the input.
 const TO_OPEN: Duration = Duration::from_mins(15);
 const TO_SEND: Duration = Duration::from_mins(30);
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
-        // What was made in time is shown.
+        // The redirect after a form that was sent in time must still show the new password.
         let most = if submission::is_awaited(ctx) { TO_SEND } else { TO_OPEN };
         let visitor = Visitor::recent(ctx, PAGE, most).await?;
         let shown = submission::shown(ctx, &visitor, PAGE).await?;
@@ -69,7 +71,7 @@ async fn add(ctx: &RequestContext<'_>, visitor: &Visitor, app: &App, typed: &Typ
 }
 
 async fn revoke(ctx: &RequestContext<'_>, visitor: &Visitor, id: &str) -> Result<Response, Failure> {
-    // One that is gone already is what was wanted.
+    // If the password is already revoked, the request succeeds.
     if let Some(gone) = ctx.sealgate.store.revoke_app_password(visitor.user.sub, id).await? {
         let event = visitor.event(ctx, AuditKind::AppPasswordRevoked).in_app(&gone.app);
         ctx.sealgate.audit.note(event.with_detail(gone.id()));
@@ -77,12 +79,12 @@ async fn revoke(ctx: &RequestContext<'_>, visitor: &Visitor, id: &str) -> Result
     Ok(Response::see_other(&visitor::done(ctx, PAGE, Done::AppPassword)))
 }
 
-/// The applications that take some.
+/// Returns the applications that accept app passwords.
 fn taking<'c>(ctx: &'c RequestContext<'_>) -> impl Iterator<Item = &'c App> {
     ctx.sealgate.config.apps.iter().filter(|app| app.takes_app_passwords())
 }
 
-/// What is typed about a new one.
+/// Input of the form for a new app password.
 #[derive(Default)]
 struct Typed {
     app: String,
@@ -97,7 +99,8 @@ async fn show(
     shown: Option<&ShownResult>,
 ) -> Result<Response, Failure> {
     let passwords = ctx.sealgate.store.app_passwords(visitor.user.sub).await?.passwords;
-    // One whose application is gone from the configuration opens nothing, and can still be taken back.
+    // A password whose application was removed from the configuration is useless, but is still
+    // listed so that the user can revoke it.
     let called = |name: &str| ctx.sealgate.config.apps.iter().find(|app| app.name == name).map(App::called);
     let passwords: Vec<_> = passwords.iter().rev().map(|one| (one, called(&one.app).unwrap_or(&one.app))).collect();
     let apps: Vec<_> = taking(ctx).map(|app| (app.name.as_str(), app.called())).collect();

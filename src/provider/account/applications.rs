@@ -1,4 +1,5 @@
-//! `/account/applications`: which clients know who this person is, and the end of that.
+//! `/account/applications`: the clients with access to the user's account, and withdrawal of
+//! consent.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use crate::web::response::Response;
 
 const PAGE: &str = "/account/applications";
 
-/// The most consents and grants that are looked at.
+/// Maximum number of consents, and of grants, that are read for the page.
 const MOST: usize = 500;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
@@ -40,7 +41,9 @@ async fn show(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Response, F
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
-/// By consent, or by a grant whose tokens still work: a client that people are not asked about has only that.
+/// Returns the clients to which the user has given consent or which hold an unexpired grant.
+///
+/// A client that does not ask for consent has only a grant.
 async fn accesses(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<BTreeMap<ClientId, Application>, Failure> {
     let (store, subject) = (&ctx.sealgate.store, visitor.user.sub);
     let mut found: BTreeMap<ClientId, Application> = BTreeMap::new();
@@ -48,7 +51,7 @@ async fn accesses(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<BTreeMa
     let of_person = GrantFilter { subject: Some(subject), ..GrantFilter::default() };
     let grants = store.grants(&of_person, None, MOST).await?.grants;
     let live = grants.into_iter().filter(|grant| ctx.now < grant.expires_at);
-    // A grant that works is the present client's: with its client, all of a client's grants end.
+    // Deleting a client ends its grants, so a live grant belongs to the present client of that id.
     let given = consents.into_iter().map(|consent| (consent.client.clone(), consent.scope, consent.at, Some(consent)));
     for (id, scope, at, consent) in given.chain(live.map(|grant| (grant.client, grant.scope, grant.created_at, None))) {
         if let Some(access) = found.get_mut(&id) {
@@ -56,7 +59,7 @@ async fn accesses(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<BTreeMa
             access.since = access.since.min(at);
             continue;
         }
-        // What was given to an earlier client of the same id is nobody's.
+        // Skip a consent for a deleted client with the same id.
         let client = ctx.sealgate.client(&id).await?;
         let client = client.filter(|client| consent.is_none_or(|consent| consent.is_for(client)));
         if let Some(client) = client {

@@ -1,5 +1,7 @@
-//! `/account`: what a person may see and change of their own. Every change is a form with a token, and ends in a redirect
-//! to a page that says what was done.
+//! `/account`: pages where users view and change their own account.
+//!
+//! Each change is a form with a CSRF token. The response redirects to a page that confirms the
+//! change.
 
 mod activity;
 mod address;
@@ -31,7 +33,8 @@ pub(super) enum AccountSection {
     Activity,
 }
 
-/// Where password managers send people who are to change a password ("A Well-Known URL for Changing Passwords", W3C).
+/// Redirects from the well-known URL that password managers open to change a password ("A
+/// Well-Known URL for Changing Passwords", W3C).
 pub(super) fn change_password(ctx: &RequestContext<'_>) -> Response {
     Response::see_other(&ctx.path("/account/password"))
 }

@@ -1,5 +1,7 @@
-//! `/account/password`: a new password, by whoever knows the current one. Whoever else was signed in as this person is out
-//! afterwards, and what applications hold ends with it: a password is changed when somebody may know it.
+//! `/account/password`: change of the password by a user who knows the current one.
+//!
+//! Users change a password when an attacker may know it. The change therefore ends the account's
+//! other sessions and revokes the grants of its applications.
 
 use std::time::Duration;
 
@@ -27,8 +29,11 @@ use crate::web::response::Response;
 
 const PAGE: &str = "/account/password";
 
-/// Changes of one account's password on this page. Each ends the reset links that were mailed before: a thief who knows the
-/// password and changes it in a loop would keep the owner out. A reset is not limited by it.
+/// Maximum number of password changes of one account on this page.
+///
+/// Each change invalidates the reset links that were mailed before. An attacker who knows the
+/// password could otherwise change it in a loop and keep the owner out. Password resets do not
+/// count.
 const CHANGES: Rule = Rule { limit: 5, window: Duration::from_hours(24) };
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
@@ -52,7 +57,8 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
             return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
         }
     };
-    // Judged after the attempt was counted: it costs as much as a check of the current password.
+    // Check the new password only after counting the attempt: the check costs as much as verifying
+    // the current password.
     match judge(ctx, &visitor.user, &new).await {
         Ok(Ok(())) => {}
         Ok(Err(fault)) => {
@@ -64,7 +70,8 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
             return Ok(busy(ctx, &visitor));
         }
     }
-    // Open from the commit that sets the password on: a crash before the end of it leaves nobody in with the old one.
+    // The commit that sets the password also opens the revocation. After a crash, the store
+    // finishes it, so sessions opened with the old password end in any case.
     let revocation = ctx.sealgate.store.new_revocation(visitor.user.sub, EndReason::PasswordChanged, ctx.now);
     match change(ctx, guesses.line(ctx), &visitor.user, &revocation, (&current, &new)).await {
         Ok(PasswordChange::TooMany) => {
@@ -87,13 +94,13 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     }
 }
 
-/// The password was not looked at.
+/// Returns the page for an overloaded server, which has not checked the password.
 fn busy(ctx: &RequestContext<'_>, visitor: &Visitor) -> Response {
     let page = show(ctx, visitor, StatusCode::SERVICE_UNAVAILABLE, Some(PasswordProblem::Busy));
     page.with(RETRY_AFTER, "1")
 }
 
-/// The current password and the new one, or what is wrong with the form.
+/// Returns the current and the new password, or the problem with the form.
 fn typed(form: &Params) -> Result<Result<(Secret, Secret), PasswordProblem>, Failure> {
     let field = |name| -> Result<Secret, Failure> { Ok(Secret::new(form.one(name)?.unwrap_or_default())) };
     let (current, new, again) = (field("current")?, field("new")?, field("again")?);
@@ -106,7 +113,10 @@ fn typed(form: &Params) -> Result<Result<(Secret, Secret), PasswordProblem>, Fai
     Ok(Ok((current, new)))
 }
 
-/// In the queue of the client's network: a user who repeats it must not delay the users of known browsers.
+/// Checks whether the new password is acceptable.
+///
+/// The check runs in the queue of the client's network: repeated checks by one user must not delay
+/// users in known browsers.
 async fn judge(
     ctx: &RequestContext<'_>,
     user: &User,
@@ -119,11 +129,11 @@ async fn judge(
 enum PasswordChange {
     Set,
     WrongCurrent,
-    /// See [`CHANGES`].
+    /// The account exceeded [`CHANGES`].
     TooMany,
 }
 
-/// Sets the new password if the current one is right.
+/// Sets the new password if the current one is correct.
 async fn change(
     ctx: &RequestContext<'_>,
     line: Line,
@@ -140,7 +150,7 @@ async fn change(
         return Ok(PasswordChange::TooMany);
     }
     let hash = passwords.hash(SecretString::from(new.expose()), ctx.random()).await?;
-    // Somebody may have set another password while these were hashed: then that one stands.
+    // Keep a password that another request set while this one computed the hashes.
     let replace = |user: &mut User| {
         if user.password.as_ref() == Some(old) {
             user.password = Some(hash.clone());
@@ -154,8 +164,9 @@ async fn change(
     Ok(if is_set { PasswordChange::Set } else { PasswordChange::WrongCurrent })
 }
 
-/// Ends all that hangs on the old password, and gives this browser a new session: the cookie of the old one may be in other
-/// hands too, and may have opened applications there.
+/// Ends all access that the old password gave, and moves this browser to a new session.
+///
+/// An attacker may have copied the old session's cookie and opened applications with it.
 async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revocation) -> Result<Response, Failure> {
     let subject = visitor.user.sub;
     let change = |session: &mut Session| {
@@ -164,7 +175,7 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revoca
         session.renew(sign_in, session.cookie, ctx.now);
         session.expires_at = ctx.now.plus(ctx.sealgate.config.sessions.absolute);
     };
-    // Another revocation may end this session meanwhile; this one is carried out all the same.
+    // Another revocation may end this session meanwhile. `for_server` lets this one finish even so.
     let store = &ctx.sealgate.store.for_server();
     let cookie = visitor.keep_this_session_only(ctx, store, change).await?;
     store.forget_browsers(subject, None).await?;

@@ -13,7 +13,7 @@ use crate::web::response::Response;
 
 const PAGE: &str = "/account";
 
-/// What is typed into the form.
+/// Input of the form.
 struct Typed {
     name: String,
     phone_number: String,
@@ -59,7 +59,8 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
         user.name.clone_from(&typed.name);
         user.phone_number.clone_from(&phone_number);
         user.picture.clone_from(&picture);
-        // The claim `updated_at` tells clients that it is worth looking again.
+        // Clients read the claim `updated_at` to detect changes, so update it only if a field
+        // changed.
         if before != (user.name.clone(), user.phone_number.clone(), user.picture.clone()) {
             user.updated_at = ctx.now;
         }
@@ -94,7 +95,8 @@ fn show(ctx: &RequestContext<'_>, visitor: &Visitor, typed: &Typed, faults: &[Pr
     };
     let response = Response::page(StatusCode::OK, html(&page), None);
     match &shown {
-        // Their own picture on their own page, from the one site that they have named, without a word of where it is shown.
+        // Allow the picture's origin in the Content-Security-Policy. Only the user's own page shows
+        // the picture, and the browser sends no `Referer` with the request for it.
         Some((_, origin)) => response.showing_from(origin),
         None => response,
     }

@@ -1,5 +1,7 @@
-//! `/account/security`: what a person signs in with besides the password. Whoever holds somebody's browser for a moment could
-//! add a factor of their own, so every change asks for a sign-in with all that the person has, not long ago.
+//! `/account/security`: the user's second factors, passkeys and recovery codes.
+//!
+//! An attacker at an open browser could add a factor of their own. Each change therefore requires a
+//! recent sign-in at the highest level that the user can reach.
 
 use std::time::Duration;
 
@@ -34,17 +36,19 @@ const ADD_APP: &str = "/account/security/app";
 const ADD_KEY: &str = "/account/security/key";
 const CODES: &str = "/account/security/codes";
 
-/// The longest ago that somebody may have signed in who changes something.
+/// Maximum age of the sign-in when the user starts a change.
 const TO_CHANGE: Duration = Duration::from_mins(5);
 
-/// The longest ago for whoever confirms what was begun in time in the same session; an enrolment ends before that by itself.
+/// Maximum age of the sign-in when the user finishes a change in the same session.
+///
+/// A started enrolment expires earlier, after [`TO_CONFIRM`].
 const TO_FINISH: Duration = Duration::from_secs(TO_CHANGE.as_secs() + TO_CONFIRM.as_secs());
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     show(ctx, &Visitor::find(ctx, PAGE).await?, None).await
 }
 
-/// `/account/security/app`.
+/// Handles `/account/security/app`.
 pub(super) async fn add_app(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if !ctx.sealgate.store.seals() {
         return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
@@ -62,7 +66,7 @@ pub(super) async fn add_app(ctx: &RequestContext<'_>) -> Result<Response, Failur
     match enrolling(ctx, &visitor).confirm_app(code, name).await? {
         Ok(enrolled) => added(ctx, visitor, &enrolled).await,
         Err(problem) => {
-            // A new secret is begun like the first: by somebody who has just signed in.
+            // A new secret requires a recent sign-in, like the first one.
             let visitor = match problem {
                 EnrolProblem::Expired => Visitor::recent(ctx, ADD_APP, TO_CHANGE).await?,
                 _ => visitor,
@@ -72,7 +76,7 @@ pub(super) async fn add_app(ctx: &RequestContext<'_>) -> Result<Response, Failur
     }
 }
 
-/// `/account/security/key`.
+/// Handles `/account/security/key`.
 pub(super) async fn add_key(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if relying_party(ctx).is_none() {
         return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
@@ -90,15 +94,18 @@ pub(super) async fn add_key(ctx: &RequestContext<'_>) -> Result<Response, Failur
     match enrolling(ctx, &visitor).confirm_key(enrolment::kind_of(&form)?, answer, name).await? {
         Ok(enrolled) => added(ctx, visitor, &enrolled).await,
         Err(problem) => {
-            // The challenge is used up; see above.
+            // The attempt used up the challenge. A new challenge requires a recent sign-in, like
+            // the first one.
             let visitor = Visitor::recent(ctx, ADD_KEY, TO_CHANGE).await?;
             show_key(ctx, &visitor, name, Some(problem)).await
         }
     }
 }
 
-/// Whether somebody adds factors here. The first one not where an administrator gives the link for it: the password is not enough
-/// then, which may be a thief's.
+/// Returns whether the user may add factors on this page.
+///
+/// The first factor is refused if an administrator has to send an enrolment link for it. The
+/// sign-in proves the password only, which an attacker may have stolen.
 fn adds_here(ctx: &RequestContext<'_>, factors: Option<&Factors>) -> bool {
     let has_any = factors.is_some_and(Factors::has_any);
     let is_reset = factors.is_some_and(|factors| factors.reset.is_some());
@@ -111,7 +118,7 @@ async fn may_add(ctx: &RequestContext<'_>, user: &User) -> Result<(), Failure> {
     if adds_here(ctx, factors.as_ref()) { Ok(()) } else { Err(refused) }
 }
 
-/// `/account/security/factor`: one of them, to be renamed or removed.
+/// Handles `/account/security/factor`, where the user renames or removes one factor.
 pub(super) async fn settings(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::recent(ctx, PAGE, TO_CHANGE).await?;
     if ctx.head.method != Method::POST {
@@ -119,7 +126,7 @@ pub(super) async fn settings(ctx: &RequestContext<'_>) -> Result<Response, Failu
         let id = ctx.query()?.one("id")?.and_then(FactorId::parse);
         let lines = lines(factors.as_ref());
         let Some(line) = lines.iter().find(|line| Some(line.id) == id) else {
-            // Removed in another tab.
+            // The user has removed the factor in another tab.
             return Err(Failure::Elsewhere(ctx.path(PAGE)));
         };
         let csrf = &visitor.csrf(ctx, PAGE);
@@ -143,9 +150,9 @@ pub(super) async fn settings(ctx: &RequestContext<'_>) -> Result<Response, Failu
     Ok(Response::see_other(&visitor::done(ctx, PAGE, Done::FactorRenamed)))
 }
 
-/// `/account/security/codes`.
+/// Handles `/account/security/codes`.
 pub(super) async fn codes(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
-    // What was made in time is shown.
+    // The redirect after a form that was sent in time must still show the new codes.
     let most = if submission::is_awaited(ctx) { TO_FINISH } else { TO_CHANGE };
     let visitor = Visitor::recent(ctx, CODES, most).await?;
     let before = factors(ctx, &visitor.user).await?;
@@ -188,7 +195,7 @@ async fn remove(ctx: &RequestContext<'_>, visitor: &Visitor, id: FactorId) -> Re
     match removed.await? {
         Err(problem) => show(ctx, visitor, Some(problem)).await,
         Ok(gone) => {
-            // One that is gone already is what was wanted.
+            // If the factor is already removed, the request succeeds without an audit event.
             if let Some((kind, name)) = gone {
                 let event = visitor.event(ctx, AuditKind::FactorRemoved);
                 ctx.sealgate.audit.note(event.with_detail(format!("{} {name}", kind.as_str())));
@@ -198,13 +205,19 @@ async fn remove(ctx: &RequestContext<'_>, visitor: &Visitor, id: FactorId) -> Re
     }
 }
 
-/// The level that this person has to be able to reach: by the policy, or by a rule of an application that lets them in.
+/// Returns the level that the user must be able to reach.
+///
+/// It is the highest one that the policy, or a rule of an application that admits the user,
+/// demands.
 fn demanded(ctx: &RequestContext<'_>, user: &User) -> AssuranceLevel {
     let config = &ctx.sealgate.config;
     config.apps.iter().map(|app| app.level_for(user)).fold(config.factors.level_for(user), AssuranceLevel::max)
 }
 
-/// Whether a person can do with what is left. One who has never had enough keeps nobody from removing what is lost.
+/// Checks whether the user can sign in with the factors that remain after a removal.
+///
+/// A user without a password must keep a passkey. A user who could not reach the demanded level
+/// before may still remove a lost factor.
 fn may_go(user: &User, demanded: AssuranceLevel, before: &Factors, after: &Factors) -> Result<(), SecurityProblem> {
     if user.password.is_none() && before.has_passkey() && !after.has_passkey() {
         return Err(SecurityProblem::LastPasskey);
@@ -219,7 +232,9 @@ fn enrolling<'a, 'c>(ctx: &'a RequestContext<'c>, visitor: &'a Visitor) -> Enrol
     Enrolling { ctx, store: Store::clone(&ctx.sealgate.store), user: &visitor.user, origin }
 }
 
-/// Whoever added it has shown it: they are not asked for it again at once.
+/// Records the new factor and counts it as a step of the sign-in.
+///
+/// The user has just presented the factor, so the next page does not ask for it again.
 async fn added(ctx: &RequestContext<'_>, visitor: Visitor, enrolled: &Enrolled) -> Result<Response, Failure> {
     ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::FactorAdded).with_detail(enrolled.detail()));
     let cookie = sign_in::step_up(ctx, visitor.session, &visitor.sign_in, enrolled.step(ctx.now)).await?;
@@ -265,7 +280,7 @@ async fn show(
     let factors = factors(ctx, &visitor.user).await?;
     let inside = visitor.inside(ctx);
     let signals = factors.as_ref().and_then(|factors| signals(ctx, &visitor.user, factors));
-    // What was removed shall not be offered by the browser any more.
+    // After a removal, tell the browser to stop offering the removed passkey.
     let tells = inside.done == Some(Done::FactorRemoved);
     let adds = adds_here(ctx, factors.as_ref());
     let page = SecurityPage {
@@ -294,7 +309,7 @@ async fn change<T: Send>(
     let handle = UserHandle::from_random(ctx.random());
     match ctx.sealgate.store.change_factors(visitor.user.sub, handle, change).await? {
         FactorsChanged::Yes(made, _) => Ok(made),
-        // Nothing is added here.
+        // This change adds no credential.
         FactorsChanged::CredentialTaken => Err(Failure::Internal),
     }
 }
@@ -313,7 +328,8 @@ fn recovery(user: &User, factors: Option<&Factors>) -> RecoveryState {
     })
 }
 
-/// What the browser's store of passkeys is told: all that there are, and whose they are.
+/// Returns the arguments of the WebAuthn signal methods for the browser's passkey store: all
+/// accepted credentials, and the user's details.
 fn signals(ctx: &RequestContext<'_>, user: &User, factors: &Factors) -> Option<(String, String)> {
     let relying_party = relying_party(ctx)?;
     let (rp_id, user_id) = (relying_party.id(), factors.handle.to_string());

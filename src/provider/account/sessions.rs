@@ -1,4 +1,4 @@
-//! `/account/sessions`: where a person is signed in, and the end of any of it.
+//! `/account/sessions`: the user's sessions, with buttons to end them.
 
 use http::{Method, StatusCode};
 
@@ -29,7 +29,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     } else {
         let id = form.one("session")?.and_then(SessionId::parse);
         let id = id.ok_or(Failure::page(Problem::InvalidRequest))?;
-        // An id is no secret: only a session in which this person is signed in is theirs to end.
+        // A session id is not secret. The user may end a session only if they are signed in there.
         let theirs = store.session(id).await?.is_some_and(|session| session.value.sign_in_of(subject).is_some());
         if theirs {
             store.end_session(id).await?;

@@ -1,4 +1,5 @@
-//! `/console/audit` and `/console/audit/export`: the audit trail, by kind, person, client and day.
+//! `/console/audit` and `/console/audit/export`: the audit log, filtered by kind, user, client and
+//! day.
 
 use std::time::Duration;
 
@@ -22,19 +23,20 @@ use crate::web::response::Response;
 
 const MOST: usize = 15;
 
-/// Events in a file, which is made in memory: some 1 MiB. The page says so; the command line, which writes as it reads, has
-/// no such bound.
+/// Maximum number of events in an exported file, which is built in memory (about 1 MiB).
+///
+/// The page states the limit. The command line has no such limit, because it writes while it reads.
 const MOST_EXPORTED: usize = 2_500;
 
-/// Of them, so many are read at once.
+/// Number of events read at once for an export.
 const STEP: usize = 500;
 
-/// Pages that the way back leads over.
+/// Maximum number of previous pages in the `back` parameter.
 const MOST_BACK: usize = 50;
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// The farthest that a clock on earth is from UTC, minutes.
+/// Largest offset of a time zone from UTC, in minutes.
 const FARTHEST_ZONE: i64 = 14 * 60;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
@@ -43,7 +45,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     let store = &ctx.sealgate.store;
     let (page, faults) = match typed.filter(ctx).await? {
         Ok(Some(filter)) => (store.audit_page(&filter, at.after, MOST).await?, Vec::new()),
-        // What names nobody fits nothing, and not everything.
+        // A client or kind that cannot exist matches no events, rather than all.
         Ok(None) => (AuditPage { records: Vec::new(), next: None }, Vec::new()),
         Err(faults) => (AuditPage { records: Vec::new(), next: None }, faults),
     };
@@ -55,7 +57,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     let previous = at.before().map(|before| typed.address(ctx, &before));
     let file =
         |format| ctx.path(&format!("/console/audit/export?{}", typed.query().append_pair("format", format).finish()));
-    // A field for days holds a day or nothing.
+    // A date field holds a valid date or nothing.
     let day = |text, field| if faults.contains(&field) { "" } else { text };
     let page = AuditLogPage {
         inside: console_user.inside(ctx),
@@ -76,15 +78,17 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
-/// What the form asks for.
+/// Input of the filter form.
 struct Typed {
     kind: String,
     person: String,
     client: String,
     from: String,
     to: String,
-    /// Minutes by which the reader's clock is behind UTC, so that a day is theirs. Without a script it is 0, and the times on
-    /// the page are in UTC too.
+    /// Offset of the reader's time zone from UTC in minutes, positive if the zone is behind UTC.
+    ///
+    /// Days start at the reader's midnight. Without JavaScript the offset is 0, and the page shows
+    /// times in UTC.
     zone: i64,
 }
 
@@ -103,13 +107,13 @@ impl Typed {
         })
     }
 
-    /// What is wanted; nothing where nothing can fit; or what cannot be meant.
+    /// Returns the filter, `None` if no event can match, or the fields with errors.
     async fn filter(&self, ctx: &RequestContext<'_>) -> Result<Result<Option<AuditFilter>, Vec<AuditField>>, Failure> {
         let mut faults = Vec::new();
         let mut filter = AuditFilter::default();
         if !self.person.is_empty() {
             filter.subject = match Subject::parse(&self.person) {
-                // Somebody who is gone has left a trail too.
+                // The audit log also has events of deleted users.
                 Some(subject) => Some(subject),
                 None => ctx.sealgate.store.user_by_sign_in_name(&self.person).await?.map(|user| user.sub),
             };
@@ -143,14 +147,14 @@ impl Typed {
         Ok(Ok(Some(filter)))
     }
 
-    /// When a day begins for the reader, if it is one.
+    /// Returns the start of a day in the reader's time zone, or `None` if `day` is no date.
     fn midnight(&self, day: &str) -> Option<UnixTime> {
         let day = NaiveDate::parse_from_str(day, "%Y-%m-%d").ok()?;
         let seconds = day.and_time(NaiveTime::MIN).and_utc().timestamp().checked_add(self.zone * 60)?;
         u64::try_from(seconds).ok().map(UnixTime::from_seconds)
     }
 
-    /// What was asked for, as a query.
+    /// Returns the filter as a query string.
     fn query(&self) -> url::form_urlencoded::Serializer<'static, String> {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         let texts = [("kind", &self.kind), ("person", &self.person), ("client", &self.client), ("from", &self.from)];
@@ -159,7 +163,7 @@ impl Typed {
         query
     }
 
-    /// The address of a page.
+    /// Returns the URL of a page of the log.
     fn address(&self, ctx: &RequestContext<'_>, at: &Position) -> String {
         let mut query = self.query();
         if let Some(after) = at.after {
@@ -173,7 +177,9 @@ impl Typed {
     }
 }
 
-/// Which page is shown, and which ones lead back from it to the first: the trail can only be read from new to old.
+/// Position in the log, with the previous pages.
+///
+/// The log can only be read from new to old, so links to previous pages need their positions.
 struct Position {
     after: Option<AuditId>,
     back: Vec<AuditId>,
@@ -189,14 +195,14 @@ impl Position {
         })
     }
 
-    /// The page after this one.
+    /// Returns the position of the next page.
     fn then(&self, next: AuditId) -> Self {
         let mut back: Vec<AuditId> = self.back.iter().copied().chain(self.after).collect();
         back.drain(..back.len().saturating_sub(MOST_BACK));
         Self { after: Some(next), back }
     }
 
-    /// The page before this one; none before the first.
+    /// Returns the position of the previous page, or `None` on the first page.
     fn before(&self) -> Option<Self> {
         self.after?;
         let (after, back) = self.back.split_last().map_or((None, &[][..]), |(last, rest)| (Some(*last), rest));
@@ -204,7 +210,7 @@ impl Position {
     }
 }
 
-/// A file of what the form asks for.
+/// Exports the filtered events as a file.
 pub(super) async fn export(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let typed = Typed::read(ctx)?;
     let csv = match ctx.query()?.one("format")? {
@@ -225,7 +231,7 @@ pub(super) async fn export(ctx: &RequestContext<'_>) -> Result<Response, Failure
         for event in page.records.into_iter().map(EventAnswer::from) {
             let write = if csv { audit_file::write_row } else { audit_file::write_line };
             let written = write(&mut file, &event);
-            // Into memory, which takes everything.
+            // Writing to memory does not fail.
             written.map_err(|_| Failure::Internal)?;
         }
         after = page.next;

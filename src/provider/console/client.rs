@@ -1,4 +1,4 @@
-//! `/console/clients/{client_id}`: one client's settings, secrets and end.
+//! `/console/clients/{client_id}`: settings, secrets and deletion of one client.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,7 +24,7 @@ use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
 
-/// The ways in which two secrets may overlap, seconds: those of the form.
+/// Periods for which two secrets may overlap, in seconds, as the form offers them.
 const OVERLAPS: [u64; 4] = [0, 3600, 86_400, 604_800];
 
 pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
@@ -117,7 +117,9 @@ async fn rotate(
     submission::once(ctx, &console_user.visitor, form, work).await
 }
 
-/// Another level that people must reach: an administrator's decision, which the client's developer cannot lower.
+/// Sets the level that users must reach to use the client.
+///
+/// Only an administrator may do so. The client's developer cannot lower it.
 async fn set_level(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
@@ -147,7 +149,8 @@ async fn command(
     Ok(Response::see_other(&visitor::done(ctx, &page, done)))
 }
 
-/// Carries out what the command line could ask for too, so that there is one way to do it.
+/// Executes an administrative command, as the command line does, so that both share one
+/// implementation.
 pub(super) async fn execute(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
@@ -164,16 +167,16 @@ pub(super) async fn execute(
     })
 }
 
-/// What a client's page says beside what is kept.
+/// Content of a client's page other than the stored client.
 #[derive(Default)]
 pub(super) struct Said<'a> {
-    /// What the form before this page has made.
+    /// Result of the form that redirected to this page.
     shown: Option<&'a ShownResult>,
-    /// Why nothing was changed.
+    /// Reason why the form changed nothing.
     refused: Option<ClientRefusal>,
 }
 
-/// The path of a client's page.
+/// Returns the path of a client's page.
 pub(super) fn page_of(client: &ClientId) -> String {
     format!("/console/clients/{client}")
 }

@@ -1,4 +1,4 @@
-//! `/console` and `/console/clients/new`: the clients that somebody may see, and a new one.
+//! `/console` and `/console/clients/new`: the list of clients, and registration of a new one.
 
 use http::{Method, StatusCode};
 
@@ -18,7 +18,9 @@ use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
 
-/// Clients on a page, and records looked at for it: a developer's own may lie far apart.
+/// Clients per page and per read (`PAGE`), and maximum number of reads for a page (`MOST_STEPS`).
+///
+/// One page may need several reads, because a developer sees only their own clients.
 const PAGE: usize = 50;
 const MOST_STEPS: usize = 20;
 
@@ -42,7 +44,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
-/// The form for a new client, and what it makes.
+/// Shows the form for a new client, or registers the client.
 pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
         return Ok(show(ctx, console_user, &form::empty()));
@@ -56,7 +58,6 @@ pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUse
     submission::once(ctx, &console_user.visitor, &form, Box::pin(add(ctx, console_user, sound))).await
 }
 
-/// Adds a client.
 async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: Sound) -> Result<Effect, Failure> {
     let secret = (sound.client_type == ClientType::Confidential).then(|| Secret::from_random(&ctx.random::<32>()));
     let made = |secret: &Secret| ClientSecret { hash: secret.hash(), created_at: ctx.now, expires_at: None };
@@ -84,7 +85,7 @@ async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: Sound)
         level: None,
         owner: Some(console_user.visitor.user.sub),
         registration: None,
-        // An administrator vouches for what they make.
+        // A client that an administrator registers is approved.
         approval: console_user.is_administrator().then(|| ClientDecision { by: console_user.authority(), at: ctx.now }),
         disabled: None,
     };

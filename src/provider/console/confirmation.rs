@@ -1,5 +1,8 @@
-//! Which changes in the console need a recent sign-in and a confirmation, and the page that asks for it. Without either, an
-//! attacker at an administrator's open browser takes over any account with one click.
+//! Changes in the console that need a recent sign-in and a confirmation, and the page that asks for
+//! it.
+//!
+//! Without them, an attacker at an administrator's open browser could take over any account with
+//! one click.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,10 +20,12 @@ use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
 
-/// Maximum age of the sign-in with which such a change is made.
+/// Maximum age of the sign-in for a guarded change.
 const MAX_SIGN_IN_AGE: Duration = Duration::from_mins(5);
 
-/// The change that an action on a user's page makes, if it is guarded. For `save` see [`of_roles`].
+/// Returns the guarded change that an action on a user's page makes, if any.
+///
+/// For `save` see [`of_roles`].
 pub(super) fn of_user_action(action: &str) -> Option<GuardedChange> {
     match action {
         "reset-password" => Some(GuardedChange::ResetPassword),
@@ -31,7 +36,7 @@ pub(super) fn of_user_action(action: &str) -> Option<GuardedChange> {
     }
 }
 
-/// The change that an action on a client's page makes, if it is guarded.
+/// Returns the guarded change that an action on a client's page makes, if any.
 pub(super) fn of_client_action(action: &str) -> Option<GuardedChange> {
     match action {
         "disable" => Some(GuardedChange::DisableClient),
@@ -44,7 +49,10 @@ pub(super) fn of_client_action(action: &str) -> Option<GuardedChange> {
 /// Roles and groups of a user.
 type Rights<'a> = (&'a BTreeSet<Role>, &'a BTreeSet<String>);
 
-/// The change that new roles and groups make, if they give or take a console role. `before`: none for a new user.
+/// Returns the guarded change that new roles and groups make, if they give or remove a console
+/// role.
+///
+/// `before` is `None` for a new user.
 pub(super) fn of_roles(
     ctx: &RequestContext<'_>,
     before: Option<Rights<'_>>,
@@ -62,7 +70,7 @@ pub(super) fn of_roles(
     }
 }
 
-/// The user or client that a change is made to.
+/// User or client that a change applies to.
 pub(super) struct Target<'a> {
     pub(super) name: &'a str,
     pub(super) identifier: &'a str,
@@ -80,7 +88,9 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Asks for the confirmation of a change. Returns the page that asks, or `None` if the form confirms the change.
+/// Asks for the confirmation of a change.
+///
+/// Returns the page that asks, or `None` if the form confirms the change.
 ///
 /// # Errors
 /// [`Failure::Elsewhere`] when the sign-in is too old; when the store fails.

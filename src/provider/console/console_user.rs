@@ -1,4 +1,4 @@
-//! Who works in the console, and what is theirs there.
+//! The user of a console page, and the clients that they may access.
 
 use http::StatusCode;
 
@@ -12,14 +12,16 @@ use crate::tokens::clients::OWN_PAGES;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 
-/// Somebody who works in the console, on a page that their role opens.
+/// Signed-in user of a console page whose role admits them to it.
 pub(super) struct ConsoleUser {
     pub(super) visitor: Visitor,
     role: ConsoleRole,
 }
 
 impl ConsoleUser {
-    /// Whoever looks at a page of the console that needs at least this role.
+    /// Returns the user of a console page that requires at least this role.
+    ///
+    /// The sign-in must be recent and reach the level that `[factors]` demands.
     pub(super) async fn enter(ctx: &RequestContext<'_>, least: ConsoleRole) -> Result<Self, Failure> {
         let visitor = Visitor::recent(ctx, &way_back(ctx), ctx.sealgate.config.console.sign_in).await?;
         if visitor.short_of(ctx).await?.is_some() {
@@ -31,8 +33,10 @@ impl ConsoleUser {
         }
     }
 
-    /// The client that the path names, if it is theirs to see. One answer for "none" and "not yours": it tells nobody
-    /// which clients exist.
+    /// Returns the client that the path names, if the user may access it.
+    ///
+    /// An unknown client and another developer's client both get 404, which does not reveal the
+    /// clients that exist.
     pub(super) async fn client(&self, ctx: &RequestContext<'_>, id: Option<ClientId>) -> Result<Client, Failure> {
         let client = match id {
             Some(id) => ctx.sealgate.store.client(&id).await?,
@@ -48,13 +52,13 @@ impl ConsoleUser {
         self.role == ConsoleRole::Administrator
     }
 
-    /// The right by which they decide.
+    /// Returns the user's authority in decisions about clients.
     pub(super) fn authority(&self) -> Authority {
         let subject = self.visitor.user.sub;
         if self.is_administrator() { Authority::Administrator(subject) } else { Authority::Owner(subject) }
     }
 
-    /// An event of the audit trail by them, to be told more of.
+    /// Returns an audit event with this user as the actor. The caller adds the details.
     pub(super) fn event(&self, ctx: &RequestContext<'_>, kind: AuditKind) -> AuditEvent {
         ctx.event(kind, Actor::from(self.authority()))
     }
@@ -72,7 +76,8 @@ impl ConsoleUser {
     }
 }
 
-/// The page that a sign-in comes back to: this one, or the list that it hangs on.
+/// Returns the page that the browser returns to after a sign-in: the present page, or the list that
+/// contains it.
 fn way_back(ctx: &RequestContext<'_>) -> String {
     let path = ctx.head.uri.path();
     let path = path.strip_prefix(ctx.sealgate.config.issuer.path_prefix()).unwrap_or(path);
@@ -84,7 +89,7 @@ fn way_back(ctx: &RequestContext<'_>) -> String {
     known.chain(above).max_by_key(|page| page.len()).unwrap_or("/console").to_owned()
 }
 
-/// The last segment of the path.
+/// Returns the last segment of the request's path.
 pub(super) fn last_segment<'c>(ctx: &'c RequestContext<'_>) -> &'c str {
     ctx.head.uri.path().rsplit('/').next().unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! What is typed about a client, and whether it will do: the same rules as at the registration endpoint.
+//! The form with a client's settings, and its validation. The rules are those of the registration
+//! endpoint.
 
 use crate::domain::client::{AuthMethod, Client, ClientType, GrantType};
 use crate::domain::profile::{LONGEST_NAME, is_line};
@@ -9,12 +10,12 @@ use crate::page::console::{ClientFault, ClientField, ClientForm};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 
-/// Most redirect URIs of each kind, as at the registration endpoint.
+/// Maximum number of redirect URIs of each kind, as at the registration endpoint.
 const MOST_URIS: usize = 20;
-/// The longest description, characters.
+/// Maximum length of a description, in characters.
 const LONGEST_DESCRIPTION: usize = 500;
 
-/// A form that will do.
+/// Validated settings of a client.
 pub(super) struct Sound {
     pub(super) name: String,
     pub(super) description: Option<String>,
@@ -23,11 +24,11 @@ pub(super) struct Sound {
     pub(super) redirect_uris: Vec<RedirectUri>,
     pub(super) post_logout_redirect_uris: Vec<RedirectUri>,
     pub(super) scope: Scope,
-    /// The scope of requests that name none.
+    /// Scope of authorization requests without a `scope` parameter.
     pub(super) default_scope: Option<Scope>,
 }
 
-/// An empty form: a confidential client that may ask for name and address.
+/// Returns the initial form: a confidential client with the scopes `openid`, `profile` and `email`.
 pub(super) fn empty() -> ClientForm {
     ClientForm {
         name: String::new(),
@@ -42,7 +43,9 @@ pub(super) fn empty() -> ClientForm {
     }
 }
 
-/// What a client has. The console's own redirect URI is no setting: it is switched on and off elsewhere.
+/// Returns the form with a client's present settings.
+///
+/// It omits the console's own redirect URI, which the trial page adds and removes.
 pub(super) fn of(client: &Client, own: &str) -> ClientForm {
     let lines = |uris: &[RedirectUri]| {
         uris.iter().map(RedirectUri::as_str).filter(|uri| *uri != own).collect::<Vec<_>>().join("\n")
@@ -60,7 +63,9 @@ pub(super) fn of(client: &Client, own: &str) -> ClientForm {
     }
 }
 
-/// What was sent. `client_type` is that of a client that is there already: it does not change.
+/// Reads the form as sent.
+///
+/// `client_type` is the type of an existing client, which cannot change.
 pub(super) fn read(form: &Params, client_type: Option<ClientType>) -> Result<ClientForm, Failure> {
     let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().trim().to_owned()) };
     let ticked = Scope::all().values().filter(|value| form.has(&format!("scope_{}", value.as_str())));
@@ -81,10 +86,10 @@ pub(super) fn read(form: &Params, client_type: Option<ClientType>) -> Result<Cli
     })
 }
 
-/// The form, if it will do.
+/// Validates the form.
 ///
 /// # Errors
-/// Every field that will not, in the form's order.
+/// Every invalid field, in the form's order.
 pub(super) fn check(form: &ClientForm) -> Result<Sound, Vec<ClientFault>> {
     let mut faults = Vec::new();
     let mut blame = |field, uri| faults.push(ClientFault { field, uri });
@@ -141,7 +146,7 @@ pub(super) fn check(form: &ClientForm) -> Result<Sound, Vec<ClientFault>> {
 }
 
 impl Sound {
-    /// Puts the settings in the place of a client's own. The console's redirect URI stays as it is.
+    /// Replaces the client's settings by these. Keeps the console's redirect URI.
     pub(super) fn replace(&self, client: &mut Client, own: &str) {
         let trial = client.redirect_uris.iter().find(|uri| uri.as_str() == own).cloned();
         client.name.clone_from(&self.name);
@@ -149,24 +154,25 @@ impl Sound {
         client.auth_method = self.auth_method;
         client.redirect_uris = self.redirect_uris.iter().cloned().chain(trial).collect();
         client.post_logout_redirect_uris.clone_from(&self.post_logout_redirect_uris);
-        // Only an operator gives and takes it.
+        // The form has no box for `groups`: only an operator grants or removes this scope.
         let groups: Scope = [ScopeValue::Groups].into_iter().collect();
         client.scope = self.scope.union(client.scope.intersection(groups));
         client.details.default_scope = self.default_scope;
     }
 
-    /// Both grants, or the one where no refresh token can be asked for.
+    /// Returns the grant types of clients that are registered in the console.
     pub(super) fn grant_types() -> Vec<GrantType> {
         vec![GrantType::AuthorizationCode, GrantType::RefreshToken]
     }
 }
 
-/// Whether a default scope names only what is ticked, and groups, for which the form has no box.
+/// Returns whether a default scope contains only ticked scopes and `groups`, for which the form has
+/// no box.
 fn within(scope: Scope, ticked: Scope) -> bool {
     scope.without(ScopeValue::Groups).is_subset_of(ticked)
 }
 
-/// The URIs of a list with one a line; the same one twice counts once.
+/// Parses a list with one URI per line. Drops duplicates.
 fn uris(text: &str) -> Result<Vec<RedirectUri>, (RedirectUriFault, u64)> {
     let mut uris = Vec::new();
     for (at, line) in text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty()) {
@@ -179,7 +185,7 @@ fn uris(text: &str) -> Result<Vec<RedirectUri>, (RedirectUriFault, u64)> {
     Ok(uris)
 }
 
-/// The console's own redirect URI, to which trials come back.
+/// Returns the console's own redirect URI, to which trial sign-ins return.
 pub(super) fn own_redirect_uri(ctx: &RequestContext<'_>) -> String {
     format!("{}/console/callback", ctx.sealgate.config.issuer.as_str())
 }

@@ -1,8 +1,9 @@
-//! `/console`: where developers register clients, and administrators look after people, keys and limits.
+//! `/console`: pages where developers register clients, and administrators manage users, keys and
+//! limits.
 //!
-//! Who may do what is decided here and in [`ConsoleUser::client`], nowhere else: [`Area::least`] says which role a page
-//! needs, and a developer's client is theirs alone. Every change is a form with a token that is bound to the person and
-//! the page's own path.
+//! All authorization is in this module and in [`ConsoleUser::client`]. [`Area::least`] is the role
+//! that a page requires. A developer may access only their own clients. Each change is a form with
+//! a CSRF token, which is bound to the user and to the page's path.
 
 mod audit;
 mod client;
@@ -41,7 +42,7 @@ pub(super) enum Area {
 }
 
 impl Area {
-    /// The least role that opens it.
+    /// Returns the lowest role that may open the page.
     fn least(self) -> ConsoleRole {
         match self {
             Self::Clients | Self::NewClient | Self::Client | Self::Trial | Self::TrialCallback => {

@@ -1,4 +1,5 @@
-//! `/console/keys`, `/console/applications` and `/console/settings`: what an administrator looks at, and changes elsewhere.
+//! `/console/keys`, `/console/applications` and `/console/settings`: read-only pages for
+//! administrators.
 
 use http::StatusCode;
 
@@ -17,7 +18,7 @@ pub(super) async fn keys(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
-/// The applications behind the gate, and whether their servers take connections.
+/// Shows the protected applications, and whether their upstreams accept connections.
 pub(super) fn apps(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
     let config = &ctx.sealgate.config;
     let apps: Vec<AppLine<'_>> = config
@@ -37,7 +38,7 @@ pub(super) fn apps(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Resp
     Response::page(StatusCode::OK, html(&page), None)
 }
 
-/// What the configuration calls a server.
+/// Returns an upstream as the configuration file writes it.
 fn configured(upstream: &Upstream) -> String {
     match upstream {
         Upstream::Url(url) => url.to_string(),

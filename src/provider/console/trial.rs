@@ -1,9 +1,10 @@
-//! `/console/try/{client_id}` and `/console/callback`: a developer runs a sign-in through a client and sees what it would
-//! receive.
+//! `/console/try/{client_id}` and `/console/callback`: trial sign-ins, which show a developer the
+//! tokens that a client would receive.
 //!
-//! A trial is bound to this browser by PKCE: the verifier is derived from the session's cookie and the state, so nothing
-//! is kept, and a code that somebody else began is of no use here. The code is used up without a grant, and what is
-//! minted from it to be shown names a grant that does not exist: it opens nothing, even if it got out.
+//! PKCE binds a trial to the browser. The verifier is derived from the session's cookie and the
+//! `state`, so the server stores nothing, and rejects a code of a sign-in that another browser
+//! began. The code is used up without creating a grant. The tokens that the page shows name a grant
+//! that does not exist, so a leaked token is useless.
 
 use http::{Method, StatusCode};
 use serde_json::Value;
@@ -41,7 +42,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     }
 }
 
-/// Gives a client the console's redirect URI, or takes it away.
+/// Adds the console's redirect URI to a client, or removes it.
 async fn switch(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
@@ -76,13 +77,13 @@ fn start(ctx: &RequestContext<'_>, client: &Client) -> Response {
     Response::see_other(&ctx.path(&format!("/oauth/authorize?{}", query.finish())))
 }
 
-/// The verifier of a trial: nobody without this browser's cookie can know it.
+/// Returns the PKCE verifier of a trial, which depends on this browser's session cookie.
 fn verifier(ctx: &RequestContext<'_>, state: &str) -> Secret {
     let cookie = ctx.cookie(ctx.cookies.session).unwrap_or_default();
     Secret::new(base64url(SecretHash::of(format!("trial {state} {cookie}").as_bytes()).as_bytes()))
 }
 
-/// The answer of the authorization endpoint.
+/// Handles the authorization response.
 pub(super) async fn callback(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let query = ctx.query()?;
     let state = query.one("state")?.unwrap_or_default();
@@ -98,7 +99,10 @@ pub(super) async fn callback(ctx: &RequestContext<'_>, console_user: &ConsoleUse
     }
 }
 
-/// What the client would have received for the code; nothing where it belongs to no trial of this browser.
+/// Returns the claims that the client would receive for the code: ID token, access token and
+/// UserInfo.
+///
+/// Returns `None` if the code does not belong to a trial of this browser.
 async fn claims(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
@@ -110,7 +114,8 @@ async fn claims(
     let code = &loaded.value;
     let verifier = CodeVerifier::parse(verifier(ctx, state).expose());
     let sound = code.redeem(&client.id, &own_redirect_uri(ctx), verifier.as_ref(), ctx.now).is_ok();
-    // Only what concerns whoever looks: the person in use may have changed in another tab.
+    // Accept codes of the present user and session only: the browser may have switched the account
+    // in another tab.
     let own =
         code.sign_in.subject == console_user.visitor.user.sub && code.session == console_user.visitor.session.value.id;
     if !sound || !own || ctx.sealgate.store.use_code(&loaded).await? == Committed::Conflict {
@@ -123,7 +128,7 @@ async fn claims(
     Ok(Some([id_token, decoded(&tokens.access_token).unwrap_or_default(), pretty(&userinfo)]))
 }
 
-/// An authorization that nothing is kept of.
+/// Returns an authorization whose grant is not stored.
 fn unkept(ctx: &RequestContext<'_>, code: &Code) -> Authorization {
     Authorization {
         grant: GrantId::from_bytes(ctx.random()),
@@ -154,7 +159,7 @@ fn show(
 ) -> Response {
     let page = TrialPage {
         inside: console_user.inside(ctx),
-        // The callback shows the same forms, which go to the client's own page.
+        // The callback page has the same forms, which post to the client's trial page.
         csrf: &console_user.visitor.csrf(ctx, &ctx.path(&format!("/console/try/{}", client.id))),
         client,
         redirect_uri: &own_redirect_uri(ctx),

@@ -1,4 +1,4 @@
-//! `/console/users/{sub}`: one person's groups, roles, sessions, second factors and access.
+//! `/console/users/{sub}`: groups, roles, sessions, second factors and access of one user.
 
 use http::{Method, StatusCode};
 
@@ -43,7 +43,8 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         return end_session(ctx, console_user, &user, session).await;
     }
     let action = form.one("action")?;
-    // Nobody does these to themselves; the arms below refuse them.
+    // Of the guarded actions, an administrator can only revoke their own access. The arms below
+    // refuse the others.
     let guarded = action.and_then(confirmation::of_user_action);
     if let Some(change) = guarded.filter(|change| !own || *change == GuardedChange::RevokeAccess)
         && let Some(page) =
@@ -54,7 +55,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     match action {
         Some("save") => save(ctx, console_user, &user, &form).await,
         Some("revoke") => run(ctx, console_user, &user, UserCommand::Revoke(person.into()), Done::UserRevoked).await,
-        // Nobody shuts themselves out: there may be no other administrator.
+        // Administrators cannot disable themselves, because there may be no other administrator.
         Some("disable") if !own => run(ctx, console_user, &user, UserCommand::Disable(person.into()), Done::User).await,
         Some("enable") => run(ctx, console_user, &user, UserCommand::Enable(person), Done::User).await,
         Some("reset-password") if !own => reset_password(ctx, console_user, &user, &form).await,
@@ -70,7 +71,8 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
             let unblock = UserCommand::Factors { person, command: FactorCommand::Unblock };
             run(ctx, console_user, &user, unblock, Done::User).await
         }
-        // They would be out, with the link on a page that they cannot open again.
+        // Administrators cannot reset their own factors. They would lose access, and with it the
+        // page that shows the enrolment link.
         Some("reset-factors") if !own => {
             let work = Box::pin(async {
                 let link = user_factors::reset(ctx, console_user, user.sub).await?;
@@ -110,7 +112,8 @@ async fn save(
     let change = |user: &mut User| {
         user.roles.clone_from(&next.roles);
         user.groups.clone_from(&next.groups);
-        // Applications know them by it: it is given here, and changed on the command line only.
+        // Applications identify users by their username. The form sets a missing one. Only the
+        // command line changes an existing one.
         if user.username.is_none() && username.is_some() {
             user.username.clone_from(&username);
             user.updated_at = ctx.now;
@@ -138,7 +141,7 @@ async fn end_session(
 ) -> Result<Response, Failure> {
     let id = SessionId::parse(id).ok_or(Failure::page(Problem::InvalidRequest))?;
     let session = ctx.sealgate.store.session(id).await?;
-    // The form belongs to one person's page, so it ends that person's sessions only.
+    // The form belongs to one user's page, so it ends only that user's sessions.
     if session.is_some_and(|session| session.value.sign_in_of(user.sub).is_some()) {
         execute(ctx, console_user, Command::Session(SessionCommand::End(id.into()))).await?;
     }
@@ -171,7 +174,7 @@ async fn reset_password(
     submission::once(ctx, &console_user.visitor, form, work).await
 }
 
-/// The path of a person's page.
+/// Returns the path of a user's page.
 pub(super) fn page_of(user: Subject) -> String {
     format!("/console/users/{user}")
 }
@@ -180,10 +183,10 @@ fn back(ctx: &RequestContext<'_>, user: &User, done: Done) -> Response {
     Response::see_other(&visitor::done(ctx, &page_of(user.sub), done))
 }
 
-/// What a person's page says beside what is kept.
+/// Content of a user's page other than the stored user.
 #[derive(Default)]
 pub(super) struct UserSaid<'a> {
-    /// What the form before this page has made.
+    /// Result of the form that redirected to this page.
     shown: Option<&'a ShownResult>,
     faults: &'a [UserField],
 }
@@ -204,7 +207,7 @@ async fn show(
     let factors = factors.as_ref();
     let links = ctx.sealgate.store.account_links(user.sub).await?;
     let made = said.shown.and_then(ShownResult::secret).map(Secret::expose);
-    // The two things that are made here: a password, and the link by which its owner adds a factor.
+    // The secret is a new password or an enrolment link. Only a link contains `://`.
     let is_link = |secret: &&str| secret.contains("://");
     let page = UserPage {
         inside: submission::told(console_user.inside(ctx), said.shown),

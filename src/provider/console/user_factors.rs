@@ -1,4 +1,4 @@
-//! What an administrator does with somebody's second factors in the console, and how they are shown there.
+//! Management and display of a user's second factors in the console.
 
 use super::client::execute;
 use super::console_user::ConsoleUser;
@@ -14,7 +14,7 @@ use crate::page::console::{ResetState, UserFactor};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 
-/// Removes all of somebody's factors, and yields the link by which they add a new one.
+/// Removes all factors of a user. Returns an enrolment link, which lets the user add a new one.
 pub(super) async fn reset(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
@@ -28,20 +28,20 @@ pub(super) async fn reset(
     Ok(link)
 }
 
-/// Whether codes of theirs are not looked at any more.
+/// Returns whether the user's one-time or recovery codes are blocked after too many failures.
 pub(super) fn is_blocked(factors: &Factors, now: UnixTime) -> bool {
     let blocked = |failures: &FactorFailures| failures.verdict(now) == TryVerdict::Blocked;
     (blocked(&factors.totp_failures) && !factors.totp.is_empty())
         || (blocked(&factors.recovery_failures) && factors.recovery.is_some())
 }
 
-/// How a reset stands that was not followed by an enrolment.
+/// Returns the state of a reset that the user has not followed with an enrolment.
 pub(super) fn reset_state(factors: &Factors, now: UnixTime) -> Option<ResetState> {
     let reset = factors.reset.as_ref()?;
     Some(if now < reset.until { ResetState::Open { until: reset.until } } else { ResetState::Late })
 }
 
-/// The strongest thing that somebody has, for a list of people.
+/// Returns the user's strongest factor, as the list of users shows it.
 pub(super) fn strongest(factors: Option<&Factors>) -> UserFactor {
     let Some(factors) = factors else { return UserFactor::None };
     if factors.has_passkey() {

@@ -1,4 +1,4 @@
-//! What a person's form in the console holds.
+//! Fields of the console's forms for users.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,15 @@ use crate::oauth::params::Params;
 use crate::page::console::UserField;
 use crate::web::context::RequestContext;
 
-/// Groups that a person may be in, as on the command line.
+/// Maximum number of groups of a user, as on the command line.
 const MOST_GROUPS: usize = 100;
 
-/// A password that nobody chose: 96 bits.
+/// Returns a random password with 96 bits of entropy.
 pub(super) fn new_password(ctx: &RequestContext<'_>) -> Secret {
     Secret::from_random(&ctx.random::<12>())
 }
 
-/// The username of a form; none where the field is empty.
+/// Parses the username field. An empty field means no username.
 pub(super) fn username(typed: &str) -> Result<Option<Username>, UserField> {
     match typed {
         "" => Ok(None),
@@ -26,13 +26,14 @@ pub(super) fn username(typed: &str) -> Result<Option<Username>, UserField> {
     }
 }
 
-/// The roles that a form ticks.
+/// Returns the roles that the form ticks.
 pub(super) fn roles(form: &Params) -> BTreeSet<Role> {
     let ticked = [("role_developer", Role::Developer), ("role_admin", Role::Admin)];
     ticked.into_iter().filter(|(name, _)| form.has(name)).map(|(_, role)| role).collect()
 }
 
-/// The groups of a list with one a line, if each is one.
+/// Parses a list with one group per line. Returns `None` if a group is invalid or there are too
+/// many.
 pub(super) fn groups(text: &str) -> Option<BTreeSet<String>> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let groups: BTreeSet<String> = lines.map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! `/console/users` and `/console/users/new`: people, and a new one.
+//! `/console/users` and `/console/users/new`: the list of users, and creation of a new one.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,8 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     let query = ctx.query()?;
     let wanted = query.one("find")?.unwrap_or_default().trim().to_owned();
     let store = &ctx.sealgate.store;
-    // A whole address has an index, however many people there are. A username may be the beginning of somebody's name.
+    // An index finds a complete e-mail address in any number of users. A username is searched for
+    // as text, because it may be a prefix of another user's name.
     let exact = match Email::parse(&wanted) {
         Some(email) => store.user_by_email(&email).await?,
         None => None,
@@ -64,7 +65,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
-/// What is typed about a new person.
+/// Input of the form for a new user.
 #[derive(Default)]
 struct Typed {
     email: String,
@@ -75,13 +76,14 @@ struct Typed {
     app: String,
 }
 
-/// The form for a new person, and what it makes.
+/// Shows the form for a new user, or creates or invites the user.
 pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
         return Ok(show(ctx, console_user, &Typed::default(), &[]));
     }
     let form = console_user.form(ctx)?;
-    // Around the checks too: to a second request with the same form the address would be taken.
+    // The checks run inside `once` too. A repeated request with the same form would otherwise
+    // report the address as taken.
     submission::once(ctx, &console_user.visitor, &form, Box::pin(add_person(ctx, console_user, &form))).await
 }
 
@@ -95,7 +97,7 @@ async fn add_person(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: 
         roles: roles(form),
         app: text("app")?,
     };
-    // Where nobody can be invited, the form has one button without a name.
+    // If the server sends no mail, the form has only one button, which has no name.
     let by_mail = form.has("invite");
     if by_mail && !ctx.sealgate.sends_mail() {
         return Err(Failure::page(Problem::InvalidRequest));
