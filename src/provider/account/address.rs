@@ -143,8 +143,8 @@ async fn send_to_own(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Resu
 
 /// Queues the e-mail with the code for a new address.
 ///
-/// The outbox looks up the address when it sends the e-mail. If another account has the address, its
-/// user receives a notification instead of the code. The response does not reveal that.
+/// The outbox looks up the address when it sends the e-mail. If another account has the address,
+/// its user receives a notification instead of the code. The response does not reveal that.
 async fn send_to_new(
     ctx: &RequestContext<'_>,
     visitor: &Visitor,
