@@ -1,5 +1,4 @@
-//! The order of the decision: which application, one reading of the path, our own paths, the rule, the credential, the
-//! policy.
+//! Order of the access decision: application, canonical path, own paths, rule, credential, policy.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -45,30 +44,30 @@ use crate::web::navigation;
 use crate::web::request_fields;
 use crate::web::response::Response;
 
-/// The gate, for all applications.
+/// Gateway for all applications.
 pub(crate) struct Gateway {
-    /// In the configuration's order.
+    /// In the order of the configuration.
     pub(super) gates: Vec<AppGate>,
     hosts: Hosts,
     uses: Arc<Uses>,
     password_uses: Arc<app_password::AppPasswordUses>,
-    /// By the places that the applications have in this configuration.
+    /// Keyed by the index of the application in this configuration.
     remembered: Remembered,
     assertions: Arc<Assertions>,
 }
 
-/// The gate of one application.
+/// Gateway of one application.
 pub(super) struct AppGate {
     pub(super) app: App,
     routes: Routes,
     sessions: Sessions,
-    /// What a client asks the provider for to get a token that the application takes.
+    /// Scopes that a client requests to get a token that the application accepts.
     scopes: Vec<String>,
     takes_app_passwords: bool,
 }
 
 impl AppGate {
-    /// Whether any rule of the application looks at methods.
+    /// Returns whether any rule of the application names methods.
     pub(super) fn looks_at_methods(&self) -> bool {
         self.routes.look_at_methods()
     }
@@ -77,10 +76,10 @@ impl AppGate {
         AppRequest::new(sealgate, head, body, &self.app, &self.scopes, self.sessions)
     }
 
-    /// How far below its path a request acts.
+    /// Returns how far below its path a request acts.
     fn depth(&self, head: &Parts) -> RequestDepth {
         let method = head.method.as_str();
-        // Where rules look at methods, the application does not get the fields that name another one.
+        // Where rules name methods, headers that override the method are removed from the request.
         if self.looks_at_methods() {
             RequestDepth::of(method, &head.headers)
         } else {
@@ -90,7 +89,7 @@ impl AppGate {
 }
 
 impl Gateway {
-    /// The gate that this configuration asks for.
+    /// Creates the gateway for this configuration.
     pub(crate) fn new(config: &Config) -> Self {
         let remembered = Remembered::default();
         Self {
@@ -103,7 +102,8 @@ impl Gateway {
         }
     }
 
-    /// The gate that another configuration asks for. It goes on with what this one has noted and signed.
+    /// Creates the gateway for a new configuration. It shares the recorded uses and the cached
+    /// assertions of this one.
     #[must_use]
     pub(crate) fn with(&self, config: &Config) -> Self {
         let (uses, assertions) = (Arc::clone(&self.uses), Arc::clone(&self.assertions));
@@ -112,23 +112,26 @@ impl Gateway {
         Self { gates: gates(config), hosts, uses, password_uses, remembered: Remembered::default(), assertions }
     }
 
-    /// The application that a `Host` header names, an index into the configured ones.
+    /// Returns the application for a `Host` header, as an index into the configured ones.
     pub(crate) fn app_of(&self, host: &str) -> Option<usize> {
         self.hosts.app(host)
     }
 
-    /// Decides on a request to the host of this application, as [`Gateway::app_of`] names it; the issuer's included where an
-    /// application shares it. `head` has exactly one `Host`, and the [`crate::web::origin::Origin`] among its extensions.
+    /// Decides on a request to the host of this application, which [`Gateway::app_of`] returned.
+    /// The application may share the host of the issuer.
+    ///
+    /// `head` must have exactly one `Host`, and the [`crate::web::origin::Origin`] among its
+    /// extensions.
     pub(crate) async fn admit(&self, sealgate: &Sealgate, app: usize, head: &Parts) -> GateOutcome {
         self.admit_to(sealgate, Some(app), head, Body::Unread).await
     }
 
-    /// Answers a request on which [`Gateway::admit`] decided [`GateOutcome::ReadForm`].
+    /// Answers a request for which [`Gateway::admit`] returned [`GateOutcome::ReadForm`].
     pub(crate) async fn take_form(&self, sealgate: &Sealgate, head: &Parts, body: Bytes) -> Response {
         self.admit_with(sealgate, head, Body::Read(body)).await.into_response()
     }
 
-    /// The same, of whichever application the request's `Host` names.
+    /// Decides on a request to the application that its `Host` names.
     pub(super) async fn admit_with(&self, sealgate: &Sealgate, head: &Parts, body: Body) -> GateOutcome {
         self.admit_to(sealgate, self.app_of(host(head)), head, body).await
     }
@@ -149,8 +152,8 @@ impl Gateway {
         outcome
     }
 
-    /// A page for a person in the place of what an application did not answer. None for programs, and where the host is no
-    /// application's.
+    /// Returns an error page that replaces the missing response of an application. `None` for
+    /// programs, and if no application has the host.
     pub(crate) fn unanswered(
         &self,
         sealgate: &Sealgate,
@@ -161,8 +164,9 @@ impl Gateway {
         gate.request(sealgate, head, Body::Away).unanswered(status).map(Response::finish)
     }
 
-    /// Notes in the store which sessions and application passwords were used since the last call: to be called every few seconds, or people are
-    /// signed out while they work.
+    /// Records in the store which sessions and application passwords were used since the last call.
+    ///
+    /// Must be called every few seconds. Otherwise sessions in use expire as idle.
     pub(crate) async fn note_uses(&self, sealgate: &Sealgate) {
         self.uses.write(sealgate).await;
         self.password_uses.write(sealgate).await;
@@ -210,8 +214,10 @@ impl Gateway {
         judged.map_err(|GateReply { label, response }| GateReply { label, response: cors.on(response) })
     }
 
-    /// Decides by who asks. Whatever lets somebody in rests on what the store says, or said: where that may have changed
-    /// meanwhile, nobody is let in. What is public rests on nothing.
+    /// Decides by the credential.
+    ///
+    /// A decision to forward depends on stored data. If access may have been revoked meanwhile, the
+    /// request is refused. Public paths do not depend on stored data.
     async fn judge(
         &self,
         gate: &AppGate,
@@ -239,8 +245,9 @@ impl Gateway {
             Ok(permit) => {
                 let issuer = &ctx.sealgate.issuer;
                 let headers = &ctx.head.headers;
-                // Programs send their application password ahead to every path of an application that takes some.
-                // One that was verified a moment ago is not taken apart once more: that is done for each request.
+                // Programs send their application password to every path of an application that accepts
+                // some, even to public paths. `is_by_token` comes first: a token that was just verified
+                // need not be parsed again on every request.
                 let holds_token = credential.is_by_token()
                     || credential::holds(headers, |token| issuer.is_own_access_token(token))
                     || (gate.takes_app_passwords && app_password::is_presented(headers));
@@ -256,7 +263,7 @@ impl Gateway {
             let shown = Box::pin(sign_in::form::keep_and_show(ctx, asked.path_and_query, body, &credential)).await;
             return Err(GateReply::new("keeping_form", shown.map_err(|error| ctx.failed(&error))?));
         }
-        // An exchange that is open already has its assertion: a token device that fails now must not cut it off.
+        // An open exchange already has its assertion. A failing token device must not interrupt it.
         let asserted = gate.app.identity.assertion && !ctx.is_again() && asked.rule.access != Access::Public;
         let Some(who) = credential.who().filter(|_| asserted) else { return Ok(GateOutcome::Forward(permit)) };
         let about = self.assertions.about(ctx.sealgate, &gate.app, who, credential.session(), ctx.now);
@@ -271,7 +278,7 @@ impl Gateway {
             let repeated = credential::is_repeated(&ctx.head.headers);
             return if repeated { Err(refuse_repeated(ctx, &AUTHORIZATION)) } else { Ok(Credential::Nobody) };
         }
-        // A public path has nothing to ask for, but what is below may have.
+        // A public path needs no credential, but a rule below it may.
         let takes_basic = asked.rule.basic || (access == Access::Public && asked.rules().any(|rule| rule.basic));
         if takes_basic && app_password::is_presented(&ctx.head.headers) {
             return Box::pin(app_password::credential(ctx, &self.password_uses)).await;
@@ -319,12 +326,12 @@ fn gates(config: &Config) -> Vec<AppGate> {
     config.apps.iter().map(gate).collect()
 }
 
-/// The one `Host` of a request.
+/// Returns the only `Host` of a request.
 pub(super) fn host(head: &Parts) -> &str {
     head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
 }
 
-/// Which application a `Host` header names.
+/// Applications by host.
 pub(super) struct Hosts(HashMap<String, usize>);
 
 impl Hosts {
@@ -332,26 +339,29 @@ impl Hosts {
         Self(apps.iter().enumerate().map(|(index, app)| (app.host.clone(), index)).collect())
     }
 
-    /// Where the application stands among those. One that is configured without a port answers on every one (see
-    /// [`App::answers_to`]); no two answer to the same host.
+    /// Returns the index of the application for this host.
+    ///
+    /// An application that is configured without a port answers on every port (see
+    /// [`App::answers_to`]). No two applications have the same host.
     pub(super) fn app(&self, host: &str) -> Option<usize> {
-        // Host names have no case (RFC 9110 §4.2.3). ASCII only: `İ` never becomes an `i`.
+        // Host names are case-insensitive (RFC 9110 §4.2.3). ASCII only: `İ` never becomes an `i`.
         let upper = host.bytes().any(|byte| byte.is_ascii_uppercase());
         let host = if upper { Cow::Owned(host.to_ascii_lowercase()) } else { Cow::Borrowed(host) };
         self.0.get(&*host).or_else(|| self.0.get(host_name(&host))).copied()
     }
 }
 
-/// The target that will be forwarded, and the one reading of its path.
+/// Returns the target to forward and its canonical path.
 fn read_target(head: &Parts, characters: Characters) -> Result<(&PathAndQuery, CanonicalPath<'_>), Ambiguous> {
-    // A target that names another host than `Host` does (RFC 9112 §3.2.2) would be one application to us and another to
-    // the next server.
+    // If the target names another host than `Host` (RFC 9112 §3.2.2), the upstream might select
+    // another application.
     let other_host = head.uri.authority().is_some_and(|named| !named.as_str().eq_ignore_ascii_case(host(head)));
     let target = head.uri.path_and_query().filter(|_| !other_host).ok_or(Ambiguous::NotAbsolute)?;
     Ok((target, CanonicalPath::of(target, characters)?))
 }
 
-/// Whether this is a person's form that a sign-in would let through, and that can be kept until then.
+/// Returns whether the request is a user's form that would be allowed after a sign-in, and that can
+/// be kept until then.
 fn is_form_to_keep(
     ctx: &AppRequest<'_>,
     asked: &AccessRequest<'_>,

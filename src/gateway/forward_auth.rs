@@ -1,8 +1,9 @@
-//! Decisions for proxies that carry requests themselves and ask before (nginx `auth_request`, Caddy `forward_auth`, Traefik
-//! `ForwardAuth`): what they say of their client's request becomes a request, and that is judged like one that came here.
+//! Decisions for proxies that forward requests themselves and ask before (nginx `auth_request`,
+//! Caddy `forward_auth`, Traefik `ForwardAuth`). The proxy describes its client's request in
+//! headers. That request is rebuilt and decided like any other.
 //!
-//! Only 2xx means "let it through" to such a proxy, so only a permit becomes one. Every other answer of ours, a stylesheet
-//! or a preflight too, becomes something else.
+//! Such a proxy forwards the request on every 2xx status. So only a permit returns 2xx. Every other
+//! successful response, such as a stylesheet or a preflight response, is replaced with a refusal.
 
 use std::net::IpAddr;
 
@@ -24,14 +25,15 @@ use crate::web::request_fields;
 use crate::web::response::Response;
 use crate::web::rewrite::Rewrite;
 
-/// Where proxies ask, on whatever host; the query says the rest: [`Question`].
+/// Path of the decision endpoint, on every host. The query has the parameters: [`Question`].
 const PATH: &str = "/.sealgate/auth";
 
 const METHODS: [&str; 2] = ["x-forwarded-method", "x-original-method"];
 const HOSTS: [&str; 1] = ["x-forwarded-host"];
 const TARGETS: [&str; 3] = ["x-forwarded-uri", "x-original-uri", "x-original-url"];
 
-/// What no proxy's client has shown or may say. They are answered too, so that a proxy that copies them takes them out.
+/// Headers that are always empty in the response, so that a proxy that copies them removes those of
+/// its client.
 const NOBODYS: [HeaderName; 4] = [
     HeaderName::from_static("x-sealgate-client-subject"),
     HeaderName::from_static("x-sealgate-client-fingerprint"),
@@ -39,19 +41,21 @@ const NOBODYS: [HeaderName; 4] = [
     HeaderName::from_static("x-forwarded-access-token"),
 ];
 
-/// The application's request headers without what is ours, for the proxy to send on in place of its client's.
+/// Request headers without the cookies and tokens of Sealgate. The proxy forwards them instead of
+/// its client's.
 const CLEANED: [(HeaderName, HeaderName); 2] = [
     (COOKIE, HeaderName::from_static("x-sealgate-cookie")),
     (AUTHORIZATION, HeaderName::from_static("x-sealgate-authorization")),
 ];
 
-/// What a proxy says in the query of its question.
+/// Query parameters of a proxy's request.
 #[derive(Debug, PartialEq, Eq)]
 struct Question<'a> {
-    /// The application that it carries the request to.
+    /// Name of the application that the proxy forwards the request to.
     app: &'a str,
     relays: bool,
-    /// Whether what goes on of `Cookie` and `Authorization` comes under these very names, for a proxy that cannot rename.
+    /// Whether the cleaned `Cookie` and `Authorization` keep their names, for a proxy that cannot
+    /// rename headers.
     in_place: bool,
 }
 
@@ -72,14 +76,15 @@ impl<'a> Question<'a> {
 }
 
 impl Gateway {
-    /// Whether another proxy asks with this request for a decision about its client's, and may.
+    /// Returns whether a trusted proxy asks for a decision with this request.
     pub(crate) fn is_asked_by_proxy(config: &Config, head: &Parts) -> bool {
         let is_trusted = |peer: IpAddr| config.forward_auth.trusted.iter().any(|network| network.contains(&peer));
         head.uri.path() == PATH
             && head.extensions.get::<Origin>().is_some_and(|origin| is_trusted(origin.peer.to_canonical()))
     }
 
-    /// Decides on the request that another proxy describes with this one: 200 with the identity in headers, or a refusal.
+    /// Decides on the request that a proxy describes: 200 with the identity in headers, or a
+    /// refusal.
     pub(crate) async fn answer_proxy(&self, sealgate: &Sealgate, head: &Parts) -> Response {
         let question = Question::parse(head.uri.query().unwrap_or_default());
         let known = |question: Question<'_>| {
@@ -96,14 +101,14 @@ impl Gateway {
                 return error(StatusCode::BAD_REQUEST, &refusal);
             }
         };
-        // The proxy carries the request to the application that it names, whatever host the client has told it: judged by
-        // another one's rules, a request would walk around these.
+        // The proxy forwards to the application in the query, whatever host the client sent. The
+        // rules of the host's application must not decide instead.
         if self.app_of(host(&asked)) != Some(app) {
             let refusal = Refusal::invalid_request("This host is not the application's.");
             return refused(error(StatusCode::MISDIRECTED_REQUEST, &refusal), relays);
         }
-        // Here such a field would be taken out. The proxy carries the client's fields on, and the application would do what another
-        // rule is for.
+        // The gateway itself would remove such a header. The proxy forwards its client's headers,
+        // so the application could execute a method that another rule covers.
         let gate = self.gates.get(app);
         if gate.is_some_and(AppGate::looks_at_methods) && request_fields::override_method(&asked.headers) {
             let request_id = asked.extensions.get::<Origin>().map(|origin| origin.request_id.as_str());
@@ -122,14 +127,16 @@ impl Gateway {
                 permitted(&asked.headers, &permit.rewrite(&asked), told, in_place)
             }
             GateOutcome::Respond(reply) => refused(reply.response, relays),
-            // Never decided on a request whose body is the proxy's.
+            // Unreachable: the gateway cannot read the body of a proxy's request.
             GateOutcome::ReadForm => Response::empty(StatusCode::INTERNAL_SERVER_ERROR),
         }
     }
 }
 
-/// The client's request, as the proxy describes it. A header that the proxy does not set may be the client's own, so
-/// whatever says the same thing must say the same.
+/// Rebuilds the client's request from the headers of the proxy.
+///
+/// A header that the proxy does not set may come from the client. So all headers with the same
+/// meaning must agree.
 fn described(head: &Parts) -> Result<Parts, &'static str> {
     let headers = &head.headers;
     let method = agreed(headers, &METHODS, "no X-Forwarded-Method or X-Original-Method says the method")?;
@@ -158,7 +165,7 @@ fn described(head: &Parts) -> Result<Parts, &'static str> {
     let host = host.ok_or("no X-Forwarded-Host or X-Original-URL says the host")?;
     let target = target.ok_or("no X-Forwarded-Uri or X-Original-URL says the target")?;
     let path_and_query = PathAndQuery::try_from(target).map_err(|_| "the target is not a path")?;
-    // The parser cuts a fragment off, and takes an empty path for `/`.
+    // The parser drops a fragment, and reads an empty path as `/`.
     if path_and_query.as_str() != target || !target.starts_with('/') {
         return Err("the target is not a path and a query");
     }
@@ -202,10 +209,11 @@ fn one<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, &'stat
     }
 }
 
-/// Nobody is sent anywhere: the proxy would not hand it on.
+/// Makes the request look like one of a program, so that it is never redirected: the proxy would
+/// not relay a redirect.
 fn as_a_program(headers: &mut HeaderMap) {
     for name in ["sec-fetch-dest", "sec-fetch-mode"] {
-        // What a WebSocket's handshake says of itself is still of use.
+        // The WebSocket value is still needed for the check of the origin.
         if headers.get(name).is_none_or(|value| value != "websocket") {
             headers.remove(name);
         }
@@ -214,8 +222,10 @@ fn as_a_program(headers: &mut HeaderMap) {
     headers.insert("x-requested-with", HeaderValue::from_static("forward-auth"));
 }
 
-/// All that the proxy needs to carry the request on. Each header is there, empty where it has nothing to say, so that a proxy
-/// that copies them leaves nothing of what its client wrote.
+/// Returns the headers that the proxy needs to forward the request.
+///
+/// Headers without a value are empty, not omitted. A proxy that copies them thus overwrites those
+/// of its client.
 fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&IdentityHeaders>, in_place: bool) -> Response {
     let set = |name: &HeaderName| rewrite.set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let empty = || HeaderValue::from_static("");
@@ -225,7 +235,7 @@ fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&IdentityHeade
         let value = set(&name).unwrap_or_else(empty);
         answer = answer.and(name, value);
     }
-    // What other applications are told, and this one is not, its client may have written.
+    // The default identity headers that this application does not use may come from the client.
     let usual = IdentityHeaders::default();
     for (name, _) in usual.headers.iter().filter(|(name, _)| !named.clone().any(|named| named == name)) {
         answer = answer.and(name.clone(), empty());

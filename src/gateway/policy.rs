@@ -1,9 +1,10 @@
-//! Who is let through: one pure decision, and the only maker of a [`Permit`]. Without a permit no request can be carried
-//! to an application.
+//! Access decision, and the only code that creates a [`Permit`]. No request is forwarded without a
+//! permit.
 //!
-//! Each condition of a rule must hold; they are looked at in one order, so that the same request is always refused for the
-//! same reason: credentials, audience, client, scopes, users, groups, and only then the strength and the age of the
-//! sign-in, since nobody shall sign in again to be told that they may not enter anyway.
+//! Every condition of a rule must hold. They are checked in a fixed order, so that the same request
+//! is always refused for the same reason: credentials, audience, client, scopes, users, groups.
+//! Level and age of the sign-in come last, so that a user without access is not asked to sign in
+//! again first.
 
 mod permit;
 
@@ -32,45 +33,48 @@ use crate::gateway::subtree::Subtree;
 use crate::oauth::trusted_token::Foreign;
 use crate::tokens::bearer::Bearer;
 
-/// Who asks, as far as they have proven it.
+/// Verified credential of a request.
 #[derive(Debug, Clone)]
 pub(super) enum Credential {
     Nobody,
-    /// Who holds an access token of ours that stands.
+    /// A valid access token of this issuer.
     Bearer(Arc<Bearer>),
-    /// Who holds one of another issuer that the application takes.
+    /// A valid token of another issuer that the application trusts.
     Foreign(Arc<Foreign>),
-    /// Who is signed in to the browser.
+    /// The session of a browser.
     Browser(Arc<SignedIn>),
-    /// Whose program has an application password.
+    /// An application password.
     Program(Arc<User>),
 }
 
-/// Who is signed in to a browser.
+/// Sign-in of a browser.
 #[derive(Debug, Clone)]
 pub(super) struct SignedIn {
     pub user: User,
     pub session: SessionId,
-    /// What they did to sign in, as far as their cookie proves it.
+    /// Authentication steps that the session cookie proves.
     pub steps: AuthenticationSteps,
-    /// The level that `[factors]` demands of each of their sign-ins. The account's own pages let lower ones in.
+    /// Level that `[factors]` requires of each sign-in of the user. The account pages also accept
+    /// lower ones.
     pub required: AssuranceLevel,
 }
 
-/// What was done to sign in, as far as a credential proves it.
+/// Strength and age of the sign-in that a credential proves.
 enum Proof<'a> {
     Browser(&'a SignedIn),
-    /// What a token of ours says: its level, and since when that was reached.
+    /// Claims of our token: its level, and the time when that was reached.
     Claims(Option<AssuranceLevel>, UnixTime),
-    /// What another issuer's says. Nobody here knows the order of its classes.
+    /// Claims of another issuer's token. The order of its context classes is unknown.
     Foreign(Option<&'a str>, Option<UnixTime>),
-    /// An application password is no sign-in.
+    /// An application password: no sign-in.
     None,
 }
 
 impl Proof<'_> {
-    /// Whether this is enough for the rule. A rule without context classes takes every level; one that names only classes of
-    /// other issuers takes none of ours.
+    /// Checks level and age of the sign-in against the rule.
+    ///
+    /// A rule without context classes accepts every level. A rule that lists only classes of other
+    /// issuers accepts none of ours.
     fn judge<'r>(&self, rule: &'r Rule, now: UnixTime) -> Result<(), Refused<'r>> {
         let lowest = AssuranceLevel::lowest_of(&rule.acr);
         let any = rule.acr.is_empty().then_some(AssuranceLevel::One);
@@ -86,7 +90,7 @@ impl Proof<'_> {
             }
             Self::Browser(signed_in) => {
                 required.level = required.level.max(signed_in.required);
-                // The usual case, in which there is nothing to add up.
+                // Common case: skips the evaluation of the steps.
                 if required.level == AssuranceLevel::One && required.max_age.is_none() {
                     return Ok(());
                 }
@@ -107,7 +111,7 @@ impl Proof<'_> {
 }
 
 impl Credential {
-    /// Who it is, where that is known.
+    /// Returns the authenticated user, if any.
     pub(super) fn who(&self) -> Option<Principal<'_>> {
         match self {
             Self::Nobody => None,
@@ -118,7 +122,7 @@ impl Credential {
         }
     }
 
-    /// The person of ours, where it is one.
+    /// Returns the user of this store, if the credential is of one.
     pub(super) fn user(&self) -> Option<&User> {
         match self {
             Self::Nobody | Self::Foreign(_) => None,
@@ -128,17 +132,18 @@ impl Credential {
         }
     }
 
-    /// Whether it is a token of a client that receives refresh tokens.
+    /// Returns whether the credential is a token of a client that receives refresh tokens.
     pub(super) fn has_offline_access(&self) -> bool {
         matches!(self, Self::Bearer(bearer) if bearer.scope.contains(ScopeValue::OfflineAccess))
     }
 
-    /// Whether what proves them stands in `Authorization`: then no browser is to be sent anywhere, and it goes no further.
+    /// Returns whether the credential came in `Authorization`. The client is then not redirected to
+    /// sign in, and the header is not forwarded.
     pub(super) fn is_by_token(&self) -> bool {
         matches!(self, Self::Bearer(_) | Self::Foreign(_) | Self::Program(_))
     }
 
-    /// Their session at the provider, where there is one.
+    /// Returns the session at the provider, if the credential is of one.
     pub(super) fn session(&self) -> Option<SessionId> {
         match self {
             Self::Nobody | Self::Bearer(_) | Self::Foreign(_) | Self::Program(_) => None,
@@ -147,34 +152,36 @@ impl Credential {
     }
 }
 
-/// Why a request is not let through.
+/// Reason to refuse a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused<'r> {
     Unknown,
     Audience,
-    /// The token was issued to a client that is not in the list of the application.
+    /// The token was issued to a client that the application does not list.
     Client,
-    /// The token was issued to a client that no administrator has approved, and the application has no list.
+    /// The token was issued to a client that no administrator has approved, and the application
+    /// lists no clients.
     UnapprovedClient,
     /// The token lacks one of these scopes.
     Scope(&'r [String]),
-    /// The person is none of the rule's.
+    /// The rule does not list the user.
     User,
-    /// The person is in none of the rule's groups.
+    /// The user is in none of the rule's groups.
     Group,
-    /// The sign-in has not reached this level.
+    /// The sign-in does not reach this level.
     Acr(AssuranceLevel),
     TooOld(Duration),
-    /// The person's groups cannot be written into a header.
+    /// The user's groups cannot be written into a header.
     Groups(Unwritable),
-    /// The rule of the destination does not let the request through.
+    /// The rule of the destination refuses the request.
     Destination,
-    /// A rule below the path or the destination does not let the request through, which acts on everything there.
+    /// A rule below the path or the destination refuses the request, which acts on everything
+    /// there.
     Below,
 }
 
 impl Refused<'_> {
-    /// A word for logs, metrics and `sealgate explain`.
+    /// Returns the reason as one word for logs, metrics and `sealgate explain`.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "unauthenticated",
@@ -193,8 +200,8 @@ impl Refused<'_> {
         }
     }
 
-    /// The context classes of which a sign-in must reach one: those of the rule, or the level that `[factors]` demands where
-    /// that is higher.
+    /// Returns the context classes of which a new sign-in must reach one: those of the rule, or the
+    /// level that `[factors]` requires if that is higher.
     pub(super) fn demanded(self, rule: &Rule) -> Cow<'_, [String]> {
         let of_rule = AssuranceLevel::lowest_of(&rule.acr).unwrap_or(AssuranceLevel::One);
         match self {
@@ -203,7 +210,7 @@ impl Refused<'_> {
         }
     }
 
-    /// The claim that decided, as tokens name it; none where there was none to look at.
+    /// Returns the token claim that led to the refusal, if any.
     pub(super) const fn claim(self) -> Option<&'static str> {
         match self {
             Self::Unknown | Self::Destination | Self::Below => None,
@@ -220,32 +227,32 @@ impl Refused<'_> {
 
 #[derive(Clone)]
 pub(super) struct AccessRequest<'a> {
-    /// The application, an index into the configured ones.
+    /// Index of the application in the configuration.
     pub index: usize,
     pub app: &'a App,
-    /// The audience that a token must name, where neither rule nor application says another.
+    /// Audience that a token must have, unless the rule or the application sets another one.
     pub issuer: &'a str,
-    /// The rule that the path and the method fall under.
+    /// Rule of the path and the method.
     pub rule: &'a Rule,
-    /// The second path that the request names, if it does.
+    /// Second path of the request, if it has one.
     pub destination: Destination<'a>,
-    /// The rules below the path and the destination, as far as the request acts there.
+    /// Rules below the path and the destination, within the depth of the request.
     pub below: Subtree<'a>,
-    /// The target that the rule was found for.
+    /// Request target that the rule was found for.
     pub path_and_query: &'a PathAndQuery,
-    /// What the answer says to pages of other origins.
+    /// CORS headers of the response.
     pub cors: Cors,
     pub now: UnixTime,
 }
 
 impl<'a> AccessRequest<'a> {
-    /// Every rule that must let the request through: that of the path first.
+    /// Returns every rule that must allow the request, that of the path first.
     pub(super) fn rules(&self) -> impl Iterator<Item = &'a Rule> {
         let destination = if let Destination::Ruled(rule) = self.destination { Some(rule) } else { None };
         std::iter::once(self.rule).chain(destination).chain(self.below.rules())
     }
 
-    /// Whether everybody may do this: then no credential is looked at.
+    /// Returns whether the request needs no credentials. None are read then.
     pub(super) fn is_public(&self) -> bool {
         self.rules().all(|rule| rule.access == Access::Public)
     }
@@ -272,14 +279,15 @@ pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> 
     Ok(permit(asked, identity))
 }
 
-/// Whether one rule lets the request through, and who the application is told it is.
+/// Checks the request against one rule. Returns the user that the application may be given, or
+/// `None` on a public path.
 fn judge<'a, 'c>(
     asked: &AccessRequest<'a>,
     rule: &'a Rule,
     credential: &'c Credential,
 ) -> Result<Option<Principal<'c>>, Refused<'a>> {
     let (who, proof) = match (rule.access, credential) {
-        // Whoever comes: on a public path nobody is anybody, so that the application cannot come to rely on it.
+        // Public paths never get an identity, so that the application cannot rely on one.
         (Access::Public, _) => return Ok(None),
         (Access::Bearer | Access::SignedIn, Credential::Bearer(bearer)) => {
             judge_token(asked, rule, bearer)?;
@@ -313,9 +321,10 @@ fn judge_token<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, bearer: &Bearer) -
     if !bearer.claims.aud.contains(audience) {
         return Err(Refused::Audience);
     }
-    // Every client's token names the issuer as its audience: without this, whoever talks a person into one consent
-    // could open the applications in their name. Developers and strangers can make clients, so without a list only those
-    // count that an operator made or an administrator approved.
+    // Every client's token has the issuer as its audience. Without this check, any client that
+    // obtained a user's consent once could use the applications as that user. Developers and
+    // self-registered clients can obtain tokens. So without a list, only clients count that an
+    // operator created or an administrator approved.
     match asked.app.clients.as_deref() {
         Some(listed) if !listed.contains(&bearer.client) => return Err(Refused::Client),
         None if !bearer.vouched_for => return Err(Refused::UnapprovedClient),
@@ -328,9 +337,10 @@ fn judge_token<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, bearer: &Bearer) -
     Ok(())
 }
 
-/// What our own tokens are asked, of a token of another issuer; its clients are a matter of that issuer's terms.
+/// Checks a token of another issuer against the rule. The clients of that issuer are checked by the
+/// terms of the issuer.
 fn judge_foreign<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, foreign: &Foreign) -> Result<(), Refused<'a>> {
-    // Nobody is let in by an issuer that the application does not name, whoever has judged the token.
+    // Only issuers that the application lists are accepted, even if the token is valid.
     if !asked.app.trusted_issuers.contains(&foreign.issuer) {
         return Err(Refused::Unknown);
     }
@@ -389,12 +399,12 @@ mod tests {
         }
     }
 
-    /// In a browser, with what was done so many seconds ago.
+    /// Returns a browser's credential with these steps, each done the given number of seconds ago.
     fn browser_with(done: &[(AuthenticationMethod, u64)]) -> Credential {
         browser_under(AssuranceLevel::One, done)
     }
 
-    /// The same where `[factors]` demands a level.
+    /// As `browser_with`, with a level that `[factors]` requires.
     fn browser_under(required: AssuranceLevel, done: &[(AuthenticationMethod, u64)]) -> Credential {
         let mut steps = AuthenticationSteps::default();
         for (method, ago) in done {
@@ -405,7 +415,7 @@ mod tests {
         Credential::Browser(Arc::new(SignedIn { user: anna(), session, steps, required }))
     }
 
-    /// In a browser since an hour.
+    /// Returns the credential of a browser that signed in one hour ago.
     fn browser() -> Credential {
         browser_with(&[(Password, 3600)])
     }
@@ -473,7 +483,7 @@ mod tests {
         Rule { scopes: owned(scopes), groups: owned(groups), ..Rule::plain("/", access) }
     }
 
-    /// The headers that are set, by name; or the refusal.
+    /// Returns the names of removed and set headers, or the reason of the refusal.
     fn decided(rule: &Rule, credential: &Credential) -> Result<Vec<String>, String> {
         let head = Request::get("/a?b").header("authorization", "Bearer x").body(()).unwrap().into_parts().0;
         let target = head.uri.path_and_query().unwrap();
@@ -617,14 +627,14 @@ mod tests {
         let aged = |seconds| Rule { max_age: Some(Duration::from_secs(seconds)), ..rule(Access::SignedIn, &[], &[]) };
         assert!(decided(&aged(3600), &browser()).is_ok());
         assert_eq!(decided(&aged(3599), &browser()), Err("max_age".into()));
-        // The token's own sign-in was at this very moment.
+        // The token's sign-in happened at this moment.
         assert!(decided(&aged(0), &bearer(ours(), "openid")).is_ok());
         let strong = |acr: &[&str]| Rule { acr: owned(acr), ..rule(Access::SignedIn, &[], &[]) };
         for credential in [browser(), bearer(ours(), "openid")] {
             assert!(decided(&strong(&["2", "1"]), &credential).is_ok());
             assert_eq!(decided(&strong(&["2"]), &credential), Err("acr".into()));
         }
-        // Who may not enter is not asked to sign in again first.
+        // Access is checked before the user is asked to sign in again.
         let neither = Rule { groups: owned(&["admins"]), ..strong(&["2"]) };
         assert_eq!(decided(&neither, &browser()), Err("group".into()));
     }
@@ -661,7 +671,7 @@ mod tests {
             max_age: Some(Duration::from_mins(5)),
             ..rule(Access::SignedIn, &[], &[])
         };
-        // The password is old, and the second step that was added since makes it no younger.
+        // The password step is old. A second step that was added later does not renew it.
         for second in [Totp, RecoveryCode] {
             let stepped_up = browser_with(&[(Password, 301), (second, 5)]);
             assert_eq!(decided(&rule(&[]), &stepped_up), Err("max_age".into()));
@@ -669,7 +679,7 @@ mod tests {
         }
         let fresh = browser_with(&[(Password, 300), (Totp, 5)]);
         assert!(decided(&rule(&["2"]), &fresh).is_ok());
-        // A higher level that has grown old takes nothing from a lower one that is fresh.
+        // An old step of a higher level does not affect a recent lower level.
         let old_key = browser_with(&[(SecurityKey, 4000), (Password, 9), (Totp, 5)]);
         assert!(decided(&rule(&["2"]), &old_key).is_ok());
         assert_eq!(decided(&rule(&["3"]), &old_key), Err("max_age".into()));
@@ -687,7 +697,8 @@ mod tests {
             (two, &[(Password, 9), (Totp, 9)], &["3"], false),
             (three, &[(Password, 9), (Totp, 9)], &[], false),
             (three, &[(Password, 9), (Totp, 9)], &["2"], false),
-            // On the account's own pages a recovery code stands in for the key that was lost. Here it is one factor of two.
+            // On the account pages a recovery code replaces the lost key. Here it is one factor of
+            // two.
             (three, &[(Password, 9), (RecoveryCode, 9)], &[], false),
             (two, &[(Password, 9), (RecoveryCode, 9)], &[], true),
             (three, &[(Passkey, 9)], &["2"], true),
@@ -695,7 +706,7 @@ mod tests {
             let expected = if is_enough { None } else { Some("acr".to_owned()) };
             assert_eq!(decided(&rule(acr), &browser_under(required, done)).err(), expected, "{required} {done:?}");
         }
-        // A token was issued at the level that held, and carries it.
+        // A token has the level of its sign-in, which was checked when it was issued.
         assert!(decided(&rule(&[]), &bearer(ours(), "openid")).is_ok());
         let demanded = |level, acr: &[&str]| Refused::Acr(level).demanded(&rule(acr)).into_owned();
         assert_eq!(demanded(three, &["2"]), ["3"]);

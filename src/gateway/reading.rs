@@ -1,9 +1,13 @@
-//! How else a server may read a path than as the bytes that it is: names as Windows opens them, letters as databases, file
-//! systems and character sets fold them, a script's name with more behind it. Pure.
+//! Other readings of a path: the ways in which servers may interpret it that differ from its
+//! decoded bytes. Pure.
 //!
-//! None of these readings is wrong to refuse everywhere: `/sayfa/Ayşe%20ı` is a page like any other. So each is held against
-//! the rules, and a path is refused when one of them comes to another rule. Rules are written in ASCII, so that only what
-//! folds to ASCII matters. An ordinary path has no other reading, and is looked at once to see that.
+//! Windows opens names differently, databases, file systems and character sets fold letters, and
+//! servers pass the rest of a path to a script. These paths cannot be refused everywhere:
+//! `/sayfa/Ayşe%20ı` is an ordinary page. So each reading is compared with the rules, and a path is
+//! refused if one of them leads to another rule.
+//!
+//! Rules are written in ASCII, so only foldings to ASCII matter. An ordinary path has no other
+//! reading, which one pass detects.
 
 use std::borrow::Cow;
 
@@ -11,31 +15,32 @@ use icu_normalizer::DecomposingNormalizerBorrowed;
 use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-/// Why a path is refused.
+/// Reason to refuse a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ambiguous {
-    /// It does not start with a slash.
+    /// The path does not start with a slash.
     NotAbsolute,
-    /// A byte that no path has raw: a control, a space, a backslash, a semicolon, or one outside ASCII.
+    /// An unescaped byte that paths must not have: a control, a space, a backslash, a semicolon, or
+    /// one outside ASCII.
     Character,
     /// A percent sign that is not followed by two hexadecimal digits.
     Escape,
-    /// An escaped slash, backslash, semicolon or control.
+    /// An escaped slash, backslash, semicolon or control character.
     Hidden,
-    /// An escape of an escape: it means something else to a server that decodes twice.
+    /// An escape of an escape. A server that decodes twice reads another path.
     Twice,
-    /// A byte sequence that a careless UTF-8 decoder takes for an ASCII character (RFC 3629 §10).
+    /// A byte sequence that a lax UTF-8 decoder reads as an ASCII character (RFC 3629 §10).
     Overlong,
     EmptySegment,
-    /// A segment `.` or `..`, or one that may be taken for it.
+    /// A segment `.` or `..`, or one that servers may read as such.
     DotSegment,
-    /// Some servers read it as a path that another rule is for: one that is blind to the case of letters, or folds them, or
-    /// leaves something out.
+    /// Some servers read a path of another rule: they ignore letter case, fold letters or omit
+    /// characters.
     Spelling,
 }
 
 impl Ambiguous {
-    /// A word for the log.
+    /// Returns the reason as one word for the log.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::NotAbsolute => "not_absolute",
@@ -50,7 +55,7 @@ impl Ambiguous {
         }
     }
 
-    /// The same in a sentence for whoever sent the request.
+    /// Returns the reason as a sentence for the client.
     pub(super) const fn description(self) -> &'static str {
         match self {
             Self::NotAbsolute => "The target is not a path on this host.",
@@ -72,7 +77,7 @@ impl Ambiguous {
     }
 }
 
-/// Whether a path has any reading but the plain one, letter case aside.
+/// Returns whether a path has another reading, letter case aside.
 pub(super) fn is_odd(path: &[u8]) -> bool {
     let mut before = b'/';
     let odd = path.iter().any(|byte| {
@@ -83,10 +88,10 @@ pub(super) fn is_odd(path: &[u8]) -> bool {
     odd || matches!(before, b'.' | b' ')
 }
 
-/// The other readings of a path, decoded. Letter case counts in none of them.
+/// Returns the other readings of a decoded path. They must be compared without letter case.
 ///
 /// # Errors
-/// When one of them walks up, or is to be decoded once more.
+/// If one of them contains a dot segment, or could be decoded again.
 pub(super) fn readings(path: &[u8]) -> Result<Vec<Vec<u8>>, Ambiguous> {
     let mut texts = vec![Cow::Borrowed(path)];
     if !path.is_ascii() {
@@ -99,7 +104,8 @@ pub(super) fn readings(path: &[u8]) -> Result<Vec<Vec<u8>>, Ambiguous> {
     }
     let mut found = Vec::new();
     for text in texts {
-        // A server that decodes first cuts the query and the fragment off then, or a path's parameters.
+        // A server that decodes first then cuts off the query, the fragment or the parameters of
+        // the path.
         let cut = text.iter().position(|byte| matches!(byte, b'?' | b'#' | b';'));
         let cut = cut.and_then(|end| text.get(..end)).map(|text| Cow::Owned(text.to_vec()));
         for text in [Some(text), cut].into_iter().flatten() {
@@ -107,13 +113,15 @@ pub(super) fn readings(path: &[u8]) -> Result<Vec<Vec<u8>>, Ambiguous> {
             found.push(text.into_owned());
         }
     }
-    // Most names are the same to Windows.
+    // Most names have no other reading on Windows.
     found.dedup();
     found.into_iter().map(|reading| tidied(&reading)).collect()
 }
 
-/// The path as a server on Windows may open it: dots and spaces at the end of a name count for nothing, and what follows a
-/// colon names a stream of the same file. So `/admin./` is `/admin/` there.
+/// Returns the path as a server on Windows may open it, for example `/admin/` for `/admin./`.
+///
+/// Windows ignores dots and spaces at the end of a name. The text after a colon names a stream of
+/// the same file.
 pub(super) fn as_windows_reads(path: &[u8]) -> Vec<u8> {
     let mut read = Vec::with_capacity(path.len());
     for (index, name) in path.split(|byte| is_slash(*byte)).enumerate() {
@@ -128,17 +136,18 @@ pub(super) fn as_windows_reads(path: &[u8]) -> Vec<u8> {
 fn windows_name(name: &[u8]) -> &[u8] {
     let name = name.split(|byte| *byte == b':').next().unwrap_or_default();
     let end = name.iter().rposition(|byte| !matches!(byte, b'.' | b' ')).map_or(0, |last| last + 1);
-    // One of nothing else is left to be looked at: it may walk up.
+    // A name of dots and spaces only is kept, for the check of dot segments.
     if end == 0 { name } else { name.get(..end).unwrap_or_default() }
 }
 
-/// Whether a name may be taken for `.` or `..`: some servers drop blanks and dots at its end, and what follows a colon.
+/// Returns whether servers may read a name as `.` or `..`: some drop blanks and dots at its end,
+/// and the text after a colon.
 pub(super) fn may_walk(name: &[u8]) -> bool {
     let name = name.split(|byte| *byte == b':').next().unwrap_or_default();
     !name.is_empty() && name.iter().all(|byte| matches!(byte, b'.' | b' '))
 }
 
-/// A reading whose slashes are one each.
+/// Returns a reading with each sequence of slashes replaced by one.
 pub(super) fn tidied(reading: &[u8]) -> Result<Vec<u8>, Ambiguous> {
     let mut tidy = Vec::with_capacity(reading.len());
     for name in reading.split(|byte| is_slash(*byte)).filter(|name| !name.is_empty()) {
@@ -163,10 +172,16 @@ fn has_escape(text: &[u8]) -> bool {
         .any(|window| matches!(window, [b'%', high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit()))
 }
 
-/// The path in the letters that it may be folded to: compatible forms (NFKC: `／`, `Ａ`, the Kelvin sign, the long s), letters
-/// without their marks (`ş`, `İ`: the nearest ones of another character set, and equal to them in many a database), the
-/// letter that upper case makes of another (`ı` is an I), and nothing of what cannot be seen. A path that is not UTF-8 is read as
-/// ISO-8859-9, and once more with its parts that are UTF-8 read as that: many servers decode each name, or each letter, alone.
+/// Returns the forms that a path may be folded to.
+///
+/// - Compatible forms (NFKC): `／`, `Ａ`, the Kelvin sign, the long s.
+/// - Letters without their marks (`ş`, `İ`). Conversions to other character sets produce them, and
+///   many databases treat them as equal.
+/// - The letter with the same upper case: `ı` becomes `i`.
+/// - Invisible characters are removed.
+///
+/// A path that is not UTF-8 is read as ISO-8859-9, and a second time with its valid UTF-8 parts
+/// read as UTF-8: many servers decode each name or each letter separately.
 fn folded(path: &[u8]) -> Vec<Vec<u8>> {
     if let Ok(text) = str::from_utf8(path) {
         return vec![folded_text(text)];
@@ -193,7 +208,8 @@ fn folded_text(text: &str) -> Vec<u8> {
     folded.into_bytes()
 }
 
-/// ISO-8859-9, in which old Turkish applications write, with the dots of its Windows kin.
+/// Decodes a byte of ISO-8859-9, which old Turkish applications use, with the ellipsis of
+/// windows-1254.
 fn latin_5(byte: u8) -> char {
     match byte {
         0x85 => '…',
@@ -207,15 +223,16 @@ fn latin_5(byte: u8) -> char {
     }
 }
 
-/// Whether file systems, databases and collations leave this character out of names: marks, and what is ignorable or only controls
-/// how text is shown.
+/// Returns whether file systems, databases and collations omit this character from names: marks,
+/// ignorable characters and format controls.
 fn is_left_out(letter: char) -> bool {
     let category = CodePointMapData::<GeneralCategory>::new().get(letter);
     matches!(category, GeneralCategory::NonspacingMark | GeneralCategory::EnclosingMark | GeneralCategory::Format)
         || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(letter)
 }
 
-/// What character sets without a letter write for it, where Unicode does not say it.
+/// Returns the substitute of a letter in character sets that lack it, where Unicode defines no
+/// decomposition.
 const fn nearest(letter: char) -> char {
     match letter {
         'đ' | 'Đ' | 'ð' | 'Ð' => 'd',
@@ -231,10 +248,11 @@ const fn nearest(letter: char) -> char {
     }
 }
 
-/// The path with its short names (`ADMINI~1`) written out where they may be those of this rule's path; none where none is.
+/// Returns the path with its short names (`ADMINI~1`) expanded to segments of this rule's path.
+/// `None` if no segment matches.
 pub(super) fn written_out(path: &[u8], rule: &[u8]) -> Option<Vec<u8>> {
     let segments = |path| <[u8]>::split(path, |byte: &u8| *byte == b'/');
-    // Most rules have no such segment: nothing is allocated for them.
+    // Most rules have no matching segment: allocate nothing for them.
     if !segments(path).zip(segments(rule)).any(|(short, name)| is_short_for(short, name)) {
         return None;
     }
@@ -244,22 +262,25 @@ pub(super) fn written_out(path: &[u8], rule: &[u8]) -> Option<Vec<u8>> {
     Some(written.join(&b'/'))
 }
 
-/// Whether any segment of a path looks like a short name.
+/// Returns whether any segment of a path looks like a short name.
 pub(super) fn has_short_name(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').any(|segment| stem(segment).is_some())
 }
 
-/// Number of bytes of a segment that decide whether it is a short name: six letters, `~` and a digit.
+/// Number of bytes of a segment that decide whether it is a short name: six letters, `~` and a
+/// digit.
 pub(super) const SHORT_NAME_BYTES: usize = 8;
 
-/// The letters of a short name before its `~` and number; none where it is none.
+/// Returns the letters of a short name before its `~` and number, or `None` if the segment is no
+/// short name.
 fn stem(segment: &[u8]) -> Option<&[u8]> {
     let tilde = segment.iter().take(SHORT_NAME_BYTES).position(|byte| *byte == b'~')?;
     let (stem, rest) = segment.split_at_checked(tilde)?;
     ((1..=6).contains(&tilde) && rest.get(1).is_some_and(u8::is_ascii_digit)).then_some(stem)
 }
 
-/// Whether Windows may have made this short name for a long one: six letters of it, or two and a hash, `~` and a number.
+/// Returns whether Windows may have created this short name for a long one: six letters of it, or
+/// two and a hash, then `~` and a number.
 fn is_short_for(short: &[u8], name: &[u8]) -> bool {
     let Some(stem) = stem(short) else { return false };
     let letters = |count: usize| {
@@ -326,7 +347,7 @@ mod tests {
         assert!(read("/o\u{17f}/\u{212a}ey").contains(&"/os/key".to_owned()));
         assert!(readings(b"/adm\xfdn/").unwrap().contains(&b"/admin/".to_vec()));
         assert!(readings(b"/adm\xddn").unwrap().contains(&b"/admin".to_vec()));
-        // A byte elsewhere that is not UTF-8 hides nothing.
+        // An invalid UTF-8 byte elsewhere in the path does not prevent the match.
         assert!(readings(b"/adm\xc4\xb1n/\xff").unwrap().contains(&b"/admin/y".to_vec()));
     }
 
