@@ -1,7 +1,7 @@
 //! `/account/password`: change of the password by a user who knows the current one.
 //!
 //! Users change a password when an attacker may know it. The change therefore ends the account's
-//! other sessions and revokes the grants of its applications.
+//! other sessions, its app passwords and the grants of its applications.
 
 use std::time::Duration;
 

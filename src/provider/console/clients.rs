@@ -18,9 +18,10 @@ use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
 
-/// Clients per page and per read (`PAGE`), and maximum number of reads for a page (`MOST_STEPS`).
+/// Clients per read (`PAGE`), and maximum number of reads for a page (`MOST_STEPS`).
 ///
-/// One page may need several reads, because a developer sees only their own clients.
+/// A page ends with the read that brings it to `PAGE` clients. It may need several reads, because a
+/// developer sees only their own clients.
 const PAGE: usize = 50;
 const MOST_STEPS: usize = 20;
 

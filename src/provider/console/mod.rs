@@ -1,9 +1,9 @@
 //! `/console`: pages where developers register clients, and administrators manage users, keys and
 //! limits.
 //!
-//! All authorization is in this module and in [`ConsoleUser::client`]. [`Area::least`] is the role
-//! that a page requires. A developer may access only their own clients. Each change is a form with
-//! a CSRF token, which is bound to the user and to the page's path.
+//! [`Area::least`] is the role that a page requires. [`ConsoleUser::client`] limits developers to
+//! their own clients. Single actions may require an administrator. Each change is a form with a CSRF
+//! token, which is bound to the user and to the page's path.
 
 mod audit;
 mod client;
