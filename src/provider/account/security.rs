@@ -217,8 +217,8 @@ fn demanded(ctx: &RequestContext<'_>, user: &User) -> AssuranceLevel {
 /// Checks whether the user can sign in with the factors that remain after a removal.
 ///
 /// A user without a password must keep a passkey. A removal must not lower the level that the user
-/// can reach to one below `demanded`. If it lowers nothing, it is allowed even where the user cannot
-/// reach `demanded`, so that lost factors can be removed.
+/// can reach to one below `demanded`. A removal that lowers nothing is allowed even if the user
+/// cannot reach `demanded`, so that lost factors can be removed.
 fn may_go(user: &User, demanded: AssuranceLevel, before: &Factors, after: &Factors) -> Result<(), SecurityProblem> {
     if user.password.is_none() && before.has_passkey() && !after.has_passkey() {
         return Err(SecurityProblem::LastPasskey);

@@ -2,8 +2,8 @@
 //! limits.
 //!
 //! [`Area::least`] is the role that a page requires. [`ConsoleUser::client`] limits developers to
-//! their own clients. Single actions may require an administrator. Each change is a form with a CSRF
-//! token, which is bound to the user and to the page's path.
+//! their own clients. Single actions may require an administrator. Each change is a form with a
+//! CSRF token, which is bound to the user and to the page's path.
 
 mod audit;
 mod client;
