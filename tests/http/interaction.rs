@@ -324,7 +324,7 @@ async fn a_request_waits_for_so_long_and_no_longer() {
     let page = browser.open(&form_action(consent.text())).await;
     assert_consent(&page);
     provider.wait(1);
-    // A signed-in user is asked for consent again.
+    // A signed-in user must consent again.
     let anew = browser.allow(&page).await;
     assert_consent(&anew);
     assert_ne!(form_action(anew.text()), form_action(page.text()));

@@ -1,5 +1,6 @@
-//! `[registration_of_people]`: somebody makes an account for themselves. And what an attacker prepares who comes before the owner of
-//! the address: the classes of Sudhodanan and Paverd, "Pre-hijacked accounts" (USENIX Security 2022).
+//! Tests `[registration_of_people]`: users create their own accounts. Also tests attackers who
+//! prepare an account before the owner of the address comes: the classes of Sudhodanan and Paverd,
+//! "Pre-hijacked accounts" (USENIX Security 2022).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::security::{between, key_of, send};
 use crate::steps::{assert_code, assert_consent, assert_login, with_anna};
 use crate::support::{Browser, Provider, Reply, Tokens, form_action, jwt_claims, settings};
 
-/// The mail to whoever has an account already.
+/// Message to a user who already has an account.
 const EXISTS: Mail = Mail::AccountExists { purpose: CodePurpose::Registration };
 
 const NEW: &str = "ceren@example.test";
@@ -37,7 +38,7 @@ const SESSION: &str = "__Host-sealgate";
 const REGISTRATION: &str = "__Host-sealgate-registration";
 const PAGES: [&str; 3] = ["/oauth/create-account", "/oauth/create-account/code", "/oauth/create-account/finish"];
 
-/// The tables, by their first byte.
+/// Tables, by their first byte.
 const PENDING: &[u8] = b"R";
 const OUTBOX: &[u8] = b"q";
 const FACTORS: &[u8] = b"f";
@@ -50,7 +51,7 @@ async fn open() -> Provider {
     Provider::with(&opened("")).await
 }
 
-/// The page that takes an address, come to from the sign-in page of a client.
+/// Opens the page for the address from the sign-in page of a client.
 async fn begin(provider: &Provider, browser: &Browser<'_>) -> Reply {
     let page = browser.open(&provider.c1().authorize(&[])).await;
     assert_login(&page);
@@ -58,7 +59,7 @@ async fn begin(provider: &Provider, browser: &Browser<'_>) -> Reply {
     browser.get(&link).await
 }
 
-/// Enters an address, and yields the page that takes the code.
+/// Enters an address and returns the page for the code.
 async fn ask(provider: &Provider, browser: &Browser<'_>, address: &str) -> Reply {
     let page = begin(provider, browser).await;
     let asked = browser.submit(&page, &[("email", address), ("register-submit", "yes")]).await;
@@ -66,7 +67,7 @@ async fn ask(provider: &Provider, browser: &Browser<'_>, address: &str) -> Reply
     asked
 }
 
-/// Goes on to the page that makes the account.
+/// Enters address and code, and returns the page that creates the account.
 async fn prove(provider: &Provider, browser: &Browser<'_>, address: &str) -> Reply {
     let page = ask(provider, browser, address).await;
     let (code, to) = mailbox::code(&provider.sealgate).await;
@@ -76,7 +77,7 @@ async fn prove(provider: &Provider, browser: &Browser<'_>, address: &str) -> Rep
     page
 }
 
-/// Makes the account; yields what follows at once.
+/// Creates the account and returns the immediate answer.
 async fn finish(browser: &Browser<'_>, page: &Reply, name: &str, password: &str) -> Reply {
     browser
         .submit_only(page, &[("person-name", name), ("new-password", password), ("new-password-submit", "yes")])
@@ -87,7 +88,7 @@ async fn user(provider: &Provider, address: &str) -> Option<User> {
     provider.sealgate.store.user_by_email(&Email::parse(address).unwrap()).await.unwrap()
 }
 
-/// Signs in for the account page.
+/// Signs in for the account page. Returns whether that succeeded.
 async fn signs_in(provider: &Provider, address: &str, password: &str) -> bool {
     let browser = provider.browser();
     let page = browser.open("/account").await;
@@ -96,23 +97,23 @@ async fn signs_in(provider: &Provider, address: &str, password: &str) -> bool {
     browser.cookie(SESSION).is_some()
 }
 
-/// The records under a prefix: of a table, or all of them.
+/// Returns the records of a table, or all records for an empty prefix.
 async fn records(provider: &Provider, table: &[u8]) -> Vec<(Key, Value)> {
     provider.engine.scan(table, None, 100_000).await.unwrap()
 }
 
-/// How many there are.
+/// Returns the number of records.
 async fn count(provider: &Provider, table: &[u8]) -> usize {
     records(provider, table).await.len()
 }
 
-/// The same provider, after a reload.
+/// Returns the same provider with a reloaded configuration.
 fn reloaded(provider: Provider, more: &str) -> Provider {
     let config = Config::parse(&settings(more), Path::new("/nowhere")).unwrap();
     Provider { sealgate: Arc::new(provider.sealgate.with(config)), ..provider }
 }
 
-/// Puts cookies into a browser, as they stand in a request.
+/// Sets the cookies of a `Cookie` header in a browser.
 fn give(browser: &Browser<'_>, cookies: &str) {
     for (name, value) in cookies.split("; ").filter_map(|cookie| cookie.split_once('=')) {
         browser.set_cookie(name, value);
@@ -125,7 +126,8 @@ fn assert_form(page: &Reply) {
     assert_may_lead_on(page);
 }
 
-/// Chromium applies `form-action` to every redirect that follows a form.
+/// Asserts that the form may redirect to the client: Chromium applies `form-action` to every
+/// redirect after a form.
 #[track_caller]
 fn assert_may_lead_on(page: &Reply) {
     let policy = page.header("content-security-policy").unwrap();
@@ -142,7 +144,7 @@ fn assert_taken(page: &Reply) {
     assert!(page.text().contains("This address already belongs to an account"), "not taken: {page:?}");
 }
 
-/// Digits that are not these.
+/// Returns a wrong code.
 fn other_than(code: &str) -> &'static str {
     if code == "00000000" { "00000001" } else { "00000000" }
 }
@@ -187,7 +189,7 @@ async fn somebody_makes_an_account_and_goes_on_where_they_wanted() {
         assert!(ceren.groups.is_empty() && ceren.roles.is_empty() && ceren.phone_number.is_none());
         assert_eq!(count(&provider, PENDING).await, 0);
 
-        // The sign-in that was under way goes on.
+        // The pending sign-in continues.
         let consent = browser.follow(made).await;
         assert_consent(&consent);
         let code = assert_code(&browser.allow(&consent).await);
@@ -228,7 +230,7 @@ async fn who_chooses_a_passkey_has_no_password_and_signs_in_with_it() {
     let elsewhere = key_of(&page, &key, |ceremony| ceremony.saying("https://id.test", "https://evil.test"));
     let again = answers(&page, &elsewhere).await;
     assert!(again.text().contains("its answer could not be verified"), "{again:?}");
-    // The challenge was used up with it.
+    // The failed attempt used the challenge up.
     let late = key_of(&page, &key, |ceremony| ceremony);
     let again = answers(&page, &late).await;
     assert!(again.text().contains("role=\"alert\"") && user(&provider, NEW).await.is_none(), "{again:?}");
@@ -270,7 +272,7 @@ async fn where_it_is_off_there_is_no_link_and_no_page() {
         }
         assert_eq!(count(&provider, PENDING).await, 0);
     }
-    // A page from before it was switched off is worth nothing either.
+    // Pages from before registration was disabled are rejected too.
     let provider = open().await;
     let browser = provider.browser();
     let page = prove(&provider, &browser, NEW).await;
@@ -282,7 +284,7 @@ async fn where_it_is_off_there_is_no_link_and_no_page() {
     assert!(user(&provider, NEW).await.is_none());
 }
 
-/// What of an answer does not count the requests, nor is random.
+/// Returns an answer without request counts and random values.
 fn shown(reply: &Reply) -> (u16, Vec<(String, String)>, String) {
     let mut headers = reply.all_headers();
     headers.retain(|(name, _)| !name.starts_with("x-ratelimit-"));
@@ -312,11 +314,12 @@ async fn every_address_gets_the_same_answer_and_the_same_work() {
         answers.push((shown(&asked), shown(&browser.follow(asked).await), work));
     }
     assert_eq!(count(&provider, PENDING).await, 4);
-    // Who has an account is told that they have, to the address that it has; a disabled one is told nothing.
+    // A user with an account is told so by mail at its address; a disabled user gets no message.
     let mails = mailbox::take(&provider.sealgate).await;
     let told: Vec<_> = mails.iter().map(|mail| (mailbox::address(mail), mail.mail == EXISTS)).collect();
     assert_eq!(told, [(ANNA.to_owned(), true), (ANNA.to_owned(), true), ("nobody@example.test".to_owned(), false)]);
-    // Too many for an address, then from a network: no mail and no record, and nobody sees it.
+    // Exceeds the limit for an address, then for a network: no message and no record, and the
+    // answer shows no difference.
     for (address, typed, kept) in [("198.51.100.200", ANNA, 1), ("198.51.100.201", ANNA, 0)] {
         browser.address = address.into();
         let before = (meddler.operations(), count(&provider, PENDING).await);
@@ -361,7 +364,7 @@ async fn an_address_that_cannot_be_used_is_told_at_once() {
         assert!(page.text().contains("id=\"code\""), "{page:?}");
     }
     assert_eq!(mailbox::take(&provider.sealgate).await.len(), 2);
-    // A domain that a reload takes off the list while somebody is at it.
+    // A reload removes the domain from the list during the registration.
     let other = provider.browser();
     let asked = ask(&provider, &other, "deniz@example.test").await;
     let (code, _) = mailbox::code(&provider.sealgate).await;
@@ -377,28 +380,28 @@ async fn an_address_that_cannot_be_used_is_told_at_once() {
     assert_over(&later.submit(&asked, &[("code", &code)]).await);
 }
 
-/// Mail servers know the full-width letters `ｅ` and `ａ` as `e` and `a`.
+/// Mail servers map the full-width letters `ｅ` and `ａ` to `e` and `a`.
 #[tokio::test]
 async fn one_mailbox_is_one_address_however_its_domain_is_written() {
     let provider = Provider::with(&opened("domains = [\"example.test\", \"örnek.test\"]\n")).await;
     provider.change_user(provider.ben.sub, |ben| ben.state = UserState::Disabled).await;
     let mut browser = provider.browser();
     let page = begin(&provider, &browser).await;
-    // Whoever has an account is told so, and whoever is disabled does not come back under another spelling.
+    // A user with an account is told so, and a disabled user cannot register with another spelling.
     for typed in ["anna@exａmple.test", "ben@ｅxample.test", "ceren@ｅxａmple.test"] {
         assert!(browser.submit(&page, &[("email", typed)]).await.text().contains("id=\"code\""), "{typed}");
     }
     let mails = mailbox::take(&provider.sealgate).await;
     let told: Vec<_> = mails.iter().map(|mail| (mailbox::address(mail), mail.mail == EXISTS)).collect();
     assert_eq!(told, [(ANNA.to_owned(), true), (NEW.to_owned(), false)]);
-    // No spelling has a count of its own.
+    // All spellings share one limit.
     for (number, typed) in ["d@örnek.test", "d@ÖRNEK.test", "d@xn--rnek-4qa.test", "d@örnｅk.test"].iter().enumerate()
     {
         browser.address = format!("198.51.100.{}", 100 + number);
         assert!(browser.submit(&page, &[("email", typed)]).await.text().contains("id=\"code\""), "{typed}");
     }
     assert_eq!(mailbox::take(&provider.sealgate).await.len(), 3);
-    // Nor has somebody's new address another spelling.
+    // A changed address is normalized as well.
     let anna = with_anna(&provider).await;
     let page = anna.get("/account/address/new").await;
     anna.submit(&page, &[("address", "deniz@exａmple.test")]).await;
@@ -426,7 +429,7 @@ async fn looking_changes_nothing() {
     let (code, _) = mailbox::code(&provider.sealgate).await;
     let page = browser.submit(&code_page, &[("code", &code)]).await;
     assert_form(&page);
-    // Without the form's token nothing is done either.
+    // Requests without the form token are rejected too.
     for (path, fields) in [
         (PAGES[0], vec![("email", "eve@example.test")]),
         (PAGES[1], vec![("code", code.as_str())]),
@@ -444,7 +447,7 @@ async fn a_code_is_good_for_five_tries_and_a_quarter_of_an_hour_and_only_once() 
     let browser = provider.browser();
     let page = ask(&provider, &browser, NEW).await;
     let (code, _) = mailbox::code(&provider.sealgate).await;
-    // What is no code is no try.
+    // Malformed input does not count as an attempt.
     for nothing in ["", "1234567", "123456789", "abcdefgh"] {
         assert!(browser.submit(&page, &[("code", nothing)]).await.text().contains("The code is incorrect"));
     }
@@ -454,7 +457,7 @@ async fn a_code_is_good_for_five_tries_and_a_quarter_of_an_hour_and_only_once() 
     }
     assert_over(&browser.submit(&page, &[("code", other_than(&code))]).await);
     assert_eq!(count(&provider, PENDING).await, 0);
-    // The sixth, in a browser that has kept its cookie.
+    // The sixth attempt, in a browser that has kept its cookie.
     assert!(browser.submit(&page, &[("code", &code)]).await.text().contains("id=\"register-submit\""));
 
     let page = ask(&provider, &browser, NEW).await;
@@ -466,7 +469,7 @@ async fn a_code_is_good_for_five_tries_and_a_quarter_of_an_hour_and_only_once() 
     let (code, _) = mailbox::code(&provider.sealgate).await;
     let kept = browser.cookie(REGISTRATION).unwrap();
     assert_form(&browser.submit(&page, &[("code", &code)]).await);
-    // Under the cookie from before the proof nothing lies any more.
+    // No record is left for the cookie from before the code was entered.
     browser.set_cookie(REGISTRATION, &kept);
     assert_over(&browser.submit(&page, &[("code", &code)]).await);
 }
@@ -493,7 +496,7 @@ async fn a_code_that_is_typed_in_another_browser_does_nothing_and_signs_nobody_i
     let (thief, victim) = (provider.browser(), provider.browser());
     ask(&provider, &thief, NEW).await;
     let (code, _) = mailbox::code(&provider.sealgate).await;
-    // The victim reads the mail and types its code where they are.
+    // The victim reads the message and enters its code in their own browser.
     let page = begin(&provider, &victim).await;
     let query = form_action(page.text()).split_once('?').unwrap().1.to_owned();
     let elsewhere = victim.open(&format!("{}?{query}", PAGES[1])).await;
@@ -503,7 +506,7 @@ async fn a_code_that_is_typed_in_another_browser_does_nothing_and_signs_nobody_i
     assert!(victim.submit(&page, &[("code", &code)]).await.text().contains("The code is incorrect"));
     let page = victim.submit(&page, &[("code", &own)]).await;
     finish(&victim, &page, "Ceren Kaya", CHOSEN).await;
-    // The thief's browser has nothing of it.
+    // The attacker's browser gets no session.
     assert!(thief.cookie(SESSION).is_none() && victim.cookie(SESSION).is_some());
     assert!(thief.get("/account").await.location().starts_with("/oauth/authorize?"));
 }
@@ -514,7 +517,7 @@ async fn a_cookie_that_was_planted_does_not_come_along_over_the_proof() {
     let (thief, victim) = (provider.browser(), provider.browser());
     let thiefs = ask(&provider, &thief, NEW).await;
     let (code, _) = mailbox::code(&provider.sealgate).await;
-    // All of the thief's cookies are in the victim's browser.
+    // The victim's browser has all cookies of the attacker.
     give(&victim, &thief.cookies());
     let page = victim.submit(&thiefs, &[("code", &code)]).await;
     assert_form(&page);
@@ -552,7 +555,7 @@ async fn of_two_who_prove_one_address_one_has_the_account() {
         assert_eq!(provider.sealgate.store.users(None, 10).await.unwrap().len(), 3);
         assert_eq!(count(&provider, PENDING).await, 0);
     }
-    // The same form twice, and a passkey that somebody else's is.
+    // The same form twice, and a passkey that belongs to another user.
     let provider = open().await;
     let browser = provider.browser();
     let page = prove(&provider, &browser, NEW).await;
@@ -619,9 +622,11 @@ async fn what_is_proven_lives_for_an_hour() {
     assert!(user(&provider, NEW).await.is_none());
 }
 
-/// Class 1, classic-federated merge: the attacker makes an account with the victim's address and a password, the victim comes by
-/// another door later, and the two become one. There is no federation here. The other doors are an administrator's and an
-/// invitation: what an attacker has begun, and even proven, is not merged into the account that comes by them.
+/// Class 1, classic-federated merge: the attacker creates an account with the victim's address and
+/// a password. The victim later gets an account in another way, and the two are merged.
+///
+/// There is no federation here. The other ways are an administrator and an invitation. A
+/// registration that the attacker began, or even verified, is not merged into such an account.
 #[tokio::test]
 async fn hijack_1_what_was_begun_is_not_merged_into_an_account_that_comes_by_another_door() {
     for proven in [false, true] {
@@ -642,7 +647,7 @@ async fn hijack_1_what_was_begun_is_not_merged_into_an_account_that_comes_by_ano
         assert_taken(&refused);
         assert_eq!((user(&provider, NEW).await.unwrap(), records(&provider, b"A").await), (before, trail));
         assert_eq!(count(&provider, PENDING).await, 0);
-        // The invitation works as if nothing had been.
+        // The invitation works as if there had been no registration.
         let victim = provider.browser();
         let page = victim.open(&format!("/oauth/invitation?token={token}")).await;
         victim.submit_only(&page, &[("new-password", CHOSEN)]).await;
@@ -650,9 +655,11 @@ async fn hijack_1_what_was_begun_is_not_merged_into_an_account_that_comes_by_ano
     }
 }
 
-/// Class 2, unexpired session: the attacker keeps a session open that was begun before the victim took the account over. Before the
-/// proof there is no account, hence no session; what the attacker's browser has, a sign-in that waits and a registration that
-/// waits, is not signed in by what the victim does.
+/// Class 2, unexpired session: the attacker keeps a session from before the victim took the account
+/// over.
+///
+/// Before the address is verified there is no account, hence no session. The attacker's browser has
+/// a pending sign-in and a pending registration; the victim's actions do not sign it in.
 #[tokio::test]
 async fn hijack_2_no_session_from_before_the_proof_is_one_afterwards() {
     let provider = open().await;
@@ -670,13 +677,14 @@ async fn hijack_2_no_session_from_before_the_proof_is_one_afterwards() {
             "{path}: {page:?}"
         );
     }
-    // Even with the code that went to the victim's mailbox.
+    // Not even with the code that was sent to the victim.
     assert_taken(&thief.submit(&waiting, &[("code", &code)]).await);
     assert!(thief.cookie(SESSION).is_none());
 }
 
-/// Class 3, trojan identifier: the attacker puts another address, a username, a number, a passkey or a password beside the victim's
-/// address, and comes back by it. Nothing can be put beside an address that is not proven.
+/// Class 3, trojan identifier: the attacker adds another address, a username, a number, a passkey
+/// or a password to the victim's address, and signs in with it later. Nothing can be added to an
+/// unverified address.
 #[tokio::test]
 async fn hijack_3_nothing_is_put_beside_an_address_before_it_is_proven() {
     let provider = open().await;
@@ -721,8 +729,8 @@ async fn hijack_3_nothing_is_put_beside_an_address_before_it_is_proven() {
     assert!(!signs_in(&provider, NEW, THIEFS).await && !signs_in(&provider, "eve", THIEFS).await);
 }
 
-/// Class 4, unexpired email change: the attacker begins to move their own account to the victim's address, or the other way round,
-/// and finishes it once the victim has the account.
+/// Class 4, unexpired email change: the attacker begins to change their own address to the
+/// victim's, or the reverse, and finishes once the victim has the account.
 #[tokio::test]
 async fn hijack_4_a_change_of_address_that_was_begun_before_takes_nothing() {
     let provider = open().await;
@@ -741,7 +749,8 @@ async fn hijack_4_a_change_of_address_that_was_begun_before_takes_nothing() {
     assert_eq!(user(&provider, NEW).await.unwrap(), ceren);
     assert_eq!(user(&provider, ANNA).await.unwrap().sub, provider.anna.sub);
 
-    // Proven as a new account's, and meanwhile moved to by somebody who has proven it too.
+    // The address is verified for a new account, while another user, who has verified it too,
+    // changes to it.
     let mut other = provider.browser();
     other.address = "198.51.100.78".into();
     let form = prove(&provider, &other, "deniz@example.test").await;
@@ -752,9 +761,11 @@ async fn hijack_4_a_change_of_address_that_was_begun_before_takes_nothing() {
     assert!(!signs_in(&provider, "deniz@example.test", THIEFS).await);
 }
 
-/// Class 5, non-verifying identity provider: an address that nobody has proven is taken for proven. No identity provider says here
-/// whose an address is; who says it without a proof are administrators and imports. Such an account is neither taken over by a
-/// registration nor proven by it, and one that is disabled stays so.
+/// Class 5, non-verifying identity provider: an unverified address is treated as verified.
+///
+/// No identity provider supplies addresses here; administrators and imports can set them without
+/// verification. A registration neither takes over nor verifies such an account, and a disabled one
+/// stays disabled.
 #[tokio::test]
 async fn hijack_5_an_address_that_somebody_else_has_vouched_for_is_neither_taken_nor_proven() {
     let provider = open().await;
@@ -767,7 +778,7 @@ async fn hijack_5_an_address_that_somebody_else_has_vouched_for_is_neither_taken
     for state in [UserState::Enabled, UserState::Disabled] {
         provider.wait(3600);
         let page = prove(&provider, &browser, NEW).await;
-        // An administrator types the address meanwhile.
+        // An administrator adds an account with the address meanwhile.
         let (sub, email) = (Subject::from_random([77; 16]), Email::parse(NEW).unwrap());
         let added = User { sub, email, password: None, state, ..provider.ben.clone() };
         assert_eq!(provider.sealgate.store.add_user(&added).await.unwrap(), AddOutcome::Added);

@@ -1,4 +1,4 @@
-//! The session cookie from before a renewed sign-in: at the provider it is worth nothing from that moment on.
+//! Tests the session cookie from before a renewed sign-in: the provider rejects it at once.
 
 use sealgate::facade::domain::user::Role;
 
@@ -7,7 +7,8 @@ use crate::support::{Browser, Provider};
 
 const COOKIE: &str = "__Host-sealgate";
 
-/// A thief with the cookie that Anna's browser had, and her browser after it has renewed its sign-in.
+/// Returns an attacker's browser with Anna's old cookie, and her browser after it has renewed the
+/// sign-in.
 async fn renewed(provider: &Provider) -> (Browser<'_>, Browser<'_>) {
     let browser = with_anna(provider).await;
     let thief = provider.browser();
@@ -42,7 +43,8 @@ async fn it_sees_neither_account_nor_console() {
     }
 }
 
-/// Whoever holds it and signs in as themselves gets a session of their own: not a place in that of the other one.
+/// A holder of the old cookie who signs in as another user gets a separate session, not access to
+/// the renewed one.
 #[tokio::test]
 async fn a_sign_in_over_it_does_not_join_the_session() {
     let provider = Provider::new().await;
@@ -57,7 +59,8 @@ async fn a_sign_in_over_it_does_not_join_the_session() {
     assert_eq!(browser.get("/account").await.status, 200);
 }
 
-/// Signing out with it still ends the session: a sign-out in flight must not leave one alive that its browser has forgotten.
+/// Signing out with the old cookie still ends the session: a concurrent sign-out must not leave a
+/// session alive whose browser has lost the cookie.
 #[tokio::test]
 async fn it_still_signs_out() {
     let provider = Provider::new().await;

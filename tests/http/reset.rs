@@ -1,4 +1,4 @@
-//! A forgotten password: asking for a link, whose it is, and what it does.
+//! Tests resetting a forgotten password: the request for a link, its owner, and its effect.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -39,7 +39,7 @@ async fn mailing() -> Provider {
     Provider::with(MAIL).await
 }
 
-/// The page that asks whose password was forgotten, come to from the sign-in page of a client.
+/// Opens the page that asks for the account from the sign-in page of a client.
 pub(crate) async fn forgot_page(provider: &Provider, browser: &Browser<'_>) -> Reply {
     let page = browser.open(&provider.c1().authorize(&[])).await;
     assert_login(&page);
@@ -47,7 +47,7 @@ pub(crate) async fn forgot_page(provider: &Provider, browser: &Browser<'_>) -> R
     browser.get(&link).await
 }
 
-/// Does what the worker does with what was asked for, and yields the mails that are due soon.
+/// Processes the requests as the worker does, and returns the messages that are due soon.
 pub(crate) async fn work(provider: &Provider) -> Vec<(WaitingMail, MailMessage)> {
     let (store, now) = (&provider.sealgate.store, provider.clock.now());
     for mail in store.due_mail(now, 1000).await.unwrap() {
@@ -59,14 +59,15 @@ pub(crate) async fn work(provider: &Provider) -> Vec<(WaitingMail, MailMessage)>
     mailbox::due(store, now.plus(LONGEST_DELAY)).await
 }
 
-/// The token of a link that was mailed to whoever has this address or username. From another network each time.
+/// Requests a link for this address or username and returns its token. Each request comes from
+/// another network.
 async fn link_of(provider: &Provider, typed: &str) -> String {
     let mut browser = provider.browser();
     browser.address = format!("198.51.100.{}", NETWORK.fetch_add(1, Ordering::Relaxed) % 250);
     let page = forgot_page(provider, &browser).await;
     let before = work(provider).await;
     browser.submit(&page, &[("email", typed)]).await;
-    // Of those that are due at the same second any one may come first.
+    // Messages that are due in the same second have no fixed order.
     let is_new = |(waiting, _): &&(WaitingMail, MailMessage)| before.iter().all(|(known, _)| known.id != waiting.id);
     let mails = work(provider).await;
     let new: Vec<&(WaitingMail, MailMessage)> = mails.iter().filter(is_new).collect();
@@ -74,7 +75,7 @@ async fn link_of(provider: &Provider, typed: &str) -> String {
     mailbox::token(message).to_owned()
 }
 
-/// Opens a mailed link in a browser.
+/// Opens a link in a browser.
 async fn open(browser: &Browser<'_>, token: &str) -> Reply {
     browser.open(&format!("/oauth/reset?token={token}")).await
 }
@@ -113,7 +114,7 @@ async fn a_forgotten_password_is_reset_and_its_owner_goes_on_where_they_wanted()
     let done = browser.submit(&page, &[("new-password", NEW)]).await;
     assert_done(&done);
     assert_eq!(browser.cookie(LINK), None);
-    // Nobody is signed in by it.
+    // The reset signs in no user.
     assert!(browser.get("/account").await.location().starts_with("/oauth/authorize?"));
 
     let on = between(done.text(), "id=\"sign-in\" href=\"", "\"").unwrap().replace("&#38;", "&");
@@ -145,7 +146,7 @@ async fn without_mail_there_is_no_way_to_a_reset() {
     assert!(work(&provider).await.is_empty());
 }
 
-/// What of an answer does not count the requests.
+/// Returns an answer without the rate limit headers.
 fn shown(reply: &Reply) -> (u16, Vec<(String, String)>, String) {
     let mut headers = reply.all_headers();
     headers.retain(|(name, _)| !name.starts_with("x-ratelimit-"));
@@ -187,7 +188,7 @@ async fn every_asker_gets_the_same_answer_and_leaves_the_same_record() {
         assert!(last.subject.is_none() && message.to.is_none(), "nobody was looked up");
         sizes.push(last.message.as_bytes().len());
     }
-    // One that is refused: too many for this address, and too many from this network.
+    // Rejected requests: one too many for this address, and one too many from this network.
     for address in ["198.51.100.201", "198.51.100.202", "198.51.100.203"] {
         browser.address = address.into();
         let asked = browser.submit_only(&page, &[("email", ANNA)]).await;
@@ -201,7 +202,8 @@ async fn every_asker_gets_the_same_answer_and_leaves_the_same_record() {
     assert!(sizes.iter().all(|size| *size == sizes[0]), "{sizes:?}");
 }
 
-/// Strangers must not keep somebody's resets away. Whether a browser is the owner's is not looked at in the request.
+/// Otherwise an attacker could block a user's resets. The request does not check whether the
+/// browser belongs to the account's owner.
 #[tokio::test]
 async fn a_browser_that_has_signed_in_before_has_a_count_of_its_own() {
     let provider = mailing().await;
@@ -237,7 +239,7 @@ async fn a_browser_that_has_signed_in_before_has_a_count_of_its_own() {
         (Some(known.clone()), 1, 1),
         (Some(format!("{known}.{forged}")), 1, 1),
         (Some(known.clone()), 1, 1),
-        // It is used up too, whatever stands beside it.
+        // The limit of the mark is exhausted too, whatever precedes it in the cookie.
         (Some(known.clone()), 0, 0),
         (Some(format!("CCCCCCCCCCCCCCCCCCCCCC.{known}")), 1, 0),
     ] {
@@ -344,8 +346,8 @@ async fn one_who_looks_up_late_changes_nothing_any_more() {
     assert_eq!(work(&provider).await.len(), 1);
 }
 
-/// Mails are sent one after the other. When one is sent that somebody asked for themselves must not tell whether there is one
-/// for the address that they asked for before.
+/// Messages are sent one after the other. The time at which a user's own message arrives must not
+/// reveal whether the address requested before it has an account.
 #[tokio::test]
 async fn nobody_foresees_when_a_mail_is_sent() {
     let provider = mailing().await;
@@ -353,7 +355,7 @@ async fn nobody_foresees_when_a_mail_is_sent() {
         for _ in 0..3 {
             link_of(&provider, ANNA).await;
         }
-        // More are not sent to one address within an hour.
+        // One address gets no more messages within an hour.
         provider.wait(3600);
     }
     let mails = work(&provider).await;
@@ -381,7 +383,7 @@ async fn whoever_only_looks_uses_nothing_up() {
             assert_eq!(provider.request(method, "/oauth/reset", &headers, "").await.status, 200);
         }
     }
-    // A button that is pressed without the cookie, or without the page.
+    // The button without the cookie, or without the page's token.
     assert_over(&provider.post("/oauth/reset", &[], &[("new-password", NEW)]).await);
     let cookie = format!("{LINK}=reset.{token}");
     let bare = provider.post("/oauth/reset", &[("cookie", &cookie)], &[("new-password", NEW)]).await;
@@ -605,7 +607,7 @@ async fn a_reset_ends_all_that_was_opened_before_it() {
     let thief = with_anna(&provider).await;
     let client = provider.c1();
     let tokens = client.tokens("openid offline_access").await;
-    // Somebody has begun to sign in and has a code in hand.
+    // The attacker has begun a sign-in and holds a code.
     let code = client.code_in(&thief, &[]).await;
     let half = provider.browser();
     let waiting = half.open(&client.authorize(&[("prompt", "login")])).await;
@@ -623,7 +625,7 @@ async fn a_reset_ends_all_that_was_opened_before_it() {
     assert_eq!(known.browsers.len(), 1, "the browser of the reset only");
 }
 
-/// Whoever signs in with the old password while it is being replaced is out afterwards.
+/// A sign-in with the old password during the reset is ended afterwards.
 #[tokio::test]
 async fn a_sign_in_with_the_old_password_does_not_outlive_the_reset() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;
@@ -711,7 +713,8 @@ async fn a_full_outbox_changes_no_answer() {
     assert_eq!(store.count_outbox().await.unwrap().waiting, 10_000);
 }
 
-/// A thief who knows the password and changes it whenever the owner has asked for a link: each change ends the links before it.
+/// An attacker who knows the password changes it after each of the owner's requests, because every
+/// change invalidates earlier links.
 #[tokio::test]
 async fn a_thief_who_changes_the_password_in_a_loop_does_not_keep_the_links_dead() {
     let provider = mailing().await;
@@ -742,7 +745,7 @@ async fn a_thief_who_changes_the_password_in_a_loop_does_not_keep_the_links_dead
     let login = owner.open("/account").await;
     let account = owner.submit(&login, &[("email", ANNA), ("password", NEW)]).await;
     assert!(account.text().contains("id=\"profile-save\""), "{account:?}");
-    // The owner's own changes are allowed again a day later.
+    // A day later the owner may change the password again.
     provider.wait(24 * 3600 + 1);
     let owner = provider.browser();
     let login = owner.open("/account/password").await;

@@ -1,5 +1,5 @@
-//! Whether the time of the answer tells who has an account. Prints a statistic; what it was on one machine stands in
-//! docs/performance.md.
+//! Measures whether the response time reveals which accounts exist. Prints statistics;
+//! docs/performance.md has results of one machine.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::support::{Provider, encode, form_action, hidden_fields};
 
 const TRIES: usize = 1000;
 
-/// One try: the size of the answer and its time in microseconds.
+/// Sends one request and returns the answer's size and its time in microseconds.
 async fn ask(provider: &Provider, address: &str, typed: &str) -> (String, f64) {
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
@@ -38,7 +38,8 @@ fn median(times: &[f64]) -> f64 {
     times[times.len() / 2]
 }
 
-/// The largest distance between two distributions (Kolmogorov and Smirnov), and the one that chance passes once in twenty times.
+/// Returns the largest distance between two distributions (Kolmogorov and Smirnov), and the
+/// distance that chance exceeds once in twenty times.
 fn distance(one: &[f64], other: &[f64]) -> (f64, f64) {
     let below = |times: &[f64], at: f64| {
         let number = u32::try_from(times.iter().filter(|time| **time <= at).count()).unwrap();
@@ -68,7 +69,7 @@ async fn times_of_known_and_unknown_addresses() {
         let nobody = format!("nobody{number:04}@example.test");
         let mut asked =
             [(&mut known, person.as_str()), (&mut unknown, nobody.as_str()), (&mut refused, "often@example.test")];
-        // Nobody always comes first.
+        // No address is always first.
         asked.rotate_left(number % 3);
         for (times, typed) in asked {
             let (shape, took) = ask(&provider, &network, typed).await;

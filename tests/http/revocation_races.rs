@@ -1,5 +1,5 @@
-//! Access that is taken away at the worst moment: while a request has looked and not yet remembered what it saw, and by a
-//! commit whose answer never came.
+//! Tests revocations at the worst moment: after a request has read a record and before it caches
+//! the result, and by a commit whose answer is lost.
 
 use sealgate::facade::domain::client::ClientState;
 use sealgate::facade::domain::user::UserState;
@@ -9,8 +9,8 @@ use crate::support::{Provider, Tokens};
 
 const OFFLINE: &str = "openid offline_access";
 
-/// Whatever a token rests on is taken away just after it was read: the request that has read it may pass, the next one
-/// must not, for what the first one remembers is of the past.
+/// The record that a token depends on is revoked right after it was read. The request that has read
+/// it may pass; the next one must not, because the first one cached an outdated state.
 #[tokio::test]
 async fn what_was_looked_up_before_a_revocation_is_not_remembered_beyond_it() {
     for table in *b"glur" {
@@ -38,7 +38,7 @@ async fn what_was_looked_up_before_a_revocation_is_not_remembered_beyond_it() {
     }
 }
 
-/// The same with a token that is known already and is looked up again.
+/// The same with a cached token that is checked again.
 #[tokio::test]
 async fn what_is_looked_up_again_is_not_remembered_beyond_a_revocation() {
     let (provider, meddler) = Provider::meddled().await;
@@ -55,7 +55,7 @@ async fn what_is_looked_up_again_is_not_remembered_beyond_a_revocation() {
     provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
 }
 
-/// A revocation that is applied and whose answer is late: from the moment at which it can be read it holds.
+/// A revocation that is committed but not answered yet is in force as soon as it can be read.
 #[tokio::test]
 async fn a_revocation_holds_before_its_answer() {
     let (provider, meddler) = Provider::meddled().await;
@@ -69,8 +69,8 @@ async fn a_revocation_holds_before_its_answer() {
     assert_eq!(revoked.status, 200);
 }
 
-/// A slow disk: the commit times out and is applied afterwards. Whoever asked heard 503, and the token was known and good;
-/// it must not stay so.
+/// A slow disk: the commit times out and is applied afterwards. The request got 503, and the token
+/// was cached as valid; it must not stay valid.
 #[tokio::test]
 async fn a_revocation_that_timed_out_holds_once_it_is_applied() {
     for token_of in ["access", "refresh"] {
@@ -89,7 +89,7 @@ async fn a_revocation_that_timed_out_holds_once_it_is_applied() {
     }
 }
 
-/// A disabled account whose commit timed out.
+/// The same for a disabled account.
 #[tokio::test]
 async fn a_person_whose_disabling_timed_out_is_out_once_it_is_applied() {
     let (provider, meddler) = Provider::meddled().await;
@@ -103,7 +103,8 @@ async fn a_person_whose_disabling_timed_out_is_out_once_it_is_applied() {
     provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
 }
 
-/// What takes nothing away sends nobody back to the records: a refresh, somebody else's change, a session in use.
+/// Changes that revoke nothing do not invalidate the cache: a refresh, a change of another user, a
+/// session in use.
 #[tokio::test]
 async fn what_takes_nothing_away_leaves_the_remembered_tokens() {
     let provider = Provider::new().await;

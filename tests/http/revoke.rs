@@ -1,4 +1,4 @@
-//! Revocation (RFC 7009; cases REV).
+//! Tests revocation (RFC 7009; cases REV).
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ async fn rev_04_what_is_no_live_token_is_200_too() {
     assert_eq!(provider.c1().revoke(&tokens.access).await.status, 200);
 }
 
-/// K15: neither revoked nor told.
+/// K15: the token is not revoked, and the answer does not reveal it.
 #[tokio::test]
 async fn rev_04_a_token_of_another_client_is_left_alone() {
     let provider = Provider::new().await;
@@ -92,7 +92,7 @@ async fn rev_04_a_token_of_another_client_is_left_alone() {
     }
     assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
     let second = Tokens::of(&provider.c1().refresh(&tokens.refresh).await);
-    // A rotated one neither: another client cannot end the family by any token.
+    // Another client cannot end the family with a rotated token either.
     assert_eq!(provider.c2().revoke(&tokens.refresh).await.status, 200);
     Tokens::of(&provider.c1().refresh(&second.refresh).await);
 }

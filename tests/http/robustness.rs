@@ -1,4 +1,4 @@
-//! What happens when requests are wrong in every way, and when the store takes no writes (cases MISC).
+//! Tests malformed requests of every kind, and a store that accepts no writes (cases MISC).
 
 use crate::support::{FORM, ISSUER, Provider, Reply, Tokens, basic};
 
@@ -22,7 +22,7 @@ const PATHS: [&str; 17] = [
     "/oauth/style.css",
 ];
 
-/// Room for many requests from one address.
+/// Limits that permit many requests from one address.
 const ROOM: &str = "[rate_limits]\npages = 4095\nauthorize = 4095\nregister = 4095\ntoken = 4095\nrevoke = 4095\n\
                     userinfo = 4095\nlogout = 4095";
 
@@ -75,7 +75,7 @@ async fn misc_02_a_store_that_takes_no_writes_is_503_and_nothing_is_used_up() {
     assert_away(&client.refresh(&tokens.refresh).await);
     assert_away(&client.revoke(&tokens.access).await);
     assert_away(&client.revoke(&tokens.refresh).await);
-    // What needs no write goes on: keys, metadata, tokens that were given, refusals.
+    // Requests without a write are still answered: keys, metadata, issued tokens, rejections.
     assert_eq!(provider.get("/oauth/jwks").await.status, 200);
     assert_eq!(provider.get("/.well-known/openid-configuration").await.json()["issuer"], ISSUER);
     assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
@@ -92,7 +92,7 @@ async fn misc_02_a_store_that_takes_no_writes_is_503_and_nothing_is_used_up() {
     }
 }
 
-/// A replay that cannot be written down is refused all the same, and ends the grant when it comes again.
+/// A replay that cannot be recorded is still rejected, and ends the grant when it is repeated.
 #[tokio::test]
 async fn misc_02_a_replay_while_the_store_takes_no_writes_gives_nothing() {
     let provider = Provider::new().await;
@@ -140,7 +140,7 @@ async fn misc_04_another_spelling_of_a_path_is_another_path() {
             format!("{path}%2f"),
             format!("{path}."),
         ] {
-            // A registration's path ends in an id, any id.
+            // Any id may follow a registration's path.
             if spelling == path || (path == "/oauth/register/c1" && spelling.starts_with("/oauth/register/c1")) {
                 continue;
             }
@@ -175,7 +175,7 @@ async fn misc_07_other_methods_are_405_and_say_which_there_are() {
     }
 }
 
-/// Pieces that parsers stumble over, as values, names and bodies.
+/// Inputs that break parsers, used as values, names and bodies.
 const HOSTILE: &[&str] = &[
     "",
     "%",
@@ -210,7 +210,7 @@ async fn misc_01_nothing_that_a_stranger_sends_is_a_500() {
     let long = "x".repeat(60_000);
     let many = "a&".repeat(1000);
     for body in HOSTILE.iter().copied().chain([long.as_str(), many.as_str()]) {
-        // A new window for every piece.
+        // Every input gets a new rate limit window.
         provider.wait(60);
         let encoded: String = url::form_urlencoded::byte_serialize(body.as_bytes()).collect();
         let fields = [
@@ -240,7 +240,7 @@ async fn misc_01_nothing_that_a_stranger_sends_is_a_500() {
                     check(&provider.request("PUT", path, headers, sent).await, path, sent);
                 }
             }
-            // A request line holds visible characters only.
+            // A request line contains visible characters only.
             if body.len() < 1000 {
                 check(&provider.get(&format!("{path}?{encoded}")).await, path, body);
                 check(&provider.get(&format!("{path}?client_id=c1&scope={encoded}&state={encoded}")).await, path, body);

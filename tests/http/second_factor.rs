@@ -1,4 +1,4 @@
-//! The second step of a sign-in, passkeys, levels and enrolment within the sign-in.
+//! Tests the second step of a sign-in, passkeys, levels and enrolment during the sign-in.
 
 use sealgate::facade::clock::Clock as _;
 use sealgate::facade::domain::assurance::AssuranceLevel;
@@ -31,7 +31,7 @@ fn assert_factor(page: &Reply) {
     assert!(text.contains("Verify it’s you"), "not the second step: {page:?}");
 }
 
-/// A browser in which Anna's password was typed, and the page that asks for more.
+/// Enters Anna's password and returns the browser with the page for the second step.
 async fn half<'p>(provider: &'p Provider, changes: &[(&str, &str)]) -> (Browser<'p>, Reply) {
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(changes)).await;
@@ -40,7 +40,7 @@ async fn half<'p>(provider: &'p Provider, changes: &[(&str, &str)]) -> (Browser<
     (browser, page)
 }
 
-/// Goes on to the client, allowing what is asked.
+/// Continues to the client, with consent if the page asks for it, and returns the code.
 async fn on_to_client(browser: &Browser<'_>, page: Reply) -> String {
     let page = if crate::support::is_consent(&page) { browser.allow(&page).await } else { page };
     assert_code(&page)
@@ -55,7 +55,7 @@ fn amr(claims: &Value) -> Vec<&str> {
     claims["amr"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect()
 }
 
-/// Anna with a key of hers, in a browser in which she has just added it.
+/// Returns Anna's browser, in which she has just added a key, with that key.
 pub(crate) async fn with_key<'p>(provider: &'p Provider, kind: &str) -> (Browser<'p>, Authenticator) {
     let browser = with_anna(provider).await;
     let mut authenticator = Authenticator::new(KeyAlgorithm::Es256, &[9; 32]);
@@ -68,27 +68,27 @@ pub(crate) async fn with_key<'p>(provider: &'p Provider, kind: &str) -> (Browser
     (browser, authenticator)
 }
 
-/// The challenge of a page that asks for a key.
+/// Returns the challenge of a page that asks for a key.
 fn challenge(page: &Reply) -> CeremonyChallenge {
     let text = page.text().replace("&#34;", "\"");
     let challenge = between(&text, "\"challenge\":\"", "\"").unwrap();
     CeremonyChallenge::parse(challenge).unwrap()
 }
 
-/// The answer of a key to the page, bent before it is signed.
+/// Returns a key's answer to the page, modified before it is signed.
 pub(crate) fn answer(page: &Reply, authenticator: &Authenticator, bend: impl FnOnce(Ceremony) -> Ceremony) -> String {
     let ceremony = bend(authenticator.assertion(ORIGIN, "id.test", &challenge(page)));
     ceremony.asserted(authenticator).to_string()
 }
 
-/// Sends a passkey on the page of a sign-in.
+/// Submits a passkey on the page of a sign-in.
 pub(crate) async fn passkey(browser: &Browser<'_>, page: &Reply, answer: &str) -> Reply {
     assert!(is_login(page), "{page:?}");
     let to = between(page.text(), "action=\"/oauth/passkey", "\"").unwrap().replace("&#38;", "&");
     send(browser, &format!("/oauth/passkey{to}"), page, &[("credential", answer)]).await
 }
 
-/// Sends a key's answer on the page of the second step.
+/// Submits a key's answer on the page of the second step.
 async fn key_step(browser: &Browser<'_>, page: &Reply, answer: &str) -> Reply {
     send(browser, &form_action(page.text()), page, &[("with", "key"), ("credential", answer)]).await
 }
@@ -127,14 +127,14 @@ async fn a_code_is_good_once_and_none_from_before_it() {
     for again in [used.clone(), code(&secret, now(&provider) - 30)] {
         let refused = second.submit(&page, &[("code", &again)]).await;
         assert!(refused.text().contains("role=\"alert\""), "{refused:?}");
-        // Whoever looked over a shoulder does not learn that the code was right.
+        // An observer of a code does not learn that it was correct.
         assert!(!refused.text().contains("already"), "{refused:?}");
     }
     let page = second.submit(&page, &[("code", &code(&secret, now(&provider) + 30))]).await;
     on_to_client(&second, page).await;
 }
 
-/// How many of these browsers are signed in by this code, which all send at the same moment.
+/// Submits this code in all browsers at once, and returns how many are signed in.
 async fn signed_in_at_once(provider: &Provider, halves: &[(Browser<'_>, Reply)], code: &str) -> usize {
     let mut tasks = tokio::task::JoinSet::new();
     for (browser, page) in halves {
@@ -172,7 +172,7 @@ async fn of_64_who_bring_the_same_code_one_gets_in() {
     assert_eq!(signed_in_at_once(&provider, &halves, &code).await, 1);
 }
 
-/// The same where both have read the record before either has written it, which happens every time here.
+/// The same where both requests read the record before either writes it. The order is fixed here.
 #[tokio::test]
 async fn of_two_who_bring_the_same_code_at_one_moment_one_gets_in() {
     let (provider, meddler) = Provider::meddled().await;
@@ -209,7 +209,7 @@ async fn a_recovery_code_is_good_once_and_stands_in_for_a_lost_app() {
     assert_eq!(signed_in_at_once(&provider, &halves, &typed).await, 1);
     let left = provider.sealgate.store.factors(provider.anna.sub).await.unwrap().unwrap().value;
     assert_eq!(left.recovery.as_ref().unwrap().left(), 9);
-    // On the account's own pages it stands in for the lost app: its owner adds another one.
+    // On the account's own pages the code replaces the lost app: the owner adds another one.
     provider.wait(3600);
     let (browser, page) = half(&provider, &[]).await;
     let page = browser.open(&way(&page, "recovery")).await;
@@ -218,7 +218,7 @@ async fn a_recovery_code_is_good_once_and_stands_in_for_a_lost_app() {
     assert!(browser.open("/account/security/app").await.text().contains("totp-secret"));
 }
 
-/// The link of a page to another way.
+/// Returns the page's link to another method.
 pub(crate) fn way(page: &Reply, with: &str) -> String {
     let with = format!("with={with}");
     let start = page.text().split(&with).next().unwrap().rsplit("href=\"").next().unwrap();
@@ -234,7 +234,7 @@ async fn guesses_cost_ever_longer_waits_and_a_right_password_gives_none_back() {
     for _ in 0..6 {
         page = browser.submit(&page, &[("code", "000000")]).await;
         assert_eq!(page.status, 200);
-        // What is no code at all is a slip.
+        // Malformed input does not count as a guess.
         page = browser.submit(&page, &[("code", "12345")]).await;
     }
     (browser, page) = half(&provider, &[]).await;
@@ -259,7 +259,7 @@ async fn guesses_cost_ever_longer_waits_and_a_right_password_gives_none_back() {
 async fn nobody_finishes_with_a_key_of_their_own_what_anothers_password_began() {
     let provider = Provider::new().await;
     let (_, anna_key) = with_key(&provider, "security_key").await;
-    // Ben has a key too, and Anna's password.
+    // Ben has a key of his own, and knows Anna's password.
     let ben = provider.browser();
     let login = ben.open("/account/security/key").await;
     ben.sign_in(&login, "ben@example.test").await;
@@ -274,7 +274,7 @@ async fn nobody_finishes_with_a_key_of_their_own_what_anothers_password_began() 
     let his = answer(&page, &ben_key, |ceremony| ceremony);
     let page = key_step(&browser, &page, &his).await;
     let refused = between(page.text(), "role=\"alert\"", "</").unwrap().to_owned();
-    // Not even one that claims to be hers: and the page says the same of all.
+    // Not even a key that claims to be hers. All answers show the same page.
     for bend in [0, 1, 2] {
         let (browser, page) = half(&provider, &[]).await;
         let bent = match bend {
@@ -329,21 +329,21 @@ async fn a_passkey_is_the_whole_sign_in_with_nothing_typed() {
     provider.wait(60);
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
-    // The page tells nobody's keys.
+    // The page reveals no user's keys.
     assert!(page.text().contains("&#34;allowCredentials&#34;:[]"), "{page:?}");
     let signed = answer(&page, &key, |ceremony| ceremony);
     let end = passkey(&browser, &page, &signed).await;
     let claims = claims(&provider, &on_to_client(&browser, end).await).await;
     assert_eq!((&claims["acr"], amr(&claims)), (&json!("3"), vec!["pop", "user", "mfa"]));
     assert_eq!(claims["auth_time"], now(&provider));
-    // The same answer opens nothing again, here or elsewhere.
+    // The same answer cannot be replayed, here or elsewhere.
     let other = provider.browser();
     let page = other.open(&provider.c1().authorize(&[])).await;
     let refused = passkey(&other, &page, &signed).await;
     assert!(is_login(&refused) && other.cookie(SESSION).is_none(), "{refused:?}");
 }
 
-/// What an attacker makes of a page's challenge.
+/// Answer that an attacker makes from a page's challenge.
 type Bend<'a> = Box<dyn Fn(&Reply) -> String + 'a>;
 
 #[tokio::test]
@@ -357,7 +357,7 @@ async fn every_passkey_that_is_refused_is_refused_alike() {
         let sent = bend(&page);
         let refused = passkey(&browser, &page, &sent).await;
         assert!(browser.cookie(SESSION).is_none());
-        // The challenge is used up: the right answer to it comes too late.
+        // The challenge is used up: the correct answer to it comes too late.
         assert_ne!(challenge(&refused).to_string(), challenge(&page).to_string());
         let late = answer(&page, &key, |ceremony| ceremony);
         passkey(&browser, &refused, &late).await;
@@ -405,14 +405,14 @@ async fn a_key_whose_count_stands_still_is_refused_once() {
     assert!(tried(5).await.0);
     let (signed_in, page) = tried(5).await;
     assert!(!signed_in && page.text().contains("cop"), "{page:?}");
-    // Its owner goes on with the next.
+    // The next attempt of its owner succeeds.
     assert!(tried(6).await.0);
 }
 
 #[tokio::test]
 async fn a_step_up_asks_for_what_is_missing_and_kills_the_old_cookie() {
     let provider = Provider::new().await;
-    // Signed in before there was a factor.
+    // Anna signs in before she has a factor.
     let browser = with_anna(&provider).await;
     let typed = now(&provider);
     let (_, secret) = with_app(&provider).await;
@@ -423,7 +423,7 @@ async fn a_step_up_asks_for_what_is_missing_and_kills_the_old_cookie() {
     assert_factor(&page);
     let end = browser.submit(&page, &[("code", &code(&secret, now(&provider)))]).await;
     let claims = claims(&provider, &on_to_client(&browser, end).await).await;
-    // The level is as old as the password that it rests on.
+    // The level counts from the time of the password.
     assert_eq!((&claims["acr"], &claims["auth_time"]), (&json!("2"), &json!(typed)));
     let silent = provider.c1().authorize(&[("prompt", "none")]);
     thief.open(&silent).await.assert_error_redirect("login_required");
@@ -435,7 +435,7 @@ async fn a_step_up_asks_for_what_is_missing_and_kills_the_old_cookie() {
 async fn a_wish_that_cannot_be_met_is_left_and_a_demand_is_not() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
-    // Anna has no factor: what a client merely wishes for is no reason to stop her.
+    // Anna has no factor: a client's voluntary request does not stop her.
     let code = assert_code(&browser.open(&provider.c1().authorize(&[("acr_values", "3")])).await);
     assert_eq!(claims(&provider, &code).await["acr"], "1");
     let level = |client: &mut sealgate::facade::domain::client::Client| client.level = Some(AssuranceLevel::Two);
@@ -445,14 +445,14 @@ async fn a_wish_that_cannot_be_met_is_left_and_a_demand_is_not() {
         let silent = [wish, &[("prompt", "none")]].concat();
         let refused = browser.open(&provider.c1().authorize(&silent)).await;
         assert!(refused.location().contains("error="), "{refused:?}");
-        // She adds her first factor after the password, typed for this request.
+        // She adds her first factor after the password, which she typed for this request.
         let page = browser.open(&provider.c1().authorize(wish)).await;
         let page = browser.sign_in(&page, ANNA).await;
         assert!(page.text().contains("Set up two-factor authentication"), "{page:?}");
     }
 }
 
-/// Adds an app on the pages of the sign-in, and goes on.
+/// Adds an app on the pages of the sign-in, and continues.
 async fn enrol(provider: &Provider, browser: &Browser<'_>, page: &Reply) -> Reply {
     let page = browser.open(&way(page, "totp")).await;
     let shown = secret(&page);
@@ -481,7 +481,7 @@ async fn who_must_have_a_factor_and_has_none_adds_it_before_there_is_a_session()
 
 #[tokio::test]
 async fn until_its_day_a_first_factor_can_be_put_off() {
-    // The tests' clock stands on 2027-01-15.
+    // The tests' clock starts on 2027-01-15.
     let provider = Provider::with("[factors]\nlevel = \"2\"\nenrol_by = \"2027-01-16\"\n").await;
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
@@ -529,7 +529,7 @@ async fn after_a_reset_only_the_link_opens_an_enrolment_and_only_once() {
     assert!(end.text().contains("<h1>Security</h1>"), "{end:?}");
     let again = provider.browser().open(&format!("/oauth/enrolment?token={token}")).await;
     assert_eq!(again.status, 400);
-    // And the factor is asked for from now on.
+    // The factor is required in every later sign-in.
     half(&provider, &[]).await;
 }
 
@@ -558,7 +558,8 @@ async fn the_console_takes_nothing_less_than_the_policy_demands() {
         user.groups = ["admins".to_owned()].into();
     };
     provider.sealgate.store.change_user(provider.anna.sub, promote).await.unwrap();
-    // An app is not what her group demands: she gets to where she adds a key, and not into the console.
+    // An app does not satisfy the requirement of her group. She may open the page that adds a key,
+    // but not the console.
     let page = browser.open("/console/users").await;
     assert!(page.text().contains("<h1>Security</h1>"), "{page:?}");
     let page = browser.open("/account/security/key").await;
@@ -568,7 +569,8 @@ async fn the_console_takes_nothing_less_than_the_policy_demands() {
     assert!(browser.open("/console/users").await.text().contains("anna@example.test"));
 }
 
-/// A thief who signed in with the password before its owner added a factor does not put the owner out.
+/// An attacker who signed in with the password before the owner added a factor cannot lock the
+/// owner out.
 #[tokio::test]
 async fn a_session_from_before_the_factor_changes_no_password() {
     let provider = Provider::new().await;

@@ -1,4 +1,5 @@
-//! Ways round the second step: pages opened out of turn, requests whose address was edited, and what changes between two steps.
+//! Tests attempts to bypass the second step: pages opened out of order, edited URLs, and changes
+//! between two steps.
 
 use sealgate::facade::clock::Clock as _;
 use sealgate::facade::domain::assurance::AssuranceLevel;
@@ -29,7 +30,7 @@ fn asks_for_second_step(page: &Reply) -> bool {
     page.text().contains("Verify it’s you")
 }
 
-/// A browser in which Anna's password was typed, and the page that asks for more.
+/// Enters Anna's password and returns the browser with the page for the second step.
 async fn half<'p>(provider: &'p Provider, changes: &[(&str, &str)]) -> (Browser<'p>, Reply) {
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(changes)).await;
@@ -50,7 +51,7 @@ async fn add_key(provider: &Provider, browser: &Browser<'_>, kind: &str) -> Auth
     authenticator
 }
 
-/// The answer of a key to a page that asks for one, its so many-th.
+/// Returns a key's answer to a page, with this signature counter.
 fn answer(page: &Reply, authenticator: &Authenticator, count: u32) -> String {
     let text = page.text().replace("&#34;", "\"");
     let challenge = CeremonyChallenge::parse(between(&text, "\"challenge\":\"", "\"").unwrap()).unwrap();
@@ -58,27 +59,29 @@ fn answer(page: &Reply, authenticator: &Authenticator, count: u32) -> String {
     Ceremony { sign_count: count, ..ceremony }.asserted(authenticator).to_string()
 }
 
-/// Sends it.
+/// Submits a key's answer.
 async fn key_step(browser: &Browser<'_>, page: &Reply, answer: &str) -> Reply {
     send(browser, &form_action(page.text()), page, &[("with", "key"), ("credential", answer)]).await
 }
 
-/// The address of another page of the sign-in for the same request.
+/// Returns the URL of another page of the same sign-in.
 fn page_beside(page: &Reply, name: &str) -> String {
     let address = form_action(page.text());
     let (_, query) = address.split_once('?').unwrap();
     format!("/oauth/{name}?{query}")
 }
 
-/// The token that a form of the sign-in carries: whoever has the browser's cookies can make it.
+/// Computes the form token of a sign-in page from the browser's cookies.
 fn forged_csrf(browser: &Browser<'_>, page: &str, address: &str) -> String {
     let id = between(address, "interaction=", ".").unwrap();
     let cookie = browser.cookie(BROWSER).unwrap();
     base64url(SecretHash::of(format!("csrf {page} {id} {cookie}").as_bytes()).as_bytes())
 }
 
-/// Somebody begins a sign-in, and its owner ends it in the same browser, a shared computer for instance: the cookie and the address
-/// are known to both. Somebody who has no second step yet would be given one by the other.
+/// An attacker begins a sign-in, and the user finishes it in the same browser, for example on a
+/// shared computer. Both know the cookie and the URL.
+///
+/// Otherwise the attacker could add a second factor to a user who has none yet.
 #[tokio::test]
 async fn whoever_began_the_sign_in_does_not_go_on_with_the_half_that_somebody_else_added() {
     let provider = Provider::with("[factors]\nlevel = \"2\"\nenrol_by = \"2099-12-31\"\n").await;
@@ -94,7 +97,7 @@ async fn whoever_began_the_sign_in_does_not_go_on_with_the_half_that_somebody_el
         }
     };
     opens(&planted).await;
-    // Nor where he has left a half of his own there.
+    // Nor if the attacker has left a pending sign-in of their own there.
     let planted = thief.open(&provider.c1().authorize(&[])).await;
     let half = thief.sign_in(&planted, "ben@example.test").await;
     assert!(form_action(half.text()).contains("/oauth/enrol?"), "{half:?}");
@@ -102,12 +105,12 @@ async fn whoever_began_the_sign_in_does_not_go_on_with_the_half_that_somebody_el
     victim.set_cookie(BROWSER, &thief.cookie(BROWSER).unwrap());
     victim.sign_in(&again, ANNA).await;
     opens(&half).await;
-    // Whose it is goes on.
+    // The owner continues.
     let later = victim.submit(&asked, &[("later", "yes")]).await;
     assert!(is_consent(&later) || later.returned("code").is_some(), "{later:?}");
 }
 
-/// A password that was changed makes the half of a sign-in worth nothing, and leads nobody round in a circle.
+/// A changed password invalidates the pending sign-in, and does not cause a redirect loop.
 #[tokio::test]
 async fn a_password_that_changes_between_the_steps_leads_to_the_sign_in() {
     let change = |user: &mut User| user.password = Some(PasswordHash::new("another".into()));
@@ -131,7 +134,8 @@ async fn a_password_that_changes_between_the_steps_leads_to_the_sign_in() {
     assert!(is_login(&page), "{page:?}");
 }
 
-/// Somebody with the cookie and a code, and without the password, opens the page of the second step by its address.
+/// An attacker with the cookie and a code, but without the password, opens the page of the second
+/// step directly.
 #[tokio::test]
 async fn a_second_step_is_no_answer_where_the_password_is_asked_for() {
     let provider = Provider::new().await;
@@ -148,14 +152,14 @@ async fn a_second_step_is_no_answer_where_the_password_is_asked_for() {
         let sent = browser.post(&factor, &fields).await;
         let sent = browser.follow(sent).await;
         assert!(is_login(&sent), "{change:?}: {sent:?}");
-        // The code was not looked at: it is good where it is asked for.
+        // The code was not checked: it is still valid where the page asks for it.
         let page = browser.sign_in(&sent, ANNA).await;
         let end = browser.submit(&page, &[("code", &code)]).await;
         assert!(end.returned("code").is_some(), "{change:?}: {end:?}");
     }
 }
 
-/// The attack above fails by what it is, and not by a token that is wrong.
+/// Proves that the attack above does not fail because of a wrong form token.
 #[tokio::test]
 async fn the_token_that_the_attack_forges_is_the_right_one() {
     let provider = Provider::new().await;
@@ -182,7 +186,7 @@ async fn an_app_where_a_key_is_demanded_leads_to_the_page_that_says_so() {
         assert_eq!(page.status, 403, "{page:?}");
         assert!(page.text().contains("href=\"/account/security\""), "{page:?}");
     }
-    // There they add what is missing, and are served.
+    // There the user adds the missing factor and can continue.
     let page = browser.get(SECURITY).await;
     assert!(page.text().contains("id=\"add-key\""), "{page:?}");
     add_key(&provider, &browser, "security_key").await;
@@ -190,8 +194,8 @@ async fn an_app_where_a_key_is_demanded_leads_to_the_page_that_says_so() {
     assert!(end.returned("code").is_some() || is_consent(&end), "{end:?}");
 }
 
-/// Where an administrator says who may add a first factor, whoever knows the password adds none: not in the sign-in, and not
-/// on the account's page either.
+/// Where administrators control first factors, an attacker with the password cannot add one:
+/// neither in the sign-in nor on the account page.
 #[tokio::test]
 async fn a_stolen_password_adds_no_factor_where_an_administrator_gives_the_link() {
     let provider = Provider::with("[factors]\nenrolment = \"administrator\"\n").await;
@@ -211,7 +215,7 @@ async fn a_stolen_password_adds_no_factor_where_an_administrator_gives_the_link(
     assert!(found.is_none_or(|found| found.value.pending.is_empty()));
 }
 
-/// Whoever has one adds another by themselves.
+/// A user with a factor can add another one.
 #[tokio::test]
 async fn where_an_administrator_gives_the_link_a_second_factor_needs_none() {
     let provider = Provider::new().await;
@@ -225,8 +229,8 @@ async fn where_an_administrator_gives_the_link_a_second_factor_needs_none() {
     assert_eq!(page.status, 200, "{page:?}");
 }
 
-/// What the operator demands of each sign-in, and what somebody cannot add by themselves, is no session without it: our own
-/// pages would be open to it.
+/// A user who lacks a factor that every sign-in requires, and cannot add it, gets no session.
+/// Otherwise the account pages would be open.
 #[tokio::test]
 async fn who_cannot_reach_what_each_sign_in_must_has_no_session() {
     let provider = Provider::with("[factors]\nlevel = \"2\"\nenrolment = \"administrator\"\n").await;
@@ -240,7 +244,7 @@ async fn who_cannot_reach_what_each_sign_in_must_has_no_session() {
     assert!(is_login(&browser.open("/account").await));
 }
 
-/// Until the day they may come in without, whoever gives out the factors.
+/// Until that day the user may sign in without a factor, whoever controls enrolment.
 #[tokio::test]
 async fn until_its_day_a_policy_keeps_nobody_out_whom_a_link_has_not_reached() {
     let more = "[factors]\nlevel = \"2\"\nenrolment = \"administrator\"\nenrol_by = \"2099-12-31\"\n";
@@ -250,8 +254,8 @@ async fn until_its_day_a_policy_keeps_nobody_out_whom_a_link_has_not_reached() {
     assert!(end.returned("code").is_some(), "{end:?}");
 }
 
-/// The console is no page of somebody's own account: an administrator who has not reached what is demanded of them may add what
-/// is missing, and does nothing to others before.
+/// The console is not one of the user's own pages. An administrator below the required level may
+/// add the missing factor, but not act on other users before.
 #[tokio::test]
 async fn the_console_opens_at_the_level_that_is_demanded_of_administrators() {
     let provider = Provider::with("[console]\nenabled = true\n[factors]\ngroups = { ops = \"3\" }\n").await;
@@ -269,7 +273,8 @@ async fn the_console_opens_at_the_level_that_is_demanded_of_administrators() {
     assert_eq!(browser.open("/console/users").await.status, 200);
 }
 
-/// A session that was ended while its owner, or a thief, was at the second step is not begun again by it.
+/// A session that ends while its owner or an attacker is at the second step is not restored by that
+/// step.
 #[tokio::test]
 async fn a_session_that_ends_during_a_step_up_stays_ended() {
     let (provider, meddler) = Provider::meddled().await;
@@ -286,7 +291,7 @@ async fn a_session_that_ends_during_a_step_up_stays_ended() {
     let page = old.open("/account").await;
     assert!(is_login(&page), "{page:?}");
 
-    // The same where a factor was added on the account's page.
+    // The same with a factor that is added on the account page.
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[("acr_values", "3")])).await;
     let page = browser.sign_in(&page, ANNA).await;

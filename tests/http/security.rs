@@ -1,4 +1,4 @@
-//! The account page "Security": adding, naming and removing factors, and recovery codes.
+//! Tests the account page "Security": adding, naming and removing factors, and recovery codes.
 
 use sealgate::facade::clock::Clock as _;
 use sealgate::facade::domain::audit::{AuditFilter, AuditKind};
@@ -14,24 +14,24 @@ use crate::totp::{self, code};
 const PAGE: &str = "/account/security";
 const APP: &str = "/account/security/app";
 
-/// Sends a form of a page.
+/// Submits a form of a page.
 pub(crate) async fn send(browser: &Browser<'_>, to: &str, page: &Reply, fields: &[(&str, &str)]) -> Reply {
     let csrf = hidden_fields(page.text()).into_iter().find(|(name, _)| name == "csrf").unwrap().1;
     let reply = browser.post(to, &[&[("csrf", csrf.as_str())], fields].concat()).await;
     browser.follow(reply).await
 }
 
-/// What stands between two pieces of a page.
+/// Returns the text between two parts of a page.
 pub(crate) fn between<'t>(text: &'t str, start: &str, end: &str) -> Option<&'t str> {
     text.split_once(start)?.1.split_once(end).map(|(found, _)| found)
 }
 
-/// The secret that a page shows.
+/// Returns the secret that a page shows.
 pub(crate) fn secret(page: &Reply) -> String {
     totp::secret(page.text())
 }
 
-/// A browser in which Anna has just signed in and an app of hers, with its secret.
+/// Returns a browser in which Anna has just signed in and added an app, with the app's secret.
 pub(crate) async fn with_app(provider: &Provider) -> (Browser<'_>, String) {
     let browser = with_anna(provider).await;
     let page = browser.open(APP).await;
@@ -61,7 +61,7 @@ async fn apps(provider: &Provider) -> usize {
     found.map_or(0, |found| found.value.totp.len())
 }
 
-/// The first factor's id on the page.
+/// Returns the id of the first factor on the page.
 fn id(page: &Reply) -> String {
     between(page.text(), "/account/security/factor?id=", "\"").unwrap().to_owned()
 }
@@ -76,7 +76,7 @@ async fn an_app_counts_once_it_has_shown_a_code() {
     let page = browser.open(APP).await;
     let first = secret(&page);
     assert_eq!(first.len(), 39);
-    // What was opened is nothing yet, and a page that is opened again shows the same secret.
+    // Opening the page adds nothing, and opening it again shows the same secret.
     assert_eq!(apps(&provider).await, 0);
     assert_eq!(secret(&browser.open(APP).await), first);
     let now = provider.clock.now().seconds();
@@ -85,7 +85,7 @@ async fn an_app_counts_once_it_has_shown_a_code() {
     assert!(wrong.text().contains("value=\"iş\""), "what was typed is kept");
     let late = send(&browser, APP, &page, &[("code", &code(&first, now - 120))]).await;
     assert!(late.text().contains("the clock of your device is wrong"), "{late:?}");
-    // A code that will be accepted later gets the same answer as any wrong code.
+    // A code of the future gets the same answer as any wrong code.
     let early = send(&browser, APP, &page, &[("code", &code(&first, now + 120))]).await;
     assert!(early.text().contains("role=\"alert\"") && !early.text().contains("clock of your device"), "{early:?}");
     assert_eq!(apps(&provider).await, 0);
@@ -97,10 +97,10 @@ async fn an_app_counts_once_it_has_shown_a_code() {
     )
     .await;
     assert!(done.text().contains("<bdi>iş telefonu</bdi>") && done.text().contains("class=\"done\""), "{done:?}");
-    // The secret is shown no more, and a second app has another.
+    // The secret is no longer shown, and a second app gets another one.
     assert!(!done.text().contains(&first) && secret(&browser.open(APP).await) != first);
     assert_eq!(apps(&provider).await, 1);
-    // What the browser sends again adds nothing.
+    // Submitting the form again adds nothing.
     let again = send(&browser, APP, &page, &[("code", &code(&first, now))]).await;
     assert_eq!(again.status, 400, "the session has another cookie now: {again:?}");
     assert_eq!(apps(&provider).await, 1);
@@ -113,7 +113,7 @@ async fn an_app_counts_once_it_has_shown_a_code() {
 async fn a_secret_that_an_earlier_cookie_was_shown_is_not_enrolled() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
-    // Whoever has a copy of the cookie sees this secret too.
+    // An attacker with a copy of the cookie sees this secret too.
     let copied = secret(&browser.open(APP).await);
     assert_eq!(secret(&browser.open(APP).await), copied);
     // The next sign-in in the same session replaces the cookie.
@@ -137,14 +137,16 @@ async fn an_enrolment_ends_after_a_quarter_of_an_hour_and_belongs_to_its_session
     let browser = with_anna(&provider).await;
     let page = browser.open(APP).await;
     let first = secret(&page);
-    // Another browser of hers shows another secret, and its form does not confirm this one.
+    // Another browser of the same user shows another secret, and its form does not confirm this
+    // one.
     let other = with_anna(&provider).await;
     let theirs = other.open(APP).await;
     assert_ne!(secret(&theirs), first);
     let now = provider.clock.now().seconds();
     send(&other, APP, &theirs, &[("code", &code(&first, now))]).await;
     assert_eq!(apps(&provider).await, 0);
-    // Longer ago than a change may be, and yet confirmed: it was begun in time.
+    // More time has passed than a change allows. It is still confirmed, because it was begun in
+    // time.
     provider.wait(14 * 60);
     let now = provider.clock.now().seconds();
     let done = send(&browser, APP, &page, &[("code", &code(&first, now))]).await;
@@ -191,11 +193,11 @@ async fn a_factor_is_renamed_and_removed_by_its_owner_only() {
     let factor = id(&page);
     let settings = browser.open(&format!("/account/security/factor?id={factor}")).await;
     assert!(settings.text().contains("This is your only two-factor method"), "{settings:?}");
-    // Without the token of the form nothing happens.
+    // Requests without the form token change nothing.
     let to = "/account/security/factor";
     browser.post(to, &[("factor", factor.as_str()), ("remove", "yes")]).await;
     assert_eq!(apps(&provider).await, 1);
-    // Nor by Ben, who knows the id.
+    // Ben cannot remove it either, although he knows the id.
     let ben = provider.browser();
     let login = ben.open(PAGE).await;
     ben.sign_in(&login, "ben@example.test").await;
@@ -204,7 +206,7 @@ async fn a_factor_is_renamed_and_removed_by_its_owner_only() {
     assert_eq!(apps(&provider).await, 1);
     let renamed = send(&browser, to, &settings, &[("factor", &factor), ("name", "<b>yeni</b>")]).await;
     assert!(renamed.text().contains("<bdi>&#60;b&#62;yeni&#60;/b&#62;</bdi>"), "{renamed:?}");
-    // An empty name leaves the old one.
+    // An empty name keeps the old one.
     send(&browser, to, &settings, &[("factor", &factor), ("name", "  ")]).await;
     let codes = browser.open("/account/security/codes").await;
     send(&browser, "/account/security/codes", &codes, &[]).await;
@@ -230,7 +232,7 @@ async fn the_last_factor_stays_while_the_policy_demands_it() {
     Box::pin(the_last_factor_stays("[factors]\ngroups = { staff = \"2\" }\n")).await;
 }
 
-/// The rule for others does not count.
+/// Configuration with a rule for other users, which does not count.
 const RULES: &str = r#"
     [[app]]
     name = "payroll"
@@ -265,7 +267,7 @@ async fn the_last_factor_stays(settings: &str) {
     let refused = send(&browser, "/account/security/factor", &settings, &fields).await;
     assert!(refused.text().contains("Nothing was removed"), "{refused:?}");
     assert_eq!(apps(&provider).await, 1);
-    // One of two may go.
+    // One of two factors may be removed.
     let second = browser.open(APP).await;
     let now = provider.clock.now().seconds();
     send(&browser, APP, &second, &[("code", &code(&secret(&second), now))]).await;
@@ -275,13 +277,14 @@ async fn the_last_factor_stays(settings: &str) {
     assert_eq!(apps(&provider).await, 1);
 }
 
-/// The recovery codes that a page shows.
+/// Returns the recovery codes that a page shows.
 fn shown(page: &Reply) -> Vec<String> {
     let parts = page.text().split("class=\"recovery-code\">").skip(1);
     parts.map(|part| part.split('<').next().unwrap().to_owned()).collect()
 }
 
-/// A browser that was left open before there was a second step, and one recovery code: no password was typed for hours.
+/// A browser left open from before there was a second step, and one recovery code: the password was
+/// typed hours ago.
 #[tokio::test]
 async fn a_recovery_code_makes_an_old_password_no_younger() {
     let provider =
@@ -292,7 +295,8 @@ async fn a_recovery_code_makes_an_old_password_no_younger() {
     let ask = browser.open("/account/security/codes").await;
     let codes = shown(&send(&browser, "/account/security/codes", &ask, &[]).await);
     provider.wait(3600);
-    // What asks for the password anew is taken out of the address of the sign-in.
+    // The attacker removes `max_age`, which requires the password again, from the URL of the
+    // sign-in.
     let asked = left_open.get(APP).await.location().to_owned();
     let edited = asked.split('&').filter(|part| !part.starts_with("max_age=")).collect::<Vec<_>>().join("&");
     assert_ne!(edited, asked);
@@ -304,7 +308,7 @@ async fn a_recovery_code_makes_an_old_password_no_younger() {
         let reply = left_open.get(page).await;
         assert!(reply.location().contains("max_age="), "{page}: {reply:?}");
     }
-    // With the password it stands in for what was lost.
+    // Together with the password, the code replaces the lost factor.
     let page = left_open.open(APP).await;
     let page = left_open.sign_in(&page, "anna@example.test").await;
     let page = left_open.open(&way(&page, "recovery")).await;
@@ -316,7 +320,7 @@ async fn a_recovery_code_makes_an_old_password_no_younger() {
 async fn recovery_codes_are_shown_once_and_stand_in_for_something() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
-    // Ten codes beside nothing would be ten more passwords.
+    // Without another factor, ten codes would only be ten more passwords.
     let none = browser.open("/account/security/codes").await;
     assert!(none.text().contains("Set up a two-factor method first"), "{none:?}");
     let (browser, _) = with_app(&provider).await;
@@ -333,7 +337,7 @@ async fn recovery_codes_are_shown_once_and_stand_in_for_something() {
     let second = send(&browser, "/account/security/codes", &ask, &[]).await;
     assert!(second.text().contains("no longer work"));
     assert!(shown(&first).iter().all(|code| !shown(&second).contains(code)));
-    // Nothing in clear in the store.
+    // The store contains no code in clear text.
     let kept = serde_json::to_string(&provider.sealgate.store.factors(provider.anna.sub).await.unwrap().unwrap().value);
     let kept = kept.unwrap();
     for code in shown(&second) {
@@ -341,7 +345,7 @@ async fn recovery_codes_are_shown_once_and_stand_in_for_something() {
     }
 }
 
-/// A browser's answer to a page that adds a key.
+/// Returns a browser's answer to a page that adds a key, modified before it is encoded.
 pub(crate) fn key_of(page: &Reply, authenticator: &Authenticator, bend: impl FnOnce(Ceremony) -> Ceremony) -> String {
     let options = between(page.text(), "data-creates=\"", "\"").unwrap().replace("&#34;", "\"");
     let options: serde_json::Value = serde_json::from_str(&options).unwrap();
@@ -360,7 +364,7 @@ async fn a_key_is_added_by_one_answer_to_its_own_challenge() {
         let found = provider.sealgate.store.factors(provider.anna.sub).await.unwrap();
         found.map_or(0, |found| found.value.keys.len())
     };
-    // An answer that is refused uses the challenge up.
+    // A rejected answer uses the challenge up.
     let page = browser.open(KEY).await;
     let elsewhere = key_of(&page, &authenticator, |ceremony| ceremony.saying("https://id.test", "https://evil.test"));
     let right = key_of(&page, &authenticator, |ceremony| ceremony);
@@ -368,7 +372,7 @@ async fn a_key_is_added_by_one_answer_to_its_own_challenge() {
     assert!(refused.text().contains("could not be verified"), "{refused:?}");
     let replayed = send(&browser, KEY, &page, &[("kind", "passkey"), ("credential", &right)]).await;
     assert!(replayed.text().contains("role=\"alert\"") && keys().await == 0, "{replayed:?}");
-    // A passkey has verified its user.
+    // A passkey must verify its user.
     let unverified = key_of(&replayed, &authenticator, |ceremony| Ceremony { flags: ceremony.flags & !UV, ..ceremony });
     let refused = send(&browser, KEY, &replayed, &[("kind", "passkey"), ("credential", &unverified)]).await;
     assert!(refused.text().contains("did not ask for your PIN") && keys().await == 0, "{refused:?}");
@@ -376,7 +380,7 @@ async fn a_key_is_added_by_one_answer_to_its_own_challenge() {
     let done = send(&browser, KEY, &refused, &[("kind", "passkey"), ("credential", &answer)]).await;
     assert!(done.text().contains("<bdi>Passkey</bdi>") && done.text().contains("On one device only"), "{done:?}");
     assert_eq!(keys().await, 1);
-    // It is nobody else's, and not twice hers.
+    // Another user cannot add the same key, and the owner cannot add it twice.
     let ben = provider.browser();
     let login = ben.open(KEY).await;
     ben.sign_in(&login, "ben@example.test").await;
@@ -410,7 +414,7 @@ async fn recovery_codes_are_made_once_by_a_form_that_is_sent_twice() {
     assert_eq!(made().await, codes, "the codes that are about to be shown would be void");
     let address = first.header("location").unwrap();
     assert!(browser.get(address).await.text().contains("recovery-code"));
-    // A reload shows them no more, and makes no others.
+    // A reload does not show the codes again, and creates no others.
     let again = browser.get(address).await;
     assert!(again.text().contains("This was shown once") && again.text().contains("codes-make"), "{again:?}");
     assert_eq!(made().await, codes);

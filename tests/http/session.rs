@@ -1,4 +1,5 @@
-//! `prompt`, `max_age`, hints, and the session behind them (OpenID Connect Core §3.1.2.1, §3.1.2.3, §3.1.2.4).
+//! Tests `prompt`, `max_age`, hints, and the session behind them (OpenID Connect Core §3.1.2.1,
+//! §3.1.2.3, §3.1.2.4).
 
 use sealgate::facade::domain::client::{Client, ClientDetails, ConsentRule};
 use serde_json::{Value, json};
@@ -10,17 +11,17 @@ use crate::support::{self, Browser, ISSUER, Provider, Reply, Tokens, is_consent,
 
 const ANNA: &str = "anna@example.test";
 
-/// The claims of the ID token that `c1` gets for this answer's code.
+/// Returns the claims of the ID token for this answer's code, redeemed by `c1`.
 async fn id_claims(provider: &Provider, reply: &Reply) -> Value {
     jwt_claims(&Tokens::of(&provider.c1().redeem(&assert_code(reply)).await).id)
 }
 
-/// `c1`'s request with these changes, in this browser.
+/// Opens `c1`'s changed request in this browser.
 async fn open(provider: &Provider, browser: &Browser<'_>, changes: &[(&str, &str)]) -> Reply {
     browser.open(&provider.c1().authorize(changes)).await
 }
 
-/// The account chooser's lines: what a form sends as `account`.
+/// Returns the accounts in the chooser, as sent in the field `account`.
 fn accounts(page: &Reply) -> Vec<String> {
     let buttons = page.text().split('<').filter(|tag| tag.starts_with("button ") && tag.contains(" name=\"account\""));
     buttons.map(|tag| tag.split(" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()).collect()
@@ -127,7 +128,7 @@ async fn sess_09_forced_consent_asks_again() {
     assert_code(&browser.allow(&page).await);
 }
 
-/// The specification: `consent` forces the consent screen.
+/// Specification: `consent` forces the consent page.
 #[tokio::test]
 async fn forced_consent_asks_for_a_client_too_that_needs_none() {
     let provider = Provider::new().await;
@@ -153,11 +154,11 @@ async fn sess_10_the_chooser_lists_who_is_signed_in_and_another_account() {
     let subjects = [provider.ben.sub.to_string(), provider.anna.sub.to_string(), String::new()];
     assert_eq!(accounts(&page), subjects);
 
-    // Anna is signed in, so she types no password, and her sign-in is as old as it is.
+    // Anna is signed in, so she types no password, and `auth_time` is that of her sign-in.
     let chosen = id_claims(&provider, &browser.submit(&page, &[("account", &subjects[1])]).await).await;
     assert_eq!(chosen["sub"], subjects[1]);
     assert_eq!(chosen["iat"].as_u64().unwrap(), chosen["auth_time"].as_u64().unwrap() + 10);
-    // She is the one in use from now on.
+    // She is the active user afterwards.
     let silent = id_claims(&provider, &open(&provider, &browser, &[("prompt", "none")]).await).await;
     assert_eq!(silent["sub"], subjects[1]);
 
@@ -229,7 +230,7 @@ async fn sess_13_a_sign_in_that_is_too_old_is_done_again() {
     assert_login(&page);
     let page = browser.sign_in(&page, ANNA).await;
     assert_consent(&page);
-    // The person may take their time for the page after it.
+    // The user may stay on the next page for a while.
     provider.wait(60);
     let claims = id_claims(&provider, &browser.allow(&page).await).await;
     assert_eq!(claims["auth_time"], 1_800_000_002);
@@ -313,7 +314,7 @@ async fn a_hint_for_another_person_never_gives_the_one_who_is_there() {
     let page = browser.sign_in(&page, "ben@example.test").await;
     browser.allow(&page).await;
     open(&provider, &browser, &[hint, ("prompt", "none")]).await.assert_error_redirect("login_required");
-    // With pages, Anna may come.
+    // With pages shown, Anna can sign in.
     let page = open(&provider, &browser, &[hint]).await;
     assert_login(&page);
     let other = browser.sign_in(&page, "ben@example.test").await;
@@ -368,7 +369,7 @@ async fn a_hint_that_is_no_id_token_of_ours_is_refused() {
     }
 }
 
-/// A nonce may have 2048 characters, and stands in the ID token.
+/// The ID token contains the nonce, which may have 2048 characters.
 #[tokio::test]
 async fn the_longest_id_token_that_we_issue_is_a_hint() {
     let provider = Provider::new().await;
@@ -436,7 +437,7 @@ async fn offline_access_that_was_unticked_is_neither_granted_nor_remembered() {
     let tokens = Tokens::of(&provider.c1().redeem(&assert_code(&reply)).await);
     assert!(tokens.refresh.starts_with("RT_"));
     assert_code(&open(&provider, &browser, &[offline, ("prompt", "none")]).await);
-    // Asked once more, the person changes their mind.
+    // The user changes the decision at the next prompt.
     unticked(&open(&provider, &browser, &[offline, ("prompt", "consent")]).await).await;
     open(&provider, &browser, &[offline, ("prompt", "none")]).await.assert_error_redirect("consent_required");
     assert_eq!(answer(&open(&provider, &browser, &[("prompt", "none")]).await)[0].0, "code");
@@ -453,7 +454,7 @@ async fn offline_access_is_ticked_by_one_word_alone() {
         let tokens = Tokens::of(&provider.c1().redeem(&assert_code(&reply)).await);
         assert_eq!(tokens.refresh, "", "{value}");
     }
-    // Nor does a tick give what was not asked for.
+    // A ticked box does not grant scopes that were not requested.
     let page = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
     let reply = browser.submit(&page, &[("consent-allow", "yes"), ("offline_access", "true")]).await;
     let tokens = Tokens::of(&provider.c1().redeem(&assert_code(&reply)).await);

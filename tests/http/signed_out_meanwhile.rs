@@ -1,4 +1,4 @@
-//! Sign-ins that end while a page of theirs is about to write: nothing that it adds outlives them.
+//! Tests sessions that end while one of their requests is about to write: the write is rejected.
 
 use std::pin::Pin;
 
@@ -29,19 +29,19 @@ const APP_PASSWORDS: &str = r#"
     basic = true
 "#;
 
-/// All records of a table.
+/// Returns all records of a table.
 async fn rows(provider: &Provider, table: u8) -> Vec<(Key, Value)> {
     provider.engine.scan(&[table], None, 1000).await.unwrap()
 }
 
-/// Ends everything of Anna's, as an administrator does.
+/// Revokes all of Anna's sessions and tokens, as an administrator does.
 async fn revoke(provider: &Provider) {
     let now = provider.clock.now();
     provider.sealgate.store.revoke_person(provider.anna.sub, EndReason::Administrator, now).await.unwrap();
 }
 
-/// Holds the request before its commit to the table (after so many that pass), ends the sign-in by `end`, lets the request go
-/// on, and asserts that it wrote nothing there.
+/// Stops the request before its commit to the table (after `skip` commits), ends the session by
+/// `end`, and resumes the request. Asserts that the request wrote nothing to the table.
 fn assert_writes_nothing<'t>(
     provider: &'t Provider,
     meddler: &'t Meddler,
@@ -117,7 +117,7 @@ async fn no_factor_is_added_by_a_session_that_ends_meanwhile() {
     let now = |provider: &Provider| provider.clock.now().seconds();
     for kind in ["begun", "app", "key", "codes", "name"] {
         let (provider, meddler) = Provider::meddled().await;
-        // A first factor, where codes or a name are to be changed.
+        // Changing codes or a name requires an existing factor.
         let thief =
             if ["codes", "name"].contains(&kind) { with_app(&provider).await.0 } else { with_anna(&provider).await };
         let (at, request): (_, Pin<Box<dyn Future<Output = Reply>>>) = match kind {
@@ -164,7 +164,8 @@ async fn no_factor_is_added_by_a_session_that_ends_meanwhile() {
     }
 }
 
-/// The owner's new password, an administrator's reset of the factors: their first commit, and no session has ended yet.
+/// First commit of a password change by the owner or a reset of the factors by an administrator: no
+/// session has ended yet.
 #[tokio::test]
 async fn no_factor_is_added_once_a_revocation_has_begun() {
     let (provider, meddler) = Provider::meddled().await;
@@ -172,7 +173,7 @@ async fn no_factor_is_added_once_a_revocation_has_begun() {
     let page = thief.open("/account/security/key").await;
     let made = key_of(&page, &Authenticator::new(KeyAlgorithm::Es256, &[9; 32]), |ceremony| ceremony);
     let fields = [("kind", "passkey"), ("credential", made.as_str())];
-    // The revocation is held once it is open, before it ends the first session.
+    // The revocation stops after it was opened and before it ends the first session.
     let stop = meddler.stop(At::AfterCommit, b'O');
     let (added, ()) =
         tokio::join!(stop.meanwhile(send(&thief, "/account/security/key", &page, &fields)), revoke(&provider));
@@ -265,8 +266,8 @@ async fn the_console_changes_nothing_for_an_administrator_who_is_signed_out_mean
     }
 }
 
-/// A session that takes another identifier while all are being ended is ended under that one. The thief has a copy of the
-/// cookie, and ends "all other sessions" in a loop.
+/// A session that changes its identifier while all sessions are being ended is ended under the new
+/// one. The attacker has a copy of the cookie, and ends "all other sessions" in a loop.
 #[tokio::test]
 async fn a_session_that_moves_while_all_are_ended_ends_too() {
     let (provider, meddler) = Provider::meddled().await;
@@ -278,7 +279,7 @@ async fn a_session_that_moves_while_all_are_ended_ends_too() {
     let stop = meddler.stop(At::BeforeCommit, b's');
     tokio::join!(
         async {
-            // It has moved, and finds the revocation with its next commit.
+            // The session has changed its identifier. Its next commit detects the revocation.
             assert_eq!(thief.post("/account/sessions", &fields).await.status, 503);
             moved.send(()).unwrap();
         },
@@ -288,7 +289,8 @@ async fn a_session_that_moves_while_all_are_ended_ends_too() {
         }),
         async {
             is_held.await.unwrap();
-            // The revocation has read the session under its old identifier when it moves.
+            // The session changes its identifier after the revocation has read it under the old
+            // one.
             let stop = meddler.stop(At::AfterGet, b's');
             let release = async {
                 go.send(()).unwrap();

@@ -1,4 +1,4 @@
-//! Steps that several tests take, and what an attacker has in his bag.
+//! Steps shared by several tests, and tools of an attacker.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{KeyPair, KeySize};
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use crate::support::{Browser, Provider, Reply, hidden_fields, is_consent, is_login, jwt_claims, jwt_header};
 
-/// A browser in which Anna is signed in, and has allowed `c1` to know who she is.
+/// Returns a browser in which Anna is signed in and has consented to `c1`.
 pub(crate) async fn with_anna(provider: &Provider) -> Browser<'_> {
     let browser = provider.browser();
     provider.c1().code_in(&browser, &[]).await;
     browser
 }
 
-/// The same, and then Ben signed in too; he is the one in use.
+/// Returns the same browser with Ben signed in too, as the active user.
 pub(crate) async fn with_anna_and_ben(provider: &Provider) -> Browser<'_> {
     let browser = with_anna(provider).await;
     provider.wait(10);
@@ -27,7 +27,7 @@ pub(crate) async fn with_anna_and_ben(provider: &Provider) -> Browser<'_> {
     browser
 }
 
-/// The fields of an authorization request's address.
+/// Returns the parameters of an authorization request's URL.
 pub(crate) fn fields_of(address: &str) -> Vec<(String, String)> {
     let query = address.split_once('?').unwrap().1;
     url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
@@ -41,23 +41,23 @@ pub(crate) async fn open_by_post(browser: &Browser<'_>, address: &str) -> Reply 
     browser.follow(reply).await
 }
 
-/// The token of a page's form against cross-site requests.
+/// Returns the CSRF token of a page's form.
 pub(crate) fn csrf_of(page: &Reply) -> String {
     let fields = hidden_fields(page.text());
     fields.into_iter().find(|(name, _)| name == "csrf").expect("a csrf field").1
 }
 
-/// What a redirect's query says, in its order.
+/// Returns the parameters in a redirect's query, in order.
 pub(crate) fn answer(reply: &Reply) -> Vec<(String, String)> {
     url::Url::parse(reply.location()).unwrap().query_pairs().into_owned().collect()
 }
 
-/// The names of what a redirect's query says.
+/// Returns the names of the parameters in a redirect's query.
 pub(crate) fn names(reply: &Reply) -> Vec<String> {
     answer(reply).into_iter().map(|(name, _)| name).collect()
 }
 
-/// Asserts a redirect to the client with a code.
+/// Asserts a redirect to the client with a code, and returns the code.
 #[track_caller]
 pub(crate) fn assert_code(reply: &Reply) -> String {
     assert_eq!(reply.status, 302, "{reply:?}");
@@ -74,7 +74,8 @@ pub(crate) fn assert_consent(reply: &Reply) {
     assert!(reply.status == 200 && is_consent(reply), "not the consent page: {reply:?}");
 }
 
-/// A token with the same header and claims, changed, under a key of the attacker's own. `alg` is RS256 or none.
+/// Returns a token with the same header and changed claims, signed with the attacker's own key.
+/// `alg` is RS256 or none.
 pub(crate) fn forged(token: &str, alg: &str, change: impl FnOnce(&mut Value)) -> String {
     let (mut header, mut claims) = (jwt_header(token), jwt_claims(token));
     header["alg"] = json!(alg);
@@ -90,7 +91,7 @@ pub(crate) fn forged(token: &str, alg: &str, change: impl FnOnce(&mut Value)) ->
     format!("{input}.{}", URL_SAFE_NO_PAD.encode(signature))
 }
 
-/// A token's claims, changed, under the signature of the true one.
+/// Returns a token with changed claims and the original signature.
 pub(crate) fn altered(token: &str, change: impl FnOnce(&mut Value)) -> String {
     let parts: Vec<&str> = token.split('.').collect();
     let mut claims = jwt_claims(token);

@@ -1,4 +1,5 @@
-//! What has expired goes, a bounded amount a pass, and what waits is counted.
+//! Tests garbage collection: expired records are deleted, a bounded number per pass, and the
+//! backlog is counted.
 
 use sealgate::facade::store::SweepPlace;
 

@@ -1,4 +1,5 @@
-//! The authorization code grant at the token endpoint: what a code gives, once (RFC 6749 §4.1.3, §5; cases TOK).
+//! Tests the authorization code grant at the token endpoint: a code gives tokens once (RFC 6749
+//! §4.1.3, §5; cases TOK).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,7 +58,7 @@ async fn tok_03_offline_access_gives_a_refresh_token() {
         assert_eq!(given.body["scope"], "openid offline_access");
         tokens.push(URL_SAFE_NO_PAD.decode(given.refresh.strip_prefix("RT_").unwrap()).unwrap());
     }
-    // Before the secret stand the grant's key and a count.
+    // The grant's key and a counter precede the secret.
     assert!(tokens.iter().all(|token| token.len() == 16 + 4 + 32));
     assert_random(tokens.iter().map(|token| token[20..].to_vec()));
 }
@@ -94,7 +95,7 @@ async fn tok_05_a_code_works_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn tok_05_of_64_simultaneous_redemptions_at_most_one_succeeds_and_the_grant_ends() {
-    // More than the 50 requests a minute that a client has.
+    // Permits more than a client's default of 50 requests a minute.
     let provider = Arc::new(Provider::with("[rate_limits]\ntoken = 1000").await);
     let code = provider.c1().code(&[("scope", "openid offline_access")]).await;
     let mut redemptions = JoinSet::new();
@@ -119,7 +120,7 @@ async fn tok_06_a_replayed_code_ends_what_it_gave_and_nothing_else() {
     let code = provider.c1().code(&[("scope", "openid offline_access")]).await;
     let first = Tokens::of(&provider.c1().redeem(&code).await);
     let renewed = Tokens::of(&provider.c1().refresh(&first.refresh).await);
-    // The bearer cache has seen the token: it must not outlive the grant.
+    // The bearer cache contains the token, which must not outlive the grant.
     assert_eq!(provider.userinfo(&renewed.access).await.status, 200);
     provider.c1().redeem(&code).await.assert_error(400, "invalid_grant");
     provider.userinfo(&first.access).await.assert_bearer_error(401, "invalid_token");
@@ -146,7 +147,7 @@ async fn tok_09_a_code_works_for_five_minutes() {
     let late = provider.c1().code(&[]).await;
     provider.wait(299);
     Tokens::of(&provider.c1().redeem(&early).await);
-    // At its end it is over.
+    // A code is invalid at the end of its lifetime.
     provider.wait(1);
     provider.c1().redeem(&late).await.assert_error(400, "invalid_grant");
 }
@@ -179,7 +180,8 @@ async fn tok_11_the_redirect_uri_has_to_be_there() {
 async fn tok_12_another_client_cannot_use_or_spoil_a_code() {
     let provider = Provider::new().await;
     let browser = provider.browser();
-    // All else that a redemption rests on is theirs too: the person's consent, the scope, the redirect URI, the verifier.
+    // The other conditions of a redemption hold for them as well: consent, scope, redirect URI and
+    // verifier.
     for client in [provider.c2(), provider.p1()] {
         Tokens::of(&client.redeem(&client.code_in(&browser, &[]).await).await);
     }
@@ -194,7 +196,7 @@ async fn tok_12_another_client_cannot_use_or_spoil_a_code() {
     Tokens::of(&provider.c1().redeem(&plain).await);
     let redemption = redemption(&bound, &[("code_verifier", VERIFIER)]);
     let tokens = Tokens::of(&provider.c1().token(&redemption).await);
-    // Used, it is no replay in the hands of others.
+    // A used code presented by another client is no replay.
     for stolen in [provider.c2().redeem(&plain).await, provider.p1().redeem(&bound).await] {
         assert_eq!(stolen.text(), unknown.text());
     }

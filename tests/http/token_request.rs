@@ -1,4 +1,5 @@
-//! What the token endpoint reads as a request: grant types, forms, methods, sizes, other origins (RFC 6749 §3.2, §5.2).
+//! Tests the requests that the token endpoint accepts: grant types, forms, methods, sizes, other
+//! origins (RFC 6749 §3.2, §5.2).
 
 use crate::support::{FORM, Provider, REDIRECT_URI, Tokens, VERIFIER, basic, challenge, encode, redemption};
 

@@ -1,4 +1,4 @@
-//! "This wasn’t me": whoever reads the mail of the old address takes a change back.
+//! Tests "This wasn’t me": the holder of the old mailbox can undo a change of address.
 
 use sealgate::facade::admin::command::Command;
 use sealgate::facade::admin::{Directory, execute};
@@ -23,7 +23,7 @@ async fn anna(provider: &Provider) -> User {
     provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap()
 }
 
-/// Takes the account to this address, and yields the mails that tell of it.
+/// Changes the account's address and returns the notifications.
 async fn move_to(browser: &Browser<'_>, provider: &Provider, address: &str) -> Vec<MailMessage> {
     let page = browser.get(NEW).await;
     browser.submit(&page, &[("address", address)]).await;
@@ -34,7 +34,7 @@ async fn move_to(browser: &Browser<'_>, provider: &Provider, address: &str) -> V
     mailbox::take(&provider.sealgate).await
 }
 
-/// A browser in which Anna signs in by this address.
+/// Returns a browser in which Anna signs in with this address.
 async fn with_anna_at<'a>(provider: &'a Provider, address: &str) -> Browser<'a> {
     let browser = provider.browser();
     let login = browser.open(NEW).await;
@@ -49,7 +49,7 @@ fn assert_told_without_link(mails: &[MailMessage], old: &str) {
     assert!(!mails.iter().any(|mail| matches!(mail.mail, Mail::AddressChanged { .. })), "{mails:?}");
 }
 
-/// Somebody at a session of Anna's takes the account to this address. Yields the address of the way back.
+/// An attacker in Anna's session changes the address. Returns the URL that undoes the change.
 async fn taken_to(browser: &Browser<'_>, provider: &Provider, address: &str) -> String {
     let mails = move_to(browser, provider, address).await;
     let told = mails.iter().find(|mail| matches!(mail.mail, Mail::AddressChanged { .. })).unwrap();
@@ -81,7 +81,7 @@ async fn a_change_is_taken_back_from_the_old_mailbox_and_everything_else_ends() 
     assert!(provider.sealgate.store.user_by_email(&email("thief@evil.test")).await.unwrap().is_none());
     assert_login(&thief.open("/account").await);
     provider.c1().refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
-    // The password, which the thief may know, opens nothing under either address.
+    // The password, which the attacker may know, signs in with neither address.
     let again = provider.browser();
     let login = again.open("/account").await;
     assert_login(&again.sign_in(&login, "anna@example.test").await);
@@ -96,7 +96,7 @@ async fn a_change_is_taken_back_from_the_old_mailbox_and_everything_else_ends() 
     let login = again.open("/account").await;
     let account = again.submit(&login, &[("email", "anna@example.test"), ("password", password)]).await;
     assert!(account.status == 200 && account.text().contains("id=\"profile-save\""), "{account:?}");
-    // It works once.
+    // The link works once.
     let late = owner.open(&link).await;
     assert!(late.status == 400 && late.text().contains(OVER), "{late:?}");
     provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
@@ -115,7 +115,7 @@ async fn a_program_that_opens_links_takes_nothing_back() {
         assert_eq!(provider.request("HEAD", &link, &[], "").await.status, 303);
         assert_eq!(scanner.get("/oauth/undo").await.status, 200);
         scanner.post("/oauth/undo", &[("undo-submit", "yes")]).await.assert_error_page();
-        // A button that is pressed without the link's cookie.
+        // The button without the link's cookie.
         provider.browser().post(&link, &[("undo-submit", "yes")]).await.assert_error_page();
     }
     let mut wrong = link.clone();
@@ -190,7 +190,8 @@ async fn an_old_address_that_somebody_else_has_stays_theirs_and_the_account_is_c
     assert!(mailbox::take(&provider.sealgate).await.is_empty());
 }
 
-/// Nobody has shown that an unverified address is the user's: whoever reads it would take the account.
+/// An unverified address may belong to another person, who would take over the account with the
+/// link.
 #[tokio::test]
 async fn an_old_address_that_was_not_proven_is_told_and_gets_no_link() {
     let provider = Provider::with(MAIL).await;
@@ -199,7 +200,8 @@ async fn an_old_address_that_was_not_proven_is_told_and_gets_no_link() {
     assert_told_without_link(&move_to(&browser, &provider, "anna@new.test").await, "anna@example.test");
 }
 
-/// The thief's address is replaced by the one from before, and gets no link that outlives the owner's.
+/// The attacker's address is replaced by the original one, and gets no link that outlives the
+/// owner's.
 #[tokio::test]
 async fn an_address_that_the_owner_returns_from_is_told_and_gets_no_link() {
     let provider = Provider::with(MAIL).await;
@@ -226,7 +228,8 @@ async fn a_link_ends_with_the_one_of_an_earlier_change() {
     }
 }
 
-/// A thief adds a passkey in a loop: one is committed between the look at the factors and the restoring commit.
+/// An attacker adds passkeys in a loop: one is committed between the check of the factors and the
+/// restoring commit.
 #[tokio::test]
 async fn a_passkey_that_comes_while_the_account_is_restored_closes_it() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;
@@ -244,7 +247,8 @@ async fn a_passkey_that_comes_while_the_account_is_restored_closes_it() {
     assert_login(&thief.open("/account").await);
 }
 
-/// And one that comes after the restoring commit, before the thief's session has ended, is not added.
+/// A passkey that arrives after the restoring commit, before the attacker's session has ended, is
+/// not added.
 #[tokio::test]
 async fn no_passkey_comes_once_the_account_is_restored() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;

@@ -1,4 +1,4 @@
-//! Clients that registered themselves: how many there may be, from where, and when those go again that nobody uses.
+//! Tests self-registered clients: their number, limits by network, and the deletion of unused ones.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ async fn a_client_that_has_received_a_token_stays() {
     provider.wait(40 * 86_400);
     assert_eq!(sweep(&provider).await.clients, []);
     assert_eq!(own.manage(&provider, "GET", "").await.status, 200);
-    // Neither does a change of its registration make it unused.
+    // A change of its registration does not make it unused.
     let update = own.update(&json!({"client_name": "Wiki"}));
     assert_eq!(own.manage(&provider, "PUT", &update.to_string()).await.status, 200);
     provider.wait(40 * 86_400);
@@ -80,7 +80,7 @@ async fn a_client_that_an_administrator_approved_stays_while_it_is_approved() {
     provider.wait(86_400);
     assert_eq!(sweep(&provider).await.clients, []);
     store.change_client(&id(&own), |client| client.approval = None).await.unwrap();
-    // Its time was over while it was approved; a start finds it.
+    // It expired while it was approved; the check at the start finds it.
     let provider = provider.restarted_with(HOUR).await;
     assert_eq!(sweep(&provider).await.clients, [id(&own)]);
 }
@@ -116,7 +116,7 @@ async fn of_64_who_register_at_once_as_many_do_as_there_is_room() {
     let statuses = all.join_all().await;
     assert_eq!(statuses.iter().filter(|status| **status == 201).count(), 5, "{statuses:?}");
     assert_eq!(provider.sealgate.store.self_registered_clients(), 5);
-    // A refusal takes no place.
+    // A rejected registration takes no place.
     assert_eq!(provider.restarted().await.sealgate.store.self_registered_clients(), 5);
 }
 
@@ -126,7 +126,7 @@ async fn who_is_deleted_makes_room_once() {
     let own = Registered::new(&provider, &json!({})).await;
     assert_eq!(own.manage(&provider, "DELETE", "").await.status, 204);
     provider.sealgate.store.delete_client(&id(&own), provider.clock.now()).await.unwrap();
-    // Nor does one that an operator made give room to strangers.
+    // Deleting an operator's client makes no room for self-registered ones.
     provider.sealgate.store.delete_client(&ClientId::parse("c1").unwrap(), provider.clock.now()).await.unwrap();
     assert_eq!((status(&provider).await, status(&provider).await), (201, 503));
 }
@@ -195,7 +195,8 @@ async fn the_consent_page_says_where_it_leads_and_who_registered_itself() {
     assert!(!page(&client.authorize(&[("redirect_uri", elsewhere)])).await.contains("consent-self-registered"));
     let of_operator = page(&provider.c1().authorize(&[])).await;
     assert!(of_operator.contains("<bdi>rp.test</bdi>") && !of_operator.contains("consent-self-registered"));
-    // A developer's: with who it was, and as long as that is so, that it is new and that nobody has looked at it.
+    // A developer's client: the page names the developer, and marks the client as new until it is
+    // approved.
     let new = "<span class=\"tag\">New</span>";
     assert!(!of_operator.contains(new), "{of_operator}");
     let (ben, now) = (provider.ben.sub, provider.clock.now());

@@ -1,4 +1,4 @@
-//! UserInfo (OpenID Connect Core §5.3; RFC 6750; cases UI).
+//! Tests UserInfo (OpenID Connect Core §5.3; RFC 6750; cases UI).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,12 +12,12 @@ use crate::support::{FORM, Provider, Reply, Tokens, basic, jwt_claims};
 
 const EVERYTHING: &str = "openid profile email phone";
 
-/// UserInfo with this Authorization header.
+/// Requests UserInfo with this Authorization header.
 async fn ask(provider: &Provider, authorization: &str) -> Reply {
     provider.request("GET", "/oauth/userinfo", &[("authorization", authorization)], "").await
 }
 
-/// A challenge that explains nothing, because no token was sent (RFC 6750 §3.1).
+/// Asserts a challenge without an error code, because no token was sent (RFC 6750 §3.1).
 #[track_caller]
 fn assert_no_token(reply: &Reply) {
     assert_eq!(reply.status, 401, "{reply:?}");
@@ -112,7 +112,7 @@ async fn ui_06_a_token_in_the_form_is_not_taken() {
     assert_no_token(&reply);
 }
 
-/// RFC 6750 §2 and §3.1: a token travels by one method only.
+/// RFC 6750 §2 and §3.1: a token may be sent by one method only.
 #[tokio::test]
 async fn ui_06_a_token_by_two_methods_at_once_is_invalid_request() {
     let provider = Provider::new().await;
@@ -135,7 +135,7 @@ async fn ui_08_without_a_token_the_challenge_explains_nothing() {
     assert_no_token(&provider.request("POST", "/oauth/userinfo", &[], "").await);
 }
 
-/// RFC 6750 §3.1: another scheme is no token either.
+/// RFC 6750 §3.1: credentials of another scheme count as no token.
 #[tokio::test]
 async fn ui_08_another_scheme_is_no_token() {
     let provider = Provider::new().await;
@@ -208,7 +208,7 @@ async fn ui_10_a_token_works_for_900_seconds() {
     let tokens = provider.c1().tokens("openid").await;
     provider.wait(899);
     assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
-    // It is in the bearer cache now, which must not give it a second more.
+    // The bearer cache now contains the token, and must not extend its lifetime.
     provider.wait(1);
     provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
     provider.restarted().await.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
@@ -330,7 +330,7 @@ async fn ui_16_no_request_that_begins_after_a_revocation_is_answered() {
     }
 }
 
-/// The token itself is the same, remembered or not; what it rests on is not.
+/// A cached token is as valid as before, but the records it depends on may have changed.
 #[tokio::test]
 async fn a_token_ends_with_its_client_and_with_its_person() {
     let provider = Provider::new().await;

@@ -1,4 +1,4 @@
-//! Usernames: a second name to sign in with, and what applications call a person.
+//! Tests usernames: an alternative name to sign in with, and the user's name in applications.
 
 use sealgate::facade::clock::Clock;
 use sealgate::facade::domain::user::User;
@@ -32,7 +32,7 @@ async fn a_username_signs_in_like_the_address_in_any_case_of_ascii() {
     for typed in ["admin", "ADMIN", " Admin ", "anna@example.test"] {
         assert!(sign_in(&provider, typed, PASSWORD).await.1, "{typed}");
     }
-    // A dotless or a dotted letter is another one, and so is a wide one.
+    // Dotless, dotted and full-width letters are different characters.
     for typed in ["admın", "ADMİN", "ａdmin", "admin.", "admin@", "adm in"] {
         let (page, signed_in) = sign_in(&provider, typed, PASSWORD).await;
         assert_login(&page);
@@ -67,7 +67,7 @@ async fn the_profile_scope_tells_the_username() {
     named(&provider, &provider.anna, "anna.s").await;
     assert_eq!(claim("openid profile").await, "anna.s");
     assert!(claim("openid email").await.is_null());
-    // The consent page shows what the client will receive.
+    // The consent page shows the data that the client will receive.
     let browser = provider.browser();
     let page = browser.open(&provider.c2().authorize(&[("scope", "openid profile")])).await;
     let consent = browser.sign_in(&page, "anna.s").await;
@@ -83,7 +83,7 @@ async fn a_username_that_was_given_up_leads_to_nobody() {
     assert!(sign_in(&provider, "anna2", PASSWORD).await.1);
     provider.sealgate.store.delete_user(provider.anna.sub, provider.clock.now()).await.unwrap();
     assert!(!sign_in(&provider, "anna2", PASSWORD).await.1);
-    // Free for others.
+    // The name is free for other users.
     named(&provider, &provider.ben, "anna2").await;
     assert!(sign_in(&provider, "anna2", PASSWORD).await.1);
 }

@@ -1,4 +1,4 @@
-//! A browser without scripts: keeps cookies, follows redirects within the provider, fills in forms.
+//! Browser without scripts: keeps cookies, follows redirects within the provider, fills in forms.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,11 +9,11 @@ use http::{Request, header};
 use super::provider::encode;
 use super::{PASSWORD, Provider, Reply};
 
-/// A browser with its own cookies.
+/// Browser with its own cookies.
 pub(crate) struct Browser<'a> {
     provider: &'a Provider,
     cookies: RefCell<BTreeMap<String, String>>,
-    /// Its address.
+    /// IP address of the browser.
     pub(crate) address: String,
 }
 
@@ -22,7 +22,7 @@ impl<'a> Browser<'a> {
         Self { provider, cookies: RefCell::default(), address: "192.0.2.1".into() }
     }
 
-    /// The value of a cookie.
+    /// Returns the value of a cookie.
     pub(crate) fn cookie(&self, name: &str) -> Option<String> {
         self.cookies.borrow().get(name).cloned()
     }
@@ -32,7 +32,7 @@ impl<'a> Browser<'a> {
         self.cookies.borrow_mut().insert(name.into(), value.into());
     }
 
-    /// All of them, as a request carries them.
+    /// Returns all cookies as a `Cookie` header.
     pub(crate) fn cookies(&self) -> String {
         let cookies: Vec<String> =
             self.cookies.borrow().iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -58,26 +58,26 @@ impl<'a> Browser<'a> {
         reply
     }
 
-    /// A GET of one address, redirects not followed.
+    /// Sends a GET request without following redirects.
     pub(crate) async fn get(&self, address: &str) -> Reply {
-        // What a browser says of a page that its user opens.
+        // Headers of a page that the user opens.
         self.get_with(address, &[("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")]).await
     }
 
-    /// A GET with these header fields, redirects not followed.
+    /// Sends a GET request with these headers, without following redirects.
     pub(crate) async fn get_with(&self, address: &str, fields: &[(&str, &str)]) -> Reply {
         let request = Request::get(address);
         let request = fields.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         self.send(request, String::new()).await
     }
 
-    /// A form by POST, redirects not followed.
+    /// Submits a form by POST, without following redirects.
     pub(crate) async fn post(&self, address: &str, fields: &[(&str, &str)]) -> Reply {
         let request = Request::post(address).header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
         self.send(request, encode(fields)).await
     }
 
-    /// Follows redirects while they stay with the provider; yields the first page, or the redirect that leaves.
+    /// Follows redirects within the provider. Returns the first page, or the redirect that leaves.
     pub(crate) async fn follow(&self, mut reply: Reply) -> Reply {
         for _ in 0..10 {
             match reply.header("location") {
@@ -88,19 +88,19 @@ impl<'a> Browser<'a> {
         panic!("the redirects do not end: {reply:?}");
     }
 
-    /// Opens an authorization request and follows it to the first page, or to the redirect that leaves.
+    /// Opens an authorization request. Returns the first page, or the redirect that leaves.
     pub(crate) async fn open(&self, address: &str) -> Reply {
         let reply = self.get(address).await;
         self.follow(reply).await
     }
 
-    /// Sends a page's form, its hidden fields and these ones; follows to the next page or out.
+    /// Submits a page's form with its hidden fields and these ones, and follows redirects.
     pub(crate) async fn submit(&self, page: &Reply, fields: &[(&str, &str)]) -> Reply {
         let reply = self.submit_only(page, fields).await;
         self.follow(reply).await
     }
 
-    /// The same, without following.
+    /// Submits a page's form without following redirects.
     pub(crate) async fn submit_only(&self, page: &Reply, fields: &[(&str, &str)]) -> Reply {
         let html = page.text();
         let mut all: Vec<(String, String)> = hidden_fields(html);
@@ -115,7 +115,7 @@ impl<'a> Browser<'a> {
         self.submit(page, &[("email", email), ("password", PASSWORD)]).await
     }
 
-    /// Allows on a consent page, offline access included where it is asked for.
+    /// Consents on a consent page, including offline access if it is offered.
     pub(crate) async fn allow(&self, page: &Reply) -> Reply {
         assert!(is_consent(page), "not a consent page: {page:?}");
         let mut fields = vec![("consent-allow", "yes")];
@@ -125,7 +125,8 @@ impl<'a> Browser<'a> {
         self.submit(page, &fields).await
     }
 
-    /// Goes all the way from an authorization request to the redirect that leaves, signing in and allowing as asked.
+    /// Follows an authorization request to the redirect that leaves, with sign-in and consent as
+    /// needed.
     pub(crate) async fn authorize(&self, address: &str, email: &str) -> Reply {
         let mut page = self.open(address).await;
         for _ in 0..4 {
@@ -141,17 +142,17 @@ impl<'a> Browser<'a> {
     }
 }
 
-/// Whether this is the sign-in page.
+/// Returns whether this is the sign-in page.
 pub(crate) fn is_login(page: &Reply) -> bool {
     page.header("location").is_none() && page.text().contains("id=\"login-submit\"")
 }
 
-/// Whether this is the consent page.
+/// Returns whether this is the consent page.
 pub(crate) fn is_consent(page: &Reply) -> bool {
     page.header("location").is_none() && page.text().contains("id=\"consent-allow\"")
 }
 
-/// The value of an attribute in a tag.
+/// Returns the value of an attribute in a tag.
 fn attribute(tag: &str, name: &str) -> Option<String> {
     let start = tag.find(&format!(" {name}=\""))? + name.len() + 3;
     let value = &tag[start..start + tag[start..].find('"')?];
@@ -170,13 +171,13 @@ fn tags<'h>(html: &'h str, name: &str) -> Vec<&'h str> {
     html.split('<').filter(|tag| tag.starts_with(name)).collect()
 }
 
-/// Where a page's form goes.
+/// Returns the target of a page's form.
 pub(crate) fn form_action(html: &str) -> String {
     let forms = tags(html, "form ");
     attribute(forms.first().expect("a form"), "action").expect("an action")
 }
 
-/// The hidden fields of a page's form.
+/// Returns the hidden fields of a page's form.
 pub(crate) fn hidden_fields(html: &str) -> Vec<(String, String)> {
     tags(html, "input ")
         .into_iter()

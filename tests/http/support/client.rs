@@ -1,4 +1,4 @@
-//! A client of the provider: makes authorization requests, redeems codes, refreshes.
+//! Client of the provider: sends authorization requests, redeems codes, refreshes tokens.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -8,14 +8,14 @@ use sha2::{Digest, Sha256};
 use super::provider::encode;
 use super::{Browser, Provider, REDIRECT_URI, Reply, VERIFIER};
 
-/// A registered client.
+/// Registered client.
 pub(crate) struct Client<'a> {
     provider: &'a Provider,
     pub(crate) id: String,
     pub(crate) secret: Option<String>,
 }
 
-/// What a token response held.
+/// Content of a token response.
 #[derive(Debug, Clone)]
 pub(crate) struct Tokens {
     pub(crate) access: String,
@@ -33,12 +33,13 @@ impl<'a> Client<'a> {
         Self { provider, id: id.into(), secret: None }
     }
 
-    /// The headers by which it authenticates.
+    /// Returns the headers that authenticate the client.
     pub(crate) fn authorization(&self) -> Vec<(&'static str, String)> {
         self.secret.iter().map(|secret| ("authorization", basic(&self.id, secret))).collect()
     }
 
-    /// `AUTHZ(x)`: the address of an authorization request, changed by `changes`; a value of `-` takes the parameter out.
+    /// `AUTHZ(x)`: returns the URL of an authorization request with these changes. A value of `-`
+    /// removes the parameter.
     pub(crate) fn authorize(&self, changes: &[(&str, &str)]) -> String {
         let challenge = challenge(VERIFIER);
         let mut fields = vec![
@@ -67,23 +68,23 @@ impl<'a> Client<'a> {
         format!("/oauth/authorize?{}", encode(&fields))
     }
 
-    /// A code for Anna, by a fresh browser that goes through all pages.
+    /// Returns a code for Anna, from a new browser that passes all pages.
     pub(crate) async fn code(&self, changes: &[(&str, &str)]) -> String {
         self.code_in(&self.provider.browser(), changes).await
     }
 
-    /// A code for Anna, in this browser.
+    /// Returns a code for Anna, from this browser.
     pub(crate) async fn code_in(&self, browser: &Browser<'_>, changes: &[(&str, &str)]) -> String {
         let reply = browser.authorize(&self.authorize(changes), "anna@example.test").await;
         reply.returned("code").unwrap_or_else(|| panic!("no code: {}", reply.location()))
     }
 
-    /// A POST to the token endpoint, authenticated, with exactly these fields.
+    /// Sends an authenticated POST to the token endpoint with exactly these fields.
     pub(crate) async fn token(&self, fields: &[(&str, &str)]) -> Reply {
         self.post("/oauth/token", fields).await
     }
 
-    /// A POST, authenticated, with exactly these fields; a public client's id is added.
+    /// Sends an authenticated POST with exactly these fields, and the id of a public client.
     pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Reply {
         let authorization = self.authorization();
         let headers: Vec<(&str, &str)> = authorization.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -108,20 +109,19 @@ impl<'a> Client<'a> {
         self.token(&[("grant_type", "refresh_token"), ("refresh_token", token)]).await
     }
 
-    /// Tokens for Anna with this scope.
+    /// Returns tokens for Anna with this scope.
     pub(crate) async fn tokens(&self, scope: &str) -> Tokens {
         let code = self.code(&[("scope", scope)]).await;
         Tokens::of(&self.redeem(&code).await)
     }
 
-    /// Revokes a token.
     pub(crate) async fn revoke(&self, token: &str) -> Reply {
         self.post("/oauth/revoke", &[("token", token)]).await
     }
 }
 
 impl Tokens {
-    /// The tokens of a successful response.
+    /// Returns the tokens of a successful response.
     #[track_caller]
     pub(crate) fn of(reply: &Reply) -> Self {
         assert_eq!(reply.status, 200, "{reply:?}");
@@ -131,13 +131,13 @@ impl Tokens {
     }
 }
 
-/// `Basic …`, encoded as RFC 6749 §2.3.1 says.
+/// Returns `Basic …`, encoded as RFC 6749 §2.3.1 requires.
 pub(crate) fn basic(id: &str, secret: &str) -> String {
     let form = |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
     format!("Basic {}", STANDARD.encode(format!("{}:{}", form(id), form(secret))))
 }
 
-/// The S256 challenge of a verifier.
+/// Returns the S256 challenge of a verifier.
 pub(crate) fn challenge(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()))
 }
@@ -147,12 +147,12 @@ fn part(token: &str, index: usize) -> Value {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
 }
 
-/// The header of a JWT.
+/// Returns the header of a JWT.
 pub(crate) fn jwt_header(token: &str) -> Value {
     part(token, 0)
 }
 
-/// The claims of a JWT, unverified.
+/// Returns the claims of a JWT, unverified.
 pub(crate) fn jwt_claims(token: &str) -> Value {
     part(token, 1)
 }

@@ -1,5 +1,5 @@
-//! A provider in this process, over the memory engine and a clock that the test moves, and the two who talk to it: a
-//! browser with a cookie jar, and a client. Everything goes through HTTP requests.
+//! In-process provider on the memory engine and a manual clock, and its two peers: a browser with a
+//! cookie jar, and a client. All communication is by HTTP requests.
 
 mod browser;
 mod client;
@@ -15,13 +15,13 @@ pub(crate) use provider::{Provider, encode, settings};
 pub(crate) use response::Reply;
 pub(crate) use wire::{FORM, redemption};
 
-/// The issuer of every provider here.
+/// Issuer of every provider here.
 pub(crate) const ISSUER: &str = "https://id.test";
-/// Where clients send browsers after a logout.
+/// Redirect URI of clients after a logout.
 pub(crate) const SIGNED_OUT_URI: &str = "https://rp.test/bye";
-/// A well-formed verifier, 64 characters.
+/// Well-formed verifier of 64 characters.
 pub(crate) const VERIFIER: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-.";
-/// Secrets of 256 random bits: 32 bytes, of which none is the same in all.
+/// Asserts secrets of 256 random bits: 32 bytes, none of which is the same in all secrets.
 #[track_caller]
 pub(crate) fn assert_random(secrets: impl Iterator<Item = Vec<u8>>) {
     let secrets: Vec<Vec<u8>> = secrets.collect();

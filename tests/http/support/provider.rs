@@ -1,4 +1,4 @@
-//! The provider under test.
+//! Provider under test.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -33,29 +33,29 @@ use crate::records;
 
 use super::{Browser, Client, ISSUER, Reply, SIGNED_OUT_URI, token_device};
 
-/// No two clients are the same one, whatever their ids.
+/// Source of client incarnations, which are unique whatever the ids.
 static INCARNATIONS: AtomicU32 = AtomicU32::new(1);
 
-/// What seals here; a real one is wrapped by the token.
+/// Sealing key of the tests. In production the token wraps it.
 const DATA_KEY: [u8; 32] = [7; 32];
 
-/// The least that a configuration says; tests add sections of their own.
+/// Returns a minimal configuration with additional sections.
 pub(crate) fn settings(more: &str) -> String {
     Configuration { issuer: ISSUER, ..Configuration::default() }.text(more, "")
 }
 
-/// A provider with three clients (`c1` and `c2` confidential, `p1` public) and two people.
+/// Provider with three clients (`c1` and `c2` confidential, `p1` public) and two users.
 pub(crate) struct Provider {
     pub(crate) sealgate: Arc<Sealgate>,
     pub(crate) engine: Arc<MemoryEngine>,
     pub(crate) clock: Arc<FixedClock>,
-    /// Has every claim.
+    /// User with all claims.
     pub(crate) anna: User,
-    /// Has only what everybody has.
+    /// User with only the required claims.
     pub(crate) ben: User,
 }
 
-/// The provider of these parts, with a data key.
+/// Assembles the provider from these parts, with a data key.
 async fn sealing(parts: Parts) -> Arc<Sealgate> {
     let mut sealgate = parts.assemble().await.unwrap();
     let store = Arc::into_inner(sealgate.store).expect("nobody else has it yet");
@@ -64,17 +64,18 @@ async fn sealing(parts: Parts) -> Arc<Sealgate> {
 }
 
 impl Provider {
-    /// With the default settings.
+    /// Creates a provider with the default settings.
     pub(crate) async fn new() -> Self {
         Self::with("").await
     }
 
-    /// With further sections in its configuration.
+    /// Creates a provider with additional sections in its configuration.
     pub(crate) async fn with(more: &str) -> Self {
         Self::changed(more, |_| {}).await
     }
 
-    /// With further sections, and what no text without files can say.
+    /// Creates a provider with additional sections, and changes that a configuration without files
+    /// cannot express.
     pub(crate) async fn changed(more: &str, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::parse(&settings(more), Path::new("/nowhere")).unwrap();
         change(&mut config);
@@ -106,12 +107,12 @@ impl Provider {
         provider
     }
 
-    /// Over an engine in which a test stops requests between their steps.
+    /// Creates a provider on an engine in which a test stops requests between their steps.
     pub(crate) async fn meddled() -> (Self, Arc<Meddler>) {
         Self::meddled_with("").await
     }
 
-    /// The same, with further sections in its configuration.
+    /// Does the same, with additional sections in its configuration.
     pub(crate) async fn meddled_with(more: &str) -> (Self, Arc<Meddler>) {
         let provider = Self::with(more).await;
         let meddler = Meddler::over(Arc::clone(&provider.engine));
@@ -119,12 +120,13 @@ impl Provider {
         (Self { sealgate, ..provider }, meddler)
     }
 
-    /// Another provider of the same records and the same clock, over this engine and with this signer.
+    /// Starts another provider with the same records and clock, on this engine and with this
+    /// signer.
     pub(crate) async fn again(&self, engine: Arc<dyn Engine>, signer: Arc<dyn Signer>) -> Arc<Sealgate> {
         self.again_with("", engine, signer).await
     }
 
-    /// The same, with further sections in its configuration.
+    /// Does the same, with additional sections in its configuration.
     pub(crate) async fn again_with(
         &self,
         more: &str,
@@ -142,7 +144,7 @@ impl Provider {
         Box::pin(sealing(parts)).await
     }
 
-    /// The same over a store on the disk, with the same people and clients.
+    /// Returns the provider on a store on disk, with the same users and clients.
     pub(crate) async fn on_disk(self, more: &str, path: &Path) -> Self {
         let StoreConfig::Sled(settings) = self.sealgate.config.store.clone() else { panic!("it has files") };
         let settings = SledConfig { path: path.join("store"), ..settings };
@@ -158,7 +160,8 @@ impl Provider {
         provider
     }
 
-    /// So many nodes over one store in PostgreSQL and on one clock, with the same people and clients.
+    /// Starts this number of nodes on one PostgreSQL store and one clock, with the same users and
+    /// clients.
     pub(crate) async fn fleet(nodes: usize, more: &str, settings: &PostgresSettings) -> Vec<Arc<Self>> {
         let base = Self::with(more).await;
         let mut fleet = Vec::new();
@@ -178,7 +181,7 @@ impl Provider {
         fleet
     }
 
-    /// A confidential client's record; its secret is `secret of <id>`.
+    /// Returns the record of a confidential client, whose secret is `secret of <id>`.
     pub(crate) fn confidential(&self, id: &str) -> client::Client {
         let secret = client::ClientSecret {
             hash: Secret::new(format!("secret of {id}")).hash(),
@@ -193,7 +196,7 @@ impl Provider {
         }
     }
 
-    /// A public client's record.
+    /// Returns the record of a public client.
     pub(crate) fn public(&self, id: &str) -> client::Client {
         client::Client {
             name: format!("Client {id}"),
@@ -204,37 +207,35 @@ impl Provider {
         }
     }
 
-    /// Registers a client.
     pub(crate) async fn add_client(&self, client: client::Client) {
         assert_eq!(self.sealgate.store.add_client(&client).await.unwrap(), AddOutcome::Added);
     }
 
-    /// The client `c1`, which authenticates by Basic.
+    /// Returns the client `c1`, which authenticates by Basic.
     pub(crate) fn c1(&self) -> Client<'_> {
         Client::confidential(self, "c1")
     }
 
-    /// The client `c2`.
     pub(crate) fn c2(&self) -> Client<'_> {
         Client::confidential(self, "c2")
     }
 
-    /// The client `p1`, which has no secret.
+    /// Returns the client `p1`, which has no secret.
     pub(crate) fn p1(&self) -> Client<'_> {
         Client::public(self, "p1")
     }
 
-    /// A browser without cookies.
+    /// Returns a browser without cookies.
     pub(crate) fn browser(&self) -> Browser<'_> {
         Browser::new(self)
     }
 
-    /// Moves the clock.
+    /// Advances the clock.
     pub(crate) fn wait(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    /// Sends a request from an address.
+    /// Sends a request from this address.
     pub(crate) async fn send_from(&self, address: &str, request: Request<Bytes>) -> Reply {
         let (mut head, body) = request.into_parts();
         head.extensions.insert(Origin {
@@ -247,17 +248,15 @@ impl Provider {
         Reply::new(provider::dispatch(&self.sealgate, route, &head, body).await)
     }
 
-    /// Sends a request.
     pub(crate) async fn send(&self, request: Request<Bytes>) -> Reply {
         self.send_from("192.0.2.1", request).await
     }
 
-    /// A GET.
     pub(crate) async fn get(&self, path_and_query: &str) -> Reply {
         self.send(Request::get(path_and_query).body(Bytes::new()).unwrap()).await
     }
 
-    /// Any method, headers and body.
+    /// Sends a request with this method, headers and body.
     pub(crate) async fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
@@ -266,20 +265,20 @@ impl Provider {
         self.send(request.body(Bytes::from(body.to_owned())).unwrap()).await
     }
 
-    /// A form by POST.
+    /// Submits a form by POST.
     pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], fields: &[(&str, &str)]) -> Reply {
         let mut all = vec![(header::CONTENT_TYPE.as_str(), "application/x-www-form-urlencoded")];
         all.extend_from_slice(headers);
         self.request("POST", path, &all, &encode(fields)).await
     }
 
-    /// UserInfo with this access token.
+    /// Requests UserInfo with this access token.
     pub(crate) async fn userinfo(&self, access_token: &str) -> Reply {
         self.request("GET", "/oauth/userinfo", &[("authorization", &format!("Bearer {access_token}"))], "").await
     }
 }
 
-/// Fields as a form or a query writes them.
+/// Encodes fields for a form or a query.
 pub(crate) fn encode(fields: &[(&str, &str)]) -> String {
     url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
 }

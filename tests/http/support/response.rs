@@ -1,10 +1,10 @@
-//! What came back.
+//! Responses of the provider.
 
 use bytes::Bytes;
 use http::{HeaderName, Response};
 use serde_json::Value;
 
-/// A response, easy to question.
+/// Response with checks for tests.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -16,7 +16,7 @@ impl Reply {
         Self { status: response.status().as_u16(), response }
     }
 
-    /// A header's value; fails when the header stands more than once.
+    /// Returns the value of a header. Panics if it is repeated.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers(name);
         let first = values.next();
@@ -24,13 +24,13 @@ impl Reply {
         first
     }
 
-    /// All values of a header.
+    /// Returns all values of a header.
     pub(crate) fn headers<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
         let name: HeaderName = name.parse().unwrap();
         self.response.headers().get_all(name).into_iter().map(|value| value.to_str().unwrap())
     }
 
-    /// All headers, in the order of their names.
+    /// Returns all headers, sorted by name.
     pub(crate) fn all_headers(&self) -> Vec<(String, String)> {
         let text = |value: &http::HeaderValue| value.to_str().unwrap().to_owned();
         let mut all: Vec<_> =
@@ -39,23 +39,23 @@ impl Reply {
         all
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(self.response.body()).unwrap()
     }
 
-    /// The body as JSON; fails when it is not labelled as such.
+    /// Returns the body as JSON. Panics if the content type is another.
     pub(crate) fn json(&self) -> Value {
         assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
         serde_json::from_slice(self.response.body()).unwrap()
     }
 
-    /// The `Location`.
+    /// Returns the `Location`.
     pub(crate) fn location(&self) -> &str {
         self.header("location").unwrap_or_else(|| panic!("no Location: {self:?}"))
     }
 
-    /// A parameter of the `Location`'s query; fails when it stands more than once.
+    /// Returns a parameter in the query of the `Location`. Panics if it is repeated.
     pub(crate) fn returned(&self, name: &str) -> Option<String> {
         let url = url::Url::parse(self.location()).unwrap();
         let mut values = url.query_pairs().filter(|(known, _)| known == name).map(|(_, value)| value.into_owned());
@@ -64,7 +64,8 @@ impl Reply {
         first
     }
 
-    /// "ERR-REDIR e": back to the client with this error, our issuer, the client's state, and no code.
+    /// Asserts `ERR-REDIR`: a redirect to the client with this error, the issuer, the client's
+    /// state, and no code.
     #[track_caller]
     pub(crate) fn assert_error_redirect(&self, error: &str) {
         assert_eq!(self.status, 302, "{self:?}");
@@ -77,7 +78,7 @@ impl Reply {
         assert!(self.header("cache-control").unwrap().contains("no-store"));
     }
 
-    /// "ERR-PAGE": a page with status 400 that sends the browser nowhere.
+    /// Asserts `ERR-PAGE`: a page with status 400 and no redirect.
     #[track_caller]
     pub(crate) fn assert_error_page(&self) {
         assert_eq!(self.status, 400, "{self:?}");
@@ -85,7 +86,7 @@ impl Reply {
         assert_eq!(self.header("location"), None);
     }
 
-    /// "ERR e": JSON with this error and a description, kept by nobody.
+    /// Asserts `ERR`: JSON with this error and a description, which no cache may store.
     #[track_caller]
     pub(crate) fn assert_error(&self, status: u16, error: &str) {
         assert_eq!(self.status, status, "{self:?}");

@@ -1,5 +1,5 @@
-//! Requests and answers in detail: another sender, a field left out or changed, what the allowance headers say, the
-//! provider started again over the same records.
+//! Requests and answers in detail: another sender, changed fields, rate limit headers, and a
+//! provider restarted on the same records.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use sealgate::facade::store::engine::Engine;
 
 use super::{Client, ISSUER, Provider, REDIRECT_URI, Reply, settings, token_device};
 
-/// The media type of a form, as a header.
+/// Content type header of a form.
 pub(crate) const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 
-/// What the three rate limit headers say.
+/// Values of the three rate limit headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allowance {
     pub(crate) limit: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Allowance {
 }
 
 impl Reply {
-    /// The rate limit headers; fails when one is missing or is no whole number.
+    /// Returns the rate limit headers. Panics if one is missing or not an integer.
     #[track_caller]
     pub(crate) fn allowance(&self) -> Allowance {
         let number = |name| {
@@ -42,7 +42,8 @@ impl Reply {
         }
     }
 
-    /// A failed client authentication: 401 `invalid_client`, with a challenge that names the scheme.
+    /// Asserts a failed client authentication: 401 `invalid_client`, with a challenge that names
+    /// the scheme.
     #[track_caller]
     pub(crate) fn assert_unauthenticated(&self) {
         self.assert_error(401, "invalid_client");
@@ -50,7 +51,7 @@ impl Reply {
         assert!(challenge.starts_with("Basic realm=\""), "{challenge}");
     }
 
-    /// A bearer token that does not do: this status and error, in the body and in the challenge.
+    /// Asserts a rejected bearer token: this status and error, in the body and in the challenge.
     #[track_caller]
     pub(crate) fn assert_bearer_error(&self, status: u16, error: &str) {
         self.assert_error(status, error);
@@ -61,7 +62,7 @@ impl Reply {
 }
 
 impl Provider {
-    /// Any method, headers and body, from an address.
+    /// Sends a request with this method, headers and body from an address.
     pub(crate) async fn request_from(
         &self,
         address: &str,
@@ -83,22 +84,22 @@ impl Provider {
         assert!(self.sealgate.store.change_client(&id, change).await.unwrap().is_some());
     }
 
-    /// Changes a person's record, as an operator does.
+    /// Changes a user's record, as an operator does.
     pub(crate) async fn change_user(&self, sub: Subject, change: impl Fn(&mut User) + Send) {
         assert!(self.sealgate.store.change_user(sub, change).await.unwrap().is_some());
     }
 
-    /// The provider started again: the same records, keys and clock, and nothing that was only in memory.
+    /// Restarts the provider: with the same records, keys and clock, and empty memory.
     pub(crate) async fn restarted(&self) -> Self {
         self.restarted_from(&settings("")).await
     }
 
-    /// The same under another issuer's name, as after a move.
+    /// Restarts the provider under another issuer's name, as after a move.
     pub(crate) async fn restarted_as(&self, issuer: &str) -> Self {
         self.restarted_from(&settings("").replace(ISSUER, issuer)).await
     }
 
-    /// The same with further sections in its configuration.
+    /// Restarts the provider with additional sections in its configuration.
     pub(crate) async fn restarted_with(&self, more: &str) -> Self {
         self.restarted_from(&settings(more)).await
     }
@@ -123,13 +124,14 @@ impl Provider {
 }
 
 impl Client<'_> {
-    /// A refresh with a `scope`.
+    /// Refreshes with a `scope`.
     pub(crate) async fn refresh_with_scope(&self, token: &str, scope: &str) -> Reply {
         self.token(&[("grant_type", "refresh_token"), ("refresh_token", token), ("scope", scope)]).await
     }
 }
 
-/// TOKEN(x): the fields of a redemption, changed; a value of `-` takes a field out.
+/// `TOKEN(x)`: returns the fields of a redemption with these changes. A value of `-` removes a
+/// field.
 pub(crate) fn redemption<'a>(code: &'a str, changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     let mut fields = vec![("grant_type", "authorization_code"), ("code", code), ("redirect_uri", REDIRECT_URI)];
     for (name, value) in changes {
