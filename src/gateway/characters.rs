@@ -1,8 +1,9 @@
-//! Characters that an application reads as a part of a name, where another server sees the end of one (`;`) or a separator
-//! (`%2F`, `%5C`, `%252F`), and the readings that a path with them has. Pure.
+//! Characters that an application reads as part of a name, while other servers end a name (`;`) or
+//! a segment (`%2F`, `%5C`, `%252F`) there. Pure.
 //!
-//! The rule is found for the path as the application reads it. Whoever else stands in the way, a framework or a server in front
-//! of the application, may read it otherwise, so that each such reading must come to rules that ask for the same.
+//! The rule is found for the path as the application reads it. A framework or a proxy in front of
+//! the application may read it otherwise. So every other reading must lead to rules with the same
+//! requirements.
 
 use crate::gateway::reading::{self, Ambiguous};
 
@@ -19,7 +20,8 @@ pub(super) struct Characters {
     pub double_slash: bool,
 }
 
-/// They stand in a decoded path for what was escaped; no path has them otherwise, since controls are refused.
+/// Marks for escaped characters in a decoded path. No other path has these bytes: control
+/// characters are refused.
 const SLASH: u8 = 1;
 const BACKSLASH: u8 = 2;
 const SEMICOLON: u8 = 3;
@@ -28,7 +30,7 @@ const DOUBLE_SLASH: u8 = 4;
 impl Characters {
     pub(super) const ALL: Self = Self { semicolon: true, slash: true, backslash: true, double_slash: true };
 
-    /// Those that are in a decoded path.
+    /// Returns the characters that occur in a decoded path with marks.
     pub(super) fn of(marked: &[u8]) -> Self {
         let has = |wanted: &[u8]| marked.iter().any(|byte| wanted.contains(byte));
         Self {
@@ -43,7 +45,7 @@ impl Characters {
         self != Self::default()
     }
 
-    /// Whether the others are among these.
+    /// Returns whether all `others` are in this set.
     pub(super) const fn cover(self, others: Self) -> bool {
         (self.semicolon || !others.semicolon)
             && (self.slash || !others.slash)
@@ -60,7 +62,7 @@ impl Characters {
         }
     }
 
-    /// What stands for this byte, which was escaped, where it is one of these.
+    /// Returns the mark for this escaped byte, if it is in this set.
     pub(super) const fn mark(self, byte: u8) -> Option<u8> {
         match byte {
             b'/' if self.slash => Some(SLASH),
@@ -70,8 +72,8 @@ impl Characters {
         }
     }
 
-    /// The mark for an escaped percent sign and what of the path follows its escape, where the two are `%252F` and that is one of
-    /// these.
+    /// Returns the mark for `%252F` and the rest of the path, if that is in this set. `rest`
+    /// follows the escaped percent sign.
     pub(super) const fn mark_double(self, rest: &[u8]) -> Option<(u8, &[u8])> {
         match rest {
             [b'2', b'F' | b'f', rest @ ..] if self.double_slash => Some((DOUBLE_SLASH, rest)),
@@ -83,33 +85,35 @@ impl Characters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cut {
     Nothing,
-    /// From one to the end of the name: parameters of the segment (RFC 3986 §3.3), as servers of Java and many proxies read.
+    /// From the semicolon to the end of the segment: parameters (RFC 3986 §3.3), as Java servers
+    /// and many proxies read it.
     Parameters,
-    /// From one to the end of the path.
+    /// From the semicolon to the end of the path.
     Rest,
 }
 
-/// Whether a path begins with two slashes to a server that decodes first: then what follows may be taken for a host.
+/// Returns whether a server that decodes first sees two slashes at the start of the path. It may
+/// read the rest as a host.
 pub(super) fn begins_with_two(marked: &[u8]) -> bool {
     matches!(marked, [_, SLASH | BACKSLASH | DOUBLE_SLASH, ..])
 }
 
-/// The path as the application reads it, with marks for escaped slashes and backslashes: written out they would look like
-/// escapes of escapes.
+/// Returns the path as the application reads it. Marks remain for escaped slashes and backslashes:
+/// they would look like double escapes otherwise.
 pub(super) fn as_data(marked: &[u8]) -> Vec<u8> {
     read_as(marked, [false; 3], (Cut::Nothing, false))
 }
 
-/// Every reading of a path, with one slash wherever there are several.
+/// Returns every reading of a path, with each sequence of slashes replaced by one.
 ///
 /// # Errors
-/// When one of them walks up.
+/// If one of them contains a dot segment.
 pub(super) fn readings(marked: &[u8]) -> Result<Vec<Vec<u8>>, Ambiguous> {
     let has = Characters::of(marked);
     let both = |has: bool| if has { &[false, true][..] } else { &[false][..] };
     let cuts = [
         (Cut::Nothing, false),
-        // An escaped one counts for a server that decodes first, and not for one that cuts first.
+        // An escaped semicolon counts for a server that decodes first, not for one that cuts first.
         (Cut::Parameters, false),
         (Cut::Parameters, true),
         (Cut::Rest, false),
@@ -132,8 +136,10 @@ pub(super) fn readings(marked: &[u8]) -> Result<Vec<Vec<u8>>, Ambiguous> {
     Ok(found)
 }
 
-/// One reading: whether an escaped slash, one that is escaped twice and an escaped backslash are separators, and what a semicolon
-/// cuts, an escaped one too or not.
+/// Returns one reading of a path.
+///
+/// The array selects which escaped characters are separators: a slash, a doubly escaped slash, a
+/// backslash. The tuple selects what a semicolon cuts off, and whether an escaped semicolon does too.
 fn read_as(marked: &[u8], [slash, double_slash, backslash]: [bool; 3], (cut, escaped): (Cut, bool)) -> Vec<u8> {
     let mut read = Vec::with_capacity(marked.len());
     let mut skipping = false;
@@ -218,7 +224,7 @@ mod tests {
         for raw in ["/%2Fevil.test/", "/%5Cevil.test/", "/%2F", "/%252Fevil.test/"] {
             assert_eq!(all(raw), Err(Ambiguous::EmptySegment), "{raw}");
         }
-        // What was refused without these characters is refused with them.
+        // Paths that are refused without these characters are refused with them.
         for (raw, why) in [
             ("/a%255Cb", Ambiguous::Twice),
             ("/a%253Bb", Ambiguous::Twice),
@@ -252,8 +258,8 @@ mod tests {
         assert!(semicolon.with(slash).cover(slash) && !slash.cover(semicolon) && slash.cover(Characters::default()));
     }
 
-    /// A server that decodes (or does not), splits at what it takes for a separator, cuts at semicolons before or after it decodes
-    /// (or never), and drops empty names.
+    /// Returns the path as some server may read it: decodes it, splits it at separators, cuts it at
+    /// semicolons before (1) or after (2) decoding, and drops empty names.
     fn as_some_server_reads(raw: &str, decodings: usize, backslash: bool, cut: usize) -> Vec<u8> {
         let cut_off = |path: &[u8]| -> Vec<u8> {
             let segments = path.split(|byte| *byte == b'/' || (backslash && *byte == b'\\'));
@@ -289,17 +295,17 @@ mod tests {
             raw in tricky(), decodings in 0..3_usize, backslash: bool, cut in 0..3_usize,
         ) {
             let Ok(path) = CanonicalPath::parse_with(&raw, Characters::ALL) else { return Ok(()) };
-            // One in five has none: more than proptest lets a test pass over.
+            // One path in five has none. That is more than proptest lets a test reject.
             if !path.characters().is_any() { return Ok(()) }
             let Ok(readings) = path.readings() else { return Ok(()) };
             let theirs = as_some_server_reads(&raw, decodings, backslash, cut);
             let plain = |text: &[u8]| -> Vec<u8> {
-                // Twice: a slash that is escaped twice stays data to most.
+                // Twice: a doubly escaped slash remains data to most servers.
                 let text: Vec<u8> = percent_encoding::percent_decode(text).collect();
                 let text: Vec<u8> = percent_encoding::percent_decode(&text).collect();
                 text.split(|byte| matches!(*byte, b'/' | b'\\' | SLASH | BACKSLASH | DOUBLE_SLASH)).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(&b'/')
             };
-            // Where a separator stays data to the server, both are compared with it decoded.
+            // A separator may remain data to the server: both are compared with it decoded.
             let known = readings.iter().any(|read| plain(read) == plain(&theirs));
             prop_assert!(known, "{} is read as {:?}, none of {:?}", raw, String::from_utf8_lossy(&theirs), readings);
         }

@@ -1,8 +1,9 @@
-//! The one reading of a request's path. Pure.
+//! Canonical path of a request. Pure.
 //!
-//! A rule is worth nothing when the application reads a path in another way than the rule did: `/public/..%2fadmin`
-//! begins with `/public/`, and is `/admin` to a server that decodes first. So a path that two servers may read in two
-//! ways is refused, whatever rule it would match, and what is forwarded are the very bytes that were judged.
+//! A rule has no effect if the application reads the path in another way than the gateway:
+//! `/public/..%2fadmin` begins with `/public/`, and is `/admin` to a server that decodes first. So
+//! a path that two servers may read differently is refused, whatever rule it would match. The
+//! forwarded path has exactly the bytes that were checked.
 
 use std::borrow::Cow;
 
@@ -11,37 +12,43 @@ use http::uri::PathAndQuery;
 use crate::gateway::characters::{self, Characters};
 use crate::gateway::reading::{self, Ambiguous};
 
-/// A path that means one thing: every escape read once, no empty or dot segment, no escape that hides a separator. With
-/// [`Characters`] that an application reads as data it has other readings too, and they are known.
+/// Path with one meaning: every escape decoded once, no empty or dot segments, no escaped
+/// separators.
+///
+/// [`Characters`] that an application reads as data give it other readings;
+/// [`CanonicalPath::readings`] returns them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CanonicalPath<'a> {
     text: Cow<'a, [u8]>,
-    /// The same with marks for such characters; empty where there is none.
+    /// The path with marks for such characters; empty if it has none.
     marked: Vec<u8>,
 }
 
 impl<'a> CanonicalPath<'a> {
-    /// Reads the path of a request target, in which some characters may be data.
+    /// Parses the path of a request target. `data` are the characters that the application reads as
+    /// data.
     ///
     /// # Errors
-    /// What makes it ambiguous.
+    /// The reason why the path is ambiguous.
     pub(super) fn of(target: &'a PathAndQuery, data: Characters) -> Result<Self, Ambiguous> {
-        // Not `target.path()`, which makes up a slash where a target begins with its query.
+        // Not `target.path()`, which returns a slash for a target that begins with its query.
         Self::parse_with(target.as_str().split('?').next().unwrap_or_default(), data)
     }
 
-    /// Reads a path in which no character is data that may be a separator.
+    /// Parses a path without characters that are data to the application and separators to other
+    /// servers.
     ///
     /// # Errors
-    /// What makes it ambiguous.
+    /// The reason why the path is ambiguous.
     pub(super) fn parse(raw: &'a str) -> Result<Self, Ambiguous> {
         Self::parse_with(raw, Characters::default())
     }
 
-    /// Reads the path of a request target, without its query, in which some characters may be data.
+    /// Parses the path of a request target, without its query. `data` are the characters that the
+    /// application reads as data.
     ///
     /// # Errors
-    /// What makes it ambiguous.
+    /// The reason why the path is ambiguous.
     pub(super) fn parse_with(raw: &'a str, data: Characters) -> Result<Self, Ambiguous> {
         let stands = |byte: u8| !is_separator(byte) || (byte == b';' && data.semicolon);
         let raw = raw.as_bytes();
@@ -62,27 +69,31 @@ impl<'a> CanonicalPath<'a> {
         Ok(Self { text: Cow::Owned(characters::as_data(&marked)), marked: marked.into_owned() })
     }
 
-    /// The path, decoded once; for escaped slashes and backslashes that are data stand bytes that no path has. Not
-    /// always UTF-8: old applications escape other encodings.
+    /// Returns the path, decoded once.
+    ///
+    /// Marks, which are control characters, replace escaped slashes and backslashes that are data.
+    /// Not always UTF-8: old applications escape other encodings.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.text
     }
 
-    /// The characters in it that are data, and a separator to others.
+    /// Returns the characters of the path that are data to the application and separators to other
+    /// servers.
     pub(super) fn characters(&self) -> Characters {
         Characters::of(&self.marked)
     }
 
-    /// How servers may read it to which these characters mean something; none where there is none.
+    /// Returns the readings by servers that treat these characters as separators; none if the path
+    /// has no such characters.
     ///
     /// # Errors
-    /// When a reading walks up.
+    /// If a reading contains a dot segment.
     pub(super) fn readings(&self) -> Result<Vec<Vec<u8>>, Ambiguous> {
         if self.marked.is_empty() { Ok(Vec::new()) } else { characters::readings(&self.marked) }
     }
 }
 
-/// What some servers take for the end of a segment, besides the slash.
+/// Returns whether some servers end a segment at this byte, in addition to the slash.
 const fn is_separator(byte: u8) -> bool {
     matches!(byte, b'\\' | b';')
 }
@@ -117,7 +128,8 @@ fn decode(raw: &[u8], data: Characters) -> Result<Vec<u8>, Ambiguous> {
     if decoded.windows(3).any(|window| matches!(window, [b'%', high, low] if escaped([*high, *low]).is_some())) {
         return Err(Ambiguous::Twice);
     }
-    // The lead bytes C0 and C1, and a continuation that is too low for its lead, encode what fits into fewer bytes.
+    // The lead bytes C0 and C1, and a continuation byte that is too low for its lead byte, encode
+    // characters that need fewer bytes.
     let overlong =
         |window: &[u8]| matches!(window, [0xc0 | 0xc1, 0x80..=0xbf] | [0xe0, 0x80..=0x9f] | [0xf0, 0x80..=0x8f]);
     if decoded.windows(2).any(overlong) {
@@ -261,8 +273,8 @@ mod tests {
         }
     }
 
-    /// What a server may do to a path before it looks for a file: any number of decodings, each followed by splitting at
-    /// everything that is a separator to somebody, dropping empty and dot segments, and walking up.
+    /// Returns the path as a lax server may read it: decodes it several times, splits it at every
+    /// separator of any server, drops empty and dot segments, and resolves `..`.
     fn as_a_careless_server_reads(raw: &[u8], decodings: usize) -> Vec<Vec<u8>> {
         let mut path = raw.to_vec();
         for _ in 0..decodings {

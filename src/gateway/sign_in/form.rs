@@ -1,6 +1,8 @@
-//! Forms that a person sent when their sign-in had ended. The form is kept, sealed, while they sign in; then a page shows
-//! them what waits and for whom, and a button of it sends the form to where it was meant to go, as a request like any
-//! other. Nothing is sent without that button: the sign-in may have been somebody else's, or a minute too late.
+//! Forms that a user submitted after the sign-in had expired.
+//!
+//! The form is stored encrypted while the user signs in. Then a page shows the form and the
+//! account, and its button submits the form to its target as an ordinary request. The form is never
+//! submitted without that button: the sign-in may be of another user, or too late.
 
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -24,8 +26,10 @@ use crate::web::cookie::Left;
 use crate::web::navigation;
 use crate::web::response::Response;
 
-/// Whether this is a form that could be kept, as far as its head tells: one that a page of this very host sends by
-/// navigation, so that what comes back is a page, and short.
+/// Returns whether the form can be kept, according to the head of the request.
+///
+/// It must be short, and come from a page of the same host by navigation: the response is then
+/// shown as a page.
 pub(in crate::gateway) fn is_keepable(ctx: &AppRequest<'_>) -> bool {
     let head = ctx.head;
     let own = ctx.app.origin(&ctx.sealgate.config.issuer);
@@ -48,10 +52,10 @@ fn is_urlencoded(head: &Parts) -> bool {
         && !head.headers.contains_key(TRANSFER_ENCODING)
 }
 
-/// Keeps the form and sends its person to sign in; `None` when it cannot be kept.
+/// Keeps the form and redirects its user to sign in. `None` if the form cannot be kept.
 ///
 /// # Errors
-/// When the store fails, or too many sign-ins are open.
+/// If the store fails, or too many sign-ins are pending.
 pub(in crate::gateway) async fn keep_and_sign_in(
     ctx: &AppRequest<'_>,
     target: &PathAndQuery,
@@ -73,8 +77,8 @@ pub(in crate::gateway) async fn keep_and_sign_in(
     }
 }
 
-/// For somebody who has signed in elsewhere in this browser while the form was on its way: its body was read, and can only
-/// be sent again.
+/// Keeps the form of a user who has signed in meanwhile in this browser. Its body was already read,
+/// so that it cannot be forwarded.
 pub(in crate::gateway) async fn keep_and_show(
     ctx: &AppRequest<'_>,
     target: &PathAndQuery,
@@ -95,10 +99,11 @@ pub(in crate::gateway) async fn keep_and_show(
     })
 }
 
-/// Shows what waits, once. What is not the act of a user gets a button that shows it: a link scanner must not use the form up.
+/// Shows a kept form, once. Other requests than those of a user get a page with a button: a link
+/// scanner must not consume the form.
 ///
 /// # Errors
-/// When the store fails, or too many sign-ins are open.
+/// If the store fails, or too many sign-ins are pending.
 pub(in crate::gateway) async fn show(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let query = ctx.query().unwrap_or_default();
     let gone = || ctx.problem(StatusCode::GONE, Problem::FormNotKept);
@@ -138,10 +143,10 @@ pub(in crate::gateway) async fn show(ctx: &AppRequest<'_>) -> Result<Response, S
     Ok(AppRequest::page_with_form(html(&page)))
 }
 
-/// The form, if a browser will send the very same one again.
+/// Returns the form if a browser would submit exactly the same bytes again.
 fn form(ctx: &AppRequest<'_>, target: &PathAndQuery, body: &[u8], person: Option<Subject>) -> Option<Form> {
     let wanted = ReturnPath::parse(target.as_str())?;
-    // A page's link to it must mean the same bytes.
+    // The target must keep its bytes as the URL of a form.
     let base = url::Url::parse("https://application.invalid/").ok()?;
     let read = base.join(wanted.as_str()).ok()?;
     let exact = &read[url::Position::BeforePath..] == wanted.as_str();
@@ -149,18 +154,18 @@ fn form(ctx: &AppRequest<'_>, target: &PathAndQuery, body: &[u8], person: Option
     Some(Form { person, app: ctx.app.name.clone(), target: wanted.as_str().to_owned(), body: body.to_vec() })
 }
 
-/// Whose sign-in it was that has ended.
+/// User of the sign-in that has ended.
 enum Whose {
     Of(Subject),
-    /// There was none.
+    /// There was no sign-in.
     Nobodys,
-    /// Somebody's, and nobody knows whose any more.
+    /// The user cannot be determined.
     Unknown,
 }
 
 async fn whose(ctx: &AppRequest<'_>) -> Result<Whose, StoreError> {
     let Some(cookie) = ctx.cookie(ctx.cookies.session) else {
-        // A page that was left open at a sign-out is still that person's.
+        // A page that remained open after a sign-out belongs to the user who signed out.
         return Ok(match ctx.cookies.left(&ctx.head.headers) {
             Left::Nobody => Whose::Nobodys,
             Left::By(subject) => Whose::Of(subject),

@@ -1,8 +1,9 @@
-//! Sending a browser to sign in, and taking it back: the authorization code flow (OpenID Connect Core §3.1) with the
-//! application's internal client, in process, with PKCE (RFC 7636) and a state bound to the browser (RFC 9700 §4.7).
+//! Sign-in of a browser to an application: the authorization code flow (OpenID Connect Core §3.1)
+//! with the application's internal client, in process, with PKCE (RFC 7636) and a state bound to
+//! the browser (RFC 9700 §4.7).
 //!
-//! What a person wanted is kept here, under the hash of the state; the browser carries the state and one binding cookie,
-//! however many tabs sign in at once.
+//! The server stores the requested page under the hash of the state. The browser has the state and
+//! one binding cookie, however many tabs sign in at the same time.
 
 use std::time::Duration;
 
@@ -36,58 +37,60 @@ use crate::web::cookie;
 use crate::web::limits::Exceeded;
 use crate::web::response::Response;
 
-/// The allowance of sign-ins begun: each costs a write to disk, and strangers begin them.
+/// Limit of new sign-ins. Each costs a write to disk, and unauthenticated clients can start them.
 const BEGUN: Allowance = Allowance { name: "gate_sign_in", of_site: "gate_sign_in_site", one_in: 1 };
-/// Of those that bring a form: there is room for few, and the oldest gives way.
+/// Limit of new sign-ins that keep a form. The store keeps few forms, and evicts the oldest first.
 const WITH_FORM: Allowance = Allowance { name: "gate_form", of_site: "gate_form_site", one_in: 10 };
 
-/// What an address (of IPv6 a /64) may begin in a minute: one in so many of `rate_limits.sign_ins`. An IPv6 /48, which
-/// one subscriber may have, may begin twice as many.
+/// Limit of the sign-ins that a client address (an IPv6 /64) may start per minute:
+/// `rate_limits.sign_ins` divided by `one_in`.
+///
+/// An IPv6 /48, which one subscriber may have, may start twice as many.
 struct Allowance {
     name: &'static str,
     of_site: &'static str,
     one_in: u32,
 }
 
-/// Which page of the provider comes first.
+/// First page of the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::gateway) enum First {
-    /// The one that is needed, or none when somebody is signed in already.
+    /// The page that the sign-in needs, or none if the user is signed in already.
     Needed,
     Chooser,
 }
 
-/// What a sign-in must be like.
+/// Requirements of a sign-in.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::gateway) struct SignInRequest<'a> {
-    /// Which page comes first.
+    /// First page that the provider shows.
     pub first: First,
-    /// Context classes of which it must reach one; any when empty.
+    /// Context classes of which the sign-in must reach one; any class if empty.
     pub acr: &'a [String],
-    /// How long ago it may have been.
+    /// Maximum age of the sign-in.
     pub max_age: Option<Duration>,
 }
 
 impl SignInRequest<'_> {
-    /// Any sign-in, with this page first.
+    /// Accepts any sign-in, with this page first.
     pub(in crate::gateway) const fn any(first: First) -> Self {
         SignInRequest { first, acr: &[], max_age: None }
     }
 }
 
-/// What a person came for.
+/// Action that follows the sign-in.
 pub(in crate::gateway) enum Purpose<'a> {
     Page(&'a ReturnPath),
-    /// To send a form, which is to be kept until then.
+    /// Submit a form, which is kept until then.
     NewForm(Form),
-    /// To send the form that is kept under this id.
+    /// Submit the form that is kept under this id.
     KeptForm(&'a str),
 }
 
-/// Sends the browser to sign in and, when that is done, to the page that it wanted.
+/// Redirects the browser to sign in and then to the requested page.
 ///
 /// # Errors
-/// When the store fails, or too many sign-ins are open.
+/// If the store fails, or too many sign-ins are pending.
 pub(in crate::gateway) async fn begin(
     ctx: &AppRequest<'_>,
     wanted: &ReturnPath,
@@ -96,10 +99,10 @@ pub(in crate::gateway) async fn begin(
     begin_for(ctx, Purpose::Page(wanted), demand).await
 }
 
-/// Sends the browser to sign in and then back for what it came for.
+/// Redirects the browser to sign in and then to the purpose of the request.
 ///
 /// # Errors
-/// When the store fails, or too many sign-ins are open.
+/// If the store fails, or too many sign-ins are pending.
 pub(in crate::gateway) async fn begin_for(
     ctx: &AppRequest<'_>,
     purpose: Purpose<'_>,
@@ -160,7 +163,7 @@ async fn go(
     })
 }
 
-/// Counts the start against its sender.
+/// Counts a new sign-in against the limits of the client address.
 async fn charge(ctx: &AppRequest<'_>, allowance: &Allowance) -> Result<(), Exceeded> {
     let Some(all) = ctx.sealgate.config.rate_limits.sign_ins.requests() else { return Ok(()) };
     let limit = (all / allowance.one_in).max(1);
@@ -173,7 +176,7 @@ async fn charge(ctx: &AppRequest<'_>, allowance: &Allowance) -> Result<(), Excee
     Ok(())
 }
 
-/// The authorization request (OpenID Connect Core §3.1.2.1).
+/// Returns the URL of the authorization request (OpenID Connect Core §3.1.2.1).
 fn authorize(ctx: &AppRequest<'_>, state: &Secret, verifier: &Secret, demand: SignInRequest<'_>) -> String {
     let issuer = ctx.sealgate.config.issuer.as_str();
     let challenge = base64url(&Sha256::digest(verifier.expose().as_bytes()));
@@ -196,7 +199,7 @@ fn authorize(ctx: &AppRequest<'_>, state: &Secret, verifier: &Secret, demand: Si
     if let Some(most) = demand.max_age {
         query.append_pair("max_age", &most.as_secs().to_string());
     }
-    // Whoever has chosen a language on our pages here shall find it there.
+    // The provider's pages use the language that the user has chosen on this host.
     if let Some(language) = ctx.cookie(ctx.cookies.language).and_then(language_from_tag) {
         query.append_pair("ui_locales", language_tag(language));
     }
@@ -211,10 +214,10 @@ fn redirect_uri(ctx: &AppRequest<'_>) -> String {
     format!("{}{CALLBACK}", ctx.app.origin(&ctx.sealgate.config.issuer))
 }
 
-/// Where a person goes who has signed in.
+/// Destination after a sign-in.
 enum Back {
     Page(ReturnPath),
-    /// To the form that is kept under this id.
+    /// Form that is kept under this id.
     Form(String),
 }
 
@@ -245,7 +248,7 @@ impl Back {
     }
 }
 
-/// What the provider sent the browser back with.
+/// Parameters of the authorization response.
 struct Returned {
     state: Option<String>,
     code: Option<String>,
@@ -255,7 +258,7 @@ struct Returned {
 impl Returned {
     fn read(params: &Params, issuer: &str) -> Result<Self, Refusal> {
         let one = |name| params.one(name).map(|value| value.map(str::to_owned));
-        // RFC 9207 §2.4: an answer of another issuer is none.
+        // RFC 9207 §2.4: discard a response of another issuer.
         if params.one("iss")?.is_some_and(|sent| sent != issuer) {
             return Err(Refusal::invalid_request("The answer is not from this issuer."));
         }
@@ -263,10 +266,10 @@ impl Returned {
     }
 }
 
-/// Takes a browser back from the provider.
+/// Handles the authorization response.
 ///
 /// # Errors
-/// When the store fails, or too many sign-ins are open.
+/// If the store fails, or too many sign-ins are pending.
 pub(in crate::gateway) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let returned = ctx.query().and_then(|query| Returned::read(&query, ctx.sealgate.config.issuer.as_str()));
     let Ok(returned) = returned else { return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest)) };
@@ -275,7 +278,7 @@ pub(in crate::gateway) async fn callback(ctx: &AppRequest<'_>) -> Result<Respons
     };
     let back = Back::of(&attempt.value);
     if attempt.value.expires_at <= ctx.now {
-        // The sign-in page was left open for too long, or the way back took too long. Where they wanted to go is known.
+        // The user or the redirect took too long. The requested page is known.
         let _ = ctx.sealgate.store.finish_attempt(&attempt).await?;
         return stale(ctx, &back, returned.error.is_some()).await;
     }
@@ -313,7 +316,8 @@ pub(in crate::gateway) async fn callback(ctx: &AppRequest<'_>) -> Result<Respons
     Ok(with_rounds(ctx, answer, if typed { None } else { Some(rounds(ctx).and_one()) }))
 }
 
-/// The sign-in has not reached what was demanded of it. Another round would end as this one did, so there is none.
+/// Responds to a sign-in that does not reach the required level. Repeating it would give the same
+/// result, so it is not repeated.
 async fn too_weak(
     ctx: &AppRequest<'_>,
     demanded: &[String],
@@ -324,7 +328,7 @@ async fn too_weak(
     let policy = &sealgate.config.factors;
     let needed = match (AssuranceLevel::lowest_of(demanded), user) {
         (Some(level), _) => level,
-        // The context classes of another issuer: nothing that they do here will reach one.
+        // Context classes of another issuer: no sign-in here can reach one.
         (None, Some(user)) if !demanded.is_empty() => return Ok(ctx.forbidden(Principal::Ours(user))),
         (None, _) => policy.level,
     };
@@ -343,7 +347,8 @@ async fn too_weak(
     Ok(ctx.weak_sign_in(needed.max(AssuranceLevel::Two), by_themselves, &back.location()))
 }
 
-/// The sign-in that was begun with this state, in this browser, for this application. It may be past its time.
+/// Returns the sign-in that was started with this state, in this browser, for this application. It
+/// may have expired.
 async fn attempt(ctx: &AppRequest<'_>, state: Option<&str>) -> Result<Option<Loaded<SignInAttempt>>, StoreError> {
     let (Some(state), Some(browser)) = (state, ctx.cookie(ctx.cookies.browser)) else { return Ok(None) };
     let browser = SecretHash::of(browser.as_bytes());
@@ -354,8 +359,10 @@ async fn attempt(ctx: &AppRequest<'_>, state: Option<&str>) -> Result<Option<Loa
     }))
 }
 
-/// An answer to a question that this browser has not asked, or that was answered before: it came back in another tab, too
-/// late, or by somebody else's link. Who is signed in goes on to the application; everybody else begins anew.
+/// Responds to an authorization response without a matching pending sign-in in this browser.
+///
+/// It may come from another tab, too late, twice, or from a link of an attacker. A signed-in user
+/// continues to the application. Otherwise a new sign-in starts.
 async fn stale(ctx: &AppRequest<'_>, back: &Back, refused: bool) -> Result<Response, StoreError> {
     if session::find(ctx).await?.is_some() {
         let answer = Response::redirect(StatusCode::FOUND, &back.location());
@@ -364,7 +371,8 @@ async fn stale(ctx: &AppRequest<'_>, back: &Back, refused: bool) -> Result<Respo
     if refused {
         return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest));
     }
-    // A browser that does not keep our cookie would come back like this for ever, and could not count either.
+    // A browser that rejects cookies would return here forever, and could not count the rounds
+    // either.
     if ctx.cookie(ctx.cookies.browser).is_none() {
         return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::CookieMissing));
     }
@@ -373,7 +381,7 @@ async fn stale(ctx: &AppRequest<'_>, back: &Back, refused: bool) -> Result<Respo
     Ok(with_rounds(ctx, answer, Some(rounds)))
 }
 
-/// The provider did not let them in. Beginning anew would end here again.
+/// Responds to an error of the provider. A new sign-in would end with the same error.
 fn provider_refused(ctx: &AppRequest<'_>, error: &str) -> Response {
     let known = [ErrorCode::TemporarilyUnavailable, ErrorCode::ServerError];
     let ours = known.into_iter().find(|code| code.as_str() == error);
@@ -389,7 +397,7 @@ fn provider_refused(ctx: &AppRequest<'_>, error: &str) -> Response {
     }
 }
 
-/// The code, if it is the answer to this very attempt (RFC 6749 §4.1.3, RFC 7636 §4.6).
+/// Returns the code if it belongs to this sign-in (RFC 6749 §4.1.3, RFC 7636 §4.6).
 async fn code(
     ctx: &AppRequest<'_>,
     attempt: &SignInAttempt,
@@ -405,7 +413,7 @@ async fn code(
     Ok(found.filter(|found| found.value.redeem(&client, &redirect_uri, Some(&verifier), ctx.now).is_ok()))
 }
 
-/// The provider session that the code came from, if it still stands and the person with it.
+/// Returns the provider session of the code, if session and user are still valid.
 async fn parent(ctx: &AppRequest<'_>, code: &Code) -> Result<Option<Session>, StoreError> {
     let subject = code.sign_in.subject;
     let found = ctx.sealgate.store.session(code.session).await?.map(|found| found.value);
@@ -414,8 +422,10 @@ async fn parent(ctx: &AppRequest<'_>, code: &Code) -> Result<Option<Session>, St
     Ok(stands.filter(|_| enabled))
 }
 
-/// Begins the application's session and yields its cookie; none where the browser has the very same one already, from
-/// another tab: its requests in flight shall not lose theirs.
+/// Starts the application's session and returns its cookie.
+///
+/// `None` if the browser already has the same session from another tab: a new cookie would
+/// invalidate that of its requests in flight.
 async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<Option<http::HeaderValue>, StoreError> {
     let store = &ctx.sealgate.store;
     let old = match ctx.session_cookie() {
@@ -427,7 +437,8 @@ async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<
         if same && old.sign_in == code.sign_in {
             return Ok(None);
         }
-        // One browser, one person: the session of whoever was here before ends now (session fixation).
+        // A browser has one session per application: end that of the previous user (session
+        // fixation).
         if !same {
             store.end_app_session(old.id).await?;
         }
@@ -457,7 +468,8 @@ fn rounds_cookie(ctx: &AppRequest<'_>) -> &'static str {
     if ctx.cookies.secure { "__Host-sealgate-rounds" } else { "sealgate-rounds" }
 }
 
-/// The answer with the count of rounds; none when a person has typed their password, which no loop does.
+/// Adds the cookie that counts rounds. `None` deletes it: the user has typed a password, which no
+/// redirect loop does.
 fn with_rounds(ctx: &AppRequest<'_>, answer: Response, rounds: Option<RedirectLoop>) -> Response {
     let (name, secure) = (rounds_cookie(ctx), ctx.cookies.secure);
     match rounds {

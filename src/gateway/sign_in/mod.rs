@@ -1,4 +1,5 @@
-//! Browsers that must sign in before they may go on: sent to the provider and taken back, with the form that they had sent.
+//! Sign-in of browsers: redirect to the provider and back, including a form that was submitted
+//! before.
 
 pub(in crate::gateway) mod form;
 pub(in crate::gateway) mod login;

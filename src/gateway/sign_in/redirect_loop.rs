@@ -1,18 +1,20 @@
-//! The loop breaker: how often a browser has just come back from the sign-in. Pure.
+//! Detection of redirect loops between gateway and provider. Pure.
 //!
-//! When a browser keeps no session (a clock far off, a cookie policy of the operator's own), gate and provider would send
-//! it to and fro for ever. The count travels in a cookie of a few seconds, so nothing is kept here. Whoever forges
-//! it fools only themselves. It grows when a browser comes back, not when it leaves: ten tabs that are restored at
-//! once all leave, and none of them loops.
+//! A browser that keeps no session (a wrong clock, a cookie policy) would be redirected forever. A
+//! cookie with a lifetime of seconds has the count, so the server stores nothing. A forged count
+//! affects only the client that forged it.
+//!
+//! Returns are counted, not departures: ten restored tabs all depart at once, and none of them
+//! loops.
 
 use std::time::Duration;
 
 use crate::domain::time::UnixTime;
 
-/// How far back rounds count.
+/// Period in which rounds are counted.
 pub(in crate::gateway) const WINDOW: Duration = Duration::from_secs(10);
 
-/// Rounds in that time after which a browser is sent no more.
+/// Number of rounds in that period after which a browser is not redirected again.
 const MOST: u32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub(in crate::gateway) struct RedirectLoop {
 }
 
 impl RedirectLoop {
-    /// Reads the cookie; anything but a fresh count is none.
+    /// Reads the count from the cookie. Starts at zero if it is missing, malformed or too old.
     pub(in crate::gateway) fn read(cookie: Option<&str>, now: UnixTime) -> Self {
         let parsed = || {
             let (since, count) = cookie?.split_once('-')?;
@@ -37,12 +39,12 @@ impl RedirectLoop {
         Self { count: self.count.saturating_add(1), ..self }
     }
 
-    /// Whether the browser goes in circles.
+    /// Returns whether the browser is in a redirect loop.
     pub(in crate::gateway) const fn is_loop(self) -> bool {
         self.count >= MOST
     }
 
-    /// The cookie's value.
+    /// Returns the value of the cookie.
     pub(in crate::gateway) fn value(self) -> String {
         format!("{}-{}", self.since.seconds(), self.count)
     }

@@ -1,16 +1,18 @@
-//! A form's body as fields of a page that a browser sends again, byte for byte. Pure.
+//! Fields of a page that make a browser submit a form's body again, byte for byte. Pure.
 //!
-//! The browser reads the page, and writes the fields anew (URL Standard §5, HTML Standard §4.10.22). Not every body comes
-//! through that unchanged, so each is tried here: one that would not is not taken at all, since an application that got
-//! something else than the person typed would be worse off than with none.
+//! The browser parses the page and serializes the fields again (URL Standard §5, HTML Standard
+//! §4.10.22). That changes some bodies. Those are rejected: no data is better for the application
+//! than data that the user did not type.
 
 use url::form_urlencoded::byte_serialize;
 
-/// Fields of a form: legacy forms have dozens.
+/// Maximum number of fields of a form. Legacy forms have dozens.
 const MOST_FIELDS: usize = 1000;
 
-/// The characters that windows-1252 has for 0x80 to 0x9F (Encoding Standard §9); it has one for every byte, so that any
-/// body that is no UTF-8 can be told to a browser in it. What the application takes the bytes for is its business.
+/// Characters of windows-1252 for 0x80 to 0x9F (Encoding Standard §9).
+///
+/// That encoding has a character for every byte, so that a page can contain any body that is not
+/// UTF-8. The application may read the bytes in another encoding.
 const HIGH_CONTROLS: [char; 32] = [
     '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}', '\u{2c6}', '\u{2030}',
     '\u{160}', '\u{2039}', '\u{152}', '\u{8d}', '\u{17d}', '\u{8f}', '\u{90}', '\u{2018}', '\u{2019}', '\u{201c}',
@@ -18,17 +20,17 @@ const HIGH_CONTROLS: [char; 32] = [
     '\u{17e}', '\u{178}',
 ];
 
-/// What a page sends again.
+/// Form that a page submits again.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::gateway) struct Replay {
-    /// The encoding in which the browser writes the fields.
+    /// Encoding in which the browser serializes the fields.
     pub charset: &'static str,
     /// Names and values, in order.
     pub fields: Vec<(String, String)>,
 }
 
 impl Replay {
-    /// Reads a body; `None` when a browser would not send the very same one again.
+    /// Parses a body. `None` if a browser would not submit exactly the same bytes again.
     pub(in crate::gateway) fn of(body: &[u8]) -> Option<Self> {
         if body.is_empty() {
             return Some(Self { charset: "utf-8", fields: Vec::new() });
@@ -40,7 +42,8 @@ impl Replay {
             pairs.push((name, value));
         }
         let names_itself = |name: &[u8]| name.eq_ignore_ascii_case(b"_charset_");
-        // The browser writes the encoding into a field of this name; an unnamed field it leaves out.
+        // The browser writes the encoding into a field of this name, and omits fields without a
+        // name.
         let unfit = |(name, value): &(Vec<u8>, Vec<u8>)| {
             name.is_empty() || names_itself(name) || !survives(name) || !survives(value)
         };
@@ -55,8 +58,8 @@ impl Replay {
     }
 }
 
-/// Whether a text goes through a page unchanged: no NUL, which HTML replaces, and no lone half of a line's end, which is
-/// made whole.
+/// Returns whether a page preserves the text: no NUL, which HTML replaces, and no CR or LF alone,
+/// which becomes CRLF.
 fn survives(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some(at) = rest.iter().position(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
@@ -66,7 +69,7 @@ fn survives(text: &[u8]) -> bool {
     true
 }
 
-/// The bytes that a part of a body stands for; `None` for a percent sign without two digits.
+/// Decodes a part of a body. `None` if a percent sign is not followed by two digits.
 fn decoded(part: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part;
@@ -85,7 +88,7 @@ fn decoded(part: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The body as a browser writes it.
+/// Returns the body as a browser serializes it.
 fn written(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let mut body = String::new();
     for (name, value) in pairs {
@@ -132,7 +135,8 @@ mod tests {
 
     #[test]
     fn a_form_in_a_turkish_codepage_keeps_its_bytes() {
-        // ş and ı in ISO-8859-9 are þ and ý in windows-1252: the browser writes the same bytes again.
+        // ş and ı in ISO-8859-9 are þ and ý in windows-1252: the browser writes the same bytes
+        // again.
         assert_eq!(fields("ad=%FEirin+%FD%80"), Some(("windows-1252", pairs(&[("ad", "þirin ý€")]))));
     }
 
@@ -169,7 +173,7 @@ mod tests {
         assert!(fields(&["a="; MOST_FIELDS + 1].join("&")).is_none());
     }
 
-    /// The table, held against an encoder that is not ours: what `char::from` gives for Latin-1 is right elsewhere.
+    /// Compares the table with another encoder. For the rest of Latin-1, `char::from` is correct.
     #[test]
     fn every_byte_has_a_character_of_its_own() {
         let all: Vec<u8> = (0..=255).collect();

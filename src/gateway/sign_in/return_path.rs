@@ -1,34 +1,37 @@
-//! The page that a person wanted before they were sent to sign in. Pure.
+//! Page that a user requested before the sign-in. Pure.
 
 use http::uri::PathAndQuery;
 
 use crate::gateway::characters::Characters;
 use crate::gateway::path::CanonicalPath;
 
-/// The longest that is remembered, bytes; strangers make these.
+/// Maximum length of a return path in bytes. Unauthenticated clients create them.
 const LONGEST: usize = 8192;
 
-/// Paths below this one are ours on every application's host.
+/// Prefix of Sealgate's own paths on every application's host.
 const OWN: &[u8] = b"/.sealgate";
 
-/// A path and query on the very host of the request, byte for byte as it was asked for. It begins with exactly one slash,
-/// so that no browser can take it for another host, and it is none of our own paths, so that nobody can be sent through
-/// them by a link.
+/// Path and query on the host of the request, byte for byte as the client requested it.
+///
+/// It begins with exactly one slash, so that no browser reads it as another host. It is none of
+/// Sealgate's own paths, so that a link cannot redirect a user to one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::gateway) struct ReturnPath(String);
 
 impl ReturnPath {
-    /// Reads a path and query; none when it is too long, or no path that the gate would let through.
+    /// Parses a path and query.
+    ///
+    /// `None` if it is too long, or if its path is ambiguous or one of Sealgate's own.
     pub(in crate::gateway) fn parse(text: &str) -> Option<Self> {
         let target = PathAndQuery::try_from(text).ok()?;
-        // The parser cuts a fragment off.
+        // The parser drops a fragment.
         let whole = target.as_str() == text && text.len() <= LONGEST;
-        // Whether its rule has these characters is looked at when the browser comes back.
+        // The rule of the path is checked for these characters when the browser returns.
         let path = CanonicalPath::of(&target, Characters::ALL).ok()?;
         (whole && !is_own(&path)).then(|| Self(text.to_owned()))
     }
 
-    /// The application's first page.
+    /// Returns the application's start page.
     pub(in crate::gateway) fn home() -> Self {
         Self("/".to_owned())
     }
@@ -38,7 +41,7 @@ impl ReturnPath {
     }
 }
 
-/// Whether a path on an application's host is ours.
+/// Returns whether a path on an application's host is one of Sealgate's own.
 pub(in crate::gateway) fn is_own(path: &CanonicalPath<'_>) -> bool {
     let rest = path.as_bytes().strip_prefix(OWN);
     rest.is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'/'))

@@ -1,4 +1,4 @@
-//! Keeping a form for the browser that sent it, sealed, until its person has signed in.
+//! Storage of a submitted form, encrypted, until its user has signed in.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use crate::domain::secret::{Secret, SecretHash};
 use crate::gateway::request::{AppRequest, own_path};
 use crate::store::{Form, StoreError};
 
-/// How long a form waits for its person.
+/// Lifetime of a kept form.
 const LIFETIME: Duration = Duration::from_mins(15);
 
-/// Keeps a form for this browser, and yields what gets it back; `None` when there is no room.
+/// Stores a form for this browser. Returns its id, or `None` if there is no space.
 pub(in crate::gateway) async fn keep(
     ctx: &AppRequest<'_>,
     browser: &str,
@@ -32,7 +32,7 @@ pub(in crate::gateway) async fn keep(
     Ok(Some(id))
 }
 
-/// Where a kept form is shown.
+/// Returns the path and query of the page that shows a kept form.
 pub(in crate::gateway) fn address(id: &str) -> String {
     own_path("form", &[("id", id)])
 }
