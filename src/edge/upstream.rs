@@ -1,5 +1,8 @@
-//! The servers of an application: addresses, Unix sockets, and names that are looked up beside the requests, again and
-//! again. Peers are built beforehand; requests go round robin over the servers that take connections.
+//! The servers of an application: IP addresses, Unix sockets, and names that are resolved
+//! periodically.
+//!
+//! Resolution runs apart from requests. Peers are built in advance. Requests are distributed
+//! round-robin over the servers that accept connections.
 
 mod lanes;
 mod lookup;
@@ -33,9 +36,9 @@ use super::listen::certificate::Stamp;
 use crate::config::{App, Upstream};
 
 const CHECK_EVERY: Duration = Duration::from_secs(5);
-/// How soon a name that could not be looked up is looked up again.
+/// Delay before a failed name lookup is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How long a start waits for names. Slower ones are waited for beside the requests.
+/// Time that a start waits for name lookups. Slower lookups continue while requests are served.
 const FIRST_LOOKUP: Duration = Duration::from_secs(3);
 
 /// The servers of one application.
@@ -43,20 +46,21 @@ pub(crate) struct Upstreams {
     app: App,
     resolver: Resolver,
     sources: Vec<UpstreamSource>,
-    /// Those of all sources, as they are now.
+    /// Current servers of all sources.
     servers: RwLock<Arc<[Arc<UpstreamServer>]>>,
     turn: AtomicUsize,
     lanes: Arc<Lanes>,
-    /// Held while the servers are put together anew.
+    /// Locked while the list of servers is rebuilt.
     trust: Mutex<(Vec<Stamp>, UpstreamTrust)>,
 }
 
 impl Upstreams {
-    /// The servers of the application, without those that are known by name only: see [`Upstreams::find_names`]. Reads the
-    /// certificates.
+    /// Creates the servers of the application and reads the certificates.
+    ///
+    /// Servers known only by name are missing until [`Upstreams::find_names`].
     ///
     /// # Errors
-    /// One line that names what cannot be used.
+    /// One line that names the fault.
     pub(crate) fn new(app: &App, resolver: &Resolver) -> Result<Self, String> {
         let fault = |why: String| format!("app {}: {why}", app.name);
         if app.upstreams.is_empty() {
@@ -87,24 +91,28 @@ impl Upstreams {
         &self.app.name
     }
 
-    /// Whether a connection that has carried a body can carry the next request.
+    /// Returns whether an upstream connection that has carried a body may carry the next request.
     pub(super) const fn read_bodies_whole(&self) -> bool {
         self.app.reads_bodies_whole
     }
 
-    /// Whether the configuration names this server.
+    /// Returns whether the configuration contains this upstream.
     pub(super) fn name(&self, upstream: &Upstream) -> bool {
         self.app.upstreams.contains(upstream)
     }
 
-    /// Whether the application, as it is configured now, has just these upstreams and treats them alike.
+    /// Returns whether `app` has exactly these upstreams and treats them alike.
     pub(super) fn are_those_of(&self, app: &App) -> bool {
-        // What says who may come, and as whom, is nothing to them. A field that is added counts until it stands here.
+        // Copies the fields that only concern access and identity. A new field of `App` is compared
+        // until it is listed here.
         let App { host, url, routes, audience, clients, trusted_issuers, identity, .. } = self.app.clone();
         self.app == App { host, url, routes, audience, clients, trusted_issuers, identity, ..app.clone() }
     }
 
-    /// Begins with what others know of the same names and addresses: until a lookup and a check say more.
+    /// Copies the known addresses of names, and the health of servers, from upstreams of an earlier
+    /// snapshot.
+    ///
+    /// They are used until the first lookup and check.
     pub(super) fn inherit(&self, others: &[Arc<Self>]) {
         for source in &self.sources {
             let UpstreamPlace::Named { host, port, found } = &source.place else { continue };
@@ -132,8 +140,10 @@ impl Upstreams {
         }
     }
 
-    /// Looks up all names, and waits a moment for the answers. Blocks: for the start, and for threads of their own. A name
-    /// that has no answer by then is looked up further by [`Upstreams::watch`].
+    /// Resolves all names, with a short wait for the answers. Blocking, so only for the start and
+    /// for separate threads.
+    ///
+    /// [`Upstreams::watch`] repeats the lookup of names without an answer by then.
     pub(crate) fn find_names(all: &[Arc<Self>]) {
         let (pending, answered) = mpsc::channel::<Infallible>();
         for upstreams in all {
@@ -147,7 +157,7 @@ impl Upstreams {
             }
         }
         drop(pending);
-        // Nothing is sent: the channel ends when everybody has let go of it.
+        // Nothing is sent: the channel closes when all callbacks have dropped their sender.
         let _ = answered.recv_timeout(FIRST_LOOKUP);
         for upstreams in all {
             for (index, source) in upstreams.sources.iter().enumerate() {
@@ -160,18 +170,20 @@ impl Upstreams {
         }
     }
 
-    /// Waits for a request's turn; none when it does not come in time. See [`Lanes::turn`].
+    /// Waits for a request's turn. Returns `None` if it does not come in time. See [`Lanes::turn`].
     pub(super) async fn turn(&self, client: Option<IpAddr>) -> Option<Turn> {
         self.lanes.turn(client).await
     }
 
-    /// Whether there is more than one server.
+    /// Returns whether there is more than one server.
     pub(super) fn has_choice(&self) -> bool {
         self.current().len() > 1
     }
 
-    /// The next server: one that is alive and not `avoid`; failing that any but `avoid`; failing that any. A check can lag
-    /// behind, so that a server thought dead is worth a try when there is no better one. None while no name is known.
+    /// Returns the next server, or `None` while no address is known.
+    ///
+    /// Prefers a server that is alive and not `avoid`, then any except `avoid`, then any. A health
+    /// check can be outdated, so a server considered dead is tried if there is no better one.
     pub(super) fn pick(&self, avoid: Option<&Arc<UpstreamServer>>) -> Option<Arc<UpstreamServer>> {
         let servers = self.current();
         if let [only] = &*servers {
@@ -179,7 +191,8 @@ impl Upstreams {
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let avoided = |server: &Arc<UpstreamServer>| avoid.is_some_and(|avoid| avoid.address == server.address);
-        // Counted before one is taken, so that the dead one's share goes to all the others alike.
+        // The modulus is the number of suitable servers, so that a dead server's share is
+        // distributed evenly.
         let among = |fits: &dyn Fn(&Arc<UpstreamServer>) -> bool| {
             let count = servers.iter().filter(|server| fits(server)).count();
             servers.iter().filter(|server| fits(server)).nth(turn.checked_rem(count)?).map(Arc::clone)
@@ -189,8 +202,9 @@ impl Upstreams {
             .or_else(|| among(&|_| true))
     }
 
-    /// The server of a client's own upstream connection, while it is alive and not `avoid`: its application knows the client by
-    /// the connection.
+    /// Returns the server of a client's own upstream connection, if it is alive and not `avoid`.
+    ///
+    /// The application identifies the client by this connection.
     pub(super) fn pinned(
         &self,
         pinned: &PinnedConnection,
@@ -200,7 +214,7 @@ impl Upstreams {
         self.current().iter().find(|server| server.address == address && server.is_alive()).map(Arc::clone)
     }
 
-    /// Whether each server takes connections, as far as is known: application, server, whether it does.
+    /// Returns the application, address and last known health of each server.
     pub(super) fn states(&self) -> Vec<(String, String, bool)> {
         let state =
             |server: &Arc<UpstreamServer>| (self.app.name.clone(), server.address.to_string(), server.is_alive());
@@ -211,7 +225,8 @@ impl Upstreams {
         Arc::clone(&self.servers.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Checks the servers, looks names up and certificates over, until `stop` turns true or its sender is gone.
+    /// Checks the servers, resolves names and reloads certificates until `stop` turns true or its
+    /// sender is dropped.
     pub(crate) async fn watch(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut lookups = JoinSet::new();
         for index in 0..self.sources.len() {
@@ -234,7 +249,7 @@ impl Upstreams {
         }
     }
 
-    /// Looks a name up over and over. An answer that never comes holds up nobody but the name itself.
+    /// Resolves a source's name periodically. An unanswered lookup delays this name only.
     async fn follow_name(self: Arc<Self>, index: usize, mut stop: watch::Receiver<bool>) {
         let Some(source) = self.sources.get(index) else { return };
         let UpstreamPlace::Named { host, port, found } = &source.place else { return };
@@ -245,7 +260,7 @@ impl Upstreams {
                 return;
             }
             let (tell, told) = oneshot::channel();
-            // Nobody waits for it any more after a stop.
+            // The receiver is dropped after a stop, so errors are ignored.
             self.resolver.begin(host, *port, move |answer| drop(tell.send(answer)));
             let answer = tokio::select! {
                 answer = told => answer,
@@ -255,7 +270,7 @@ impl Upstreams {
         }
     }
 
-    /// Takes in what was found out about a source's name. The last good addresses outlive any failure.
+    /// Applies the result of a name lookup. On failure, the last good addresses stay in use.
     fn learn(&self, index: usize, answer: LookupAnswer) {
         let Some(UpstreamSource { place: UpstreamPlace::Named { host, found, .. }, .. }) = self.sources.get(index)
         else {
@@ -290,7 +305,7 @@ impl Upstreams {
         }
     }
 
-    /// Reads the certificates again when their files have changed. Blocks on the disk.
+    /// Reloads the certificates if their files changed. Blocking I/O.
     fn look_at_files(&self) {
         let (app, stamps) = (&self.app.name, stamps(&self.app.upstream_tls));
         {
@@ -313,7 +328,7 @@ impl Upstreams {
         }
     }
 
-    /// Puts the servers together from what is known of the sources now.
+    /// Rebuilds the list of servers from the current sources.
     fn assemble(&self) -> Result<(), String> {
         let trust = self.trust.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.current();
@@ -327,7 +342,7 @@ impl Upstreams {
                 }
             };
             for address in addresses {
-                // Two names of one address are one server.
+                // Several names with the same address are one server.
                 if servers.iter().any(|server| server.address == address) {
                     continue;
                 }

@@ -1,5 +1,7 @@
-//! Certificates that clients show: which are believed, and what is said of them to applications. No list of revoked ones
-//! is asked for: an authority for clients is the operator's own, and its certificates are to be short-lived.
+//! Client certificates: their verification, and the fields that describe them to applications.
+//!
+//! Revocation lists are not checked. The authority for clients is the operator's own and should
+//! issue short-lived certificates.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -20,39 +22,42 @@ use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 use super::certificate::authorities;
 use crate::config::{ClientCertificates, Presence, not_after};
 
-/// Whose certificate it is (RFC 4514), ASCII.
+/// Field with the subject of the certificate (RFC 4514), in ASCII.
 const SUBJECT: HeaderName = HeaderName::from_static("x-sealgate-client-subject");
-/// SHA-256 of the certificate, hexadecimal.
+/// Field with the SHA-256 of the certificate, in hexadecimal.
 const FINGERPRINT: HeaderName = HeaderName::from_static("x-sealgate-client-fingerprint");
 
-/// The longest subject that is passed on, bytes: servers take 8 KiB for all headers together. Half of one would be another's.
+/// Maximum length of a forwarded subject, in bytes. Servers typically accept 8 KiB for all fields.
+///
+/// A longer subject is omitted: a truncated one could be the subject of another client.
 const LONGEST_SUBJECT: usize = 1024;
 
-/// A certificate that a client has shown and proven to be its own.
+/// A certificate whose key the client has proven to own.
 #[derive(Debug)]
 pub(in crate::edge) struct ShownClient {
     subject: Option<HeaderValue>,
     fingerprint: HeaderValue,
-    /// The leaf first: to be looked at again for as long as the connection is open.
+    /// Certificate chain, leaf first. It is verified again while the connection is open.
     chain: Vec<CertificateDer<'static>>,
-    /// Until when each of the chain is good, seconds since 1970.
+    /// Expiry of each certificate of the chain, in seconds since 1970.
     ends: Vec<u64>,
 }
 
 impl ShownClient {
-    /// The certificate of this connection, if there is one.
+    /// Returns the client certificate of this connection, if there is one.
     pub(in crate::edge) fn of(tls: &SslDigest) -> Option<&Self> {
         tls.extension.get::<Self>()
     }
 
-    /// The first second after `time` in which one of the chain is not good any more.
+    /// Returns the first second after `time` at which a certificate of the chain is no longer
+    /// valid.
     pub(in crate::edge) fn next_end(&self, time: UnixTime) -> Option<u64> {
         self.ends.iter().map(|end| end.saturating_add(1)).filter(|end| *end > time.as_secs()).min()
     }
 }
 
-/// Tells an application what the client of this connection has shown and proven to be its own; otherwise sees to it that
-/// nobody else tells it.
+/// Sets the fields that describe the client certificate. Removes those fields from the client's
+/// request.
 pub(in crate::edge) fn tell(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
     fields.remove(SUBJECT);
     fields.remove(FINGERPRINT);
@@ -63,7 +68,7 @@ pub(in crate::edge) fn tell(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
     fields.insert(FINGERPRINT, shown.fingerprint.clone());
 }
 
-/// Reads a verified certificate, once a connection.
+/// Callback that reads the verified certificate once for each connection.
 pub(in crate::edge) struct Witness;
 
 #[async_trait]
@@ -84,7 +89,7 @@ impl TlsAccept for Witness {
     }
 }
 
-/// Believes certificates that the operator's authorities have signed.
+/// Verifier of client certificates signed by the operator's authorities.
 #[derive(Debug)]
 pub(in crate::edge) struct ClientVerifier(Arc<dyn ClientCertVerifier>);
 
@@ -92,7 +97,7 @@ impl ClientVerifier {
     /// Reads the authorities.
     ///
     /// # Errors
-    /// One line that names the file and what is wrong with it.
+    /// One line that names the file and the fault.
     pub(in crate::edge) fn new(clients: &ClientCertificates) -> Result<Self, String> {
         let mut roots = rustls::RootCertStore::empty();
         for certificate in authorities(&clients.ca)? {
@@ -107,7 +112,7 @@ impl ClientVerifier {
         builder.build().map(Self).map_err(|error| format!("{}: {error}", clients.ca.display()))
     }
 
-    /// Whether a client that has shown this, or nothing, may come in at `now`.
+    /// Returns whether a client with this certificate, or with none, would be admitted at `now`.
     pub(in crate::edge) fn admits(&self, shown: Option<&ShownClient>, now: UnixTime) -> bool {
         match shown.map(|shown| shown.chain.split_first()) {
             None => !self.client_auth_mandatory(),
@@ -137,7 +142,7 @@ impl ClientCertVerifier for ClientVerifier {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let verified = self.0.verify_client_cert(leaf, intermediates, now)?;
-        // Pingora reads it once more, with another reader, and panics where that one cannot.
+        // Pingora parses it again with this parser, and panics if that fails.
         x509_parser::parse_x509_certificate(leaf).map_err(|_| CertificateError::BadEncoding)?;
         Ok(verified)
     }
@@ -165,17 +170,20 @@ impl ClientCertVerifier for ClientVerifier {
     }
 }
 
-/// A distinguished name as a string (RFC 4514 §2.1), the most significant part last.
+/// Formats a distinguished name as a string (RFC 4514 §2.1), most significant part last.
 fn subject(name: &X509Name<'_>) -> String {
     let mut parts: Vec<_> = name.iter().map(|part| part.iter().map(attribute).collect::<Vec<_>>().join("+")).collect();
     parts.reverse();
     parts.join(",")
 }
 
-/// `TYPE=value`. What is no text, or of a type without a name, is written as its bytes (RFC 4514 §2.4).
+/// Formats an attribute as `TYPE=value`.
+///
+/// A value that is not text, or whose type has no name, is written as its bytes (RFC 4514 §2.4).
 fn attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
     let number = attribute.attr_type().to_id_string();
-    // RFC 4514 §3, and the one that people miss most.
+    // Names of RFC 4514 §3, and `emailAddress`, which RFC 4514 lacks but certificates often
+    // contain.
     let name = match number.as_str() {
         "2.5.4.3" => "CN",
         "2.5.4.6" => "C",
@@ -195,7 +203,9 @@ fn attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
     }
 }
 
-/// Nothing in a value may look like the end of it: `O=a\,CN=admin` is one organisation with a strange name.
+/// Escapes a value so that no part of it looks like its end.
+///
+/// For example, `O=a\,CN=admin` is one organisation with an unusual name.
 fn escaped(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     let last = text.len().saturating_sub(1);
@@ -205,7 +215,8 @@ fn escaped(text: &str) -> String {
             b'#' | b' ' if at == 0 => written.extend(['\\', char::from(byte)]),
             b' ' if at == last => written.push_str("\\ "),
             b' '..=b'~' => written.push(char::from(byte)),
-            // Beyond ASCII too, where headers have no one encoding.
+            // Non-ASCII bytes are escaped too, because header fields have no defined encoding for
+            // them.
             _ => {
                 written.push('\\');
                 written.push_str(&hexadecimal(&[byte]));
@@ -215,7 +226,7 @@ fn escaped(text: &str) -> String {
     written
 }
 
-/// `#` and the value's DER: tag, length, content.
+/// Formats `#` and the DER of the value: tag, length and content.
 fn encoded(attribute: &AttributeTypeAndValue<'_>) -> String {
     let content = attribute.as_slice();
     let tag = u8::try_from(attribute.attr_value().tag().0).unwrap_or_default();

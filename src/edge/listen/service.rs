@@ -1,7 +1,10 @@
-//! The HTTP service of a listener: accepts connections as long as there is room, and stands between them and an HTTP
-//! application. A peer has a deadline for the TLS handshake, for each whole request head and for the pause between
-//! requests; a head has a size and one reading. What comes after the head (bodies, answers) is bounded by the application
-//! and by [`Connection`]. Memory a connection: one head and fixed buffers.
+//! HTTP service of a listener: accepts connections within the quota and passes requests to an HTTP
+//! application.
+//!
+//! A peer has a deadline for the TLS handshake, for each whole request head and for the pause
+//! between requests. Heads have a maximum size and are checked for ambiguous forms. The application
+//! and [`Connection`] limit bodies and answers. Each connection uses memory for one head and fixed
+//! buffers.
 
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -36,35 +39,36 @@ use crate::edge::refusal::raw_refusal;
 use crate::edge::request_id::RequestIds;
 use crate::edge::{ConnectionEvent, Watch};
 
-/// First size of the buffer for a head; most fit.
+/// Initial size of the buffer for a head, in bytes. Most heads fit.
 const HEAD_BUFFER: usize = 4096;
-/// Rest after an accept that failed for want of descriptors or memory.
+/// Pause after an accept that failed, which happens when descriptors or memory are exhausted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How long a stop waits for the first request of a connection that was accepted just before.
+/// Time that a shutdown waits for the first request on a connection accepted just before.
 const FIRST_REQUEST: Duration = Duration::from_millis(500);
-/// RFC 9113 §3.4.
+/// Client connection preface of HTTP/2 (RFC 9113 §3.4).
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// What a peer may take.
+/// Limits for a peer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// For the TLS handshake, and for each whole request head from its first byte (the first: from the connection).
+    /// Timeout for the TLS handshake, and for each request head from its first byte. For the first
+    /// head, it starts with the connection.
     pub(crate) header_timeout: Duration,
-    /// The longest request head, bytes.
+    /// Maximum length of a request head, in bytes.
     pub(crate) header_bytes: usize,
     pub(crate) idle_timeout: Duration,
-    /// Without taking a single byte of what we write.
+    /// Maximum time in which the peer accepts no byte of the output.
     pub(crate) write_timeout: Duration,
 }
 
-/// The way into one accept loop.
+/// Entrance to one accept loop for connections of this process.
 pub(crate) struct Door {
     pub(crate) address: SocketAddr,
-    /// The other end of a pair, for the loop to serve.
+    /// Sends one end of a socket pair to the loop, which serves it as a connection.
     pub(crate) knock: mpsc::Sender<UnixStream>,
 }
 
-/// A service that serves an HTTP application on prebound listeners.
+/// Service that runs an HTTP application on bound listeners.
 pub(crate) struct HttpService<A> {
     name: &'static str,
     threads: usize,
@@ -77,8 +81,10 @@ pub(crate) struct HttpService<A> {
 }
 
 impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
-    /// A service in front of `app`. It stops accepting when `stop` turns true. It drops `ready` once it accepts, or sends why it
-    /// cannot.
+    /// Creates a service in front of `app`.
+    ///
+    /// It stops accepting when `stop` turns true. It drops `ready` once it accepts, or sends an
+    /// error if it cannot.
     #[expect(clippy::too_many_arguments, reason = "called twice, from the composition root, each argument named there")]
     pub(crate) fn new(
         name: &'static str,
@@ -102,7 +108,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
         Self { name, threads, listeners: ways, doors, guard, quota, stop, ready: Some(ready) }
     }
 
-    /// A way into each of its loops, for a probe. To be called once.
+    /// Returns an entrance to each accept loop, for a probe. To be called once.
     pub(crate) fn doors(&mut self) -> Vec<Door> {
         std::mem::take(&mut self.doors)
     }
@@ -127,7 +133,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Service for HttpService<A> {
         }
         self.ready = None;
         loops.join_all().await;
-        // Requests in flight learn that their connections are not to be kept.
+        // Tells requests in flight not to keep their connections.
         self.guard.app.http_cleanup().await;
     }
 
@@ -140,7 +146,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Service for HttpService<A> {
     }
 }
 
-/// Accepts until told to stop.
+/// Accepts connections until the server stops.
 async fn accept<A: HttpServerApp + Send + Sync + 'static>(
     socket: TcpListener,
     mut knocks: mpsc::Receiver<UnixStream>,
@@ -182,7 +188,7 @@ async fn accept<A: HttpServerApp + Send + Sync + 'static>(
     }
 }
 
-/// Tells of a connection's end, after a panic too.
+/// Reports the end of a connection when it is dropped, also after a panic.
 struct Closed(Watch);
 
 impl Drop for Closed {
@@ -191,17 +197,17 @@ impl Drop for Closed {
     }
 }
 
-/// A whole head, and what was read after it.
+/// A complete head and the bytes read after it.
 struct RequestHead {
     bytes: BytesMut,
     length: usize,
     framing: BodyFraming,
 }
 
-/// Why no head came.
+/// Reason why no head was read.
 #[derive(Debug)]
 enum NoHead {
-    /// The peer left, or the pause between requests got too long, or we stop: nobody waits for an answer.
+    /// The peer disconnected, the idle timeout passed, or the server stops. No answer is sent.
     Gone,
     TooSlow,
     TooLarge,
@@ -242,7 +248,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
                 self.serve_http1(Box::new(stream), deadline, &stop).await;
             }
         };
-        // With the connection all that is open on it ends: over HTTP/2 its streams break off.
+        // When the certificate is no longer valid, the connection closes. Over HTTP/2 this breaks
+        // off its streams.
         tokio::select! {
             biased;
             () = tls.outstayed(terms, digest) => {
@@ -253,7 +260,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         }
     }
 
-    /// Serves a request of our own. Its socket says so, and no client has such a one.
+    /// Serves a request of this process. Its Unix socket identifies it; clients only have TCP
+    /// sockets.
     async fn serve_own(&self, own: UnixStream, stop: ShutdownWatch) {
         let Ok(peer) = own.peer_addr() else { return };
         let Ok(own) = own.set_nonblocking(true).and_then(|()| tokio::net::UnixStream::from_std(own)) else { return };
@@ -264,7 +272,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         self.serve_http1(Box::new(stream), Instant::now() + self.limits.header_timeout, &stop).await;
     }
 
-    /// HTTP/2 has its own limits in the application; only the wait for its first bytes has none.
+    /// Serves HTTP/2. The application has limits for it, except for the wait for the preface.
     async fn serve_http2(&self, mut stream: Stream, deadline: Instant, stop: &ShutdownWatch) {
         let mut preface = BytesMut::zeroed(H2_PREFACE.len());
         match timeout_at(deadline, stream.read_exact(&mut preface)).await {
@@ -295,7 +303,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
                 stream = Box::new(CheckedChunks::new(stream, checker));
             }
             let mut session = ServerSession::new_http1(stream);
-            // Should the parser want more after all, each of its reads has this deadline.
+            // If the parser should need more bytes after all, each of its reads has this deadline.
             session.set_keepalive(Some(self.limits.header_timeout.as_secs().max(1)));
             if let Some(settings) = kept {
                 settings.apply_to_session(&mut session);
@@ -310,7 +318,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         }
     }
 
-    /// Reads a whole head, and with it perhaps the start of a body.
+    /// Reads a complete head, possibly with the start of a body.
     async fn read_head(
         &self,
         stream: &mut Stream,
@@ -328,7 +336,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             () = deadline.passed() => return Err(NoHead::Gone),
             () = async {
                 stopping.told().await;
-                // A new connection's first request may be on its way; a kept one may be closed at any time.
+                // The first request of a new connection may be in transit. An idle kept connection
+                // may be closed at any time.
                 if is_first {
                     sleep(FIRST_REQUEST).await;
                 }
@@ -340,7 +349,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
                 Ok(bytes) if bytes > 0 => {}
                 _ => return Err(NoHead::Gone),
             }
-            // RFC 9112 §2.2: empty lines before a request are nothing.
+            // Empty lines before a request are ignored (RFC 9112 §2.2).
             while buffer.starts_with(b"\r\n") {
                 buffer.advance(2);
                 seen = 0;
@@ -359,7 +368,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             seen = buffer.len();
             buffer.reserve(HEAD_BUFFER);
             if !is_late {
-                // The first request's deadline stands since the connection.
+                // The deadline of the first request was set when the connection was accepted.
                 is_late = true;
                 deadline.set(Instant::now() + self.limits.header_timeout);
             }
@@ -371,7 +380,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         }
     }
 
-    /// A head that is refused for the bytes of its query only, with these percent-encoded.
+    /// Returns the head with its query percent-encoded, if that makes it acceptable.
     fn encoded(&self, bytes: &BytesMut, length: usize) -> Option<RequestHead> {
         let (head, rest) = bytes.split_at_checked(length)?;
         let head = head::encode_query(head).filter(|head| head.len() <= self.limits.header_bytes)?;
@@ -395,7 +404,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             NoHead::TooLarge | NoHead::Gone => ("head_too_large", None),
         };
         (self.watch)(event);
-        // The line that every other answer gets from the front; here there is no request to ask it about.
+        // The front writes this access log line for other answers. Here there is no request to
+        // report to it.
         let address = stream.get_socket_digest().and_then(|socket| socket.peer_addr().map(ToString::to_string));
         let request_id = self.request_ids.next();
         let status_code = status.as_u16();

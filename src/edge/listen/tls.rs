@@ -1,10 +1,12 @@
-//! TLS on the public listeners: which certificate is shown to whom, and whether clients must show one. HTTP/2 is
-//! offered, HTTP/1.1 too; TLS 1.2 and 1.3.
+//! TLS on the public listeners: selection of the certificate and of the client authentication.
 //!
-//! A handshake proves who a client is at that moment. Two things would let it stay beyond its certificate's end, or its
-//! authority's removal: a session that is resumed, for which neither the certificate nor its key is asked for again, and
-//! a connection that is kept. So there are no resumptions where clients are asked for certificates, and each connection is
-//! held to the terms of today: see [`Tls::outstayed`].
+//! Supports TLS 1.2 and 1.3, and offers HTTP/2 and HTTP/1.1.
+//!
+//! A handshake authenticates a client only at that moment. Two mechanisms could extend its access
+//! past the expiry of its certificate or the removal of its authority. Session resumption verifies
+//! neither the certificate nor its key again, so it is disabled where clients are asked for
+//! certificates. A kept connection verifies nothing again, so [`Tls::outstayed`] checks it against
+//! the current terms.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -27,24 +29,25 @@ use super::certificate::{Certificate, Shown, Stamp, stamp};
 use super::client_certificate::{ClientVerifier, ShownClient, Witness};
 use crate::config::{self, ClientCertificates};
 
-/// How often the files are looked at.
+/// Interval between checks of the certificate files.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The longest that nobody looks whether a client's certificate has ended: the machine may have slept meanwhile.
+/// Maximum time between two checks for the expiry of a client's certificate. The machine may have
+/// been suspended.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// And how often in its last second.
+/// Interval between checks in the last second before the expiry.
 const LAST_LOOKS: Duration = Duration::from_millis(100);
 
-/// What is spoken on the public listeners now; a reload of the configuration sets another one.
+/// TLS configuration of the public listeners. A reload of the configuration replaces it.
 pub(crate) struct Tls {
     spoken: ArcSwap<Spoken>,
     changed: watch::Sender<()>,
 }
 
-/// What handshakes are held to.
+/// Terms of a handshake.
 pub(in crate::edge) struct TlsTerms {
     acceptor: Acceptor,
-    /// Who looks at the certificates of clients; nobody where they are not asked for any.
+    /// Verifier of client certificates; `None` if clients are not asked for one.
     clients: Option<Arc<ClientVerifier>>,
 }
 
@@ -62,10 +65,10 @@ impl TlsTerms {
 }
 
 impl Tls {
-    /// Reads the files; none when no certificate is configured.
+    /// Reads the files. Returns `None` if no certificate is configured.
     ///
     /// # Errors
-    /// One line that names the file and what is wrong with it.
+    /// One line that names the file and the fault.
     pub(crate) fn load(server: &config::ServerConfig) -> Result<Option<Self>, String> {
         let (changed, _) = watch::channel(());
         Ok(Spoken::load(server)?.map(|spoken| Self { spoken: ArcSwap::from_pointee(spoken), changed }))
@@ -75,14 +78,17 @@ impl Tls {
         self.spoken.load().terms()
     }
 
-    /// For all handshakes from now on, and for the clients that are here already. Sessions of before are not resumed.
+    /// Replaces the configuration for new handshakes and for connected clients. Earlier sessions
+    /// cannot be resumed.
     pub(in crate::edge) fn replace(&self, spoken: Spoken) {
         self.spoken.store(Arc::new(spoken));
         self.changed.send_replace(());
     }
 
-    /// Waits for the moment from which a client that came in by these terms would not come in any more: its certificate
-    /// has ended, its authority is gone, or it has shown none and must do so now.
+    /// Waits until a client that was admitted under `terms` would be refused.
+    ///
+    /// This happens when its certificate expires, its authority is removed, or a certificate
+    /// becomes required and it has shown none.
     pub(in crate::edge) async fn outstayed(&self, mut terms: Arc<TlsTerms>, tls: Option<Arc<SslDigest>>) {
         let client = tls.as_deref().and_then(ShownClient::of);
         let mut changed = self.changed.subscribe();
@@ -90,44 +96,44 @@ impl Tls {
         loop {
             let (current, now) = (self.terms(), UnixTime::now());
             let ended = client.and_then(|client| client.next_end(looked)).is_some_and(|end| end <= now.as_secs());
-            // A signature or two: not to be asked for without a reason.
+            // This verifies one or two signatures, so it only runs when something changed.
             if (ended || now < looked || !Arc::ptr_eq(&terms, &current)) && !current.admit(client, now) {
                 return;
             }
             (terms, looked) = (current, now);
             let rest = client.and_then(|client| client.next_end(now)).map(|end| end - now.as_secs());
             let pause = match rest {
-                // Only another configuration can change anything.
+                // Nothing expires; only a new configuration can change the result.
                 None => Duration::MAX,
                 Some(1) => LAST_LOOKS,
                 Some(rest) => Duration::from_secs(rest - 1).min(LOOK_AGAIN),
             };
-            // The sender lives as long as `self`.
+            // An error is impossible: the sender lives as long as `self`.
             let _ = timeout(pause, changed.changed()).await;
         }
     }
 }
 
-/// One configuration's certificates, and what it asks of clients.
+/// Certificates and client authentication of one configuration.
 pub(in crate::edge) struct Spoken {
     certificates: Arc<Certificates>,
     clients: Option<ClientCertificates>,
-    /// Made anew when the authorities of clients' certificates change.
+    /// Replaced when the authorities for client certificates change.
     terms: RwLock<Arc<TlsTerms>>,
-    /// What the file of those authorities was like when it was last read.
+    /// Stamp of the authorities' file when it was last read.
     read: Mutex<Stamp>,
 }
 
 impl Spoken {
-    /// Reads the files; none when no certificate is configured.
+    /// Reads the files. Returns `None` if no certificate is configured.
     ///
     /// # Errors
-    /// One line that names the file and what is wrong with it.
+    /// One line that names the file and the fault.
     pub(in crate::edge) fn load(server: &config::ServerConfig) -> Result<Option<Self>, String> {
         if server.tls.is_empty() {
             return Ok(None);
         }
-        // The only provider that this build of rustls has; a second call changes nothing.
+        // This is the only provider in this build of rustls, so repeated calls have no effect.
         install_default_crypto_provider();
         let all = server.tls.iter().map(Certificate::load).collect::<Result<_, _>>()?;
         let certificates = Arc::new(Certificates(all));
@@ -141,7 +147,8 @@ impl Spoken {
         Arc::clone(&self.terms.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the files that have changed again; whether the terms are others now. Blocks on the disk.
+    /// Reloads certificates and authorities whose files changed. Returns whether the terms changed.
+    /// Blocking I/O.
     fn look(&self) -> bool {
         for certificate in &self.certificates.0 {
             certificate.look();
@@ -165,8 +172,8 @@ impl Spoken {
     }
 }
 
-/// Looks at the files, and reports which certificates are shown, by their files, and until when each is good, over and over,
-/// until `stop` turns true.
+/// Reloads changed files and reports the expiry of each certificate (file, seconds since 1970),
+/// every second until `stop` turns true.
 pub(crate) async fn watch_tls(tls: Arc<Tls>, report: impl Fn(&[(&Path, i64)]), mut stop: watch::Receiver<bool>) {
     loop {
         let spoken = tls.spoken.load_full();
@@ -199,29 +206,32 @@ fn terms(certificates: &Arc<Certificates>, clients: Option<&ClientCertificates>)
     };
     settings.set_cert_resolver(Arc::clone(certificates) as Arc<dyn ResolvesServerCert>);
     settings.enable_h2();
-    // It panics where there is neither a resolver nor a file; there is a resolver.
+    // `build` panics without a resolver and without files; a resolver is set.
     let mut acceptor = settings.build();
     let mut config = ServerConfig::clone(acceptor.acceptor.config());
     config.session_storage = Arc::new(NoServerSessionStorage {});
     if clients.is_some() {
         config.send_tls13_tickets = 0;
     } else {
-        // A session travels with its client, sealed: a store of ours would have room for so many, and those who come back after
-        // others would not be known. The keys last for hours, are nowhere but in memory, and go with these terms.
+        // Tickets keep the session at the client, encrypted. A session store in memory would have
+        // limited capacity and evict clients that return late. The ticket keys are rotated every
+        // few hours, exist in memory only, and are dropped with these terms.
         config.ticketer = Ticketer::new().map_err(|error| format!("TLS cannot be set up: no ticket keys: {error}"))?;
     }
     acceptor.acceptor = Arc::new(config).into();
     Ok(TlsTerms { acceptor, clients })
 }
 
-/// All certificates, in the configuration's order.
+/// All certificates, in the order of the configuration.
 #[derive(Debug)]
 struct Certificates(Vec<Certificate>);
 
 impl ResolvesServerCert for Certificates {
-    /// The first that has the very name the client asks for and a key that it understands; failing that, the first that a
-    /// wildcard makes fit; failing that, the first of all: clients that name nobody get that one, and to those who name a
-    /// stranger it says who we are.
+    /// Selects a certificate with a key whose signature scheme the client supports.
+    ///
+    /// The first certificate with exactly the requested name is preferred, then the first with a
+    /// matching wildcard. Otherwise the first of all is used: clients without a server name get it,
+    /// and clients with an unknown name see which server they reached.
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let all: Vec<Arc<Shown>> = self.0.iter().map(Certificate::current).collect();
         let understood = |shown: &&Arc<Shown>| shown.key.key.choose_scheme(hello.signature_schemes()).is_some();

@@ -1,4 +1,4 @@
-//! Between Pingora's session and the `http` crate's request and response.
+//! Reads and writes bodies: converts between Pingora's session and the `http` crate's types.
 
 use std::time::Duration;
 
@@ -13,29 +13,31 @@ use tokio::time::timeout;
 use super::fields::refused;
 use crate::edge::request_id::REQUEST_ID;
 
-/// A body that nobody wants is read nevertheless when it is this short and comes this fast, to keep the connection.
+/// Maximum length of an unwanted body that is read to keep the connection, and maximum time for it.
 const DISCARD_BYTES: u64 = 64 * 1024;
 const DISCARD_WAIT: Duration = Duration::from_millis(250);
 
-/// How much of it, and for how long, is read after an answer over HTTP/2 that did not wait for it.
+/// Limits for reading the rest of a body after an answer over HTTP/2 that did not wait for it.
 const LINGER_BYTES: usize = 1024 * 1024;
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Pieces without a byte that are read in wait for a body's end.
+/// Maximum number of empty pieces to read while waiting for the end of a body.
 const MOST_EMPTY_PIECES: usize = 8;
 
-/// Why a body could not be read.
+/// Reason why a body could not be read.
 #[derive(Debug)]
 pub(in crate::edge) enum BodyFault {
     TooLarge,
-    /// Not there in time.
+    /// The body did not arrive in time.
     TooSlow,
-    /// The client broke off, or its framing is wrong.
+    /// The client disconnected, or the framing is wrong.
     Broken(Box<Error>),
 }
 
-/// Reads the whole request body: at most `limit` bytes, within `within` altogether. A client that asks to be told to go
-/// on (RFC 9110 §10.1.1) is told so, unless it has announced too much already.
+/// Reads the whole request body: at most `limit` bytes, in at most `within`.
+///
+/// Sends `100 Continue` to a client that expects it (RFC 9110 §10.1.1), unless the announced length
+/// exceeds the limit.
 ///
 /// # Errors
 /// See [`BodyFault`]. The connection is not reusable afterwards.
@@ -62,7 +64,7 @@ async fn read_pieces(session: &mut ServerSession, limit: usize) -> Result<Bytes,
         Err(error) if *error.etype() == ErrorType::ReadTimedout => Err(BodyFault::TooSlow),
         Err(error) => Err(BodyFault::Broken(error.into_down())),
     };
-    // Most bodies come in one piece, which need not be copied.
+    // Most bodies arrive in one piece, which is returned without a copy.
     let Some(first) = next().await? else { return Ok(Bytes::new()) };
     if first.len() > limit {
         return Err(BodyFault::TooLarge);
@@ -81,8 +83,10 @@ async fn read_pieces(session: &mut ServerSession, limit: usize) -> Result<Bytes,
     }
 }
 
-/// Reads and drops a short body that is on its way: HTTP/1.1 can keep a connection only past the body's end, and clients
-/// of HTTP/2 are known to drop an answer that comes with a reset of what they still wanted to send (curl 7.88).
+/// Reads and drops a short body in transit.
+///
+/// An HTTP/1.1 connection can only be kept after the end of the body. Some HTTP/2 clients drop an
+/// answer if their request stream is reset (curl 7.88).
 pub(in crate::edge) async fn discard_short_body(session: &mut ServerSession) {
     let short = announced_length(session).is_some_and(|length| length <= DISCARD_BYTES);
     if short && !session.is_body_done() && !expects_continue(session) {
@@ -90,8 +94,10 @@ pub(in crate::edge) async fn discard_short_body(session: &mut ServerSession) {
     }
 }
 
-/// Over HTTP/2: ends an answer that was given whole, and reads a little of what the client still sends. Without that the
-/// stream is reset, and clients are known to drop the answer for it (curl 7.88). Most stop sending once they have it.
+/// Ends a complete HTTP/2 answer and reads a limited part of the rest of the request body.
+///
+/// Otherwise the stream is reset, and some clients drop the answer then (curl 7.88). Most clients
+/// stop sending once they have the answer.
 pub(in crate::edge) async fn linger(session: &mut ServerSession) {
     if session.is_body_done() || session.finish_body().await.is_err() {
         return;
@@ -107,8 +113,10 @@ pub(in crate::edge) async fn linger(session: &mut ServerSession) {
     let _ = timeout(LINGER, rest).await;
 }
 
-/// Over HTTP/1: ends the connection of an answer that was given whole in the place of what failed. Pingora drops it as it is, and over
-/// TLS an end without a `close_notify` is that of an answer that was cut off (RFC 8446 §6.1): clients say so, and forget the session.
+/// Closes an HTTP/1 connection properly after a complete error answer.
+///
+/// Pingora drops it without a `close_notify`. Over TLS that signals a truncated answer (RFC 8446
+/// §6.1): clients report an error and discard the session.
 pub(in crate::edge) async fn end(session: &mut ServerSession) {
     if let ServerSession::H1(session) = session
         && session.finish_body().await.is_ok()
@@ -117,12 +125,13 @@ pub(in crate::edge) async fn end(session: &mut ServerSession) {
     }
 }
 
-/// Sees to it that a request that may have a body has none where its method gives one no meaning (RFC 9110 §9.3.1): applications
-/// leave it unread, and read it as the next request. A body that turns out empty is none: over HTTP/2, and in chunks, that is known
-/// only once its end was read.
+/// Refuses a body in a request whose method gives it no meaning (RFC 9110 §9.3.1).
+///
+/// Applications leave such a body unread and parse it as the next request. An empty body is
+/// accepted. Over HTTP/2 and in chunks, only reading to its end shows that it is empty.
 ///
 /// # Errors
-/// There is one, or it does not come to its end.
+/// The body is not empty, or does not end in time.
 pub(in crate::edge) async fn refuse_body(session: &mut ServerSession, within: Duration) -> Result<()> {
     const UNWANTED: &str = "A request with this method may not have a body.";
     if announced_length(session).is_some() || expects_continue(session) {
@@ -151,11 +160,13 @@ fn expects_continue(session: &ServerSession) -> bool {
         && session.get_header_bytes(EXPECT).eq_ignore_ascii_case(b"100-continue")
 }
 
-/// Writes a whole response. Its length is always said, which is what keeps the connection; framing fields that the
-/// response may have are replaced.
+/// Writes a complete response.
+///
+/// It always sends a `Content-Length`, which allows the connection to be kept, and replaces the
+/// response's own framing fields.
 ///
 /// # Errors
-/// The client is gone.
+/// The client disconnected.
 pub(in crate::edge) async fn respond(
     session: &mut ServerSession,
     response: Response<Bytes>,

@@ -1,4 +1,4 @@
-//! What is known of a request on its way, from its head to the line in the log.
+//! State of one request, from its head to its access log entry.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -22,33 +22,33 @@ use crate::edge::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin}
     reason = "each says one thing of the exchange, and they do not exclude one another"
 )]
 pub(crate) struct Exchange {
-    /// From the decision to the log line, whatever is set meanwhile.
+    /// Used until the access log entry, even if a reload replaces the current snapshot.
     pub(in crate::edge) snapshot: Arc<Snapshot>,
     pub(in crate::edge) started: Instant,
     pub(in crate::edge) origin: Origin,
-    /// Whether it is a probe of ours: nobody is told of it.
+    /// Whether the server's own probe sent the request. It is not reported.
     pub(in crate::edge) is_own: bool,
     pub(in crate::edge) answered_by: AnsweredBy,
     pub(in crate::edge) forward: Option<Forward>,
-    /// The upstream that the request goes to, or could not be sent to.
+    /// Upstream server that the request was sent to, or whose connection failed.
     pub(in crate::edge) server: Option<Arc<UpstreamServer>>,
     pub(in crate::edge) turn: Option<Turn>,
-    /// By which front, at which epoch of it and when the request was judged last.
+    /// The last positive decision on the request.
     judged: Judged,
-    /// Whether the request has a body, and whether the last of it has gone on to the upstream.
+    /// Whether the request has a body, and whether all of it was sent to the upstream.
     pub(in crate::edge) has_body: bool,
     pub(in crate::edge) body_sent: bool,
-    /// The connection to the upstream, where a body goes on one that may be kept.
+    /// Handle of the upstream connection, if a body is sent on one that may be reused.
     pub(in crate::edge) connection: Option<Handle>,
-    /// Its descriptor, as long as the upstream answers on it.
+    /// Descriptor of the upstream connection, valid while the upstream answers.
     pub(in crate::edge) descriptor: Option<RawFd>,
-    /// The client's own upstream connection, where an application may authenticate it.
+    /// The client's own upstream connection, if an application may authenticate it.
     pub(in crate::edge) pinned: Option<Arc<PinnedConnection>>,
-    /// Whether the connection to the upstream ends with the answer, whatever follows.
+    /// Whether the upstream connection must be closed after the answer.
     ends_connection: bool,
-    /// Why the edge refused the request.
+    /// Reason why the edge refused the request.
     pub(in crate::edge) reason: Option<&'static str>,
-    /// Whether the upstream has answered before all of the body was sent.
+    /// Whether the upstream answered before the whole body was sent.
     pub(in crate::edge) answered_early: bool,
     pub(in crate::edge) uploaded: u64,
     pub(in crate::edge) downloaded: u64,
@@ -56,15 +56,15 @@ pub(crate) struct Exchange {
     long_lived: Option<Box<Last>>,
 }
 
-/// When something was still so.
+/// Front, epoch and time of the last positive decision.
 struct Judged {
-    /// None: the exchange's own snapshot.
+    /// `None` means the exchange's own snapshot.
     snapshot: Option<Arc<Snapshot>>,
     epoch: u64,
     at: Instant,
 }
 
-/// An exchange that lasts: what is told of it should it be cut off.
+/// Registration as a long-lived exchange, with the data to report if it is cut off.
 struct Last {
     admitted: Arc<Admitted>,
     status: Option<StatusCode>,
@@ -74,7 +74,7 @@ struct Last {
 impl Exchange {
     pub(in crate::edge) fn new(snapshot: Arc<Snapshot>) -> Self {
         let started = Instant::now();
-        // Before the front decides: what changes meanwhile moves the epoch past this.
+        // Read before the front decides: a change meanwhile moves the epoch past this value.
         let judged = Judged { snapshot: None, epoch: snapshot.front.epoch(), at: started };
         Self {
             snapshot,
@@ -101,20 +101,23 @@ impl Exchange {
         }
     }
 
-    /// The name of the application that the request was let through to.
+    /// Returns the name of the application that the request was forwarded to.
     pub(in crate::edge) fn app(&self) -> Option<&str> {
         let forward = self.forward.as_ref()?;
         self.snapshot.upstreams.get(forward.app).map(|upstreams| upstreams.app())
     }
 
-    /// Whether the connection to the upstream may carry another request after this one's body.
+    /// Returns whether the upstream connection may carry another request after this one's body.
     pub(in crate::edge) fn keeps_connection(&self) -> bool {
         let upstreams = self.forward.as_ref().and_then(|forward| self.snapshot.upstreams.get(forward.app));
         upstreams.is_some_and(|upstreams| upstreams.read_bodies_whole())
     }
 
-    /// The upstream's answer is here whole. If it came before the body had gone, nobody knows how much of that was read,
-    /// and the connection ends; not before, since an application may well answer while it reads.
+    /// Closes the upstream connection if it must not be reused. To be called when the whole answer
+    /// has arrived.
+    ///
+    /// If the answer came before the whole body was sent, the upstream may not have read all of it.
+    /// The connection is closed only now, because an application may answer while it reads.
     pub(in crate::edge) fn end_of_answer(&mut self) {
         if (self.answered_early || self.ends_connection)
             && let Some(connection) = self.connection.take()
@@ -123,10 +126,11 @@ impl Exchange {
         }
     }
 
-    /// Has the connection to the upstream end with the answer. To be called while the upstream answers.
+    /// Makes the upstream connection close after the answer. To be called while the upstream
+    /// answers.
     ///
     /// # Errors
-    /// There are no more descriptors.
+    /// The process has no free descriptors.
     pub(in crate::edge) fn end_connection_after_answer(&mut self) -> Result<()> {
         if self.connection.is_none() {
             let handle = self.descriptor.and_then(Handle::of);
@@ -136,7 +140,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// The request as the front decided on it, for asking again.
+    /// Returns the request head that the front decided on, marked with [`Again`].
     pub(in crate::edge) fn head_again(&self, session: &Session) -> request::Parts {
         let mut head = session.req_header().as_owned_parts();
         head.extensions.insert(self.origin.clone());
@@ -144,8 +148,10 @@ impl Exchange {
         head
     }
 
-    /// Whether the request would be let through now, by the front that is set now. It is asked when something has changed
-    /// since it was asked last, or when that is `long` ago: some things end by the clock alone.
+    /// Returns whether the current front would permit the request now.
+    ///
+    /// Asks the front if it was replaced, if its epoch changed, or if the last decision is older
+    /// than `long`, because access may expire. Otherwise the last decision stays valid.
     pub(in crate::edge) async fn validity(
         &mut self,
         session: &Session,
@@ -153,7 +159,7 @@ impl Exchange {
         long: Duration,
     ) -> Validity {
         let snapshot = snapshots.current();
-        // Before it is asked: what changes meanwhile moves the epoch past this.
+        // Read before the front is asked: a change meanwhile moves the epoch past this value.
         let epoch = snapshot.front.epoch();
         let same = Arc::ptr_eq(self.judged.snapshot.as_ref().unwrap_or(&self.snapshot), &snapshot);
         if same && self.judged.epoch == epoch && self.judged.at.elapsed() <= long {
@@ -172,12 +178,13 @@ impl Exchange {
         validity
     }
 
-    /// Whether it is taken down among those that last.
+    /// Returns whether the exchange is registered as long-lived.
     pub(in crate::edge) const fn is_long_lived(&self) -> bool {
         self.long_lived.is_some()
     }
 
-    /// Takes it down among those that last: with the head of its answer, where there is one, in place of what was known before.
+    /// Registers the exchange as long-lived. The head of its answer, if present, replaces an
+    /// earlier registration.
     pub(in crate::edge) fn begin_to_last(
         &mut self,
         long_lived: &Arc<LongLived>,
@@ -192,7 +199,7 @@ impl Exchange {
         let upstream = self.server.as_ref().map(|server| Arc::clone(&server.configured)).filter(|_| endless);
         let admitted = Arc::new(Admitted { head: self.head_again(session), app, upstream });
         let ticket = long_lived.begin(Arc::clone(&admitted), switch);
-        // A body that is only on its way does not last yet.
+        // A request body in transit does not release the client's turn yet.
         if answer.is_some() {
             self.turn_lasts();
         }
@@ -200,14 +207,15 @@ impl Exchange {
         self.long_lived = Some(Box::new(Last { admitted, status, _ticket: ticket }));
     }
 
-    /// What lasts leaves its client's share of the application.
+    /// Releases the client's share of turns, because the exchange is long-lived.
     pub(in crate::edge) fn turn_lasts(&mut self) {
         if let Some(turn) = &mut self.turn {
             turn.lasts();
         }
     }
 
-    /// All of the body has gone on. What is to come of the answer is judged when it comes.
+    /// Records that the whole body was sent, and ends a registration without an answer. The
+    /// answer's head decides again.
     pub(in crate::edge) fn body_is_sent(&mut self) {
         self.body_sent = true;
         if self.long_lived.as_ref().is_some_and(|last| last.status.is_none()) {
@@ -215,7 +223,8 @@ impl Exchange {
         }
     }
 
-    /// Tells the front that it is over: once, not again when it is dropped.
+    /// Reports the end of the exchange. Clears the registration, so that `drop` does not report it
+    /// again.
     pub(in crate::edge) fn finish(&mut self, head: &request::Parts, status: Option<StatusCode>, lengths: Lengths) {
         self.long_lived = None;
         self.tell(head, status, self.answered_by, lengths);
@@ -243,7 +252,7 @@ impl Exchange {
     }
 }
 
-/// How long the bodies were, bytes.
+/// Lengths of the bodies, in bytes.
 #[derive(Clone, Copy)]
 pub(in crate::edge) struct Lengths {
     pub(in crate::edge) request: u64,
@@ -252,7 +261,8 @@ pub(in crate::edge) struct Lengths {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        // Only one that was cut off has not been told of before, or one that went with its connection or the server.
+        // `finish` was not called: the exchange was cut off, or ended with its connection or the
+        // server.
         let Some(last) = self.long_lived.take() else { return };
         if self.switch.as_ref().is_some_and(|switch| switch.is_thrown()) {
             tracing::info!(request_id = self.origin.request_id, "access has ended; the open exchange was cut off");
@@ -263,13 +273,13 @@ impl Drop for Exchange {
     }
 }
 
-/// Whether an answer with this head has no end of its own.
+/// Returns whether an answer with this head has no end of its own.
 fn is_endless(answer: &ResponseHeader) -> bool {
     let events = |kind: &HeaderValue| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream");
     answer.status == StatusCode::SWITCHING_PROTOCOLS || answer.headers.get(CONTENT_TYPE).is_some_and(events)
 }
 
-/// How long an answer's body is going to be; none where its head does not say.
+/// Returns the length of an answer's body, or `None` if its head does not tell.
 pub(in crate::edge) fn answer_length(session: &Session, response: &ResponseHeader) -> Option<u64> {
     let bodiless = matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     if bodiless || session.req_header().method == Method::HEAD {
@@ -278,7 +288,7 @@ pub(in crate::edge) fn answer_length(session: &Session, response: &ResponseHeade
     response.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
 }
 
-/// Whether an answer with this head, and a body of this length as [`answer_length`] knows it, may last.
+/// Returns whether an answer with this head and this [`answer_length`] may be long-lived.
 pub(in crate::edge) fn may_last(response: &ResponseHeader, length: Option<u64>) -> bool {
     response.status == StatusCode::SWITCHING_PROTOCOLS || length.is_none_or(|length| length > LONG_BODY)
 }

@@ -1,5 +1,7 @@
-//! What a request meets under one configuration: the front and the applications' upstreams. A request takes the snapshot that
-//! is set when it begins, and keeps it to its end; a reload sets another one for those that come after.
+//! Front and upstreams of one configuration.
+//!
+//! A request takes the current snapshot when it begins and keeps it to its end. A reload sets a new
+//! snapshot for later requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,28 +17,30 @@ use crate::edge::listen::tls::{Spoken, Tls};
 use crate::edge::upstream::{Resolver, Upstreams};
 use crate::edge::{Front, Verdict};
 
-/// Between a watch that failed and the next.
+/// Delay before a failed watch task is restarted.
 const WATCH_AGAIN: Duration = Duration::from_secs(1);
 
-/// A configuration's front and upstreams, which belong together.
+/// Front and upstreams of the same configuration.
 pub(crate) struct Snapshot {
     pub(crate) front: Arc<dyn Front>,
-    /// One for each application, in the configuration's order.
+    /// Upstreams of each application, in the order of the configuration.
     pub(crate) upstreams: Arc<[Arc<Upstreams>]>,
 }
 
-/// What became of the access of an exchange that is under way.
+/// Whether the access of an exchange in progress is still valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::edge) enum Validity {
     Valid,
-    /// It would not: the exchange is cut off.
+    /// Access has ended; the exchange is cut off.
     Ended,
     Unknown,
 }
 
 impl Snapshot {
-    /// Whether a request that was let through to the application of this name would be let through now. `head` is the one
-    /// that was decided on, with [`crate::edge::Again`] in its extensions. After a reload another application may answer to the same host.
+    /// Returns whether a request that was forwarded to application `app` would be permitted now.
+    ///
+    /// `head` is the head that was decided on, with [`crate::edge::Again`] in its extensions. After
+    /// a reload, another application may have the same host; then access has ended.
     pub(in crate::edge) async fn validity(&self, head: &request::Parts, app: &str) -> Validity {
         match self.front.decide(head).await {
             Verdict::Forward(forward) if self.upstreams.get(forward.app).is_some_and(|now| now.app() == app) => {
@@ -47,8 +51,11 @@ impl Snapshot {
         }
     }
 
-    /// The snapshot for these applications. The upstreams of one that has not changed since the snapshot `before` go on; others
-    /// begin with what is known there of the same names and addresses. Reads certificates, looks nothing up.
+    /// Creates the snapshot for these applications.
+    ///
+    /// Applications that are unchanged since `before` keep their upstreams. Others inherit the
+    /// known addresses and health of the same names and servers. Reads certificates but resolves no
+    /// names.
     ///
     /// # Errors
     /// One line for each upstream that cannot be used.
@@ -76,7 +83,8 @@ impl Snapshot {
         if faults.is_empty() { Ok(Self { front, upstreams: upstreams.into() }) } else { Err(faults) }
     }
 
-    /// Looks up the names of the upstreams that were not there `before`, and waits a moment for the answers. Blocks.
+    /// Resolves the names of the upstreams that are new since `before`, with a short wait for the
+    /// answers. Blocking.
     pub(crate) fn find_names(&self, before: Option<&Self>) {
         let is_new = |upstreams: &&Arc<Upstreams>| {
             before.is_none_or(|snapshot| snapshot.upstreams.iter().all(|known| !Arc::ptr_eq(known, upstreams)))
@@ -85,7 +93,7 @@ impl Snapshot {
     }
 }
 
-/// The snapshot that is set.
+/// Holder of the current snapshot.
 pub(crate) struct Snapshots {
     current: ArcSwap<Snapshot>,
     changed: watch::Sender<()>,
@@ -96,7 +104,7 @@ impl Snapshots {
         Arc::new(Self { current: ArcSwap::from_pointee(snapshot), changed: watch::Sender::new(()) })
     }
 
-    /// The snapshot for a request that begins now.
+    /// Returns the snapshot for a request that begins now.
     pub(crate) fn current(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
@@ -107,14 +115,14 @@ impl Snapshots {
     }
 }
 
-/// Changes what a running server serves, and how it proves who it is.
+/// Replaces the applications and certificates of a running server.
 pub struct Changer {
     snapshots: Arc<Snapshots>,
     resolver: Resolver,
     tls: Option<Arc<Tls>>,
 }
 
-/// A change that is ready: nothing about it can fail any more.
+/// A prepared change that cannot fail any more.
 pub struct Change {
     snapshot: Snapshot,
     spoken: Option<Spoken>,
@@ -125,11 +133,13 @@ impl Changer {
         Self { snapshots, resolver, tls }
     }
 
-    /// Gets ready to serve these applications by this front, with the certificates of these settings, of which nothing else
-    /// counts; a server that speaks no TLS goes on so. Changes nothing. Blocks on the disk and the resolver.
+    /// Prepares to serve these applications with this front. Changes nothing yet.
+    ///
+    /// Of `server` it only uses the certificates and the client authentication. A server without
+    /// TLS stays without. Blocks on the disk and the resolver.
     ///
     /// # Errors
-    /// Every fault found, one clear line each.
+    /// Every fault found, one line each.
     pub fn prepare(&self, apps: &[App], server: &ServerConfig, front: Arc<dyn Front>) -> Result<Change, Vec<String>> {
         let before = self.snapshots.current();
         let snapshot = Snapshot::prepare(apps, &self.resolver, front, Some(&before));
@@ -143,7 +153,7 @@ impl Changer {
         }
     }
 
-    /// Makes the change. Requests that are under way go on as they began.
+    /// Applies the change. Requests in progress keep their snapshot.
     pub fn apply(&self, change: Change) {
         if let (Some(tls), Some(spoken)) = (&self.tls, change.spoken) {
             tls.replace(spoken);
@@ -152,11 +162,13 @@ impl Changer {
     }
 }
 
-/// How often the front is told which servers take connections.
+/// Interval between reports of upstream states to the front.
 const TELL: Duration = Duration::from_secs(2);
 
-/// Watches over an application's upstreams until `stop` turns true or its sender is gone. A watch that fails, for want of
-/// a thread say, begins anew: without one, a server that is down would be asked for ever.
+/// Watches an application's upstreams until `stop` turns true or its sender is dropped.
+///
+/// A watch that fails, for example for lack of a thread, is restarted. Without it, a server that is
+/// down would stay in use.
 async fn watch_for_good(upstreams: Arc<Upstreams>, mut stop: watch::Receiver<bool>) {
     while let Err(error) = tokio::spawn(Arc::clone(&upstreams).watch(stop.clone())).await {
         tracing::error!(%error, "watching over an application's upstreams has failed; it begins anew");
@@ -166,8 +178,9 @@ async fn watch_for_good(upstreams: Arc<Upstreams>, mut stop: watch::Receiver<boo
     }
 }
 
-/// Watches over the upstreams of the snapshot that is set, until `stop` turns true: those that a change brings from then on,
-/// those that it takes away no more.
+/// Watches the upstreams of the current snapshot until `stop` turns true.
+///
+/// After a change, it starts to watch new upstreams and stops to watch removed ones.
 pub(crate) async fn watch_upstreams(snapshots: Arc<Snapshots>, mut stop: watch::Receiver<bool>) {
     let mut changed = snapshots.changed.subscribe();
     let mut running: Vec<(Arc<Upstreams>, watch::Sender<bool>)> = Vec::new();
@@ -191,7 +204,7 @@ pub(crate) async fn watch_upstreams(snapshots: Arc<Snapshots>, mut stop: watch::
                     while tasks.join_next().await.is_some() {}
                     return;
                 }
-                // The sender lives as long as `snapshots`.
+                // An error is impossible: the sender lives as long as `snapshots`.
                 _ = changed.changed() => break,
                 () = tokio::time::sleep(TELL) => {
                     let snapshot = snapshots.current();

@@ -1,19 +1,22 @@
-//! The upstream's own name in its answers. An application that is asked by its own name (`preserve_host = false`) names itself so in
-//! redirects and cookies, and clients cannot reach it there. What nginx does with `proxy_redirect` and `proxy_cookie_domain`.
+//! Translation of the upstream's own name in answers.
+//!
+//! With `preserve_host = false` an application receives its own name as `Host` and uses it in
+//! redirects and cookies, but clients cannot reach it there. Equivalent to nginx's `proxy_redirect`
+//! and `proxy_cookie_domain`.
 
 use http::header::{CONTENT_LOCATION, LOCATION, REFRESH, SET_COOKIE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// An upstream's name, and what takes its place.
+/// Name of an upstream and its replacement.
 pub(in crate::edge) struct NameTranslation<'a> {
-    /// As its `Host` names it, perhaps with a port.
+    /// Upstream's `Host`, possibly with a port.
     pub(in crate::edge) upstream: &'a str,
-    /// Where clients reach the application: scheme, host and port.
+    /// Public origin of the application: scheme, host and port.
     pub(in crate::edge) public_origin: &'a str,
 }
 
 impl NameTranslation<'_> {
-    /// Translates the fields that name the upstream.
+    /// Translates the fields that contain the upstream's name.
     pub(in crate::edge) fn apply(&self, fields: &mut HeaderMap) {
         for name in [LOCATION, CONTENT_LOCATION] {
             Self::replace(fields, &name, |value| self.url(value));
@@ -34,8 +37,9 @@ impl NameTranslation<'_> {
         }
     }
 
-    /// The public URL in place of one of the upstream. The scheme does not count: behind a proxy that ends TLS, applications
-    /// name theirs or ours.
+    /// Returns the public URL for a URL of the upstream, or `None` for another URL.
+    ///
+    /// The scheme is ignored: behind a proxy that terminates TLS, applications use http or https.
     fn url(&self, url: &str) -> Option<String> {
         let (default_port, rest) =
             [(":80", "http://"), (":443", "https://"), ("", "//")].into_iter().find_map(|(port, scheme)| {
@@ -51,7 +55,7 @@ impl NameTranslation<'_> {
         Some(format!("{}{slash}{tail}", self.public_origin))
     }
 
-    /// `Refresh: 5; url=…`.
+    /// Translates a value like `Refresh: 5; url=…`.
     fn refresh(&self, value: &str) -> Option<String> {
         let start = value.to_ascii_lowercase().find("url=")? + "url=".len();
         let (before, url) = value.split_at_checked(start)?;
@@ -60,7 +64,10 @@ impl NameTranslation<'_> {
         Some(format!("{before}{quote}{}", self.url(url)?))
     }
 
-    /// A cookie without a `Domain` that is the upstream's: browsers refuse it, and keep one without for the host that they asked.
+    /// Returns the cookie without a `Domain` of the upstream, or `None` if it has none.
+    ///
+    /// Browsers refuse a cookie for the upstream's domain. Without `Domain` they keep it for the
+    /// host in the request.
     fn cookie(&self, line: &HeaderValue) -> Option<HeaderValue> {
         let is_upstreams = |attribute: &&[u8]| {
             let Some((name, value)) = str::from_utf8(attribute).ok().and_then(|text| text.split_once('=')) else {
@@ -79,7 +86,7 @@ impl NameTranslation<'_> {
         HeaderValue::from_bytes(&kept).ok()
     }
 
-    /// Whether this domain covers the upstream's host and not ours.
+    /// Returns whether this domain covers the upstream's host but not the public one.
     fn is_domain_of_upstream(&self, domain: &str) -> bool {
         let domain = domain.strip_prefix('.').unwrap_or(domain).to_ascii_lowercase();
         let covers = |host: &str| {
@@ -91,7 +98,7 @@ impl NameTranslation<'_> {
     }
 }
 
-/// A host without its port; an address in brackets keeps them.
+/// Returns a host without its port. An IPv6 address keeps its brackets.
 fn without_port(authority: &str) -> &str {
     match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => host,
