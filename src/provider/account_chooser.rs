@@ -1,4 +1,5 @@
-//! `/oauth/select-account`: a person says with which of the accounts signed in here to go on (`prompt=select_account`).
+//! `/oauth/select-account`: the user selects one of the accounts that are signed in in this browser
+//! (`prompt=select_account`).
 
 use http::{Method, StatusCode};
 
@@ -26,7 +27,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let chosen = form.one("account")?.and_then(Subject::parse);
     match chosen.filter(|subject| session.value.sign_in_of(*subject).is_some()) {
         Some(subject) => choose(ctx, &waiting, &session, subject).await,
-        // "Another account", or one that has signed out meanwhile.
+        // The user chose "Another account", or the chosen account has signed out meanwhile.
         None => Ok(Response::see_other(&waiting.address(ctx, "login"))),
     }
 }
@@ -56,7 +57,7 @@ async fn choose(
 ) -> Result<Response, Failure> {
     let mut next = session.value.clone();
     next.choose(subject);
-    // A conflict means that the session changed in another tab; the choice still holds for this request.
+    // On a conflict, the session changed in another tab. The choice still applies to this request.
     let _ = ctx.sealgate.store.update_session(session, &next).await?;
     let interaction = waiting.interaction();
     let progress = Progress { account: Some(subject), ..Progress::default() };

@@ -10,7 +10,8 @@ use crate::domain::user::User;
 use crate::store::StoreError;
 use crate::web::context::RequestContext;
 
-/// Whether an application behind the gateway refuses the client's tokens until an administrator approves the client.
+/// Returns whether an application behind the gateway refuses the client's tokens until an
+/// administrator approves the client.
 pub(super) fn is_needed(ctx: &RequestContext<'_>, client: &Client) -> bool {
     !client.is_vouched_for() && ctx.sealgate.config.apps.iter().any(App::requires_approved_clients)
 }
@@ -26,7 +27,7 @@ pub(super) async fn request(ctx: &RequestContext<'_>, client: &Client) -> Result
     if config.registration.notify.is_empty() || !ctx.sealgate.sends_mail() {
         return Ok(());
     }
-    // Of several requests one notifies.
+    // Of several concurrent requests, only one notifies.
     let is_first = AtomicBool::new(false);
     let changed = store.change_client(&client.id, |client| {
         let own = client.registration.as_mut().filter(|own| !own.approval_requested);
@@ -51,7 +52,8 @@ pub(super) async fn request(ctx: &RequestContext<'_>, client: &Client) -> Result
     Ok(())
 }
 
-/// At once, and then at most once an hour with a count, however many clients strangers register.
+/// Queues a notification: the first at once, then at most one an hour with a count, so that
+/// registrations cannot flood the mailbox.
 async fn notify(ctx: &RequestContext<'_>, user: &User) -> Result<(), StoreError> {
     let (store, language) = (&ctx.sealgate.store, ctx.sealgate.config.pages.default_language);
     let notice = Notice::ClientNeedsApproval;

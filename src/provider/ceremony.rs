@@ -1,14 +1,14 @@
-//! What the ceremonies of keys have in common.
+//! Functions shared by the WebAuthn ceremonies.
 
 use crate::web::context::RequestContext;
 use crate::webauthn::{CeremonyChallenge, RelyingParty};
 
-/// Whose keys they are here; `None` where browsers have none.
+/// Returns the relying party, or `None` if browsers allow no WebAuthn at the issuer's URL.
 pub(super) fn relying_party(ctx: &RequestContext<'_>) -> Option<RelyingParty> {
     RelyingParty::of_issuer(ctx.sealgate.config.issuer.url())
 }
 
-/// A challenge that nobody has seen.
+/// Returns a new random challenge.
 pub(super) fn fresh(ctx: &RequestContext<'_>) -> CeremonyChallenge {
     CeremonyChallenge::from_random(ctx.random())
 }

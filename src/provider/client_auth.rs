@@ -1,13 +1,15 @@
-//! Client authentication at the token and revocation endpoints (RFC 6749 §2.3), and the allowance that goes with it.
+//! Client authentication at the token and revocation endpoints (RFC 6749 §2.3), and its rate
+//! limits.
 //!
-//! A client's allowance is counted under its id, but only once it has proven to be that client: otherwise anybody who
-//! knows an id could use the allowance up. Attempts that fail are counted under the id and the sender's address, and
-//! stand in the way of further failures only: a stranger behind the client's own address cannot lock it out. Guessing
-//! gains nothing by that, since a secret has 256 random bits.
+//! Requests count towards a client's limit only once they are authenticated. Otherwise an attacker
+//! who knows a client id could use up the limit. Failed attempts are counted under the id and the
+//! sender's address, and only delay further failures: an attacker behind the client's own address
+//! cannot lock it out. This does not help guessing, because a secret has 256 random bits.
 //!
-//! A public client has no secret. It has proven what it can once it shows a code with its verifier, or a token, that is
-//! its own ([`Caller::prove`]); a request in its name that shows neither is anybody's, and counted like an attempt that
-//! fails ([`Caller::settle`]). An id that no client has is counted under the address alone: ids can be made up without end.
+//! A public client has no secret. Its request counts as its own once it presents a code with its
+//! verifier, or a token, that belongs to it ([`Caller::prove`]). Any other request in its name is
+//! counted like a failed attempt ([`Caller::settle`]). Unknown client ids are counted under the
+//! address alone, because an attacker can invent any number of them.
 
 use crate::domain::client::Client;
 use crate::domain::rate_limit::RateLimit;
@@ -20,18 +22,19 @@ use crate::web::failure::Failure;
 use crate::web::limits::{Bucket, Exceeded};
 use crate::web::response::Response;
 
-/// Who sent a request, as far as it is known.
+/// Sender of a request, as far as it is identified.
 pub(super) struct Caller {
-    /// The client: itself if it is confidential, else whoever names it.
+    /// The client. A confidential one is authenticated; a public one is only named by the sender.
     pub(super) client: Client,
     bucket: Bucket,
 }
 
 impl Caller {
-    /// What was sent shows that the request is a public client's own: it is charged to the client.
+    /// Charges the request to the client's limit. Call it once the request has presented a code or
+    /// token of a public client.
     ///
     /// # Errors
-    /// 429 when the client's allowance is used up.
+    /// 429 when the client's limit is exceeded.
     pub(super) async fn prove(&self, ctx: &RequestContext<'_>) -> Result<(), Exceeded> {
         if ctx.is_charged() {
             return Ok(());
@@ -40,10 +43,11 @@ impl Caller {
         ctx.charge_within(limit_of(&self.client, self.bucket, ctx), self.bucket, &own).await
     }
 
-    /// The outcome of a request; one that has proven nothing is charged to the client and the address together.
+    /// Completes a request. If it was not charged to the client, charges it to the client and
+    /// address together.
     ///
     /// # Errors
-    /// Those of the outcome, and 429 when the allowance of such requests is used up.
+    /// Those of the outcome, and 429 when the limit of unproven requests is exceeded.
     pub(super) async fn settle(
         &self,
         ctx: &RequestContext<'_>,
@@ -58,7 +62,7 @@ impl Caller {
     }
 }
 
-/// The client that a request comes from.
+/// Authenticates the client of a request.
 ///
 /// # Errors
 /// `invalid_client`, `invalid_request`, 429, 503.
@@ -75,7 +79,8 @@ pub(super) async fn authenticate(ctx: &RequestContext<'_>, form: &Params, bucket
         Some(id) => ctx.sealgate.registered_client(id).await?,
         None => None,
     };
-    // The secret is hashed and compared whether or not there is a client, so that the time tells nothing.
+    // Hash and compare the secret even if the client does not exist, so that the response time
+    // reveals nothing.
     let accepted = accepts(client.as_ref(), credentials.secret.as_ref(), ctx);
     let Some(client) = client else {
         ctx.charge_address(bucket).await?;
@@ -88,7 +93,7 @@ pub(super) async fn authenticate(ctx: &RequestContext<'_>, form: &Params, bucket
     }
     let own = LimitKey::text(bucket.name(), id);
     if client.is_public() {
-        // Whatever it shows, there is nothing left of its allowance.
+        // Refuse now if the client's limit is exceeded; the request is charged later.
         ctx.require_within(limit_of(&client, bucket, ctx), bucket, &own)?;
     } else {
         ctx.charge_within(limit_of(&client, bucket, ctx), bucket, &own).await?;
@@ -100,14 +105,14 @@ fn accepts(client: Option<&Client>, secret: Option<&Secret>, ctx: &RequestContex
     let presented = secret.map(Secret::hash);
     let Some(client) = client.filter(|client| client.is_enabled()) else { return false };
     if client.is_public() {
-        // A public client has no secret; one that sends some is not the client that was registered.
+        // A public client has no secret; a sender with one is not this client.
         return presented.is_none();
     }
     secret.is_some_and(|secret| client.knows(secret, ctx.now))
 }
 
-/// How often this client may come: at the token endpoint it may have a limit of its own. Requests that prove nothing are
-/// counted by everybody's.
+/// Returns the rate limit of this client. At the token endpoint it may have its own. Unproven
+/// requests use the general one.
 fn limit_of(client: &Client, bucket: Bucket, ctx: &RequestContext<'_>) -> RateLimit {
     let own = client.token_limit.filter(|_| bucket == Bucket::Token);
     own.unwrap_or_else(|| ctx.limit(bucket))

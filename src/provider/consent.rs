@@ -1,4 +1,4 @@
-//! `/oauth/consent`: a person sees what a client would learn, and allows or denies it.
+//! `/oauth/consent`: shows the user what a client would learn, and lets them allow or deny it.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::web::response::Response;
 
 const PAGE: &str = "consent";
 
-/// For how long a client that somebody else than an operator made is called new.
+/// Time for which a client that no operator created is marked as new.
 const NEW: Duration = Duration::from_hours(30 * 24);
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
@@ -41,8 +41,8 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     }
 }
 
-/// The form's name for its token: the page showed one person's data, so it must not answer for another, whom a second
-/// tab has signed in meanwhile.
+/// Returns the form name for the CSRF token. It includes the user: the page showed this user's
+/// data, so its form must not consent for another user who signed in in a second tab meanwhile.
 fn form_of(user: &User) -> String {
     format!("{PAGE} {}", user.sub)
 }
@@ -68,7 +68,7 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
         .filter(|value| *value != ScopeValue::OfflineAccess)
         .map(|value| (value, values(user, value)))
         .collect();
-    // A URI that is registered has a host; should it have none, the whole of it says where it leads.
+    // Registered URIs have a host; if this one has none, show the whole URI.
     let redirect_uri = waiting.interaction().request.return_to.redirect_uri();
     let host = redirect_uri::host(redirect_uri).unwrap_or_else(|| redirect_uri.to_owned());
     let only = (!vouched_for).then_some(host.as_str());
@@ -93,14 +93,16 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
     Ok(Response::page(StatusCode::OK, html(&page), waiting.then().as_deref()))
 }
 
-/// A page of a client, if it may be linked to. `only`: the host that it must have, where nobody vouches for the client: the
-/// host that the browser goes back to. Another host would lend the client its name.
+/// Returns a link to a client's page, if the consent page may show it.
+///
+/// For a client that is not vouched for, `only` is the host of its redirect URI, and the link must
+/// have that host. A link to another host would lend the client that host's reputation.
 fn link<'a>(address: &'a str, only: Option<&str>) -> Option<ClientLink<'a>> {
     let host = redirect_uri::host(address).filter(|_| address.starts_with("https://"))?;
     only.is_none_or(|only| host == only).then_some(ClientLink { address, host })
 }
 
-/// The very values that a scope shares.
+/// Returns the values that a scope shares.
 fn values(user: &User, scope: ScopeValue) -> Vec<String> {
     let values = match scope {
         ScopeValue::OpenId => vec![Some(user.sub.to_string())],

@@ -1,11 +1,12 @@
-//! `GET /.well-known/openid-configuration` (OpenID Connect Discovery 1.0 §4) and the same for OAuth (RFC 8414 §3).
+//! `GET /.well-known/openid-configuration` (OpenID Connect Discovery 1.0 §4) and its OAuth
+//! equivalent (RFC 8414 §3).
 
 use crate::oauth::metadata::ProviderMetadata;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
 
-/// How long clients may keep the document.
+/// Time for which clients may cache the document, seconds.
 const SECONDS: u32 = 3600;
 
 #[expect(clippy::unnecessary_wraps, reason = "every endpoint has this shape")]

@@ -1,5 +1,6 @@
-//! `/oauth/enrol`: the first factor is added within the sign-in, after the password and before there is a session. And
-//! `/oauth/enrolment`, the link that an administrator gives to somebody whose factors they have removed.
+//! `/oauth/enrol`: adds the first factor during a sign-in, after the password and before the
+//! session begins. `/oauth/enrolment`: the link that an administrator gives to a user whose factors
+//! were reset.
 
 use http::{Method, StatusCode};
 use secrecy::ExposeSecret;
@@ -22,7 +23,7 @@ use crate::web::response::Response;
 
 const PAGE: &str = "enrol";
 
-/// Who adds their first factor, after their password.
+/// User who adds their first factor, after the password.
 struct Newcomer {
     proof: Proof,
     terms: PersonTerms,
@@ -30,12 +31,12 @@ struct Newcomer {
 }
 
 impl Newcomer {
-    /// Whether they may come in without, for now.
+    /// Returns whether the user may sign in without a factor for now.
     fn may_postpone(&self) -> bool {
         self.terms.policy.may_postpone && !self.terms.factors.is_reset && self.required == AssuranceLevel::One
     }
 
-    /// Whether an app is enough here, and can be kept.
+    /// Returns whether an authenticator app meets the required level and its secret can be stored.
     fn takes_apps(&self, ctx: &RequestContext<'_>) -> bool {
         let asked = self.required.max(self.terms.policy.level);
         !asked.meets(AssuranceLevel::PhishingResistant) && ctx.sealgate.store.seals()
@@ -45,7 +46,7 @@ impl Newcomer {
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let waiting = Waiting::find(ctx).await?;
     let Some(newcomer) = find(ctx, &waiting).await? else {
-        // What comes next is decided anew.
+        // Decide the next step again.
         return Ok(Response::see_other(&waiting.address(ctx, RESUME)));
     };
     if ctx.head.method != Method::POST {
@@ -75,7 +76,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     }
 }
 
-/// The half of a sign-in that waits for a first factor.
+/// Returns the pending sign-in that awaits a first factor.
 async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Newcomer>, Failure> {
     let interaction = waiting.interaction();
     let Some(partial) = &interaction.progress.partial else { return Ok(None) };
@@ -83,7 +84,7 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Newc
     let Some(user) = store.user(partial.subject).await?.filter(User::is_enabled) else { return Ok(None) };
     let factors = store.factors(user.sub).await?.map(|loaded| loaded.value);
     let terms = sign_in::terms(ctx, interaction, &user, factors.as_ref());
-    // Something may have come between.
+    // The account, its factors or the policy may have changed since the page was shown.
     if terms.factors.has_any || terms.enrollable == AssuranceLevel::One || partial.credentials != terms.credentials {
         return Ok(None);
     }
@@ -92,7 +93,7 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Newc
     Ok(Some(Newcomer { proof: Proof { user, steps, credentials, is_step_up: false }, terms, required }))
 }
 
-/// Another password, or a disabled account, ends what the proven password has begun.
+/// Returns the enrolment. A change of the password or disabling the account ends it.
 fn enrolling<'a, 'c>(ctx: &'a RequestContext<'c>, waiting: &Waiting, newcomer: &'a Newcomer) -> Enrolling<'a, 'c> {
     let user = &newcomer.proof.user;
     Enrolling { ctx, store: ctx.sealgate.store.for_credentials(user), user, origin: waiting.origin() }
@@ -138,7 +139,7 @@ async fn show(
     Ok(Response::page(StatusCode::OK, html(&page), waiting.then().as_deref()))
 }
 
-/// They come in without a factor, for now.
+/// Signs the user in without a factor, for now.
 async fn later(ctx: &RequestContext<'_>, waiting: &Waiting, newcomer: Newcomer) -> Result<Response, Failure> {
     if !newcomer.may_postpone() {
         return Err(Failure::page(Problem::InvalidRequest));
@@ -147,7 +148,8 @@ async fn later(ctx: &RequestContext<'_>, waiting: &Waiting, newcomer: Newcomer) 
     Ok(proceeded.respond_or_begin_again(ctx, waiting))
 }
 
-/// The new factor is the second step of this sign-in. Its owner sees their recovery codes before they go on.
+/// Counts the new factor as the second step of this sign-in. Shows the user their recovery codes
+/// before continuing.
 async fn added(
     ctx: &RequestContext<'_>,
     waiting: &Waiting,
@@ -170,20 +172,21 @@ async fn added(
     Ok(cookies.iter().cloned().fold(page, Response::with_cookie))
 }
 
-/// The parameter of the sign-in that an enrolment link begins.
+/// Parameter of the authorization request with the token of an enrolment link.
 pub(super) const LINK: &str = "enrolment";
 
-/// The link of a reset: leads to a sign-in for the account's own page, in which the first factor may be added.
+/// Answers an administrator's enrolment link. Redirects to a sign-in for the account's security
+/// page, during which the first factor may be added.
 pub(super) async fn link(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let token = ctx.query()?.one("token")?.unwrap_or_default().to_owned();
     opened(ctx, &token).await?;
     Ok(Response::see_other(&ctx.sign_in_address("/account/security", &[(LINK, &token), ("prompt", "login")])))
 }
 
-/// The hash of a link's secret, where it opens an enrolment now.
+/// Returns the hash of the link's secret if the link permits an enrolment.
 ///
 /// # Errors
-/// A page where it does not, or not any more.
+/// An error page if the link is invalid or expired.
 pub(super) async fn opened(ctx: &RequestContext<'_>, token: &str) -> Result<SecretHash, Failure> {
     let over = || Failure::page(Problem::EnrolmentLink);
     let link = LinkToken::parse(token).ok_or_else(over)?;

@@ -84,7 +84,7 @@ impl Enrolling<'_, '_> {
     /// a new one.
     ///
     /// # Errors
-    /// When the store has no wrapping key or fails.
+    /// When the store has no data key or fails.
     pub(super) async fn app(&self) -> Result<TotpSecret, Failure> {
         if let Some((_, secret)) = self.pending_app().await? {
             return Ok(secret);

@@ -1,4 +1,4 @@
-//! Events of the audit trail on their way to a page.
+//! Display of audit events on pages.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::store::StoreError;
 use crate::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
 use crate::web::context::RequestContext;
 
-/// What people call those whom the trail knows by their ids; each is looked up once a page.
+/// Cache of the names of users and clients in audit events. Each is read once per page.
 #[derive(Default)]
 pub(super) struct EventNames {
     people: BTreeMap<Subject, Option<String>>,
@@ -18,7 +18,7 @@ pub(super) struct EventNames {
 }
 
 impl EventNames {
-    /// An event with the names that its ids have now.
+    /// Returns an event with the current names of its user and client.
     pub(super) async fn line(&mut self, ctx: &RequestContext<'_>, event: AuditEvent) -> Result<EventLine, StoreError> {
         let subject = match event.subject {
             Some(subject) => Some(self.person(ctx, subject).await?),
@@ -29,7 +29,7 @@ impl EventNames {
             Actor::Stranger | Actor::Person | Actor::Client | Actor::Operator | Actor::Server => None,
         };
         let party = match &event.client {
-            // Our own pages have no name that says more than the event itself.
+            // The name of the provider's own pages would add nothing to the event.
             Some(id) if id.as_str() == OWN_CLIENT => None,
             Some(id) => Some(self.client(ctx, id).await?),
             None => event.app.clone().map(|name| Named { id: name.clone(), name: Some(name), has_page: false }),

@@ -1,10 +1,10 @@
-//! Somebody's factors as pages show them.
+//! Display of a user's factors on pages.
 
 use crate::factors::{Factors, KeyFactor, TotpFactor};
 use crate::page::{FactorLine, FactorLineKind};
 use crate::webauthn::CredentialKind;
 
-/// They, in the order in which they were added.
+/// Returns the factors in the order in which they were added.
 pub(super) fn lines(factors: Option<&Factors>) -> Vec<FactorLine<'_>> {
     let Some(factors) = factors else { return Vec::new() };
     let mut lines: Vec<_> = factors.totp.iter().map(of_app).chain(factors.keys.iter().map(of_key)).collect();

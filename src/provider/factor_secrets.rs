@@ -1,4 +1,4 @@
-//! The secrets of authenticator apps, opened for a trial.
+//! Decryption of the secrets of authenticator apps.
 
 use crate::domain::assurance::FactorId;
 use crate::domain::sealed::Sealed;
@@ -7,7 +7,8 @@ use crate::domain::user::Subject;
 use crate::factors::{Factors, OpenedTotp, TotpFactor};
 use crate::web::context::RequestContext;
 
-/// The apps whose secrets open. One that does not is a factor still, with which nobody gets on.
+/// Returns the apps whose secrets can be decrypted. An app whose secret cannot still counts as a
+/// factor, but accepts no code.
 pub(super) fn open_apps(ctx: &RequestContext<'_>, factors: &Factors) -> Vec<OpenedTotp> {
     let open = |app: &TotpFactor| {
         Some(OpenedTotp { id: app.id, secret: open_secret(ctx, factors.subject, app.id, &app.secret)? })
@@ -15,7 +16,7 @@ pub(super) fn open_apps(ctx: &RequestContext<'_>, factors: &Factors) -> Vec<Open
     factors.totp.iter().filter_map(open).collect()
 }
 
-/// The secret of an app; `None`, and a line in the log, where it does not open.
+/// Decrypts the secret of an app. Logs a warning and returns `None` on failure.
 pub(super) fn open_secret(
     ctx: &RequestContext<'_>,
     subject: Subject,

@@ -1,18 +1,21 @@
-//! Guesses of passwords, wherever they are typed: counted before any hashing, so that a flood of them costs us nothing and
-//! a guesser little but time.
+//! Rate limits for password guesses, on all pages that accept a password. Guesses are counted
+//! before any hashing, so that a flood costs the server little.
 //!
-//! Too many of them slow the next one down and shut nobody out. What a person types in a browser that they have signed in
-//! from before, or in a session of theirs, has a count of its own: strangers cannot slow it down. All else counts
+//! Exceeding a limit delays the next guess and locks no user out. Guesses in a browser from which
+//! the user has signed in before, or in one of their sessions, have a separate count that an
+//! attacker cannot use up. All other guesses are counted
 //!
-//! - under the account and the sender together, with waits that grow to the whole window: a single guesser soon waits so
-//!   long that the account is free again for everybody else;
-//! - under the account, under the sender's address, and under its IPv6 /48 (ten times the address's limit), with short
-//!   waits that hold the configured rate.
+//! - under the account and the sender's address together, with waits that grow up to the whole
+//!   window: a single attacker soon waits so long that others can use the account again;
+//! - under the account, under the sender's address, and under its IPv6 /48 (ten times the address's
+//!   limit), with short waits that enforce the configured rate.
 //!
-//! An account that does not exist is counted like one that does. So an address and a username are counted apart, even where
-//! they are one person's: a count that they shared would tell strangers that they are. Whoever knows both has twice the guesses.
+//! Accounts that do not exist are counted like those that do. The address and the username of one
+//! user are therefore counted separately: a shared count would reveal that they belong together. An
+//! attacker who knows both has twice the guesses.
 //!
-//! Nodes that share a store count together. While nobody counts, nobody guesses: the answer is 503, before any hashing.
+//! Nodes of a cluster count together. While guesses cannot be counted, they are refused with 503,
+//! before any hashing.
 
 use std::time::Duration;
 
@@ -27,32 +30,32 @@ use crate::store::shared_counts::NotCounted;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 
-/// Networks of one /48 that may use up their failures at once.
+/// Number of addresses of one /48 that may use up their failures at the same time.
 const SITE: u32 = 10;
 
-/// What a guess is counted under.
+/// Guess that was counted, with the reason for its limits.
 pub(super) struct Guesses {
     by: By,
     counted: Guess,
 }
 
 enum By {
-    /// Somebody at a browser that the person has signed in from before.
+    /// From a browser in which the user has signed in before.
     Known(SecretHash),
-    /// Somebody in a session of the person.
+    /// In a session of the user.
     Session(SessionId),
-    /// Anybody, at an account as typed, whether or not it exists.
+    /// From any other sender, at an account as typed, whether or not it exists.
     Stranger(SecretHash),
-    /// Anybody, with a passkey, which names its account by itself: nobody's is guessed, and only the sender is counted.
+    /// With a passkey. It names its account and cannot be guessed, so only the sender is counted.
     Passkey,
 }
 
 impl Guesses {
-    /// Counts a guess at an account as typed, from a browser that is known of it or not; or yields the seconds to wait before the
-    /// next one.
+    /// Counts a guess at an account as typed. `known` is the browser, if the account knows it.
+    /// Returns the seconds to wait if the guess is refused.
     ///
     /// # Errors
-    /// 503 while nobody counts.
+    /// 503 while guesses cannot be counted.
     pub(super) async fn at_sign_in(
         ctx: &RequestContext<'_>,
         typed: &str,
@@ -62,7 +65,7 @@ impl Guesses {
         Self::count(ctx, known.map_or_else(|| By::Stranger(account()), |known| By::Known(known.mark))).await
     }
 
-    /// Counts a passkey.
+    /// Counts an attempt with a passkey.
     ///
     /// # Errors
     /// As [`Guesses::at_sign_in`].
@@ -70,7 +73,8 @@ impl Guesses {
         Self::count(ctx, By::Passkey).await
     }
 
-    /// Counts a guess in a session of the person, from a browser that is known of them or not.
+    /// Counts a guess in a session of the user. `known` is the browser, if the user's account knows
+    /// it.
     ///
     /// # Errors
     /// As [`Guesses::at_sign_in`].
@@ -82,7 +86,8 @@ impl Guesses {
         Self::count(ctx, known.map_or(By::Session(session), |known| By::Known(known.mark))).await
     }
 
-    /// Counts before the guess is judged: were it counted afterwards, guesses made at the same moment would all pass.
+    /// Counts the guess before it is checked. If it were counted afterwards, concurrent guesses
+    /// would all pass.
     async fn count(ctx: &RequestContext<'_>, by: By) -> Result<Result<Self, u64>, Failure> {
         let settings = &ctx.sealgate.config.login;
         let (most, window) = (settings.failures_per_account, settings.window.max(Duration::from_secs(1)));
@@ -115,7 +120,8 @@ impl Guesses {
         }
     }
 
-    /// Where the check of the guess waits: strangers by their network, so that none of them fills the queue.
+    /// Returns the queue in which the password check waits. Unknown senders are queued by network,
+    /// so that none of them fills the queue.
     pub(super) fn line(&self, ctx: &RequestContext<'_>) -> Line {
         match self.by {
             By::Known(_) | By::Session(_) => Line::Trusted,
@@ -123,7 +129,7 @@ impl Guesses {
         }
     }
 
-    /// Takes the count of the guess back: it was right, or could not be judged.
+    /// Removes the guess from the count: it was correct or could not be checked.
     pub(super) fn give_back(self, ctx: &RequestContext<'_>) {
         ctx.sealgate.limits.give_back(self.counted, ctx.now);
     }

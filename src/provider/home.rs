@@ -1,4 +1,5 @@
-//! `/`: the applications that somebody who is signed in may open; the sign-in for everybody else.
+//! `/`: the applications that the signed-in user may open. Without a session, redirects to the
+//! sign-in.
 
 use http::StatusCode;
 

@@ -1,4 +1,4 @@
-//! `GET /oauth/jwks`: the public keys, as the token states them (RFC 7517 §5).
+//! `GET /oauth/jwks`: the public signing keys, as read from the PKCS #11 token (RFC 7517 §5).
 
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;

@@ -1,6 +1,8 @@
-//! `GET /.well-known/sealgate/keys`: for auditors. What the token states of each published key, its times, and the
-//! vendor's attestation where the operator has laid one down. A member of its own for each, since they weigh differently:
-//! the attributes are the token's word, the times are ours, and only an attestation is evidence.
+//! `GET /.well-known/sealgate/keys`: key information for auditors. For each published key it lists
+//! the attributes stated by the PKCS #11 token, its times, and the vendor's attestation if the
+//! operator has stored one. They are separate members because they differ in evidential value: the
+//! attributes are claims of the token, the times are claims of this server, and only an attestation
+//! is evidence.
 
 use serde_json::json;
 
@@ -8,7 +10,7 @@ use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
 
-/// How long the document may be kept, seconds: short, for it shows states as they are now.
+/// Time for which the document may be cached, seconds. It is short because key states change.
 const SECONDS: u32 = 60;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {

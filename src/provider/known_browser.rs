@@ -1,4 +1,4 @@
-//! Whether the person at the sign-in has signed in from this browser before, and noting that they have.
+//! Browsers from which a user has signed in before.
 
 use http::HeaderValue;
 
@@ -9,13 +9,14 @@ use crate::store::StoreError;
 use crate::web::context::RequestContext;
 use crate::web::cookie;
 
-/// A mark that was made for a browser, with the cookie that gives it to it.
+/// New mark for a browser and the cookie that contains it.
 pub(super) struct Marked {
     pub(super) mark: Secret,
     pub(super) cookie: HeaderValue,
 }
 
-/// The browser as it is known of this person. The same is looked up where there is no such person.
+/// Returns the browser if the user has signed in from it before. Performs the same lookup if the
+/// user does not exist.
 pub(super) async fn find(ctx: &RequestContext<'_>, user: Option<&User>) -> Result<Option<KnownBrowser>, StoreError> {
     let marks = marks(ctx);
     if marks.is_empty() {
@@ -26,8 +27,8 @@ pub(super) async fn find(ctx: &RequestContext<'_>, user: Option<&User>) -> Resul
     Ok(known.find(&marks, ctx.now).cloned())
 }
 
-/// Notes that this person has signed in from this browser, unless that was noted today. A store that fails here stops no
-/// sign-in: the browser stays unknown.
+/// Records that the user has signed in from this browser, unless that was recorded recently. If the
+/// store fails, the sign-in continues and the browser remains unknown.
 pub(super) async fn learn(ctx: &RequestContext<'_>, subject: Subject, before: Option<&KnownBrowser>) -> Option<Marked> {
     if before.is_some_and(|known| !known.is_due(ctx.now)) {
         return None;
@@ -43,7 +44,7 @@ pub(super) async fn learn(ctx: &RequestContext<'_>, subject: Subject, before: Op
     Some(Marked { mark, cookie })
 }
 
-/// The marks that this browser was given, whoever it knows.
+/// Returns the marks in this browser's cookie, of all users.
 pub(super) fn marks(ctx: &RequestContext<'_>) -> Marks {
     ctx.cookie(ctx.cookies.known).map(Marks::parse).unwrap_or_default()
 }

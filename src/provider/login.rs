@@ -1,7 +1,7 @@
-//! `/oauth/login`: a person types their password. What that leads to, [`sign_in::proceed`] says.
+//! `/oauth/login`: the user types their password. [`sign_in::proceed`] continues from there.
 //!
-//! A wrong password and an unknown address or username look and take the same. Guesses are counted before any hashing, see
-//! [`Guesses`].
+//! A wrong password and an unknown address or username get the same response in the same time.
+//! Guesses are counted before any hashing; see [`Guesses`].
 
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
@@ -31,7 +31,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     }
     let waiting = Waiting::find_at_any_time(ctx).await?;
     let form = waiting.form(ctx, SIGN_IN)?;
-    // A page that was left open for too long is as good as a new one, in the browser that it was shown to.
+    // An expired page is accepted in the browser that it was shown in, with a new request.
     let waiting = waiting.in_time(ctx).await?;
     let typed = form.one("email")?.unwrap_or_default().trim();
     let password = SecretString::from(form.one("password")?.unwrap_or_default());
@@ -70,7 +70,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     }
 }
 
-/// The password was not looked at.
+/// Answers that the password could not be checked now.
 fn busy(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str) -> Result<Response, Failure> {
     let page = show(ctx, waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy))?;
     Ok(page.with(RETRY_AFTER, "1"))
@@ -82,28 +82,28 @@ fn wrong(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str, user: Option<
     show(ctx, waiting, StatusCode::OK, typed, Some(LoginProblem::WrongCredentials))
 }
 
-/// Takes a failure down, for the person whom it concerns if there is one. What was typed is not kept: people type
-/// passwords into the wrong field.
+/// Records a failed sign-in in the audit log, for the user if there is one. The typed name is not
+/// stored, because users may type a password into the wrong field.
 fn failed(ctx: &RequestContext<'_>, waiting: &Waiting, user: Option<&User>, why: &str) {
     let event = ctx.event(AuditKind::SignInFailed, Actor::Stranger).with_client(&waiting.client.id).with_detail(why);
     ctx.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.of(user.sub)));
 }
 
-/// The person whose address was typed, if the password is theirs and they may come in.
+/// Returns the user if the password is correct and the account is enabled.
 async fn is_right<'u>(
     ctx: &RequestContext<'_>,
     line: Line,
     user: Option<&'u User>,
     password: SecretString,
 ) -> Result<Option<&'u User>, Failure> {
-    // Without an account, or with a disabled one, the same work is done on a hash that no password meets.
+    // Without an enabled account, the same work is done on a dummy hash that no password matches.
     let user = user.filter(|user| user.is_enabled());
     let hash = user.and_then(|user| user.password.as_ref());
     let right = ctx.sealgate.passwords.verify(line, hash, password).await?;
     Ok(user.filter(|_| right))
 }
 
-/// Goes on with whoever has shown this person's password.
+/// Continues the sign-in after a correct password.
 async fn by_password(ctx: &RequestContext<'_>, waiting: &Waiting, user: User) -> Result<Proceeded, Failure> {
     let factors = ctx.sealgate.store.factors(user.sub).await?.map(|loaded| loaded.value);
     let generation = factors.as_ref().map_or(0, |factors| factors.generation);
@@ -113,8 +113,8 @@ async fn by_password(ctx: &RequestContext<'_>, waiting: &Waiting, user: User) ->
     sign_in::proceed(ctx, waiting, proof, factors.as_ref()).await
 }
 
-/// Brings a hash with yesterday's parameters up to today's, while the password is at hand, and yields the person as they are
-/// then. Where that fails, the next sign-in tries again: this one stands.
+/// Rehashes the password if its hash has outdated parameters. Returns the user with the new hash.
+/// On failure the sign-in continues, and the next one tries again.
 async fn rehash(ctx: &RequestContext<'_>, user: &User, password: SecretString) -> User {
     let Some(old) = user.password.as_ref().filter(|hash| password::needs_rehash(hash)) else { return user.clone() };
     match try_rehash(ctx, user, old, password).await {
@@ -134,13 +134,14 @@ async fn try_rehash(
     password: SecretString,
 ) -> Result<Option<User>, Failure> {
     let new = ctx.sealgate.passwords.hash(password, ctx.random()).await?;
-    // The password may have been changed at this very moment: then that one stands.
+    // Keep a password that another request has set meanwhile.
     let replace = |user: &mut User| {
         if user.password.as_ref() == Some(old) {
             user.password = Some(new.clone());
         }
     };
     let changed = ctx.sealgate.store.change_user(user.sub, replace).await?;
-    // Somebody else's new password is not what was typed.
+    // If the password was changed meanwhile, the typed password no longer matches the account;
+    // discard the new record.
     Ok(changed.filter(|changed| changed.password.as_ref() == Some(&new)))
 }

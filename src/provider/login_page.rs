@@ -1,4 +1,4 @@
-//! The page of the sign-in: a password, or a passkey.
+//! The sign-in page, for a password or a passkey.
 
 use http::StatusCode;
 
@@ -13,10 +13,10 @@ use crate::web::failure::Failure;
 use crate::web::response::Response;
 use crate::webauthn::RequestOptions;
 
-/// Where the page sends a passkey.
+/// Name of the page to which a passkey is sent.
 const PASSKEY: &str = "passkey";
 
-/// The page, at first and after each way in that it offers.
+/// Returns the sign-in page, with the problem of the last attempt if there is one.
 pub(super) fn show(
     ctx: &RequestContext<'_>,
     waiting: &Waiting,
@@ -44,7 +44,7 @@ pub(super) fn show(
     Ok(Response::page(status, html(&page), waiting.then().as_deref()))
 }
 
-/// What the page of the sign-in hands to the browser for a passkey: the options as JSON, where passkeys can be.
+/// Returns the options for a passkey as JSON, if passkeys are available.
 fn options(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<String>, Failure> {
     let interaction = waiting.interaction();
     let Some((relying_party, challenge)) = relying_party(ctx).zip(interaction.challenge) else {

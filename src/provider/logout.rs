@@ -1,8 +1,9 @@
 //! `GET` and `POST /oauth/logout` (specification §7; OpenID Connect RP-Initiated Logout 1.0).
 //!
-//! A valid ID token as hint, of a user who is signed in here, ends the session at once, by a POST or by a page that the browser
-//! says its user opens. Everything else could be a link on a stranger's page, an image or a link scanner, so the user is asked
-//! first. Never a redirect to a URI that was not registered for it.
+//! Ends the session at once if the hint is a valid ID token of a user who is signed in in this
+//! browser, and the request is a POST or, according to the browser, a navigation by the user. Any
+//! other request may come from a link on another site, an image or a link scanner, so the user is
+//! asked first. Redirects only to URIs that are registered for logout.
 
 use http::{Method, StatusCode};
 
@@ -46,14 +47,14 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
             end(ctx, &session, after.as_ref()).await
         }
         (Some(_), _) => Ok(Response::redirect(StatusCode::FOUND, &ask(ctx, &request, client.as_ref(), after.as_ref()))),
-        // Nobody is signed in. With a hint the client is known to have had this person; without one, anybody could
-        // bounce a browser off us.
+        // No user is signed in. With a hint, the client is known to have served this user. Without
+        // one, any site could use the endpoint as a redirector.
         (None, Some(_)) => Ok(leave(ctx, after.as_ref(), None)),
         (None, None) => Ok(leave(ctx, None, None)),
     }
 }
 
-/// The page that asks, and its answer.
+/// Answers the confirmation page and its form.
 pub(super) async fn confirm(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let params = ctx.params()?;
     let request = LogoutRequest::parse(&params).map_err(|_| Failure::page(Problem::InvalidRequest))?;
@@ -71,7 +72,7 @@ pub(super) async fn confirm(ctx: &RequestContext<'_>) -> Result<Response, Failur
     end(ctx, &session, after.as_ref()).await
 }
 
-/// The page that says that nobody is signed in any more.
+/// Answers the page that says that the user is signed out.
 pub(super) fn signed_out(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let page = SignedOutPage { frame: ctx.frame(), client: None, sign_in: &ctx.path("/account") };
     ctx.query()?;
@@ -85,7 +86,8 @@ async fn client(ctx: &RequestContext<'_>, id: Option<&ClientId>) -> Result<Optio
     }
 }
 
-/// Where the browser goes afterwards. A URI without a client cannot be checked and is left out.
+/// Returns the redirect target after the logout. A URI without a client cannot be checked and is
+/// ignored.
 fn after(request: &LogoutRequest, client: Option<&Client>) -> Result<Option<AfterLogout>, Failure> {
     match (&request.post_logout_redirect_uri, client) {
         (Some(uri), Some(client)) => AfterLogout::resolve(uri, request.state.as_deref(), client)
@@ -111,7 +113,8 @@ fn ask(
     ctx.path(&format!("/oauth/logout/confirm?{}", query.finish()))
 }
 
-/// What the page carries along; all of it is checked again when the form comes back.
+/// Returns the hidden fields of the confirmation form. They are validated again when the form is
+/// sent.
 fn hidden<'a>(client: Option<&'a Client>, after: Option<&'a AfterLogout>) -> Vec<(&'static str, &'a str)> {
     let client = client.map(|client| ("client_id", client.id.as_str()));
     let uri = after.map(|after| ("post_logout_redirect_uri", after.uri()));
@@ -154,18 +157,20 @@ async fn end(
         ctx.sealgate.audit.note(event.in_session(session.value.id));
     }
     if let Some(browser) = ctx.cookie(ctx.cookies.browser).filter(|_| keeps_forms_here(ctx)) {
-        // What waits to be sent is not for whoever signs in next.
+        // The next user of this browser must not send the stored forms.
         ctx.sealgate.store.drop_forms(&SecretHash::of(browser.as_bytes())).await?;
     }
     let [only] = session.value.sign_ins.as_slice() else { return Ok(leave(ctx, after, None)) };
     Ok(leave(ctx, after, Some(only.subject)))
 }
 
-/// Sends the browser on, without its session cookie. `person`: who has left, where that is known.
+/// Redirects the browser and removes its session cookie. `person` is the user who signed out, if
+/// there is exactly one.
 fn leave(ctx: &RequestContext<'_>, after: Option<&AfterLogout>, person: Option<Subject>) -> Response {
     let location = after.map_or_else(|| ctx.path("/oauth/signed-out"), AfterLogout::location);
     let response = Response::redirect(StatusCode::FOUND, &location);
-    // Another site's form comes without the cookie (SameSite=Lax), but the browser would take our word that it is over.
+    // Another site's form is sent without the cookie (`SameSite=Lax`), but the browser would still
+    // obey a response that expires it.
     if ctx.cookie(ctx.cookies.session).is_none() {
         return response;
     }
@@ -173,14 +178,15 @@ fn leave(ctx: &RequestContext<'_>, after: Option<&AfterLogout>, person: Option<S
     if keeps_forms_here(ctx) { response.with_cookie(ctx.cookies.left_by(&ctx.head.headers, person)) } else { response }
 }
 
-/// Whether an application shares our host, and with it the session's cookie, and its forms are kept.
+/// Returns whether an application shares the issuer's host, and therefore the session cookie, and
+/// forms are stored.
 fn keeps_forms_here(ctx: &RequestContext<'_>) -> bool {
     let config = &ctx.sealgate.config;
     let shares = |app: &App| host_name(&app.host) == config.issuer.host();
     ctx.sealgate.store.keeps_forms() && config.apps.iter().any(shares)
 }
 
-/// The token of the page's form, bound to the session's cookie.
+/// Returns the CSRF token of the confirmation form, bound to the session cookie.
 fn csrf(ctx: &RequestContext<'_>) -> String {
     let cookie = ctx.cookie(ctx.cookies.session).unwrap_or_default();
     base64url(SecretHash::of(format!("csrf logout {cookie}").as_bytes()).as_bytes())

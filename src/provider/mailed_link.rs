@@ -1,6 +1,7 @@
-//! Pages that a mailed link opens. Who reads a mail is not the only one who opens its links: scanners do, with GET and HEAD,
-//! before its reader sees it. So nothing is done until a form is sent, by a browser that has opened the link itself. The token
-//! moves from the address into a cookie at once, and stands in no history, log or Referer.
+//! Pages that a mailed link opens. Mail scanners also open such links, with GET and HEAD, before
+//! the user does. A link therefore takes effect only when a form is sent by a browser that has
+//! opened it. The token moves from the address into a cookie at once, so that it does not appear in
+//! history, logs or the Referer header.
 
 use crate::domain::account_links::{AccountLinks, LinkToken};
 use crate::domain::secret::{Secret, SecretHash, base64url, constant_time_eq};
@@ -15,27 +16,27 @@ use crate::web::response::Response;
 
 use http::{HeaderValue, Method};
 
-/// How long a browser keeps the token of a link that it has opened, seconds.
+/// Lifetime of the cookie with the token of an opened link, seconds.
 const KEPT_SECONDS: u64 = 30 * 60;
 
-/// A page that mailed links open.
+/// Page that mailed links open.
 pub(super) struct LinkPage {
-    /// Goes with the token into the cookie: a token is good on its own page only.
+    /// Stored in the cookie with the token: a token is only valid on its own page.
     pub(super) name: &'static str,
     pub(super) path: &'static str,
-    /// What somebody reads whose link is none, or none any more.
+    /// Error page for an invalid or used link.
     pub(super) over: Problem,
 }
 
-/// What a request for such a page comes with.
+/// Result of [`LinkPage::open`].
 pub(super) enum LinkOpened {
-    /// The link: this answer takes the browser to the page.
+    /// The request is the link itself. This response redirects to the page and sets the cookie.
     Link(Response),
-    /// The cookie of a link that was opened before.
+    /// The request has the cookie of a link that was opened before.
     Page(MailedLink),
 }
 
-/// A link that this browser has opened. Whether it is good, the person's record says.
+/// Link that this browser has opened. Only the account's record shows whether it is valid.
 pub(super) struct MailedLink {
     pub(super) link: LinkToken,
     token: Secret,
@@ -43,7 +44,7 @@ pub(super) struct MailedLink {
 }
 
 impl LinkPage {
-    /// Where the page's form goes.
+    /// Returns the address of the page and of its form.
     pub(super) fn address(&self, ctx: &RequestContext<'_>) -> String {
         ctx.path(self.path)
     }
@@ -51,7 +52,7 @@ impl LinkPage {
     /// Reads the link or its cookie.
     ///
     /// # Errors
-    /// A page when there is neither, or what there is cannot be a token.
+    /// An error page if there is neither, or the token is malformed.
     pub(super) fn open(&'static self, ctx: &RequestContext<'_>) -> Result<LinkOpened, Failure> {
         let over = || Failure::page(self.over);
         let query = ctx.query()?;
@@ -68,8 +69,8 @@ impl LinkPage {
 }
 
 impl MailedLink {
-    /// The token of the page's form. It names the link, so that a form for one account is not sent for another whose link was
-    /// opened in another tab.
+    /// Returns the CSRF token of the page's form. It includes the link's token, so that a form for
+    /// one account is not accepted for another account whose link was opened in another tab.
     pub(super) fn csrf(&self) -> String {
         let text = Secret::new(format!("csrf link {} {}", self.page.name, self.token.expose()));
         base64url(SecretHash::of(text.expose().as_bytes()).as_bytes())
@@ -78,17 +79,18 @@ impl MailedLink {
     /// Reads the page's form.
     ///
     /// # Errors
-    /// A page when the form's token is not the one that the page was given.
+    /// An error page if the CSRF token is wrong.
     pub(super) fn form(&self, ctx: &RequestContext<'_>) -> Result<Params, Failure> {
         let form = ctx.form()?;
         let sound = form.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf()));
         if sound { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
     }
 
-    /// The account that the link is about, and what was mailed for it. Whether the link is among that, the caller says.
+    /// Returns the account of the link and its stored links. The caller must check that this link
+    /// is among them.
     ///
     /// # Errors
-    /// A page when there is none; when the store fails.
+    /// An error page if there is no such account; when the store fails.
     pub(super) async fn account(
         &self,
         ctx: &RequestContext<'_>,
@@ -99,13 +101,13 @@ impl MailedLink {
         Ok((user, links))
     }
 
-    /// The page that says that the link is good no more.
+    /// Returns the error page for an invalid link.
     pub(super) fn over(&self) -> Failure {
         Failure::page(self.page.over)
     }
 }
 
-/// The cookie that removes the link's, once it was used.
+/// Returns the cookie that removes the link's cookie after use.
 pub(super) fn used(ctx: &RequestContext<'_>) -> HeaderValue {
     cookie::expire(ctx.cookies.link, ctx.cookies.secure)
 }

@@ -34,7 +34,7 @@ const IN_ALL: Rule = Rule { limit: 60, window: Duration::from_mins(1) };
 /// the mail is sent.
 ///
 /// # Errors
-/// When the store has no wrapping key; see
+/// When the store has no data key; see
 /// [`Sealgate::sends_mail`](crate::app::state::Sealgate::sends_mail).
 pub(super) fn new_mail(
     ctx: &RequestContext<'_>,
@@ -156,7 +156,7 @@ pub(super) fn digits(typed: &str) -> Option<String> {
 /// Returns the keyed hash of a code. `bound_to` identifies its owner and purpose.
 ///
 /// # Errors
-/// When the store has no wrapping key.
+/// When the store has no data key.
 pub(super) fn code_hash(ctx: &RequestContext<'_>, bound_to: &[u8], code: &str) -> Result<SecretHash, Failure> {
     ctx.sealgate.store.code_hash(bound_to, code).map_err(|error| {
         tracing::error!(%error, "no code can be made or checked");

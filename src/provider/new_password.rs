@@ -1,4 +1,4 @@
-//! A password that somebody chooses who has none, or has forgotten theirs.
+//! Check of a password that a user without a password, or who forgot it, chooses.
 
 use secrecy::SecretString;
 
@@ -8,7 +8,7 @@ use crate::page::NewPasswordProblem;
 use crate::password::{Line, Owner, PasswordError};
 use crate::web::context::RequestContext;
 
-/// The hash of what was typed, if it may be this person's password.
+/// Hashes the typed password if the password policy accepts it for this user.
 pub(super) async fn hashed(
     ctx: &RequestContext<'_>,
     typed: &str,

@@ -1,5 +1,6 @@
-//! How a sign-in request names one of our own pages. Its redirect URI is one of `OWN_PAGES`, exactly; the page of one user or
-//! client is requested as the list that it belongs to, with the identifier as `state`.
+//! Encoding of the provider's own pages in sign-in requests. The redirect URI must be exactly one
+//! of `OWN_PAGES`. The page of one user or client is encoded as its list page, with the identifier
+//! as `state`.
 
 use crate::domain::client::ClientId;
 use crate::domain::user::Subject;
@@ -8,7 +9,7 @@ const USERS: &str = "/console/users";
 const CLIENTS: &str = "/console";
 const CLIENT: &str = "/console/clients";
 
-/// The redirect URI's path and the `state` of a sign-in that comes back to this page.
+/// Returns the redirect URI's path and the `state` of a sign-in that returns to this page.
 pub(super) fn request_for(page: &str) -> (&str, Option<&str>) {
     match page.rsplit_once('/') {
         Some((USERS, id)) if Subject::parse(id).is_some() => (USERS, Some(id)),
@@ -17,7 +18,8 @@ pub(super) fn request_for(page: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The page that a sign-in with this redirect URI's path and `state` comes back to. A `state` that is no identifier is ignored.
+/// Returns the page to which a sign-in with this redirect URI's path and `state` returns. Ignores a
+/// `state` that is not an identifier.
 pub(super) fn requested(path: &str, state: Option<&str>) -> String {
     let item = match path {
         USERS => state.and_then(Subject::parse).map(|subject| format!("{USERS}/{subject}")),

@@ -1,4 +1,5 @@
-//! `/oauth/passkey`: a passkey signs in, with nothing typed. The page is the sign-in's.
+//! `/oauth/passkey`: signs in with a passkey, without a typed name. The page itself is the sign-in
+//! page.
 
 use std::time::Duration;
 
@@ -23,13 +24,13 @@ use crate::web::failure::Failure;
 use crate::web::response::Response;
 use crate::webauthn::{AssertionPurpose, AssertionResponse, CeremonyError};
 
-/// How long after its arrival an answer is refused, at the earliest: whether the key is unknown, somebody else's, wrong, or of
-/// somebody who may not come in, the time does not tell.
+/// Minimum time until a passkey is refused. The response time does not reveal whether the key is
+/// unknown, wrong, another user's or a disabled user's.
 const REFUSED_AFTER: Duration = Duration::from_millis(150);
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
-        // Somebody came back to it by the browser's history.
+        // The user returned to this address in the browser's history.
         let waiting = Waiting::find(ctx).await?;
         return Ok(Response::see_other(&waiting.address(ctx, RESUME)));
     }
@@ -57,14 +58,14 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     show(ctx, &waiting, StatusCode::OK, "", Some(LoginProblem::PasskeyRefused))
 }
 
-/// Whose passkey an answer claims to be of.
+/// User and factors that an assertion claims to belong to.
 struct Claim {
     user: User,
     loaded: Loaded<Factors>,
     answer: AssertionResponse,
 }
 
-/// Reads who the answer claims to be of. Somebody who may not come in is as unknown as a key that nobody has.
+/// Reads the user that the assertion claims. A disabled user's key is treated as an unknown key.
 async fn claim(ctx: &RequestContext<'_>, sent: &str) -> Result<Result<Claim, CeremonyError>, Failure> {
     let answer = match AssertionResponse::parse(sent) {
         Ok(answer) => answer,
@@ -79,7 +80,7 @@ async fn claim(ctx: &RequestContext<'_>, sent: &str) -> Result<Result<Claim, Cer
     Ok(found.map(|(user, loaded)| Claim { user, loaded, answer }).ok_or(CeremonyError::NotTheirs))
 }
 
-/// Signs in whoever's passkey this is. Whatever the answer, its challenge is used up.
+/// Signs in the owner of the passkey. The challenge is used up in any case.
 async fn sign_in_with(ctx: &RequestContext<'_>, waiting: Waiting, sent: &str) -> Result<(Waiting, Proceeded), Failure> {
     let Some((relying_party, challenge)) = relying_party(ctx).zip(waiting.interaction().challenge) else {
         return refused(ctx, waiting, None, CeremonyError::OtherChallenge).await;
@@ -94,7 +95,8 @@ async fn sign_in_with(ctx: &RequestContext<'_>, waiting: Waiting, sent: &str) ->
     let step = match trial {
         FactorTrial::Proven(step) => step,
         FactorTrial::Refused(error) => {
-            // Its count is kept, or a key whose count once stood still would be refused for ever.
+            // Store the sign count even now. Otherwise a key whose count once failed to increase
+            // would be refused forever.
             let _ = store.put_factors(Some(&loaded), &factors, None).await?;
             return refused(ctx, waiting, Some(&user), error).await;
         }
@@ -106,7 +108,8 @@ async fn sign_in_with(ctx: &RequestContext<'_>, waiting: Waiting, sent: &str) ->
     let written = store.put_factors(Some(&loaded), &factors, Some((&waiting.loaded, &next))).await?;
     let waiting = waiting.read_again(ctx).await?;
     if written == Committed::Conflict {
-        // The same answer came twice, or another tab went on: one of them did it.
+        // The same assertion was sent twice, or another tab continued the sign-in; one of the
+        // requests completed the step.
         let again = waiting.address(ctx, RESUME);
         return Ok((waiting, Proceeded::Missing(again)));
     }
@@ -115,7 +118,7 @@ async fn sign_in_with(ctx: &RequestContext<'_>, waiting: Waiting, sent: &str) ->
     Ok((waiting, proceeded))
 }
 
-/// Takes a refusal down, and gives the page another challenge.
+/// Records the refusal and issues a new challenge.
 async fn refused(
     ctx: &RequestContext<'_>,
     waiting: Waiting,
@@ -130,7 +133,7 @@ async fn refused(
     let event = ctx.event(kind, Actor::Stranger).with_client(&waiting.client.id).with_detail("passkey");
     ctx.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.of(user.sub)));
     let next = Interaction { challenge: Some(fresh(ctx)), ..waiting.interaction().clone() };
-    // A conflict means that another tab has used the challenge up.
+    // On a conflict, another tab has used the challenge up.
     let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
     let waiting = waiting.read_again(ctx).await?;
     Ok((waiting, Proceeded::Gone))

@@ -1,4 +1,4 @@
-//! Making recovery codes, and the page that shows them once.
+//! Creation of recovery codes, and the page that shows them once.
 
 use http::StatusCode;
 use zeroize::Zeroizing;
@@ -13,7 +13,8 @@ use crate::web::failure::Failure;
 use crate::web::response::Response;
 use crate::webauthn::UserHandle;
 
-/// Puts new codes in the place of all earlier ones, and yields them as the text that [`page`] reads. `None` where this person can have none, or nothing seals here.
+/// Replaces all recovery codes of the user and returns the new ones as text for [`page`]. Returns
+/// `None` if the user cannot have any, or the store has no data key.
 ///
 /// # Errors
 /// When the store fails.
@@ -33,10 +34,10 @@ pub(super) async fn make(ctx: &RequestContext<'_>, store: &Store, user: &User) -
     })
 }
 
-/// What stands before the codes where there were others, which are void now.
+/// First line of the text if the codes replace earlier ones, which are now invalid.
 const REPLACED: &str = "replaced";
 
-/// One code a line.
+/// Formats the codes, one on each line after the first.
 fn written(codes: &[RecoveryCode; RECOVERY_CODES], replaced: bool) -> Secret {
     let mut text = Zeroizing::new(if replaced { REPLACED.to_owned() } else { String::new() });
     for code in codes {
@@ -46,7 +47,8 @@ fn written(codes: &[RecoveryCode; RECOVERY_CODES], replaced: bool) -> Secret {
     Secret::new(text.as_str())
 }
 
-/// The page that shows codes that were just made, and leads on to `next`. `then`: where the forms of a sign-in may lead.
+/// Returns the page that shows the new codes and links to `next`. `then` contains the form targets
+/// of a sign-in.
 pub(super) fn page(ctx: &RequestContext<'_>, user: &User, made: &Secret, next: &str, then: Option<&str>) -> Response {
     let mut lines = made.expose().split('\n');
     let replaced = lines.next() == Some(REPLACED);

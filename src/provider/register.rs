@@ -1,7 +1,7 @@
 //! `/oauth/register` (RFC 7591) and `/oauth/register/{client_id}` (RFC 7592).
 //!
-//! Who may register is the operator's choice: nobody, who holds an initial access token, or anybody. No URL in a
-//! registration is ever fetched.
+//! The operator decides who may register a client: no one, holders of an initial access token, or
+//! everyone. URLs in a registration are never fetched.
 
 use http::{Method, StatusCode};
 
@@ -21,7 +21,7 @@ use crate::web::response::Response;
 
 const WRONG_TOKEN: Refusal = Refusal::new(ErrorCode::InvalidToken, "The registration token is invalid.");
 
-/// Members of our answers that an update may not hold (RFC 7592 §2.2).
+/// Members of registration responses that an update must not contain (RFC 7592 §2.2).
 const SERVERS_OWN: [&str; 4] =
     ["registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at"];
 
@@ -37,7 +37,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
         Registered::Added => {}
         Registered::Lost => return Err(Failure::Bearer(Some(WRONG_TOKEN))),
         Registered::Full => {
-            // Strangers make these where registration is open: without a bound they could fill the disk.
+            // If registration is open, unauthenticated clients could otherwise fill the disk.
             tracing::warn!(most, "a registration was refused: registration.max_clients is reached");
             return Err(Failure::Unavailable);
         }
@@ -47,18 +47,20 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     Ok(Response::json(StatusCode::CREATED, &client_information(&client, &address(ctx, &client.id), &issued)))
 }
 
-/// Takes down what became of a client.
+/// Records an event of a client in the audit log.
 fn note(ctx: &RequestContext<'_>, kind: AuditKind, client: &Client) {
     ctx.sealgate.audit.note(ctx.event(kind, Actor::Client).with_client(&client.id));
 }
 
-/// The body, if it is labelled as JSON (RFC 7591 §3.1): a page of another site cannot send that unasked.
+/// Returns the body, if its media type is JSON (RFC 7591 §3.1). A page of another site cannot send
+/// that type without a CORS preflight.
 fn json<'c>(ctx: &'c RequestContext<'_>) -> Result<&'c [u8], Refusal> {
     const WRONG: Refusal = Refusal::new(ErrorCode::InvalidClientMetadata, "The body is application/json.");
     if ctx.is_labelled("application/json") { Ok(ctx.body()) } else { Err(WRONG) }
 }
 
-/// Whether this request may register a client; yields the initial access token that it uses up.
+/// Checks whether this request may register a client. Returns the initial access token that it uses
+/// up.
 async fn authorize(ctx: &RequestContext<'_>) -> Result<Option<SecretHash>, Failure> {
     match ctx.sealgate.config.registration.mode {
         RegistrationMode::Open => Ok(None),
@@ -74,7 +76,7 @@ async fn authorize(ctx: &RequestContext<'_>) -> Result<Option<SecretHash>, Failu
     }
 }
 
-/// The hash of the bearer token that was sent.
+/// Returns the hash of the bearer token.
 fn presented(ctx: &RequestContext<'_>) -> Result<SecretHash, Failure> {
     Ok(SecretHash::of(ctx.bearer()?.as_bytes()))
 }
@@ -127,10 +129,10 @@ fn address(ctx: &RequestContext<'_>, id: &ClientId) -> String {
     format!("{}/oauth/register/{id}", ctx.sealgate.config.issuer.as_str())
 }
 
-/// A client reads, replaces or removes its own registration.
+/// Answers a client that reads, replaces or deletes its own registration.
 pub(super) async fn manage(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let client = owner(ctx).await?;
-    // RFC 7592 §3 wants the token in every answer; we have it from the request only.
+    // RFC 7592 §3 requires the token in every response; only its hash is stored.
     let access_token = Secret::new(ctx.bearer()?);
     match ctx.head.method {
         Method::PUT => replace(ctx, client, &access_token).await,
@@ -146,8 +148,8 @@ pub(super) async fn manage(ctx: &RequestContext<'_>) -> Result<Response, Failure
     }
 }
 
-/// The client that the path names, if the request holds its registration access token. One answer for every other case:
-/// it tells nobody which clients exist.
+/// Returns the client in the path if the request has its registration access token. All failures
+/// get the same response, which does not reveal which clients exist.
 async fn owner(ctx: &RequestContext<'_>) -> Result<Client, Failure> {
     let token = presented(ctx)?;
     let id = ctx.head.uri.path().rsplit('/').next().and_then(ClientId::parse);
@@ -161,7 +163,8 @@ async fn owner(ctx: &RequestContext<'_>) -> Result<Client, Failure> {
         .ok_or(Failure::Bearer(Some(WRONG_TOKEN)))
 }
 
-/// RFC 7592 §2.2: the body is the whole metadata and names the client; a secret in it must be the client's own.
+/// Replaces the client's metadata. RFC 7592 §2.2: the body contains all metadata and the client's
+/// id; a secret in it must be the client's current one.
 async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret) -> Result<Response, Failure> {
     let invalid = |description| Failure::from(Refusal::new(ErrorCode::InvalidClientMetadata, description));
     let body = members(json(ctx)?)?;
@@ -179,7 +182,8 @@ async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret
         None => None,
     };
     let metadata = ClientMetadata::parse(ctx.body())?;
-    // A public client that becomes a confidential one needs a secret; the other way round it loses its own.
+    // A public client that becomes confidential needs a secret. A confidential client that becomes
+    // public loses its secrets.
     let secret = match metadata.client_type() {
         ClientType::Confidential if client.secrets.is_empty() => Some(Secret::from_random(&ctx.random::<32>())),
         _ => None,
@@ -200,7 +204,7 @@ async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret
         .await?;
     let client = changed.ok_or(Failure::Bearer(Some(WRONG_TOKEN)))?;
     note(ctx, AuditKind::ClientChanged, &client);
-    // A client that keeps what it is answered must not lose a secret that it has just shown.
+    // Some clients store the response; it must include the secret that they have just sent.
     let secret = secret.or(own).filter(|_| !client.is_public());
     let issued = Issued { secret: secret.as_ref(), access_token: Some(access_token) };
     Ok(Response::json(StatusCode::OK, &client_information(&client, &address(ctx, &client.id), &issued)))

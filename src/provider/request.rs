@@ -1,4 +1,4 @@
-//! What the provider reads of its requests, and what its pages are like.
+//! Reading of requests and layout of pages, specific to the provider.
 
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue, Method};
@@ -15,13 +15,15 @@ use crate::web::context::{PageHost, Party, RequestContext};
 use crate::web::cookie;
 use crate::web::failure::Failure;
 
-/// Where a navigation comes from, as the browser says (Fetch Metadata §2.4); no script can set it.
+/// Header that names the initiator of a navigation relative to this site (Fetch Metadata §2.4).
+/// Scripts cannot set it.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The longest form that becomes a query, bytes: well below the smallest limit that proxies have for a request's head.
+/// Maximum length of a form that is converted to a query, bytes. Well below the smallest header
+/// limit of proxies.
 const LONGEST_QUERY: usize = 8 * 1024;
 
-/// The pages of the provider.
+/// Page settings of the provider.
 pub(super) static PAGES: PageHost = PageHost {
     assets: |config| format!("{}/oauth/", config.issuer.path_prefix()),
     has_script: true,
@@ -30,8 +32,9 @@ pub(super) static PAGES: PageHost = PageHost {
     way,
 };
 
-/// This very page in another language, by its query alone: a path that begins with two slashes would name another host.
-/// A page that answers a POST cannot be fetched again; its GET form can.
+/// Returns the address of this page in another language. It consists of a query only, because a
+/// path that begins with two slashes would name another host. The response to a POST cannot be
+/// fetched again, so the link leads to the GET page.
 fn in_language(ctx: &RequestContext<'_>, language: &str) -> String {
     let query = ctx.head.uri.query().unwrap_or_default();
     let kept = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("lang="));
@@ -46,30 +49,32 @@ fn way<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, WayTo<'c>)
         (Problem::Console, _) => {
             (ctx.sign_in_address("/console", &[("prompt", "select_account")]), WayTo::AnotherAccount)
         }
-        // The page's own address: what was sent with a POST cannot be asked for again.
+        // The page's own address; a POST cannot be repeated by a link.
         _ if waiting_helps && ctx.head.method != Method::POST => (String::new(), WayTo::Again),
         (_, Some(party)) => (party.address.clone(), WayTo::Application(&party.name)),
-        // There the path would be nobody's too.
+        // On an unknown host, a relative path would also lead to an unknown host.
         (Problem::UnknownHost, None) => (format!("{}/account", ctx.sealgate.config.issuer.as_str()), WayTo::Account),
         (_, None) => (ctx.path("/account"), WayTo::Account),
     }
 }
 
 impl RequestContext<'_> {
-    /// Where a browser comes again with its cookies, when it came without because another site's form sent it here:
-    /// `SameSite=Lax` keeps them from a POST across sites, but not from the GET that a 303 makes of it. `None` for
-    /// everybody else, and for what does not fit an address; they are answered without a session.
+    /// Returns the address at which the browser should repeat the request with its cookies.
+    ///
+    /// A form on another site sends no `SameSite=Lax` cookies with a POST, but the browser sends
+    /// them with the GET that follows a 303. Returns `None` for all other requests and for forms
+    /// that do not fit in an address; they are answered without a session.
     pub(super) fn again_with_cookies(&self) -> Option<String> {
         let across = self.head.headers.get(FETCH_SITE).is_some_and(|site| site == "cross-site");
         let without = self.cookie(self.cookies.session).is_none();
         let body = self.body();
-        // What browsers write of a form (URL Standard §5.2).
+        // Bytes that browsers write when they serialize a form (URL Standard §5.2).
         let written = |byte: &u8| byte.is_ascii_alphanumeric() || b"*-._~+%&=".contains(byte);
         let fits = body.len() <= LONGEST_QUERY && body.iter().all(written);
         if self.head.method != Method::POST || !across || !without || !fits || self.form().is_err() {
             return None;
         }
-        // Every byte is ASCII by now.
+        // All bytes are ASCII here.
         Some(format!("{}?{}", self.head.uri.path(), String::from_utf8_lossy(body)))
     }
 
@@ -77,10 +82,10 @@ impl RequestContext<'_> {
         self.head.headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes).collect()
     }
 
-    /// The token of the one Authorization header (RFC 6750 §2.1).
+    /// Returns the token from the only Authorization header (RFC 6750 §2.1).
     ///
     /// # Errors
-    /// A challenge; it explains nothing where nothing was sent that means to be a token (RFC 6750 §3.1).
+    /// A challenge. It has no error code if the request has no bearer token (RFC 6750 §3.1).
     pub(super) fn bearer(&self) -> Result<&str, Failure> {
         let malformed = Refusal::new(ErrorCode::InvalidToken, "The token is malformed.");
         let repeated = Refusal::invalid_request("There is more than one Authorization header.");
@@ -92,16 +97,17 @@ impl RequestContext<'_> {
         }
     }
 
-    /// The live session that the browser's cookie opens: the cookie in force. One from before a renewed sign-in gets no
-    /// code and sees no page.
+    /// Returns the live session of the browser's session cookie. A cookie that was replaced at a
+    /// later sign-in is not accepted.
     pub(super) async fn session(&self) -> Result<Option<Loaded<Session>>, StoreError> {
         let Some(cookie) = self.session_cookie() else { return Ok(None) };
         let session = self.sealgate.store.session(cookie.id).await?;
         Ok(session.filter(|session| session.value.accepts(&cookie) && session.value.is_live(self.now)))
     }
 
-    /// The session that may be ended by whoever sent this: with the cookie in force, or the one that it has just
-    /// replaced. A sign-out that was in flight during a renewed sign-in must not leave its session alive.
+    /// Returns the live session that this request may end: with the current cookie or the one that
+    /// it has just replaced. A sign-out during a concurrent sign-in must not leave the session
+    /// alive.
     pub(super) async fn session_to_end(&self) -> Result<Option<Loaded<Session>>, StoreError> {
         let Some(cookie) = self.session_cookie() else { return Ok(None) };
         let session = self.sealgate.store.session(cookie.id).await?;
@@ -109,31 +115,32 @@ impl RequestContext<'_> {
         Ok(session.filter(|session| theirs(&session.value) && session.value.is_live(self.now)))
     }
 
-    /// Notes the client that the request is about, so that a page which goes wrong can lead back to it. Our own pages are
-    /// none; nor does a page of ours lead to a client that nobody vouches for.
+    /// Stores the client of this request, so that an error page can link back to it. Ignores the
+    /// provider's own pages and clients that neither an operator created nor an administrator
+    /// approved.
     pub(super) fn concern(&self, client: Option<&Client>) {
         let Some(client) = client.filter(|client| client.id.as_str() != OWN_CLIENT) else { return };
         let vouched = client.id.as_str().starts_with(INTERNAL_CLIENT) || client.is_vouched_for();
         if let Some(address) = client.home().filter(|_| vouched) {
-            // The first word stands: a request is about one client.
+            // Keep the first value: a request concerns one client.
             let _ = self.party.set(Party { name: client.name.clone(), address });
         }
     }
 
-    /// Notes the languages that the client asked the pages to speak (`ui_locales`).
+    /// Stores the page languages that the client requested (`ui_locales`).
     pub(super) fn speak(&self, ui_locales: Option<&str>) {
         if let Some(locales) = ui_locales {
-            // The first word stands: a request names its languages once.
+            // Keep the first value: a request has one list of languages.
             let _ = self.ui_locales.set(locales.to_owned());
         }
     }
 
-    /// A path of the provider, below the issuer's own.
+    /// Prefixes a path of the provider with the issuer's path.
     pub(super) fn path(&self, path: &str) -> String {
         format!("{}{path}", self.sealgate.config.issuer.path_prefix())
     }
 
-    /// The address that signs somebody in and comes back to one of our pages.
+    /// Returns the address that signs the user in and then opens one of the provider's pages.
     pub(super) fn sign_in_address(&self, page: &str, wishes: &[(&str, &str)]) -> String {
         let (page, state) = own_page::request_for(page);
         let redirect_uri = format!("{}{page}", self.sealgate.config.issuer.as_str());
@@ -144,7 +151,7 @@ impl RequestContext<'_> {
         self.path(&format!("/oauth/authorize?{}", query.finish()))
     }
 
-    /// The cookie that remembers a choice of language which has just been made.
+    /// Returns the cookie that stores the language chosen in this request.
     pub(super) fn chosen_language(&self) -> Option<HeaderValue> {
         let tag = language_tag(self.switched?);
         Some(cookie::set_for(self.cookies.language, tag, self.cookies.secure, cookie::LANGUAGE_SECONDS))

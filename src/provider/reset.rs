@@ -1,5 +1,7 @@
-//! `/oauth/reset`: a new password, by whoever reads the person's mail. It proves nothing else: nobody is signed in by it, and
-//! the second step stays and is asked for at the next sign-in. Whatever else opens the account ends.
+//! `/oauth/reset`: sets a new password with a mailed link.
+//!
+//! The link proves only access to the user's mailbox. It does not sign the user in, and the second
+//! step is still required at the next sign-in. Everything else that opens the account ends.
 
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
@@ -20,13 +22,13 @@ use crate::web::response::Response;
 
 static PAGE: LinkPage = LinkPage { name: "reset", path: "/oauth/reset", over: Problem::ResetLink };
 
-/// The page afterwards.
+/// Path of the page shown after the reset.
 const DONE: &str = "/oauth/reset/done";
 
-/// How often an account that changes at the same moment is read again.
+/// Maximum attempts to update an account that other requests change at the same time.
 const MOST_TRIES: usize = 8;
 
-/// An account whose password the link may set.
+/// Account whose password the link may set.
 struct Resettable {
     user: Loaded<User>,
     links: Loaded<AccountLinks>,
@@ -59,16 +61,18 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     Ok(marked.into_iter().map(|marked| marked.cookie).fold(response, Response::with_cookie))
 }
 
-/// The account, while the link is good for it.
+/// Returns the account if the link is valid for it.
 async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Resettable, Failure> {
     let (user, links) = link.account(ctx).await?;
     let is_good = links.value.reset(link.link.hash, &user.value, ctx.now).is_some();
-    // It went to this address while it was proven.
+    // The link was sent to this address while it was verified.
     if is_good && user.value.email_verified { Ok(Resettable { user, links }) } else { Err(link.over()) }
 }
 
-/// Sets the password and ends all else that opens the account. One commit uses the link up, sets the password and opens the
-/// revocation: a crash leaves a link that is still good, or nothing of before.
+/// Sets the password and ends everything else that opens the account.
+///
+/// One commit uses the link up, sets the password and opens the revocation. A crash before it
+/// leaves the link valid; after it, no old access remains.
 async fn set(ctx: &RequestContext<'_>, link: &MailedLink, hash: &PasswordHash) -> Result<(), Failure> {
     let subject = link.link.subject;
     let store = &ctx.sealgate.store;
@@ -99,7 +103,7 @@ async fn end_the_rest(ctx: &RequestContext<'_>, revocation: &Revocation) -> Resu
     ctx.sealgate.store.carry_out(revocation).await
 }
 
-/// The mail that tells the person of it. A password is set without one too.
+/// Returns the notification mail to the user. The password is set even if none can be sent.
 fn notice(ctx: &RequestContext<'_>, user: &User) -> Option<WaitingMail> {
     let mail = Mail::Notice { notice: Notice::PasswordReset, count: 1 };
     if !ctx.sealgate.sends_mail() || !ctx.sealgate.has_room_for(MailKind::Notice) {
@@ -127,7 +131,7 @@ fn show(
     Response::page(status, html(&page), None)
 }
 
-/// What to do now: the same for everybody.
+/// Answers the page that says how to continue. It is the same for every account.
 pub(super) fn done(ctx: &RequestContext<'_>) -> Response {
     let page = ResetDonePage { frame: ctx.frame(), sign_in: &forgot_password::way_back(ctx) };
     Response::page(StatusCode::OK, html(&page), None)

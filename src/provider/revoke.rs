@@ -1,5 +1,6 @@
-//! `POST /oauth/revoke` (specification §6; RFC 7009). The answer is 200 whether or not there was anything to revoke, and
-//! the hint is ignored: the token itself shows what it is. Another client's token is left alone.
+//! `POST /oauth/revoke` (specification §6; RFC 7009). Answers 200 whether or not there was a token
+//! to revoke. Ignores the hint, because the token itself shows its type. Does not revoke another
+//! client's token.
 
 use std::time::Duration;
 
@@ -36,16 +37,16 @@ async fn revoke(ctx: &RequestContext<'_>, caller: &Caller, form: &Params) -> Res
         Some(token) => refresh_token(ctx, caller, &token).await?,
         None => access_token(ctx, caller, token).await?,
     }
-    // RFC 7009 §2.2 leaves the body open; many clients read one, and take nothing but JSON.
+    // RFC 7009 §2.2 does not define the body; many clients read it and accept only JSON.
     Ok(Response::json(StatusCode::OK, &serde_json::Map::new()))
 }
 
-/// Ends the grant: the access tokens of it go too (RFC 7009 §2.1).
+/// Ends the grant and with it its access tokens (RFC 7009 §2.1).
 async fn refresh_token(ctx: &RequestContext<'_>, caller: &Caller, token: &RefreshToken) -> Result<(), Failure> {
     let client = &caller.client;
     let Some(grant) = ctx.sealgate.store.grant(token.grant()).await? else { return Ok(()) };
     match grant.value.judge(token, &client.id, Duration::ZERO, ctx.now) {
-        // A rotated token of its own family: the client wants to be rid of it, and so it is of all that came of it.
+        // A client that revokes an older token of the family also revokes its successors.
         PresentedToken::Current
         | PresentedToken::Again(_)
         | PresentedToken::Parent(..)
@@ -63,11 +64,12 @@ async fn refresh_token(ctx: &RequestContext<'_>, caller: &Caller, token: &Refres
     Ok(())
 }
 
-/// Revokes one access token; the refresh token of its grant goes on working.
+/// Revokes one access token. The refresh token of its grant remains valid.
 async fn access_token(ctx: &RequestContext<'_>, caller: &Caller, token: &str) -> Result<(), Failure> {
     let client = &caller.client;
     let Some(claims) = ctx.sealgate.issuer.access_token(token, ctx.now) else {
-        // A node that does not know a key which signs cannot tell that there is nothing to revoke.
+        // While this node lacks an active signing key, it cannot tell whether the token is invalid:
+        // answer 503.
         ctx.sealgate.store.basis()?;
         return Ok(());
     };

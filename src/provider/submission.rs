@@ -1,9 +1,10 @@
-//! Forms that take effect once, and whose result is shown once.
+//! Forms that take effect once and whose result is shown once.
 //!
-//! Each such form carries a random token in the field `once` ([`Inside::once`](crate::page::Inside)). The first request with
-//! it does the work and is answered with a redirect (303); each later one, from a second click or a repeated request, is
-//! redirected to the same result and changes nothing. The page that follows shows the secret that was made, once: a reload
-//! is a GET that makes nothing. The record is bound to the session's cookie, with which the secret is sealed.
+//! Each form has a random token in the field `once` ([`Inside::once`](crate::page::Inside)). The
+//! first request with the token does the work and is answered with a redirect (303). Later ones,
+//! from a second click or a repeated request, are redirected to the same result and change nothing.
+//! The next page shows a created secret once: a reload is a GET that creates nothing. The record is
+//! bound to the session cookie, from which the key that seals the secret is derived.
 
 use std::time::Duration;
 
@@ -20,47 +21,48 @@ use crate::web::failure::Failure;
 use crate::web::navigation;
 use crate::web::response::Response;
 
-/// The query parameter that names a submission on the page that shows its result.
+/// Query parameter that names a submission on the page that shows its result.
 const MADE: &str = "made";
 
-/// The longest token of a form; ours have 22 characters.
+/// Maximum length of a form's token. The server's tokens have 22 characters.
 const MAX_TOKEN_CHARS: usize = 64;
 
-/// How long a second request waits for the first one, and how often it looks.
+/// Time that a second request waits for the first one.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What the work behind a form has come to.
+/// Result of the work behind a form.
 pub(super) enum Effect {
-    /// It is done. `page`: the path of the page that follows, without the issuer's prefix; `secret`: what it shows once.
+    /// The work is done. `page` is the path of the next page, without the issuer's prefix; `secret`
+    /// is shown on it once.
     Done { page: String, secret: Option<Secret> },
-    /// It has changed nothing, and this is the answer.
+    /// Nothing was changed; this is the response.
     Refused(Response),
 }
 
-/// What the page that follows shows.
+/// Result that the next page shows.
 #[derive(Default)]
 pub(super) enum ShownResult {
-    /// Nothing: the page was opened by itself.
+    /// No submission: the page was opened directly.
     #[default]
     Nothing,
     Secret(Secret),
-    /// There was a secret, and it was shown already.
+    /// The submission created a secret that was already shown.
     Before,
 }
 
 impl ShownResult {
-    /// The secret, where there is one.
+    /// Returns the secret, if there is one to show.
     pub(super) fn secret(&self) -> Option<&Secret> {
         if let Self::Secret(secret) = self { Some(secret) } else { None }
     }
 }
 
-/// Does the work of a form, unless a request with the same form has done it.
+/// Does the work of a form, unless another request with the same form has done it.
 ///
 /// # Errors
-/// Those of the work; [`Failure::Unavailable`] when another request has begun the work and does not end it; when the store
-/// fails.
+/// Errors of the work; [`Failure::Unavailable`] when another request does the work and does not
+/// finish in time; when the store fails.
 pub(super) async fn once(
     ctx: &RequestContext<'_>,
     visitor: &Visitor,
@@ -68,7 +70,7 @@ pub(super) async fn once(
     work: impl Future<Output = Result<Effect, Failure>>,
 ) -> Result<Response, Failure> {
     let sent = form.one("once")?.filter(|token| is_token(token));
-    // A program that sends no token sends each form for its own sake.
+    // A client that is not a browser may omit the token; each of its requests is then separate.
     let token = sent.map_or_else(|| base64url(&ctx.random::<16>()), str::to_owned);
     let submission = Submission::new(ctx, visitor, &token);
     let store = &ctx.sealgate.store;
@@ -92,27 +94,27 @@ pub(super) async fn once(
             Ok(response)
         }
         Err(failure) => {
-            // The failure is what matters, also where the store fails once more.
+            // Return the original failure even if the store fails again.
             let _ = store.abandon_submission(&submission.id).await;
             Err(failure)
         }
     }
 }
 
-/// Whether the request comes from the redirect after a form: it may be answered where the same page, opened by itself, would
-/// ask for a more recent sign-in.
+/// Returns whether the request follows the redirect after a form. It may then be answered with an
+/// older sign-in than the page requires if opened directly.
 pub(super) fn is_awaited(ctx: &RequestContext<'_>) -> bool {
     ctx.head.method == Method::GET && ctx.query().is_ok_and(|query| query.has(MADE))
 }
 
-/// What the page at `page` shows of the submission that its address names.
+/// Returns the result to show on `page` of the submission that its address names.
 ///
 /// # Errors
 /// When the store fails.
 pub(super) async fn shown(ctx: &RequestContext<'_>, visitor: &Visitor, page: &str) -> Result<ShownResult, Failure> {
     let query = ctx.query()?;
     let Some(token) = query.one(MADE)?.filter(|token| is_token(token)) else { return Ok(ShownResult::Nothing) };
-    // A page that nobody looks at must not use up the secret.
+    // A prefetch or HEAD request must not use up the secret.
     if ctx.head.method != Method::GET || navigation::is_look_ahead(ctx.head) {
         return Ok(ShownResult::Nothing);
     }
@@ -129,17 +131,19 @@ pub(super) async fn shown(ctx: &RequestContext<'_>, visitor: &Visitor, page: &st
     })
 }
 
-/// The surroundings of that page: they tell a reader who has reloaded it that nothing is shown again.
+/// Returns the page's layout with a hint if the secret was already shown, for instance before a
+/// reload.
 pub(super) fn told<'a>(inside: Inside<'a>, shown: Option<&ShownResult>) -> Inside<'a> {
     let before = shown.is_some_and(|shown| matches!(shown, ShownResult::Before));
     if before { Inside { done: Some(Done::ShownBefore), ..inside } } else { inside }
 }
 
-/// A submission of this user in this session.
+/// Submission of this user in this session.
 struct Submission {
-    /// What its record lies under.
+    /// Key of the record in the store.
     id: SecretHash,
-    /// What its secret is sealed with. The store knows the cookie's hash only, so it cannot derive this.
+    /// Key that seals the secret. The store has only the hash of the cookie, so it cannot derive
+    /// this key.
     key: SecretHash,
 }
 

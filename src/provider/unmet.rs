@@ -1,5 +1,6 @@
-//! `/oauth/unmet`: somebody cannot sign in as surely as is asked for. The page says what is needed and where they can add it;
-//! sending them back to the client at once would send them here again.
+//! `/oauth/unmet`: the user cannot reach the required authentication level. The page says which
+//! level is needed and where to add a factor. An immediate redirect to the client would lead
+//! straight back to this page.
 
 use http::{Method, StatusCode};
 
@@ -43,7 +44,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     Ok(Response::page(StatusCode::FORBIDDEN, html(&page), waiting.then().as_deref()))
 }
 
-/// Tells the client (OpenID Connect Core Unmet Authentication Requirements 1.0).
+/// Returns the error to the client (OpenID Connect Core Unmet Authentication Requirements 1.0).
 async fn refuse(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Response, Failure> {
     match ctx.sealgate.store.drop_interaction(&waiting.loaded).await? {
         Committed::Yes => {

@@ -1,5 +1,5 @@
-//! `GET` and `POST /oauth/userinfo` (specification §4; OpenID Connect Core §5.3; RFC 6750). The token comes in the
-//! Authorization header only.
+//! `GET` and `POST /oauth/userinfo` (specification §4; OpenID Connect Core §5.3; RFC 6750). Accepts
+//! the token in the Authorization header only.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ const TWICE: Refusal =
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let store = &ctx.sealgate.store;
     let basis = store.basis()?;
-    // Tokens that do not stand are counted by address, and stand in the way of such tokens only: a good one behind the
-    // same address is somebody else's.
+    // Invalid tokens are counted by address and only delay other invalid ones: a valid token from
+    // the same address may be another user's.
     let (token, bearer) = match presented(ctx).await {
         Ok(found) => found,
         Err(failure @ Failure::Bearer(_)) => {
@@ -36,7 +36,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     };
     let hash = SecretHash::of(token.as_bytes());
     ctx.charge(Bucket::UserInfo, &LimitKey::text(Bucket::UserInfo.name(), hash.as_bytes())).await?;
-    // Where nodes count together, that has waited for the database.
+    // Charging a limit that the cluster counts together may have waited for the database.
     store.acts_on(&basis)?;
     if !bearer.scope.contains(ScopeValue::OpenId) {
         let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks the scope openid.");
@@ -46,10 +46,10 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     Ok(Response::json(StatusCode::OK, &UserInfo { sub: bearer.user.sub.to_string(), claims }))
 }
 
-/// The token that was sent, and what it stands for.
+/// Returns the presented token and its verified content.
 async fn presented<'c>(ctx: &'c RequestContext<'_>) -> Result<(&'c str, Arc<Bearer>), Failure> {
     let token = ctx.bearer()?;
-    // RFC 6750 §2: one method, one token. Who sends it in the query as well has it in logs and histories already.
+    // RFC 6750 §2: one method per request. A token in the query is also in logs and histories.
     let elsewhere = |params: Result<Params, Refusal>| params.is_ok_and(|params| params.has("access_token"));
     if elsewhere(ctx.query()) || elsewhere(ctx.form()) {
         return Err(Failure::Bearer(Some(TWICE)));
