@@ -1,5 +1,6 @@
-//! What monitoring asks: `/metrics`, `/healthz` and `/readyz`, nothing else. On a listener of its own, which faces the
-//! operator and not the world.
+//! Endpoints for monitoring: `/metrics`, `/healthz` and `/readyz`.
+//!
+//! They have a listener of their own, which only the operator should be able to reach.
 
 use std::sync::Arc;
 
@@ -16,17 +17,20 @@ use super::Health;
 use super::probe::Probe;
 use super::proxy::body::respond;
 
-/// How far the server is between its start and its end.
+/// Phase of the server's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Listeners may not accept yet, and a signal to stop would not be heard.
+    /// Listeners may not accept yet, and a stop signal would not be handled.
     Starting,
     Serving,
-    /// Requests in flight are finished, and nothing else is taken.
+    /// Requests in flight are finished; new ones are not accepted.
     Stopping,
 }
 
-/// The application behind the admin listener. Ready while the server is serving, and requests are answered.
+/// Creates the application of the admin listener.
+///
+/// It is ready while the phase is [`Phase::Serving`], the store is healthy and the probe is
+/// answered.
 pub(crate) const fn admin_service(
     health: Arc<dyn Health>,
     phase: watch::Receiver<Phase>,

@@ -1,6 +1,8 @@
-//! Whether requests are answered: one of our own, asked through the loops that accept the public connections and answered
-//! on their threads, by the same service, the same front and the same decision as everybody's. Only TCP and TLS are left out:
-//! it comes on a pair of sockets of this process. Neither the access log nor the metrics of connections tell of it.
+//! Readiness probe: sends a request through each public accept loop.
+//!
+//! The same threads, service, front and decision handle it as a client's request. It skips only TCP
+//! and TLS, because it uses a socket pair of this process. The access log and the connection
+//! metrics omit it.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -13,11 +15,11 @@ use tokio::time::{Instant, timeout};
 use super::Health;
 use super::listen::service::Door;
 
-/// How long an answer may take.
+/// Timeout for an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long an outcome holds: asking for readiness in a loop asks for nothing more.
+/// Time that a result is cached, so frequent readiness checks cause no additional requests.
 const KEPT: Duration = Duration::from_secs(1);
-/// As long as the head's first line up to the status, `HTTP/1.1 200`.
+/// Length of the status line up to the status, `HTTP/1.1 200`, in bytes.
 const STATUS_END: usize = 12;
 
 pub(crate) struct Probe {
@@ -27,18 +29,18 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// A probe of these doors, for what `health` asks for.
+    /// Creates a probe of these listeners. `health` names the host and path.
     pub(crate) fn new(doors: Vec<Door>, health: Arc<dyn Health>) -> Self {
         Self { doors, health, last: Mutex::new(None) }
     }
 
-    /// Whether every door leads to an answer, now or a moment ago.
+    /// Returns whether every listener answered, now or within the last second.
     ///
     /// # Errors
-    /// A sentence for the operator: which one does not.
+    /// A sentence for the operator that names the listener without an answer.
     pub(crate) async fn ask(&self) -> Result<(), String> {
         let Some((host, path)) = self.health.probe() else { return Ok(()) };
-        // Who comes meanwhile waits for the same outcome.
+        // Concurrent callers wait for the same result.
         let mut last = self.last.lock().await;
         if let Some((at, outcome)) = &*last
             && at.elapsed() < KEPT
@@ -76,7 +78,7 @@ async fn through(door: &Door, request: &[u8]) -> Result<(), String> {
     ours.write_all(request).await.map_err(broke_off)?;
     let mut head = [0; STATUS_END];
     ours.read_exact(&mut head).await.map_err(broke_off)?;
-    // What is refused with a word, such as too many at once, is answered.
+    // A refusal, for example for too many requests, also counts as an answer.
     match head.get(9..) {
         Some([b'1'..=b'4', ..]) => Ok(()),
         status => Err(format!("the answer is {}", String::from_utf8_lossy(status.unwrap_or_default()))),

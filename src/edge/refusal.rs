@@ -1,5 +1,7 @@
-//! What the edge itself answers when it cannot do what was asked: JSON for programs, a short page in Turkish and English for
-//! people, the request's id and nothing of what lies behind.
+//! Error responses of the edge: JSON for programs, and a short page in Turkish and English for
+//! browsers.
+//!
+//! They contain the request id and nothing about upstreams.
 
 use std::io;
 use std::sync::LazyLock;
@@ -18,7 +20,8 @@ use crate::web::navigation::Requester;
 
 const MALFORMED_CHUNK: &str = HeadFault::Chunk.reason().1;
 
-/// The answer of the service with this status, on the wire: there is no request yet to speak of.
+/// Returns the error response with this status in wire format, for failures before a request was
+/// parsed.
 pub(in crate::edge) fn raw_refusal(status: StatusCode, why: Option<&'static str>, request_id: &str) -> String {
     let (error, sentence) = wording(status);
     let sentence = why.unwrap_or(sentence);
@@ -30,7 +33,7 @@ pub(in crate::edge) fn raw_refusal(status: StatusCode, why: Option<&'static str>
     )
 }
 
-/// The edge's answer with this status, and with this sentence where there is a better one than the status's own.
+/// Returns the error response with this status. `why` replaces the default sentence of the status.
 pub(in crate::edge) fn refusal(
     status: StatusCode,
     why: Option<&'static str>,
@@ -57,8 +60,10 @@ pub(in crate::edge) fn refusal(
     response
 }
 
-/// What people get, in both languages: which one they read is the pages' to know, and no page of theirs can be asked for here.
-/// Every piece is our own: fixed text, and an id of letters, digits and `._-`.
+/// Returns the page for browsers, in both languages, because the edge does not determine the user's
+/// language.
+///
+/// All parts are safe for HTML: fixed text, and a request id of letters, digits and `._-`.
 fn page(status: StatusCode, english: &str, request_id: &str) -> String {
     let turkish = turkish(status);
     format!(
@@ -72,8 +77,8 @@ fn page(status: StatusCode, english: &str, request_id: &str) -> String {
     )
 }
 
-/// As much of the pages' stylesheet as this page needs. It stands in the page: what is asked for here may have no provider
-/// behind it that would answer with the stylesheet itself.
+/// Excerpt of the pages' stylesheet for this page. It is inline, because the requested host may
+/// have no identity provider to serve the stylesheet.
 const STYLE: &str = ":root{color-scheme:light dark;--page:#edf1f0;--card:#fff;--text:#15211f;--quiet:#4f5d5a;--line:#d8dfdd}\
     @media(prefers-color-scheme:dark){:root{--page:#0e1514;--card:#17201e;--text:#e7edeb;--quiet:#a6b4b0;--line:#2c3936}}\
     body{display:grid;align-content:center;min-height:100vh;margin:0;background:var(--page);color:var(--text);\
@@ -83,7 +88,7 @@ const STYLE: &str = ":root{color-scheme:light dark;--page:#edf1f0;--card:#fff;--
     h2{font-size:1.125rem}p{margin:0 0 1.5rem}.reference{margin:0;padding-top:1rem;border-top:1px solid var(--line);\
     color:var(--quiet);font-size:.875rem}code{display:block;color:var(--text)}";
 
-/// The page may have this one style and nothing else (CSP level 2, a hash as the source).
+/// Content security policy that allows only the page's inline style (CSP level 2, hash source).
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let style = STANDARD.encode(Sha256::digest(STYLE));
     let policy = format!(
@@ -92,7 +97,7 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"))
 });
 
-/// What a client is told of a refusal that is its own doing: our own fixed text only.
+/// Returns the reason for a refusal that the client caused. It consists of fixed text only.
 pub(in crate::edge) fn why(error: &Error) -> Option<&'static str> {
     match (error.esource(), error.etype(), &error.context) {
         (ErrorSource::Downstream, ErrorType::HTTPStatus(_), Some(ImmutStr::Static(why))) => Some(why),
@@ -100,7 +105,7 @@ pub(in crate::edge) fn why(error: &Error) -> Option<&'static str> {
     }
 }
 
-/// Why a request was refused or could not be answered, for the access log.
+/// Returns the reason for an error response, for the access log.
 pub(in crate::edge) fn reason(error: &Error, status: StatusCode) -> &'static str {
     match (&error.context, error.etype()) {
         (Some(ImmutStr::Static(why)), ErrorType::HTTPStatus(_)) => why,
@@ -109,13 +114,13 @@ pub(in crate::edge) fn reason(error: &Error, status: StatusCode) -> &'static str
     }
 }
 
-/// Whether reading the request's body failed at a malformed chunk.
+/// Returns whether reading the request's body failed at a malformed chunk.
 fn is_malformed_chunk(error: &Error) -> bool {
     let cause = error.root_cause().downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     cause.and_then(|cause| cause.downcast_ref::<MalformedChunk>()).is_some()
 }
 
-/// What to answer to a failure; nothing when the client is the one that is gone.
+/// Returns the status to answer an error with, or `None` if the client disconnected.
 pub(in crate::edge) fn status_of(error: &Error) -> Option<StatusCode> {
     use ErrorType::{
         ConnectTimedout, ConnectionClosed, HTTPStatus, ReadError, ReadTimedout, TLSHandshakeTimedout, WriteError,

@@ -1,4 +1,4 @@
-//! Names for requests, in logs and towards both sides.
+//! Request ids, for logs, clients and upstreams.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,19 +8,21 @@ pub(in crate::edge) const REQUEST_ID: HeaderName = HeaderName::from_static("x-re
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// Names for requests: 16 bytes in hex, unique, of no pattern that tells how much traffic there is. Not secret.
+/// Generator of request ids: unique, 16 bytes in hexadecimal.
+///
+/// They are not secret, but reveal no pattern from which the amount of traffic could be derived.
 pub(crate) struct RequestIds {
     process: u64,
     next: AtomicU64,
 }
 
 impl RequestIds {
-    /// `seed` is chosen anew by each process.
+    /// Creates a generator. `seed` must be random for each process.
     pub(crate) const fn new(seed: [u64; 2]) -> Self {
         Self { process: seed[0], next: AtomicU64::new(seed[1]) }
     }
 
-    /// A name that no other request has.
+    /// Returns an id that no other request has.
     pub(in crate::edge) fn next(&self) -> String {
         let mut name = String::with_capacity(32);
         self.write(&mut name);
@@ -32,17 +34,19 @@ impl RequestIds {
         push_hex(name, self.number());
     }
 
-    /// A number that none before was.
+    /// Returns a number that was not returned before.
     fn number(&self) -> u64 {
-        // SplitMix64's finaliser: one to one, so counting up never repeats.
+        // SplitMix64's finaliser is a bijection, so the values of a counter never repeat.
         let mut mixed = self.next.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }
 
-    /// Tells an upstream the request's name, and a trace to report it under. The client's is passed on as it came; what is
-    /// no trace, or is several, is replaced by a new one.
+    /// Sets the request id and the trace context for an upstream.
+    ///
+    /// A single valid `traceparent` of the client is forwarded unchanged. An invalid or repeated
+    /// one is replaced by a new trace.
     pub(in crate::edge) fn tell(&self, fields: &mut HeaderMap, request_id: &str) {
         if let Ok(id) = HeaderValue::from_str(request_id) {
             fields.insert(REQUEST_ID, id);
@@ -58,20 +62,21 @@ impl RequestIds {
         }
     }
 
-    /// The start of a trace (W3C Trace Context): nobody has asked for it to be recorded.
+    /// Returns the start of a new trace, without the sampled flag (W3C Trace Context).
     fn traceparent(&self) -> String {
         let mut trace = String::with_capacity(55);
         trace.push_str("00-");
         self.write(&mut trace);
         trace.push('-');
-        // One in 2^64 would be all zeros, which means none.
+        // All zeros, with a probability of 1 in 2^64, would be invalid.
         push_hex(&mut trace, self.number().max(1));
         trace.push_str("-00");
         trace
     }
 }
 
-/// Sixteen digits, without the formatter: it takes more time than the gate's decision.
+/// Appends 16 hexadecimal digits. The standard formatter would take longer than the access
+/// decision.
 fn push_hex(text: &mut String, number: u64) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut digits = [0; 16];
@@ -81,7 +86,8 @@ fn push_hex(text: &mut String, number: u64) {
     text.push_str(str::from_utf8(&digits).unwrap_or_default());
 }
 
-/// Whether a `traceparent` is one (W3C Trace Context §3.2.2): of a known version, with a trace and a parent.
+/// Returns whether a `traceparent` is valid (W3C Trace Context §3.2.2): known version, trace id and
+/// parent id.
 fn is_traceparent(text: &str) -> bool {
     let hex =
         |part: &str, length| part.len() == length && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -90,7 +96,7 @@ fn is_traceparent(text: &str) -> bool {
     matches!(parts.as_slice(), ["00", trace, parent, flags] if some(trace, 32) && some(parent, 16) && hex(flags, 2))
 }
 
-/// Whether a proxy's `X-Request-Id` is plain enough to go on into logs, pages and headers.
+/// Returns whether a proxy's `X-Request-Id` is safe for logs, pages and header fields.
 pub(in crate::edge) fn is_request_id(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (8..=64).contains(&id.len()) && id.bytes().all(plain)

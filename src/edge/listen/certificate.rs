@@ -1,5 +1,7 @@
-//! A certificate that the public listeners show, read again when its files change: whoever renews it has nothing to
-//! tell us. A pair of files that cannot be used changes nothing; it may be half written.
+//! A server certificate that is reloaded when its files change.
+//!
+//! A renewal needs no notification. If the new files cannot be used, for example because they are
+//! partly written, the current certificate stays in use.
 
 use std::fs;
 use std::path::Path;
@@ -15,45 +17,46 @@ use x509_parser::extensions::GeneralName;
 
 use crate::config::{TlsConfig, not_after};
 
-/// A pair of files, and the certificate in use.
+/// A certificate in use and its files.
 #[derive(Debug)]
 pub(in crate::edge) struct Certificate {
     files: TlsConfig,
     current: RwLock<Arc<Shown>>,
-    /// What chain and key were like before they were last read.
+    /// Stamps of the chain and the key, taken before the last read.
     read: RwLock<[Stamp; 2]>,
 }
 
-/// A chain with its key, and the names that it is for.
+/// A chain with its key and the names it is valid for.
 #[derive(Debug)]
 pub(in crate::edge) struct Shown {
     pub(in crate::edge) key: Arc<CertifiedKey>,
     names: Vec<String>,
-    /// Until when it is good, seconds since 1970.
+    /// Expiry, in seconds since 1970.
     ends: i64,
 }
 
 impl Shown {
-    /// Whether the name itself stands on it.
+    /// Returns whether the certificate contains exactly this name.
     pub(in crate::edge) fn names(&self, name: &str) -> bool {
         self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
     }
 
-    /// Whether a wildcard on it stands for the name: for its first label, and a whole one (RFC 6125 §6.4.3).
+    /// Returns whether a wildcard on the certificate matches the name. It matches exactly one whole
+    /// label, the first (RFC 6125 §6.4.3).
     pub(in crate::edge) fn covers(&self, name: &str) -> bool {
         let Some((_, parent)) = name.split_once('.') else { return false };
         self.names.iter().any(|own| own.strip_prefix("*.").is_some_and(|own| own.eq_ignore_ascii_case(parent)))
     }
 }
 
-/// What tells that a file is another one.
+/// Modification time and length of a file, to detect changes.
 pub(in crate::edge) type Stamp = Option<(SystemTime, u64)>;
 
 impl Certificate {
     /// Reads the files.
     ///
     /// # Errors
-    /// One line that names the file and what is wrong with it.
+    /// One line that names the file and the fault.
     pub(in crate::edge) fn load(files: &TlsConfig) -> Result<Self, String> {
         let stamp = stamps(files);
         let current = RwLock::new(Arc::new(read(files)?));
@@ -64,12 +67,12 @@ impl Certificate {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Its file, and until when it is good, seconds since 1970.
+    /// Returns the certificate's file and its expiry, in seconds since 1970.
     pub(in crate::edge) fn end(&self) -> (&Path, i64) {
         (&self.files.certificate, self.current().ends)
     }
 
-    /// Reads the files again if they have changed. Blocks on the disk.
+    /// Reloads the files if they changed. Blocking I/O.
     pub(in crate::edge) fn look(&self) {
         let stamp = stamps(&self.files);
         if *self.read.read().unwrap_or_else(PoisonError::into_inner) == stamp {
@@ -90,24 +93,27 @@ fn stamps(files: &TlsConfig) -> [Stamp; 2] {
     [stamp(&files.certificate), stamp(&files.key)]
 }
 
-/// What a file is like now; none when it cannot be looked at.
+/// Returns the current stamp of a file, or `None` if its metadata cannot be read.
 pub(in crate::edge) fn stamp(path: &Path) -> Stamp {
     fs::metadata(path).and_then(|file| Ok((file.modified()?, file.len()))).ok()
 }
 
-/// A chain and a key that belong together.
+/// Reads a chain and its key, and checks that they match.
 pub(in crate::edge) fn read(files: &TlsConfig) -> Result<Shown, String> {
     let (certificates, key) = read_pair(files)?;
     let (certificate, file) = (files.certificate.display(), files.key.display());
     let key = CertifiedKey::from_der(certificates, key, &ring::default_provider())
         .map_err(|error| format!("cannot use certificate {certificate} with key {file}: {error}"))?;
     let names = key.cert.first().map(|leaf| names(leaf)).unwrap_or_default();
-    // Of the leaf: for an authority's certificate that has expired, browsers may know another one.
+    // Only the expiry of the leaf counts. Browsers may know another certificate for an authority
+    // whose own has expired.
     let ends = key.cert.first().and_then(|leaf| not_after(leaf)).unwrap_or(i64::MAX);
     Ok(Shown { key: Arc::new(key), names, ends })
 }
 
-/// The names on a certificate; one that has none, or that cannot be read, is for nobody who names a host.
+/// Returns the DNS names on a certificate.
+///
+/// A certificate without names, or one that cannot be parsed, matches no server name.
 fn names(leaf: &[u8]) -> Vec<String> {
     let Ok((_, leaf)) = x509_parser::parse_x509_certificate(leaf) else { return Vec::new() };
     let Ok(Some(names)) = leaf.subject_alternative_name() else { return Vec::new() };
@@ -118,10 +124,10 @@ fn names(leaf: &[u8]) -> Vec<String> {
     names.value.general_names.iter().filter_map(name).collect()
 }
 
-/// Reads a chain, leaf first, and a key; whether they belong together is not looked at.
+/// Reads a chain, leaf first, and a key. Does not check whether they match.
 ///
 /// # Errors
-/// One line that names the file and what is wrong with it.
+/// One line that names the file and the fault.
 pub(in crate::edge) fn read_pair(
     files: &TlsConfig,
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
@@ -138,7 +144,7 @@ pub(in crate::edge) fn read_pair(
 /// Reads the certificates of authorities, at least one.
 ///
 /// # Errors
-/// One line that names the file and what is wrong with it.
+/// One line that names the file and the fault.
 pub(in crate::edge) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let name = file.display();
     let content = fs::read(file).map_err(|error| format!("cannot read {name}: {error}"))?;
@@ -157,7 +163,7 @@ pub(in crate::edge) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'st
     Ok(certificates)
 }
 
-/// Pingora panics at what this reader cannot read.
+/// Checks that Pingora can parse the certificate; it panics otherwise.
 pub(in crate::edge) fn readable(certificate: &[u8]) -> Result<(), String> {
     x509_parser::parse_x509_certificate(certificate).map(|_| ()).map_err(|error| format!("no certificate ({error})"))
 }

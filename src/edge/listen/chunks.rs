@@ -1,8 +1,8 @@
-//! The chunk lines of a request's body, checked before a parser sees them (RFC 9112 §7.1).
+//! Checks the chunk lines of a request's body before a parser reads them (RFC 9112 §7.1).
 //!
-//! The parser behind accepts a size without digits as the last chunk, white space after a size, and any byte in an extension, line
-//! feeds included. A proxy in front that ends the line at that line feed sees another body than we do, and what it takes for
-//! data is a request here.
+//! Pingora's parser accepts a size without digits as the last chunk, white space after a size, and
+//! any byte in an extension, including line feeds. A proxy in front that ends the line at such a
+//! line feed reads a different body. What it forwards as data would be a request here.
 
 use std::fmt;
 use std::io;
@@ -19,7 +19,7 @@ use pingora::protocols::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// More hexadecimal digits make no size that fits into 64 bits.
+/// Maximum number of hexadecimal digits of a chunk size, which must fit into 64 bits.
 const MAX_SIZE_DIGITS: u8 = 16;
 
 /// The error of a body whose chunks are malformed.
@@ -34,10 +34,10 @@ impl fmt::Display for MalformedChunk {
 
 impl std::error::Error for MalformedChunk {}
 
-/// What the next byte belongs to.
+/// Role of the next byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// A digit of a size, of which there were so many, or what follows the size.
+    /// A digit of a size with this many digits so far, or the byte after the size.
     Size(u8),
     Extension,
     /// The line feed of a chunk line.
@@ -51,15 +51,16 @@ enum Next {
     TrailerLf,
     /// The line feed of the empty line.
     LastLf,
-    /// Whatever follows the body.
+    /// Bytes after the body.
     Nothing,
 }
 
-/// Follows a body in chunks, byte by byte where its lines are.
+/// State machine that checks a chunked body. It skips chunk data and reads all other bytes one by
+/// one.
 #[derive(Debug)]
 pub(in crate::edge) struct ChunkChecker {
     next: Next,
-    /// Of the current chunk: its size, then what of it is to come.
+    /// The size of the current chunk while it is parsed, then the number of its remaining bytes.
     remaining: u64,
 }
 
@@ -71,7 +72,7 @@ impl ChunkChecker {
     /// Checks the next bytes of the body.
     ///
     /// # Errors
-    /// They do not continue a body in chunks.
+    /// The bytes do not continue a chunked body.
     pub(in crate::edge) fn check(&mut self, mut bytes: &[u8]) -> Result<(), MalformedChunk> {
         while let Some((byte, rest)) = bytes.split_first() {
             match self.next {
@@ -117,7 +118,7 @@ impl ChunkChecker {
     }
 }
 
-/// A connection during a request whose body comes in chunks: reading fails at the first malformed one.
+/// A connection during a request with a chunked body. Reading fails at the first malformed chunk.
 #[derive(Debug)]
 pub(in crate::edge) struct CheckedChunks {
     stream: Stream,
@@ -220,7 +221,7 @@ impl GetSocketDigest for CheckedChunks {
 mod tests {
     use super::*;
 
-    /// What becomes of a body that comes in pieces of this many bytes.
+    /// Checks a body that arrives in pieces of this many bytes.
     fn checked(body: &[u8], piece: usize) -> Result<Next, MalformedChunk> {
         let mut checker = ChunkChecker::new();
         for bytes in body.chunks(piece) {

@@ -1,6 +1,8 @@
-//! A client's TCP connection as Pingora wants to see one. It is counted as long as it lives, never waits for ever for a
-//! peer that does not read, and, when we close it with bytes of the peer still unread, lingers a moment: the kernel
-//! would otherwise send a reset, and a reset overtakes the answer that says why.
+//! A client's TCP connection, as a Pingora stream.
+//!
+//! It counts towards the quota while it exists, and it has a timeout for a peer that does not read.
+//! If it is closed with unread bytes of the peer, it lingers for a short time. Otherwise the kernel
+//! would send a reset, which can overtake the answer that gives the reason.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,14 +23,14 @@ use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
 use super::quota::Ticket;
 
-/// A head and a small body leave in one packet.
+/// Size of the write buffer, in bytes. A head and a small body are sent in one packet.
 pub(in crate::edge) const WRITE_BUFFER: usize = 4096;
-/// How long, and for how many bytes, a closed connection is still read.
+/// Maximum time and number of bytes for reading from a closed connection.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1024 * 1024;
 
 pub(in crate::edge) struct Connection {
-    /// Taken only when the connection is dropped.
+    /// `None` only while the connection is dropped.
     io: Option<BufWriter<TcpStream>>,
     socket: Arc<SocketDigest>,
     id: i32,
@@ -39,8 +41,10 @@ pub(in crate::edge) struct Connection {
 }
 
 impl Connection {
-    /// `patience` is the longest that the peer may keep us from writing anything at all. `buffer`: so many bytes wait for a
-    /// flush; none where TLS is above, which has a buffer of its own.
+    /// Creates a connection.
+    ///
+    /// `patience` is the maximum time without progress of a write. `buffer` is the size of the
+    /// write buffer; 0 below TLS, which has a buffer above it.
     pub(in crate::edge) fn new(
         io: TcpStream,
         peer: SocketAddr,
@@ -59,7 +63,7 @@ impl Connection {
         self.io.as_mut().map(Pin::new).ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Passes a write's outcome on, unless the peer has taken nothing for too long.
+    /// Returns the outcome of a write, or an error if the peer has accepted no byte for too long.
     fn unless_stalled<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             self.stall = None;
@@ -76,8 +80,9 @@ impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let outcome = self.io()?.poll_read(cx, buf);
-        // An exchange that waits has no more to write for now: what it has written leaves. Pingora flushes a head that announces a
-        // length only with the body's end, which may be seconds away.
+        // An exchange that waits for input has nothing more to write, so the buffer is flushed.
+        // Pingora flushes a head with a length only at the end of the body, which may be seconds
+        // later.
         if outcome.is_pending()
             && self.io.as_ref().is_some_and(|io| !io.buffer().is_empty())
             && let Poll::Ready(Err(error)) = self.as_mut().poll_flush(cx)
@@ -131,7 +136,8 @@ impl Drop for Connection {
     }
 }
 
-/// Says goodbye, then reads what is still on its way. The connection stays counted meanwhile.
+/// Shuts down the write side, then reads the remaining input. The connection still counts towards
+/// the quota.
 async fn linger(mut socket: TcpStream, _ticket: Ticket) {
     let _ = socket.shutdown().await;
     let end = Instant::now() + LINGER;

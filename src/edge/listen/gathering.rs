@@ -1,5 +1,7 @@
-//! What is written to a client over TLS, gathered before it is encrypted: a head and a small body become one record, and over
-//! HTTP/2 the answers of several streams leave in one record and one system call.
+//! Write buffer above TLS.
+//!
+//! A head and a small body are encrypted as one record. Over HTTP/2, the answers of several streams
+//! are sent in one record and one system call.
 
 use std::io;
 use std::pin::Pin;
@@ -18,29 +20,30 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter, ReadBuf};
 
 use super::connection::WRITE_BUFFER;
 
-/// The longest plaintext of a record (RFC 8446 §5.1).
+/// Maximum plaintext length of a TLS record, in bytes (RFC 8446 §5.1).
 const HTTP2_BUFFER: usize = 16 * 1024;
 
-/// A stream over TLS, with a buffer above it.
+/// A TLS stream with a write buffer above it.
 #[derive(Debug)]
 pub(in crate::edge) struct GatheringStream {
-    /// Read before, and to be read again.
+    /// Bytes that were read from the stream before and are returned first.
     first: BytesMut,
     io: BufWriter<Stream>,
-    /// Whether others may have something to write as well.
+    /// Whether several exchanges share the stream (HTTP/2).
     shared: bool,
-    /// Whether anything was written since a flush was last asked for.
+    /// Whether anything was written since the last request to flush.
     fresh: bool,
 }
 
 impl GatheringStream {
-    /// For one exchange after the other.
+    /// Creates a stream for one exchange after another.
     pub(in crate::edge) fn http1(stream: Stream) -> Self {
         let io = BufWriter::with_capacity(WRITE_BUFFER, stream);
         Self { first: BytesMut::new(), io, shared: false, fresh: false }
     }
 
-    /// For many at once. `first` was read from the stream and is read again.
+    /// Creates a stream for concurrent exchanges. `first` was read from the stream and is returned
+    /// by the next reads.
     pub(in crate::edge) fn http2(first: BytesMut, stream: Stream) -> Self {
         Self { first, io: BufWriter::with_capacity(HTTP2_BUFFER, stream), shared: true, fresh: false }
     }
@@ -50,7 +53,8 @@ impl AsyncRead for GatheringStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.first.is_empty() {
             let outcome = Pin::new(&mut self.io).poll_read(cx, buf);
-            // As for a connection without TLS: an exchange that waits has no more to write for now.
+            // As on a connection without TLS: an exchange that waits for input has nothing more to
+            // write.
             if outcome.is_pending()
                 && !self.shared
                 && !self.io.buffer().is_empty()
@@ -73,8 +77,10 @@ impl AsyncWrite for GatheringStream {
         Pin::new(&mut self.io).poll_write(cx, buf)
     }
 
-    /// Over HTTP/2 each answer asks for a flush. While answers go on coming, the others that are ready get their turn first: the
-    /// task goes to the end of its queue. What has gathered leaves when none has come meanwhile, or when the buffer is full.
+    /// Flushes the buffer. Over HTTP/2, each answer requests a flush.
+    ///
+    /// While new answers arrive, the task yields to other tasks first, by waking itself. The buffer
+    /// is flushed once no answer was added meanwhile, or when it is full.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.shared && std::mem::take(&mut self.fresh) && !self.io.buffer().is_empty() {
             cx.waker().wake_by_ref();
@@ -97,7 +103,7 @@ impl AsyncWrite for GatheringStream {
     }
 
     fn is_write_vectored(&self) -> bool {
-        // The buffer takes pieces one after the other, whatever lies below it.
+        // The buffer accepts slices one after another, whatever the stream below supports.
         true
     }
 }

@@ -1,5 +1,6 @@
-//! Listening sockets that the service manager bound and passed on, `sd_listen_fds(3)`. They outlive the process, so that
-//! connections wait in the kernel's queue while the program is restarted.
+//! Listening sockets that the service manager bound and passed on (`sd_listen_fds(3)`).
+//!
+//! They outlive the process, so connections wait in the kernel's queue during a restart.
 
 #![expect(unsafe_code, reason = "a descriptor that was passed on is known by its number alone")]
 
@@ -9,14 +10,15 @@ use std::os::fd::{FromRawFd, OwnedFd};
 /// Takes the sockets that were passed to this process. To be called once, at the start.
 ///
 /// # Errors
-/// One line: what was passed is no such socket.
+/// One line if a passed descriptor is not a listening TCP socket.
 pub(crate) fn inherited_sockets() -> Result<Vec<TcpListener>, String> {
     let cannot = |error: std::io::Error| format!("systemd's sockets cannot be taken over: {error}");
     let passed = sd_notify::listen_fds().map_err(cannot)?;
     passed
         .map(|descriptor| {
-            // SAFETY: the service manager passed the descriptor to this very process (LISTEN_PID names it), `listen_fds` has
-            // found it open, and nobody else in the process knows it: this is the start, and the only call.
+            // SAFETY: the service manager passed the descriptor to this very process (LISTEN_PID
+            // names it), and `listen_fds` has verified that it is open. No other code in the
+            // process uses it: this is the start, and the only call.
             let socket = TcpListener::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
             let fault = |error| {
                 format!(

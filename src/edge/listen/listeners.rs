@@ -1,5 +1,7 @@
-//! Listening sockets, bound before anything starts: a port in use stops the start with one line, and the address is
-//! known even when the port was left to the kernel.
+//! Listening sockets, bound before any service starts.
+//!
+//! A port in use therefore stops the start with one error line. The address is known even if the
+//! kernel chose the port.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -9,10 +11,10 @@ use tokio::net::TcpSocket;
 
 use super::tls::Tls;
 
-/// Connections that may wait to be accepted.
+/// Maximum number of connections waiting to be accepted.
 const BACKLOG: u32 = 4096;
 
-/// A bound socket, and the TLS that is spoken on it if any.
+/// A bound socket and its TLS configuration, if any.
 pub(crate) struct Listener {
     pub(in crate::edge) socket: TcpListener,
     pub(in crate::edge) address: SocketAddr,
@@ -20,7 +22,8 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Binds `address` and starts to listen; connections wait in the kernel's queue until the server runs.
+    /// Binds `address` and starts to listen. Connections wait in the kernel's queue until the
+    /// server runs.
     ///
     /// # Errors
     /// `cannot listen on ADDRESS: …`
@@ -35,7 +38,7 @@ impl Listener {
         })
     }
 
-    /// Takes the socket with this address from those that listen already, or else binds one.
+    /// Takes the listening socket with this address from `sockets`, or binds a new one.
     ///
     /// # Errors
     /// `cannot listen on ADDRESS: …`
@@ -52,24 +55,25 @@ impl Listener {
         }
     }
 
-    /// Takes over a socket that listens already.
+    /// Wraps a listening socket.
     fn from_socket(socket: TcpListener, tls: Option<Arc<Tls>>) -> std::io::Result<Self> {
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?;
         Ok(Self { socket, address, tls })
     }
 
-    /// Hands the socket to the runtime, with a queue that holds a burst: the kernel caps it at `net.core.somaxconn`, and
-    /// the standard library asks for 128 only.
+    /// Registers the socket with the runtime and raises its backlog, so that it holds a burst.
+    ///
+    /// The kernel caps the backlog at `net.core.somaxconn`. The standard library only asks for 128.
     ///
     /// # Errors
     /// The runtime or the kernel refuses it.
     pub(in crate::edge) fn accepting(socket: TcpListener) -> std::io::Result<tokio::net::TcpListener> {
-        // To listen again on a listening socket changes its queue and nothing else.
+        // Calling `listen` on a listening socket only changes its backlog.
         TcpSocket::from_std_stream(TcpStream::from(OwnedFd::from(socket))).listen(BACKLOG)
     }
 
-    /// The address that it is bound to.
+    /// Returns the bound address.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }

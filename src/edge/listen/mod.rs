@@ -1,4 +1,4 @@
-//! From the socket to a request: listeners, TLS, quotas, the raw head.
+//! From the socket to a request: listeners, TLS, quotas and checks of the raw head.
 
 pub(in crate::edge) mod certificate;
 pub(in crate::edge) mod chunks;

@@ -1,6 +1,8 @@
-//! How many connections there may be, and how many requests over HTTP/2, in all and from one peer. Memory is bounded by
-//! the connections themselves, each with one head and fixed buffers; over HTTP/2 a connection has a hundred requests at
-//! once, each with its head, so that each takes a place of its own, and their heads have room for so many bytes.
+//! Limits on connections and HTTP/2 requests, in total and for each peer.
+//!
+//! Each connection has one head and fixed buffers, so the number of connections limits memory. An
+//! HTTP/2 connection has up to a hundred concurrent requests, each with its own head. So each
+//! HTTP/2 request takes a place of its own, and the total size of their heads is limited.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,17 +12,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ipnet::IpNet;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The heads of HTTP/2 requests have room for so many of the longest, of one peer and in all. Ordinary ones are a tenth as
-/// long, so that the places run out first.
+/// Limits on the total size of HTTP/2 request heads of one peer and of all, in multiples of the
+/// longest head.
+///
+/// Ordinary heads are a tenth as long, so the places run out first.
 const HEADS_PER_PEER: usize = 256;
 const HEADS: usize = 2048;
 
-/// Counts connections, and requests over HTTP/2.
+/// Counter of connections and HTTP/2 requests.
 pub(crate) struct Quota {
     all: Arc<Semaphore>,
     capacity: u32,
     per_peer: usize,
-    /// The longest head, bytes.
+    /// Maximum length of a head, in bytes.
     head: usize,
     exempt: Vec<IpNet>,
     taken: Mutex<Taken>,
@@ -28,8 +32,8 @@ pub(crate) struct Quota {
 
 #[derive(Default)]
 struct Taken {
-    /// By all HTTP/2 requests. They have as many places as connections, but not the same: requests keep nobody from
-    /// connecting.
+    /// HTTP/2 requests of all peers. They have as many places as there are for connections, but
+    /// separate ones, so requests cannot prevent connections.
     requests: usize,
     heads: usize,
     peers: HashMap<IpAddr, Share>,
@@ -37,32 +41,37 @@ struct Taken {
 
 #[derive(Default)]
 struct Share {
-    /// Connections, and requests over HTTP/2.
+    /// Connections and HTTP/2 requests.
     places: usize,
-    /// The bytes of those requests' heads.
+    /// Total length of the heads of the HTTP/2 requests, in bytes.
     heads: usize,
 }
 
 impl Quota {
-    /// Room for `capacity` connections in all and `per_peer` from one address (IPv6: one /64). Addresses in `exempt`,
-    /// the trusted proxies, each stand for many clients and count in all only. `head` is the longest head, bytes.
+    /// Creates a quota for `capacity` connections in total and `per_peer` from one address (IPv6:
+    /// one /64).
+    ///
+    /// Addresses in `exempt`, the trusted proxies, represent many clients and only count in total.
+    /// `head` is the maximum length of a head, in bytes.
     pub(crate) fn new(capacity: usize, per_peer: usize, head: usize, exempt: Vec<IpNet>) -> Arc<Self> {
         let capacity = u32::try_from(capacity).unwrap_or(u32::MAX >> 3).clamp(1, u32::MAX >> 3);
         let all = Arc::new(Semaphore::new(capacity as usize));
         Arc::new(Self { all, capacity, per_peer, head, exempt, taken: Mutex::default() })
     }
 
-    /// Waits for room for one more connection. To be called before accepting: until there is room, new connections
-    /// stay in the kernel's queue and cost us nothing.
+    /// Waits for room for one more connection. To be called before accepting.
+    ///
+    /// Until there is room, new connections stay in the kernel's queue and use no memory of the
+    /// process.
     pub(in crate::edge) async fn room(&self) -> OwnedSemaphorePermit {
         match Arc::clone(&self.all).acquire_owned().await {
             Ok(room) => room,
-            // Only a closed semaphore refuses, and nobody closes this one.
+            // Only a closed semaphore fails, and this one is never closed.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// Counts a connection from `peer`. None when that address has as many as it may have.
+    /// Counts a connection from `peer`. Returns `None` if that address has reached its limit.
     pub(in crate::edge) fn admit(self: &Arc<Self>, room: OwnedSemaphorePermit, peer: IpAddr) -> Option<Ticket> {
         let peer = self.counted(peer);
         if let Some(peer) = peer {
@@ -75,8 +84,8 @@ impl Quota {
         Some(Ticket { quota: Arc::clone(self), peer, _room: room })
     }
 
-    /// Counts a request over HTTP/2 with a head of so many bytes. None when its peer, or all together, have as many as
-    /// they may have.
+    /// Counts an HTTP/2 request with a head of `head` bytes. Returns `None` if the peer or the
+    /// total has reached its limit.
     pub(in crate::edge) fn begin(self: &Arc<Self>, peer: IpAddr, head: usize) -> Option<Place> {
         let peer = self.counted(peer);
         let mut taken = self.taken();
@@ -98,15 +107,15 @@ impl Quota {
         Some(Place { quota: Arc::clone(self), peer, head })
     }
 
-    /// What a peer is counted under; nothing where it is not counted by itself.
+    /// Returns the address that a peer is counted under, or `None` if it is exempt.
     fn counted(&self, peer: IpAddr) -> Option<IpAddr> {
         let peer = peer.to_canonical();
         (!self.exempt.iter().any(|net| net.contains(&peer))).then(|| counted_as(peer))
     }
 
-    /// Resolves when every connection is gone. No new ones may be admitted meanwhile.
+    /// Waits until every connection is closed. No new connections may be admitted meanwhile.
     pub(crate) async fn emptied(&self) {
-        // All room taken back means that nobody holds any. The permit goes at once: there is nothing left to guard.
+        // Acquiring all permits means that no connection holds one. The permit is dropped at once.
         let _all = self.all.acquire_many(self.capacity).await;
     }
 
@@ -115,12 +124,14 @@ impl Quota {
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
-        // No panic can come between what belongs together.
+        // A panic cannot separate updates that belong together.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The address that a peer's connections are counted under: one household or server has a whole IPv6 /64 to itself.
+/// Returns the address that a peer's connections are counted under.
+///
+/// One household or server owns a whole IPv6 /64.
 pub(in crate::edge) fn counted_as(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(_) => peer,
@@ -131,7 +142,7 @@ pub(in crate::edge) fn counted_as(peer: IpAddr) -> IpAddr {
     }
 }
 
-/// A connection that is counted; dropping it takes it off the count.
+/// A counted connection. Dropping it ends the count.
 pub(in crate::edge) struct Ticket {
     quota: Arc<Quota>,
     peer: Option<IpAddr>,
@@ -146,7 +157,7 @@ impl Drop for Ticket {
     }
 }
 
-/// A request over HTTP/2 that is counted; dropping it takes it off the count.
+/// A counted HTTP/2 request. Dropping it ends the count.
 pub(in crate::edge) struct Place {
     quota: Arc<Quota>,
     peer: Option<IpAddr>,
@@ -248,7 +259,7 @@ mod tests {
         let whole = HEADS_PER_PEER * 10;
         let all = begin("192.0.2.1", whole).unwrap();
         assert!(begin("192.0.2.1", 1).is_none() && begin("192.0.2.2", whole + 1).is_none());
-        // A load balancer stands for many, but there is an end.
+        // A load balancer represents many clients, but the limit on the total applies.
         let _others = begin("10.0.0.1", (HEADS - HEADS_PER_PEER) * 10).unwrap();
         assert!(begin("10.0.0.1", 1).is_none() && begin("192.0.2.2", 1).is_none());
         drop(all);

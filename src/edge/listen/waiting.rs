@@ -1,13 +1,17 @@
-//! What a connection waits for between its requests, set up once a connection: to register a timer and a waiter anew for
-//! each request costs more than the decision about it.
+//! Deadline and shutdown signal that a connection waits for between its requests.
+//!
+//! Both are registered once for each connection. Registering them for each request would cost more
+//! than the access decision.
 
 use std::pin::Pin;
 
 use pingora::server::ShutdownWatch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A deadline that is moved often and seldom passes. Its timer is not moved along: it fires at an old deadline, sees that
-/// there is a later one, and goes on to that.
+/// A deadline that is moved often and rarely passes.
+///
+/// Its timer is not moved to a later deadline. It fires at an old deadline and is then reset to the
+/// current one.
 pub(in crate::edge) struct Deadline {
     at: Instant,
     timer: Pin<Box<Sleep>>,
@@ -18,7 +22,7 @@ impl Deadline {
         Self { at, timer: Box::pin(sleep_until(at)) }
     }
 
-    /// Moves it, to an earlier time too.
+    /// Moves the deadline, also to an earlier time.
     pub(in crate::edge) fn set(&mut self, at: Instant) {
         self.at = at;
         if at < self.timer.deadline() {
@@ -26,7 +30,7 @@ impl Deadline {
         }
     }
 
-    /// Resolves once it has passed.
+    /// Waits until the deadline has passed.
     pub(in crate::edge) async fn passed(&mut self) {
         loop {
             self.timer.as_mut().await;
@@ -38,7 +42,7 @@ impl Deadline {
     }
 }
 
-/// The stop of the server, as one connection waits for it.
+/// The shutdown signal of the server for one connection.
 pub(in crate::edge) enum Stopping {
     Awaited(Pin<Box<dyn Future<Output = ()> + Send>>),
     Told,
@@ -49,7 +53,7 @@ impl Stopping {
         Self::Awaited(Box::pin(stopped(stop)))
     }
 
-    /// Resolves when the stop was asked for, each time that it is asked.
+    /// Waits for the shutdown signal. Returns at once if it was received before.
     pub(in crate::edge) async fn told(&mut self) {
         if let Self::Awaited(stop) = self {
             stop.as_mut().await;
@@ -58,9 +62,9 @@ impl Stopping {
     }
 }
 
-/// Resolves when the stop was asked for.
+/// Waits for the shutdown signal.
 async fn stopped(mut stop: ShutdownWatch) {
-    // An error means that the one who could ask is gone, and with it the process's reason to go on.
+    // An error means that the sender was dropped, which also means a shutdown.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 

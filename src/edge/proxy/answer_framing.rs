@@ -1,20 +1,22 @@
-//! How an upstream's answer is framed. What two parsers may read in two ways is refused: whoever is in front of us would take the
-//! rest of one answer for the next one, which is another user's (RFC 9112 §6.3, §11.1).
+//! Framing of upstream answers.
+//!
+//! Refuses framing that two parsers may read differently. Otherwise a proxy in front could take the
+//! rest of one answer for the next one, which belongs to another user (RFC 9112 §6.3, §11.1).
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, StatusCode, Version};
 use pingora::http::ResponseHeader;
 use pingora::{Error, ErrorType, Result};
 
-/// Whether an answer with this status ends with its head, whatever the request was.
+/// Returns whether an answer with this status has no body for every request method.
 pub(in crate::edge) fn is_bodiless(status: StatusCode) -> bool {
     status.is_informational() || status == StatusCode::NO_CONTENT
 }
 
-/// Whether the answer has a transfer coding, which is `chunked` then.
+/// Returns whether the answer has a transfer coding, which must be `chunked`.
 ///
 /// # Errors
-/// It has several, another one, or one over HTTP/1.0, which knows none.
+/// It has several codings, another one, or one over HTTP/1.0, which does not support them.
 pub(in crate::edge) fn is_chunked(response: &ResponseHeader) -> Result<bool> {
     let mut codings = response.headers.get_all(TRANSFER_ENCODING).iter();
     let Some(coding) = codings.next() else { return Ok(false) };
@@ -26,8 +28,10 @@ pub(in crate::edge) fn is_chunked(response: &ResponseHeader) -> Result<bool> {
         .into_up())
 }
 
-/// Takes out framing fields that may not be there, and leaves one length of several that are the same: HTTP/2 clients end the stream
-/// for either (RFC 9113 §8.1.1). Pingora has refused lengths that differ.
+/// Removes framing fields that the status forbids, and reduces equal lengths to one.
+///
+/// HTTP/2 clients reset the stream for either (RFC 9113 §8.1.1). Pingora has already refused
+/// lengths that differ.
 pub(in crate::edge) fn settle_framing(fields: &mut HeaderMap, status: StatusCode) {
     if is_bodiless(status) {
         fields.remove(CONTENT_LENGTH);

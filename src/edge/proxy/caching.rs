@@ -1,34 +1,40 @@
-//! Answers that are for one person, and caches between us and them that serve many: nginx's `proxy_cache`, a content
-//! delivery network, a company's proxy. Such a cache knows nothing of our sessions, and would give one person's page to the
-//! next who asks for its address. Pure.
+//! Protection of personal answers from shared caches: nginx's `proxy_cache`, a content delivery
+//! network, a company's proxy.
+//!
+//! Such a cache ignores sign-in sessions and would serve one user's page to the next user who
+//! requests the same URL. Does no I/O.
 
 use chrono::DateTime;
 use http::header::{CACHE_CONTROL, DATE, EXPIRES, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Says to shared caches alone how long an answer is good, or that it may be kept at all. Any field that ends in
-/// `-Cache-Control` is another (RFC 9213 §2.2: `CDN-Cache-Control` and those of single providers).
+/// Fields that only shared caches use, for the freshness or storage of an answer.
+///
+/// So is any field whose name ends in `-Cache-Control` (RFC 9213 §2.2: `CDN-Cache-Control` and
+/// those of single providers).
 const FOR_SHARED: [&str; 3] = ["surrogate-control", "x-accel-expires", "edge-control"];
 const TARGETED: &str = "-cache-control";
 
-/// Directives that shared caches alone heed (RFC 9111 §5.2.2), and those in whose place another comes.
+/// Directives to drop: those for shared caches only (RFC 9111 §5.2.2), and those that `private`
+/// replaces.
 const DROPPED: [&str; 4] = ["public", "private", "s-maxage", "proxy-revalidate"];
 
-/// What an answer depends on that no address shows.
+/// Request fields that an answer depends on in addition to the URL.
 const DEPENDS: [&str; 2] = ["Cookie", "Authorization"];
-/// The same as a field.
+/// `DEPENDS` as a field value.
 const DEPENDENT: HeaderValue = HeaderValue::from_static("Cookie, Authorization");
 
-/// Has browsers alone keep an answer, for as long as the application says. A 304 says the same: what it says takes the
-/// place of what a cache has (RFC 9111 §3.2).
+/// Restricts caching of an answer to browsers, for the duration that the application sets.
+///
+/// This also applies to a 304, whose fields replace those of a cached answer (RFC 9111 §3.2).
 pub(in crate::edge) fn keep_private(fields: &mut HeaderMap) {
     let shared = |name: &&HeaderName| FOR_SHARED.contains(&name.as_str()) || name.as_str().ends_with(TARGETED);
-    // Most answers have none of these.
+    // Most answers have none of these fields.
     let going: Vec<HeaderName> = fields.keys().filter(shared).cloned().collect();
     for name in &going {
         fields.remove(name);
     }
-    // Nor does an application of yesterday speak of caches at all.
+    // Many applications set no caching fields at all.
     if ![CACHE_CONTROL, EXPIRES, VARY].iter().any(|name| fields.contains_key(name)) {
         fields.insert(CACHE_CONTROL, HeaderValue::from_static("private"));
         fields.insert(VARY, DEPENDENT);
@@ -51,26 +57,28 @@ pub(in crate::edge) fn keep_private(fields: &mut HeaderMap) {
     if let Some(seconds) = expires.filter(|_| !has_age) {
         kept.extend_from_slice(format!(", max-age={seconds}").as_bytes());
     }
-    // What came as a field's value is one in pieces too.
+    // The pieces of a valid field value are valid too.
     fields.insert(CACHE_CONTROL, HeaderValue::from_bytes(&kept).unwrap_or(HeaderValue::from_static("private")));
     let vary = vary(fields);
     fields.insert(VARY, HeaderValue::from_bytes(&vary).unwrap_or(HeaderValue::from_static("*")));
 }
 
-/// How long `Expires` lets an answer be fresh, seconds: old caches know nothing of `private` and heed it, so that
-/// `max-age` takes its place. What is no date lies in the past (RFC 9111 §5.3).
+/// Returns the freshness that `Expires` gives an answer, in seconds.
+///
+/// It is converted to `max-age`, because old caches ignore `private` and use `Expires`. An invalid
+/// date means that the answer is stale (RFC 9111 §5.3).
 fn expires(fields: &HeaderMap) -> Option<i64> {
     let date = |value: Option<&HeaderValue>| {
         DateTime::parse_from_rfc2822(str::from_utf8(value?.as_bytes()).ok()?).ok().map(|date| date.timestamp())
     };
     let expires = fields.get(EXPIRES)?;
-    // Without a date to begin from it is fresh for nobody.
+    // Without a `Date` the answer is considered stale.
     let seconds =
         date(Some(expires)).zip(date(fields.get(DATE))).map_or(0, |(expires, now)| expires.saturating_sub(now));
     Some(seconds.max(0))
 }
 
-/// All of `Vary` in one line, since nginx reads one only, with what ours depends on.
+/// Returns all `Vary` members in one line, since nginx reads only one, and adds `DEPENDS`.
 fn vary(fields: &HeaderMap) -> Vec<u8> {
     let mut known: Vec<&[u8]> = Vec::new();
     for line in fields.get_all(VARY) {
@@ -84,7 +92,7 @@ fn vary(fields: &HeaderMap) -> Vec<u8> {
     known.join(&b", "[..])
 }
 
-/// The directives of a line; a comma within quotes divides none.
+/// Splits a line into directives. A comma within quotes does not separate.
 fn directives(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let (mut quoted, mut escaped) = (false, false);
     let divides = move |byte: &u8| {
@@ -141,7 +149,8 @@ mod tests {
             (&["Origin, cookie", "Accept"], "Origin, cookie, Accept, Authorization"),
             (&["*"], "*"),
         ] {
-            // With and without another field that is read: where there is none of them, nothing is put together.
+            // Tested with and without another caching field: without any, the answer takes a
+            // shorter path.
             for further in [&[][..], &[("cache-control", "no-store")]] {
                 let lines: Vec<_> = given.iter().map(|line| ("vary", *line)).chain(further.iter().copied()).collect();
                 let fields = kept(&lines);

@@ -1,4 +1,4 @@
-//! Who the client is behind proxies that we trust.
+//! Address of the client behind trusted proxies.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -14,15 +14,17 @@ pub(in crate::edge) fn peer(session: &ServerSession) -> IpAddr {
     peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
-/// The client's address and whether it speaks TLS.
+/// Returns the client's address and whether the client uses TLS.
 ///
-/// `peer` is the socket's other end and `own_tls` whether that connection is TLS. `X-Forwarded-For` counts only when
-/// `peer` is trusted: anybody can write one. Each proxy appends the address that it saw, so the list is walked from the
-/// right and ends at the first address that is not trusted: what stands further left is that stranger's claim. When all
-/// are trusted, the left-most is the client. A list that cannot be read as far as it is needed is not believed at all.
+/// `peer` is the address of the connection, and `own_tls` whether it uses TLS. `X-Forwarded-For` is
+/// used only if `peer` is trusted, because any client can send it. Each proxy appends the address
+/// of its client. The list is therefore read from the right, up to the first address that is not
+/// trusted; the entries to its left are unverified claims. If all addresses are trusted, the
+/// left-most is the client. If a required entry cannot be parsed, the whole list is ignored.
 ///
-/// `X-Forwarded-Proto` of a trusted peer counts the same way: of a list, the element that the proxy has written which saw the client,
-/// or the first where there are fewer. `ws` and `wss` are what `http` and `https` are.
+/// `X-Forwarded-Proto` of a trusted peer is read the same way. Of a list, the element of the proxy
+/// that the client connected to is used, or the first if there are fewer. `ws` and `wss` are
+/// equivalent to `http` and `https`.
 pub(crate) fn client_address(peer: IpAddr, own_tls: bool, headers: &HeaderMap, trusted: &[IpNet]) -> (IpAddr, bool) {
     let peer = peer.to_canonical();
     let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(address));
@@ -33,7 +35,8 @@ pub(crate) fn client_address(peer: IpAddr, own_tls: bool, headers: &HeaderMap, t
     let lines = headers.get_all(FORWARDED_FOR).iter();
     let mut hops = 0;
     'walk: for line in lines.rev() {
-        // As bytes: a client that wrote one beyond ASCII would otherwise hide behind its proxy's address.
+        // Parsed as bytes: otherwise a client could hide behind its proxy's address by sending a
+        // non-ASCII entry.
         for hop in line.as_bytes().rsplit(|byte| *byte == b',') {
             if !is_trusted(&address) {
                 break 'walk;
@@ -48,14 +51,15 @@ pub(crate) fn client_address(peer: IpAddr, own_tls: bool, headers: &HeaderMap, t
     (address, secure(own_tls, headers, hops))
 }
 
-/// An element of `X-Forwarded-For`: an address, which some proxies write with a port.
+/// Parses an element of `X-Forwarded-For`: an address, which some proxies write with a port.
 fn hop_address(text: &str) -> Option<IpAddr> {
     let address = text.parse::<IpAddr>().ok().or_else(|| text.parse::<SocketAddr>().ok().map(|socket| socket.ip()));
     let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok().map(IpAddr::V6);
     address.or_else(bracketed).map(|address| address.to_canonical())
 }
 
-/// Whether the client spoke TLS to the proxy that is so many hops away, the trusted peer being the first.
+/// Returns whether the client used TLS to the proxy `hops` hops away. The trusted peer is the first
+/// hop.
 fn secure(own_tls: bool, headers: &HeaderMap, hops: usize) -> bool {
     let lines = headers.get_all(FORWARDED_PROTO).iter().rev();
     let elements = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));

@@ -1,4 +1,4 @@
-//! A client's head, which must have one form whatever its HTTP version.
+//! Normalisation of a client's request head, independent of its HTTP version.
 
 use http::header::{COOKIE, HOST};
 use http::uri::Authority;
@@ -6,20 +6,22 @@ use http::{HeaderName, HeaderValue, Method};
 use pingora::http::RequestHeader;
 use pingora::{Error, ErrorType, Result};
 
-/// A refusal that is the client's doing. `why` is a sentence, which the client is told.
+/// Returns the error for a request refused through the client's fault. The client receives `why`, a
+/// sentence.
 #[expect(clippy::unnecessary_box_returns, reason = "Pingora passes errors boxed")]
 pub(in crate::edge) fn refused(status: u16, why: &'static str) -> Box<Error> {
     Error::explain(ErrorType::HTTPStatus(status), why).into_down()
 }
 
-/// A head's length as HTTP/2 counts it (RFC 9113 §6.5.2).
+/// Returns the length of a head as HTTP/2 counts it (RFC 9113 §6.5.2).
 pub(in crate::edge) fn head_length(request: &RequestHeader) -> usize {
     let fields = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32);
     fields.sum::<usize>() + request.raw_path().len()
 }
 
-/// No tunnel, no TRACE (it shows what proxies have added, cookies and all; RFC 9110 §9.3.8), and no head that is longer than
-/// `limit`, counted as HTTP/2 does.
+/// Refuses CONNECT, TRACE and heads longer than `limit`, counted as in HTTP/2.
+///
+/// TRACE would reveal fields that proxies have added, and cookies (RFC 9110 §9.3.8).
 pub(in crate::edge) fn check_head(request: &RequestHeader, limit: Option<usize>) -> Result<()> {
     if matches!(request.method, Method::CONNECT | Method::TRACE) {
         return Err(refused(405, "This method is not served here."));
@@ -28,8 +30,9 @@ pub(in crate::edge) fn check_head(request: &RequestHeader, limit: Option<usize>)
     if head_length(request) > limit { Err(refused(431, "The request's head is too long.")) } else { Ok(()) }
 }
 
-/// Whether a field of a request concerns one connection only, or names others that do (RFC 9110 §7.6.1): all that Pingora's policy for
-/// requests to upstreams looks at.
+/// Returns whether a request field is connection-specific or lists such fields (RFC 9110 §7.6.1).
+///
+/// These are all the fields that Pingora's policy for upstream requests reads.
 pub(in crate::edge) fn is_of_one_connection(name: &HeaderName) -> bool {
     matches!(
         name.as_str(),
@@ -46,7 +49,7 @@ pub(in crate::edge) fn is_of_one_connection(name: &HeaderName) -> bool {
     )
 }
 
-/// Exactly one `Host`, and a valid one; HTTP/2's `:authority` becomes one.
+/// Requires exactly one valid `Host`. Converts HTTP/2's `:authority` to it.
 pub(in crate::edge) fn settle_host(request: &mut RequestHeader) -> Result<()> {
     if !request.headers.contains_key(HOST)
         && let Some(authority) = request.uri.authority()
@@ -63,7 +66,7 @@ pub(in crate::edge) fn settle_host(request: &mut RequestHeader) -> Result<()> {
 }
 
 fn is_host(host: &[u8]) -> bool {
-    // A plain name, as nearly every request has one, needs no parser.
+    // A plain name, which nearly every request has, needs no parser.
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
     if !host.is_empty() && host.iter().all(is_plain) {
         return true;
@@ -73,12 +76,13 @@ fn is_host(host: &[u8]) -> bool {
     !authority.host().is_empty() && port.is_none_or(is_port)
 }
 
-/// A port as one server reads it like another: 1 to 65535, and no zeros before it.
+/// Returns whether every server reads the port alike: 1 to 65535, without leading zeros.
 fn is_port(text: &str) -> bool {
     !text.starts_with(['0', '+']) && text.parse::<u16>().is_ok()
 }
 
-/// RFC 9113 §8.2.3: HTTP/2 may cut the cookies into several fields; everything behind us expects one.
+/// Joins several `Cookie` fields, which HTTP/2 allows (RFC 9113 §8.2.3), into the single one that
+/// later code expects.
 pub(in crate::edge) fn join_cookies(request: &mut RequestHeader) -> Result<()> {
     let mut cookies = request.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes);
     let (Some(first), Some(second)) = (cookies.next(), cookies.next()) else { return Ok(()) };

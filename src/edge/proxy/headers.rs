@@ -1,9 +1,10 @@
-//! Heads on their way through: a request's to the upstream, an answer's to the client.
+//! Changes of forwarded heads: requests to the upstream and answers to the client.
 //!
-//! Pingora keeps the names of HTTP/1 fields as the sender has spelled them, in a second map: a field that is set costs four
-//! allocations and two parses, and six are set. So heads are changed as plain maps, and go on with names as HTTP/2 and other
-//! proxies write them: in lower case, but for a dozen that Pingora writes as `Content-Type` (RFC 9110 §5.1: spelling means
-//! nothing).
+//! Pingora keeps the sender's spelling of HTTP/1 field names in a second map. Setting a field there
+//! costs four allocations and two parses, and the proxy sets six. So heads are changed as plain
+//! maps and forwarded with names in lower case, as HTTP/2 and other proxies write them. Pingora
+//! writes a dozen names like `Content-Type` capitalised. Field names are case-insensitive (RFC 9110
+//! §5.1).
 
 use std::mem;
 
@@ -15,7 +16,10 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use super::caching::keep_private;
 use crate::edge::AnswerRewrite;
 
-/// Changes a request's head. Of its target the path and the query stay: a caller that takes others has read it before.
+/// Changes a request's head.
+///
+/// Only the path and query of the target are kept. A caller that accepts other forms must have read
+/// them before.
 pub(in crate::edge) fn change_request(request: &mut RequestHeader, change: impl FnOnce(&mut request::Parts)) {
     let (blank, ()) = Request::new(()).into_parts();
     let mut parts = request::Parts::from(mem::replace(request, RequestHeader::from(blank)));
@@ -26,7 +30,7 @@ pub(in crate::edge) fn change_request(request: &mut RequestHeader, change: impl 
 /// Changes the fields of an answer's head.
 ///
 /// # Errors
-/// Never in fact: the reason that came with the status is put back as it was.
+/// Never in practice: the original reason phrase is set again.
 pub(in crate::edge) fn change_fields(response: &mut ResponseHeader, change: impl FnOnce(&mut HeaderMap)) -> Result<()> {
     let reason = response.get_reason_phrase().filter(|reason| Some(*reason) != response.status.canonical_reason());
     let reason = reason.map(str::to_owned);
@@ -37,7 +41,7 @@ pub(in crate::edge) fn change_fields(response: &mut ResponseHeader, change: impl
     if reason.is_some() { response.set_reason_phrase(reason.as_deref()) } else { Ok(()) }
 }
 
-/// Takes out every `Set-Cookie` that may not pass.
+/// Removes every `Set-Cookie` for which `may_pass` returns false.
 pub(in crate::edge) fn sift_cookies(fields: &mut HeaderMap, may_pass: impl Fn(&HeaderValue) -> bool) {
     if fields.get_all(SET_COOKIE).iter().all(&may_pass) {
         return;
@@ -47,13 +51,15 @@ pub(in crate::edge) fn sift_cookies(fields: &mut HeaderMap, may_pass: impl Fn(&H
     fields.extend(passing.into_iter().map(|line| (SET_COOKIE, line)));
 }
 
-/// RFC 9110 §7.6.1: what concerns one connection only goes no further. Framing fields stay, whatever `Connection`
-/// names: how the body ends is between us and the client, and Pingora sees to that.
+/// Removes the hop-by-hop fields (RFC 9110 §7.6.1).
+///
+/// Framing fields stay even if `Connection` lists them: Pingora frames the body for the client's
+/// connection.
 pub(in crate::edge) fn strip_hop_by_hop(fields: &mut HeaderMap) {
     let nominated = nominated(fields);
     let framing = |name: &HeaderName| [CONTENT_LENGTH, TRANSFER_ENCODING].contains(name);
     let goes = |name: &&HeaderName| is_hop_by_hop(name) || (nominated.contains(name) && !framing(name));
-    // Most answers have none of these, and to look is cheaper than to take out what is not there.
+    // Most answers have none of these fields, and searching is cheaper than removing absent fields.
     let going: Vec<HeaderName> = fields.keys().filter(goes).cloned().collect();
     for name in &going {
         fields.remove(name);
@@ -79,7 +85,7 @@ fn nominated(fields: &HeaderMap) -> Vec<HeaderName> {
     names.filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok()).collect()
 }
 
-/// Changes an upstream's answer as the front has said.
+/// Applies the front's changes to an upstream's answer.
 pub(in crate::edge) fn change_answer(fields: &mut HeaderMap, answer: &AnswerRewrite) {
     for name in &answer.remove {
         fields.remove(name);

@@ -1,4 +1,4 @@
-//! One request on its way through Pingora: checked, decided on, answered or carried to an upstream.
+//! Handling of one request in Pingora: check, decision, and answer or forwarding to an upstream.
 
 pub(in crate::edge) mod answer_framing;
 pub(in crate::edge) mod body;

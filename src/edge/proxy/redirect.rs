@@ -1,5 +1,7 @@
-//! Plain HTTP, where it is answered with the way to https and with nothing else: 308 to the same path on a host of ours,
-//! 421 for everybody else's. The host in the answer is one that was configured, so that nobody can have it point elsewhere.
+//! Redirects from plain HTTP to https.
+//!
+//! A configured host is answered with 308 to the same path, and any other with 421. The host in
+//! `Location` is a configured one, so an attacker cannot choose another.
 
 use std::sync::Arc;
 
@@ -12,7 +14,8 @@ use super::snapshot::Snapshots;
 use crate::edge::refusal::refusal;
 use crate::edge::{ConnectionEvent, EdgeObserver, Finished, Front, Occasion, Origin, Policy, Verdict};
 
-/// Redirects to what the front that is set has behind https, and tells it of what it did.
+/// Front that redirects to the public origins of the current front, and reports its exchanges to
+/// it.
 pub(crate) struct Redirect(pub(crate) Arc<Snapshots>);
 
 impl Redirect {
@@ -20,16 +23,18 @@ impl Redirect {
         let host = head.headers.get(HOST)?.to_str().ok()?;
         let origin = self.0.current().front.public_origin(&host.to_ascii_lowercase())?;
         let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-        // `OPTIONS *` is about no path.
+        // `OPTIONS *` has no path.
         if !origin.starts_with("https://") || !target.starts_with('/') {
             return None;
         }
         let location = HeaderValue::from_str(&format!("{origin}{target}")).ok()?;
         let mut response = Response::new(Bytes::new());
-        // The method stays. What a form holds has been read by whoever listens by then; the next time it is https.
+        // 308 keeps the method. Form data of this request may have been intercepted, but the next
+        // request uses https.
         *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
         response.headers_mut().insert(LOCATION, location);
-        // An application that moves or goes is not redirected to from caches for ever.
+        // The limit prevents caches from redirecting forever to an application that moved or was
+        // removed.
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
         Some(response)
     }
@@ -46,7 +51,7 @@ impl Front for Redirect {
         Verdict::Answer(self.redirected(head).unwrap_or_else(|| Self::refused(head)))
     }
 
-    /// Never asked: no body is wanted, and nothing goes to an application.
+    /// Never called: `decide` requests no body and forwards nothing.
     async fn answer(&self, _head: &request::Parts, _occasion: Occasion) -> Option<Response<Bytes>> {
         None
     }

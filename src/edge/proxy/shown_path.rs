@@ -1,20 +1,24 @@
-//! What logs may say of a request's path. Codes and tokens live in queries, which no log has; but what some reader takes for a
-//! query may stand in the path (`/a%3Fcode=…`, `/a;token=…`), and a token may be a part of it.
+//! Redaction of request paths for logs.
+//!
+//! Codes and tokens are in queries, which are never logged. But a path may contain text that some
+//! parsers treat as a query (`/a%3Fcode=…`, `/a;token=…`), or a token as a segment.
 
 use std::borrow::Cow;
 
-/// What stands for what is left out.
+/// Placeholder for redacted parts.
 const LEFT_OUT: &str = "…";
-/// The longest name in a refused path that is shown whole, bytes: shorter than any code or token of ours.
+/// Maximum length of a segment that is shown in a refused path, in bytes. Every code and token of
+/// the server is longer.
 const LONGEST_NAME: usize = 24;
 
-/// The path without what may be a secret. Of one that was refused nobody knows what its parts mean.
+/// Returns the path without parts that may be secret. In a refused path, the meaning of each part
+/// is unknown.
 pub(in crate::edge) fn shown_path(path: &str, refused: bool) -> Cow<'_, str> {
     let end = query_start(path.as_bytes(), refused).unwrap_or(path.len());
-    // No byte of a separator stands inside a letter.
+    // `end` is at an ASCII separator, so it is a character boundary.
     let (whole, rest) = path.split_at_checked(end).unwrap_or((path, ""));
     let is_secret = |name: &str| holds_token(name) || (refused && name.len() > LONGEST_NAME);
-    // Every request has a path, and hardly any of them a secret: those are not taken apart.
+    // Few paths contain a secret. The others are returned without splitting them.
     let may_hold_some = refused || token_start(whole).is_some();
     if rest.is_empty() && !(may_hold_some && whole.split('/').any(is_secret)) {
         return Cow::Borrowed(path);
@@ -32,7 +36,7 @@ pub(in crate::edge) fn shown_path(path: &str, refused: bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Where a query, a fragment or parameters may begin, escaped once or more often.
+/// Returns the start of a query, fragment or parameters, percent-encoded any number of times.
 fn query_start(path: &[u8], refused: bool) -> Option<usize> {
     let begins = |byte: u8| matches!(byte, b'?' | b'#' | b';') || (refused && matches!(byte, b'&' | b'='));
     path.iter().enumerate().position(|(at, byte)| match byte {
@@ -41,7 +45,7 @@ fn query_start(path: &[u8], refused: bool) -> Option<usize> {
     })
 }
 
-/// The byte that an escape stands for, however often it was escaped.
+/// Returns the byte of a percent-encoded sequence that may have been encoded several times.
 fn escaped(text: &[u8]) -> Option<u8> {
     let mut digits = text.strip_prefix(b"%")?;
     while let Some(inner) = digits.strip_prefix(b"25") {
@@ -52,12 +56,13 @@ fn escaped(text: &[u8]) -> Option<u8> {
     Some(digit(high)? << 4 | digit(low)?)
 }
 
-/// Whether a signed token stands here: what base64url makes of `{"`, and two dots behind it.
+/// Returns whether the segment contains a signed token: `{"` in base64url, followed by two dots.
 fn holds_token(name: &str) -> bool {
     token_start(name).and_then(|at| name.get(at..)).is_some_and(|token| token.matches(['.']).count() >= 2)
 }
 
-/// Where a signed token may begin. Its third letter is rare in paths.
+/// Returns the possible start of a signed token. The search uses its third letter, which is rare in
+/// paths.
 fn token_start(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut starts = memchr::memchr_iter(b'J', bytes).filter_map(|third| third.checked_sub(2));

@@ -1,11 +1,12 @@
-//! `Strict-Transport-Security` (RFC 6797): browsers that have been here over https come over nothing else.
+//! `Strict-Transport-Security` (RFC 6797): makes browsers use only https after their first visit
+//! over https.
 
 use std::time::Duration;
 
 use http::header::STRICT_TRANSPORT_SECURITY;
 use http::{HeaderMap, HeaderValue};
 
-/// What browsers are told: about the host that they ask for, and not about those below it, which may be others'.
+/// Value of the field. It omits `includeSubDomains`, because subdomains may belong to others.
 #[derive(Debug, Clone)]
 pub(crate) struct TransportSecurity {
     seconds: u64,
@@ -13,7 +14,7 @@ pub(crate) struct TransportSecurity {
 }
 
 impl TransportSecurity {
-    /// For this long; none when that is no time.
+    /// Creates the value for this duration, or returns `None` if it is less than a second.
     pub(crate) fn for_time(time: Duration) -> Option<Self> {
         let seconds = time.as_secs();
         let value = HeaderValue::from_str(&format!("max-age={seconds}")).ok()?;
@@ -24,22 +25,25 @@ impl TransportSecurity {
         &self.value
     }
 
-    /// Sets the field, unless the application has set one that lasts as long: such a one may say more. One that lasts less,
-    /// or ends it all with `max-age=0`, would open a way to the cookies of a sign-in, which is not the application's to do.
+    /// Sets the field, unless the application has set one with at least the same duration, which
+    /// may have more directives.
+    ///
+    /// A shorter duration, or `max-age=0`, would allow attacks on the sign-in cookies. The
+    /// application must not decide that.
     pub(in crate::edge) fn set(&self, fields: &mut HeaderMap) {
-        // Browsers heed the first (RFC 6797 §8.1).
+        // Browsers use the first field only (RFC 6797 §8.1).
         let first = fields.get(STRICT_TRANSPORT_SECURITY);
         let given = first.filter(|given| max_age(given).is_some_and(|seconds| seconds >= self.seconds)).cloned();
         fields.insert(STRICT_TRANSPORT_SECURITY, given.unwrap_or_else(|| self.value.clone()));
     }
 }
 
-/// The time that a field says; none when browsers would not understand it.
+/// Returns the duration in a field, in seconds, or `None` if browsers would ignore the field.
 fn max_age(field: &HeaderValue) -> Option<u64> {
     let directives = field.to_str().ok()?.split(';').filter_map(|directive| directive.split_once('='));
     let mut times = directives.filter(|(name, _)| name.trim().eq_ignore_ascii_case("max-age"));
     let (_, seconds) = times.next()?;
-    // Twice is not valid (§6.1).
+    // A repeated directive is invalid (RFC 6797 §6.1).
     if times.next().is_some() { None } else { seconds.trim().trim_matches('"').parse().ok() }
 }
 

@@ -1,9 +1,9 @@
 //! Connections to upstreams for requests that ask to switch protocols (`WebSocket`).
 //!
-//! Pingora 0.9.1 ends such a connection at once when it happens to read the upstream's 101 before it has seen the end of
-//! the request's own, empty body (cloudflare/pingora#946); an upstream that is near and fast hits this often. Both are
-//! waited for in one `select!`, the body's end is always there first, and so it is enough that the first read after a
-//! write lets the other side take its turn.
+//! Pingora 0.9.1 closes such a connection if it reads the upstream's 101 before the end of the
+//! request's own, empty body (cloudflare/pingora#946). With a fast upstream nearby this happens
+//! often. Pingora waits for both in one `select!`, and the end of the body is always ready first.
+//! So it suffices that the first read after a write yields once.
 
 use std::io;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 #[derive(Debug)]
 pub(in crate::edge) struct UpgradeConnector {
-    /// The longest that a connection may take.
+    /// Maximum time for connecting.
     pub(in crate::edge) connect_timeout: Duration,
 }
 
@@ -66,7 +66,7 @@ impl Socket {
     }
 }
 
-/// A socket whose first read after a write waits for the next turn.
+/// A socket whose first read after a write yields once.
 #[derive(Debug)]
 struct TurnTaking {
     socket: Socket,
@@ -77,7 +77,7 @@ impl VirtualSocket for TurnTaking {
     fn set_socket_option(&self, option: VirtualSockOpt) -> io::Result<()> {
         match (&self.socket, option) {
             (Socket::Tcp(socket), VirtualSockOpt::NoDelay) => socket.set_nodelay(true),
-            // Our peers ask for nothing else.
+            // The peers of this proxy set no other options.
             _ => Ok(()),
         }
     }

@@ -1,12 +1,14 @@
-//! What is the handshake of a `WebSocket`, and what only says so. An upgrade waits for an hour where another request waits for a
-//! minute, and its connection to the upstream is its own: nobody gets that for the word `Upgrade` alone.
+//! Recognition of valid `WebSocket` handshakes.
+//!
+//! An upgraded connection has a timeout of an hour instead of a minute, and an upstream connection
+//! of its own. A mere `Upgrade` field must not suffice for that.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{CONNECTION, HeaderName, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
 use http::{HeaderMap, Method, Version, request};
 
-/// Whether this head is a client's handshake as RFC 6455 §4.1 wants one.
+/// Returns whether this head is a client's handshake according to RFC 6455 §4.1.
 pub(in crate::edge) fn is_handshake(head: &request::Parts) -> bool {
     let headers = &head.headers;
     head.method == Method::GET
@@ -17,19 +19,19 @@ pub(in crate::edge) fn is_handshake(head: &request::Parts) -> bool {
         && only(headers, &SEC_WEBSOCKET_KEY).is_some_and(is_key)
 }
 
-/// Sixteen bytes in base64.
+/// Returns whether the value is 16 bytes in base64.
 fn is_key(value: &[u8]) -> bool {
     STANDARD.decode(value).is_ok_and(|bytes| bytes.len() == 16)
 }
 
-/// A field's value, where it stands there once.
+/// Returns a field's value if the field is present exactly once.
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h [u8]> {
     let mut values = headers.get_all(name).iter();
     let first = values.next()?;
     values.next().is_none().then(|| first.as_bytes().trim_ascii())
 }
 
-/// Whether a list has this member.
+/// Returns whether a list field contains this member.
 fn names(headers: &HeaderMap, name: &HeaderName, member: &[u8]) -> bool {
     let lines = headers.get_all(name).iter();
     lines

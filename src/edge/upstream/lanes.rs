@@ -1,6 +1,8 @@
-//! How many requests are under way at an application: in all, since it has so many workers and we so many descriptors, and
-//! from one client, which over HTTP/2 asks a hundred things on each of its connections. Further ones wait their turn, in
-//! the order in which they came.
+//! Limits on concurrent requests at an application, in total and for each client.
+//!
+//! The total protects the application's workers and the proxy's descriptors. The limit per client
+//! is needed because an HTTP/2 client can send a hundred requests on each connection. Further
+//! requests wait for their turn in order of arrival.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,24 +15,27 @@ use tokio::time::timeout;
 
 use super::super::listen::quota::counted_as;
 
-/// The longest that a request waits for its turn.
+/// Maximum time that a request waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The turns at one application.
 pub(super) struct Lanes {
     all: Arc<Semaphore>,
     per_client: usize,
-    /// Exchanges that last (`WebSocket`s, streams) are no burst, and an office behind one address has many. But one client
-    /// may never have all of the turns.
+    /// Maximum number of long-lived exchanges (`WebSocket`s, streams) of one client that release
+    /// its share.
+    ///
+    /// They do not count as a burst, because many users may share one address. One client must
+    /// never occupy all turns.
     most_long_lived: usize,
     patience: Duration,
-    /// Those of clients that have or wait for a turn.
+    /// Clients that have or wait for a turn.
     clients: Mutex<HashMap<IpAddr, Client>>,
 }
 
 struct Client {
     turns: Arc<Semaphore>,
-    /// Requests that have a turn or wait for one.
+    /// Number of requests that have or wait for a turn.
     here: usize,
     long_lived: usize,
 }
@@ -42,13 +47,16 @@ impl Lanes {
         Self { all, per_client, most_long_lived: in_all / 2, patience: PATIENCE, clients: Mutex::default() }
     }
 
-    /// Waits for a turn. None when it does not come in time. `client` is none where nobody knows who it is: a load balancer
-    /// that does not say stands for many.
+    /// Waits for a turn. Returns `None` if it does not come in time.
+    ///
+    /// `client` is `None` if the client is unknown: the requests of a load balancer that does not
+    /// name its clients belong to many.
     pub(super) async fn turn(self: &Arc<Self>, client: Option<IpAddr>) -> Option<Turn> {
         let mut turn = Turn { lanes: Arc::clone(self), client: client.map(counted_as), own: None, all: None };
         let own = turn.client.map(|client| self.come(client));
         let both = async {
-            // First its own: who has none waits in nobody else's way.
+            // The client's own turn comes first, so that a waiting client does not occupy a turn of
+            // others.
             if let Some(own) = own {
                 turn.own = Some(own.acquire_owned().await.ok()?);
             }
@@ -68,22 +76,23 @@ impl Lanes {
     }
 
     fn clients(&self) -> MutexGuard<'_, HashMap<IpAddr, Client>> {
-        // Whole after each statement.
+        // A panic cannot leave it inconsistent: each statement leaves it valid.
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A turn; dropping it is the next one's.
+/// A turn of one request. Dropping it passes the turn on.
 pub(in crate::edge) struct Turn {
     lanes: Arc<Lanes>,
     client: Option<IpAddr>,
-    /// None once the exchange lasts.
+    /// `None` after the turn was released to the client as long-lived.
     own: Option<OwnedSemaphorePermit>,
     all: Option<OwnedSemaphorePermit>,
 }
 
 impl Turn {
-    /// The exchange lasts: its client may ask for other things meanwhile, unless it has many such.
+    /// Marks the exchange as long-lived: frees the client's share, unless the client has too many
+    /// long-lived exchanges.
     pub(in crate::edge) fn lasts(&mut self) {
         let Some(client) = self.client.filter(|_| self.own.is_some()) else { return };
         if let Some(client) = self.lanes.clients().get_mut(&client)
@@ -98,7 +107,8 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         let Some(client) = self.client else { return };
-        // One that never got its turn does not last; one that lasts has one of all and none of its own.
+        // A request that never got its turn has neither permit. A long-lived exchange has only a
+        // permit of `all`.
         let lasted = self.own.is_none() && self.all.is_some();
         if let Entry::Occupied(mut entry) = self.lanes.clients().entry(client) {
             let client = entry.get_mut();
@@ -148,7 +158,7 @@ mod tests {
             turn.lasts();
             open.push(turn);
         }
-        // Two last, and the third keeps the client's only turn.
+        // Two are long-lived, and the third keeps the client's only turn.
         assert!(lanes.turn(Some(client(1))).await.is_none());
         assert!(lanes.turn(Some(client(2))).await.is_some());
         open.remove(0);
@@ -160,7 +170,7 @@ mod tests {
     async fn who_left_leaves_no_trace() {
         let lanes = lanes(1, 1);
         let only = lanes.turn(None).await.unwrap();
-        // One that waits in vain, and one that gives up before.
+        // One request waits until its timeout, and another is cancelled before.
         assert!(lanes.turn(Some(client(1))).await.is_none());
         assert!(timeout(Duration::from_millis(10), lanes.turn(Some(client(2)))).await.is_err());
         drop(only);

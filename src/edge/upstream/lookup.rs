@@ -1,38 +1,41 @@
-//! From names to addresses, off the requests' path.
+//! Name resolution, apart from the handling of requests.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Addresses of a name that are used; who has more behind one name does not need us to balance.
+/// Maximum number of addresses used for one name. A larger set has a load balancer of its own.
 const MOST_ADDRESSES: usize = 64;
 
-/// How names are looked up.
+/// Resolver for the names of upstreams.
 #[derive(Clone)]
 pub struct Resolver {
     /// Finds the addresses of a host at a port. May block.
     pub find: Arc<Find>,
-    /// How long an answer is used before the name is looked up again; failures are repeated sooner.
+    /// Time that an answer is used before the name is resolved again. Failed lookups are repeated
+    /// sooner.
     pub every: Duration,
 }
 
-/// The addresses in order, at least one, or why there are none.
+/// The addresses in order, at least one, or the reason of the failure.
 pub(super) type LookupAnswer = Result<Vec<SocketAddr>, String>;
 
-/// Finds the addresses of a host at a port.
+/// Function that finds the addresses of a host at a port.
 pub(crate) type Find = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
 impl Resolver {
-    /// The machine's own, as `/etc/nsswitch.conf` has it.
+    /// Returns the system's resolver, as configured in `/etc/nsswitch.conf`.
     pub fn system() -> Self {
         let find = |host: &str, port: u16| (host, port).to_socket_addrs().map(Iterator::collect);
-        // The system does not say how long an answer is good for.
+        // The system's resolver does not return a time to live.
         Self { find: Arc::new(find), every: Duration::from_secs(10) }
     }
 
-    /// Looks a name up in a thread of its own: the system's resolver blocks, for half a minute when its servers are silent,
-    /// and nobody else may have to wait for that. `tell` gets the answer; without a thread it is dropped.
+    /// Resolves a name in a thread of its own and passes the answer to `tell`.
+    ///
+    /// The system's resolver blocks, for half a minute if its servers do not answer, and must not
+    /// delay other work. If no thread can be started, `tell` is dropped.
     pub(super) fn begin(&self, host: &str, port: u16, tell: impl FnOnce(LookupAnswer) + Send + 'static) {
         let (find, host) = (Arc::clone(&self.find), host.to_owned());
         let lookup = move || tell(sorted((*find)(&host, port)));

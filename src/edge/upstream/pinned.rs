@@ -1,8 +1,9 @@
 //! Upstream connections that belong to one client connection.
 //!
-//! NTLM, and Negotiate as IIS implements it, authenticate a connection instead of a request: the application serves each further
-//! request on it as the user who signed in. In the shared pool the next one may be another user's. So from the first such
-//! `Authorization` on, a client connection has an upstream connection of its own, which ends with it.
+//! NTLM, and Negotiate as IIS implements it, authenticate a connection instead of a request: the
+//! application serves each further request on it as the user who signed in. With a shared pool,
+//! another user's request could follow. After the first such `Authorization`, a client connection
+//! therefore has its own upstream connection, which closes with it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +18,7 @@ use super::spent::Handle;
 /// Schemes of `Authorization` and `WWW-Authenticate` that may authenticate the connection.
 const CONNECTION_SCHEMES: [&[u8]; 4] = [b"ntlm", b"negotiate", b"kerberos", b"credssp"];
 
-/// Whether this field names a scheme that may authenticate the connection.
+/// Returns whether this field contains a scheme that may authenticate the connection.
 pub(in crate::edge) fn authenticates_connection(fields: &HeaderMap, name: &HeaderName) -> bool {
     let mut elements = fields.get_all(name).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
     elements.any(|element| {
@@ -45,15 +46,18 @@ impl PinnedConnection {
         Self { number: NEXT.fetch_add(1, Ordering::Relaxed), open: Mutex::default() }
     }
 
-    /// Makes the peer use connections of this pin only: Pingora's pool is keyed by the group among other things. The lowest bit
-    /// separates upgrades, and the other bits separate trusted authorities.
+    /// Restricts the peer to connections of this pin. Pingora's pool uses the group as a part of
+    /// its key.
+    ///
+    /// The lowest bit of the group separates upgrades, and the other bits separate trusted
+    /// authorities.
     pub(in crate::edge) fn restrict(&self, peer: &mut HttpPeer) {
         peer.group_key ^= self.number << 1;
-        // The connection ends with the client's, which has an idle timeout.
+        // The connection closes with the client's, which has an idle timeout.
         peer.options.idle_timeout = None;
     }
 
-    /// Remembers the connection that was opened, and closes the one before.
+    /// Stores the newly opened connection and closes the previous one.
     pub(in crate::edge) fn hold(&self, server: &UpstreamServer, handle: Handle) {
         let open = OpenConnection { server: server.address.clone(), handle };
         if let Some(before) = self.open.lock().unwrap_or_else(PoisonError::into_inner).replace(open) {
@@ -61,7 +65,7 @@ impl PinnedConnection {
         }
     }
 
-    /// The server that the connection goes to, if one is open.
+    /// Returns the server of the connection, if one is open.
     pub(super) fn server(&self) -> Option<Address> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.as_ref().map(|open| open.server.clone())

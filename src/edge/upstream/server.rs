@@ -1,4 +1,4 @@
-//! One server of an application: its address, how to connect to it, and whether it lives.
+//! One server of an application: its address, its connection settings and its health.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,10 +14,12 @@ use super::source::{Address, UpstreamSource};
 use super::trust::UpstreamTrust;
 use crate::config::{App, Upstream};
 
-/// How long an idle connection to an upstream is kept.
+/// Time that an idle upstream connection is kept.
 const IDLE: Duration = Duration::from_secs(30);
-/// What Pingora does to a request's head before we change it, written out: its defaults may change, and what hangs on them is
-/// who may say what to an application (RFC 9110 §7.6.1).
+/// Returns Pingora's changes to a request head before the proxy's own.
+///
+/// All fields are explicit because Pingora's defaults may change. They decide which client fields
+/// reach an application (RFC 9110 §7.6.1).
 const fn request_policy(h1_upgrade: H1UpgradePolicy) -> HttpUpstreamRequestPolicy {
     HttpUpstreamRequestPolicy {
         strip_hop_by_hop: true,
@@ -28,7 +30,8 @@ const fn request_policy(h1_upgrade: H1UpgradePolicy) -> HttpUpstreamRequestPolic
 }
 
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
-/// One lost packet is no failure.
+/// Number of consecutive failed checks after which a server is considered dead. One lost packet is
+/// not enough.
 const FAILURES: u32 = 2;
 
 /// One address of an upstream.
@@ -36,21 +39,22 @@ pub(in crate::edge) struct UpstreamServer {
     pub(super) address: Address,
     pub(in crate::edge) configured: Arc<Upstream>,
     pub(in crate::edge) peer: HttpPeer,
-    /// For handshakes of `WebSockets`.
+    /// Peer for `WebSocket` handshakes.
     pub(in crate::edge) upgrade_peer: HttpPeer,
-    /// Its own `Host`, where the client's is not to reach it.
+    /// The upstream's own `Host`, if the client's must not be forwarded.
     pub(in crate::edge) host: Option<HeaderValue>,
-    /// Longest silence on a WebSocket or an event stream.
+    /// Maximum silence on a WebSocket or an event stream.
     pub(in crate::edge) stream_timeout: Duration,
-    /// Checks that failed one after the other, up to now.
+    /// Number of consecutive failed checks.
     failures: AtomicU32,
 }
 
 impl UpstreamServer {
-    /// A server at `address`, one of its source's. Where that speaks TLS it must show a certificate for the source's name.
+    /// Creates the server at `address`, which belongs to `source`. Over TLS it must present a
+    /// certificate for the source's name.
     ///
     /// # Errors
-    /// Why there cannot be such a server.
+    /// The reason why the server cannot be used.
     pub(super) fn new(
         app: &App,
         address: Address,
@@ -60,7 +64,7 @@ impl UpstreamServer {
         let tls = source.tls.as_deref();
         let name = tls.unwrap_or_default().to_owned();
         if tls.is_some() && name.is_empty() {
-            // Pingora takes an empty name for the wish not to look at the certificate.
+            // An empty name makes Pingora skip the verification of the certificate.
             return Err("there is no name to look for on its certificate".to_owned());
         }
         let mut peer = match &address {
@@ -73,7 +77,7 @@ impl UpstreamServer {
         if tls.is_some() {
             trust.give(&mut peer);
         }
-        // Pingora's own defaults are to wait for ever.
+        // Pingora has no timeouts by default.
         peer.options.connection_timeout = Some(app.connect_timeout);
         peer.options.total_connection_timeout = Some(app.connect_timeout);
         peer.options.read_timeout = Some(app.read_timeout);
@@ -84,7 +88,8 @@ impl UpstreamServer {
         upgrade_peer.options.http_upstream_request_policy = request_policy(H1UpgradePolicy::WebSocketOnly);
         upgrade_peer.options.read_timeout = Some(app.stream_timeout);
         upgrade_peer.options.custom_l4 = Some(Arc::new(UpgradeConnector { connect_timeout: app.connect_timeout }));
-        // Its connections are never those of ordinary requests, whose keys are even.
+        // An odd key separates these connections from those of ordinary requests, whose keys are
+        // even.
         upgrade_peer.group_key = peer.group_key | 1;
         let host = (!app.preserve_host).then(|| source.host.clone());
         let configured = Arc::clone(&source.configured);
@@ -92,17 +97,17 @@ impl UpstreamServer {
         Ok(Self { address, configured, peer, upgrade_peer, host, stream_timeout, failures: AtomicU32::new(0) })
     }
 
-    /// Whether it has answered when last looked at, as far as anybody knows.
+    /// Returns whether the server accepted connections at the last checks.
     pub(super) fn is_alive(&self) -> bool {
         self.failures.load(Ordering::Relaxed) < FAILURES
     }
 
-    /// Knows of its health what `other`, the same server before, knew.
+    /// Copies the health of `other`, which is the same server in an earlier list.
     pub(super) fn inherit(&self, other: &Self) {
         self.failures.store(other.failures.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Looks whether it takes connections.
+    /// Checks whether the server accepts connections.
     pub(super) async fn check(&self, app: &str) {
         let connected = async {
             match &self.address {

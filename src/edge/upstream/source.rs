@@ -1,4 +1,4 @@
-//! An upstream as the configuration names it: an address, a socket, or a name that is looked up.
+//! An upstream in the configuration: an IP address, a Unix socket, or a name to resolve.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -10,13 +10,13 @@ use url::Host;
 
 use crate::config::{App, Upstream, authority};
 
-/// What the configuration calls an upstream.
+/// Configuration of an upstream, prepared for connections.
 pub(super) struct UpstreamSource {
     pub(super) configured: Arc<Upstream>,
     pub(super) place: UpstreamPlace,
-    /// The name on its certificate, where it speaks TLS.
+    /// Name to expect on its certificate, if it uses TLS.
     pub(super) tls: Option<String>,
-    /// Its own `Host`.
+    /// The upstream's own `Host`.
     pub(super) host: HeaderValue,
 }
 
@@ -25,12 +25,12 @@ pub(super) enum UpstreamPlace {
     Named { host: String, port: u16, found: RwLock<Found> },
 }
 
-/// What is known of a name.
+/// Result of the lookups of a name.
 #[derive(Default)]
 pub(super) struct Found {
-    /// From the last lookup that succeeded.
+    /// Addresses from the last successful lookup.
     pub(super) addresses: Vec<SocketAddr>,
-    /// Whether the last lookup failed, and was told of.
+    /// Whether the last lookup failed. The failure was logged.
     pub(super) failing: bool,
 }
 
@@ -61,7 +61,7 @@ impl UpstreamSource {
         let url = match upstream {
             Upstream::Url(url) => url,
             Upstream::Socket(path) => {
-                // What HTTP over a socket has for a Host: curl and others say so too.
+                // Curl and other clients send this `Host` over a Unix socket.
                 let host = HeaderValue::from_static("localhost");
                 return Ok(Self {
                     configured,

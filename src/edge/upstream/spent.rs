@@ -1,29 +1,36 @@
-//! Ends a connection to an upstream from outside: Pingora keeps one whose upstream has answered before the body was there,
-//! once the body has been written. What the upstream has not read of it would then stand before the next request.
+//! Closes an upstream connection from outside Pingora.
+//!
+//! Pingora keeps a connection whose upstream answered before the whole body was sent, once the body
+//! has been written. The upstream would parse the unread part of the body as the next request.
 
 #![expect(unsafe_code, reason = "Pingora tells a connection's descriptor by its number alone")]
 
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{BorrowedFd, RawFd};
 
-/// A second handle of a connection. Dropping it ends nothing.
+/// Second handle of a connection. Dropping it does not close the connection.
 pub(in crate::edge) struct Handle(TcpStream);
 
 impl Handle {
-    /// A handle of the connection with this descriptor; none when there are no more descriptors. The connection must be open,
-    /// as it is in Pingora's hook that names the descriptor.
+    /// Returns a handle of the connection with this descriptor, or `None` if the process has no
+    /// free descriptors.
+    ///
+    /// The connection must be open, as it is in Pingora's hook that passes the descriptor.
     pub(in crate::edge) fn of(descriptor: RawFd) -> Option<Self> {
-        // Pingora has -1 for a connection that is not a socket's.
+        // Pingora uses -1 for a connection without a socket.
         if descriptor < 0 {
             return None;
         }
-        // SAFETY: the caller's connection is open for the length of this call, and the borrow ends with it.
+        // SAFETY: the caller's connection is open for the length of this call, and the borrow ends
+        // with it.
         let owned = unsafe { BorrowedFd::borrow_raw(descriptor) }.try_clone_to_owned().ok()?;
-        // A Unix socket's too: only the call below is made with it, which is the same for both.
+        // The descriptor may belong to a Unix socket. The handle is only used for `shutdown`, which
+        // is the same for both.
         Some(Self(TcpStream::from(owned)))
     }
 
-    /// Ends the connection in both directions. Whoever looks whether it can be used again sees its end.
+    /// Closes the connection in both directions. Pingora detects that before it reuses the
+    /// connection.
     pub(in crate::edge) fn end(&self) {
         let _ = self.0.shutdown(Shutdown::Both);
     }

@@ -1,6 +1,8 @@
-//! Whom an application's upstreams that speak TLS must prove to be, and what we show them: the certificates that the
-//! configuration names, in the form that Pingora wants. A server's certificate is always verified; nothing here can turn
-//! that off.
+//! Authorities that an application's upstreams must be verified with, and the proxy's own client
+//! certificate.
+//!
+//! Both come from the configuration and are converted to Pingora's types. A server's certificate is
+//! always verified; no option here can disable that.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,11 +18,14 @@ use crate::config::UpstreamTls;
 
 #[derive(Clone, Default)]
 pub(super) struct UpstreamTrust {
-    /// The only authorities that count; the machine's own when absent.
+    /// The only trusted authorities; `None` means those of the system.
     authorities: Option<Arc<CaType>>,
     client: Option<Arc<CertKey>>,
-    /// Pingora keeps idle connections by address, name and client certificate's serial number, and does not look at who
-    /// was trusted then. Two applications that trust others must not share them; nor may what was trusted before.
+    /// Pool group of connections with these settings.
+    ///
+    /// Pingora reuses idle connections by address, name and serial number of the client
+    /// certificate, and ignores the trusted authorities. Applications with different authorities
+    /// must not share connections, nor may connections survive a change of authorities.
     group: u64,
 }
 
@@ -28,7 +33,7 @@ impl UpstreamTrust {
     /// Reads the files.
     ///
     /// # Errors
-    /// One line that names the file and what is wrong with it.
+    /// One line that names the file and the fault.
     pub(super) fn read(tls: &UpstreamTls) -> Result<Self, String> {
         let mut digest = Sha256::new();
         let authorities = tls.ca.as_deref().map(authorities).transpose()?.map(|certificates| {
@@ -40,7 +45,7 @@ impl UpstreamTrust {
         });
         let client = match &tls.client {
             Some(files) => {
-                // What rustls would refuse at each connection is refused here, once.
+                // This reports once what rustls would refuse on each connection.
                 read(files)?;
                 let (certificates, key) = read_pair(files)?;
                 let certificates: Vec<Vec<u8>> = certificates.iter().map(|one| one.to_vec()).collect();
@@ -49,7 +54,7 @@ impl UpstreamTrust {
                     digest.update(certificate);
                 }
                 let key = key.secret_der().to_vec();
-                // Pingora finds out by itself, at each connection, of which kind the key is.
+                // Pingora detects the key's type itself, on each connection.
                 PrivateKeyDer::try_from(key.as_slice())
                     .map_err(|why| format!("{}: {why}; write a PKCS#8 key", files.key.display()))?;
                 Some(Arc::new(CertKey::new(certificates, key)))
@@ -65,7 +70,7 @@ impl UpstreamTrust {
         Ok(Self { authorities, client, group })
     }
 
-    /// Makes connections of this peer, which speaks TLS, subject to it.
+    /// Applies these settings to a peer that uses TLS.
     pub(super) fn give(&self, peer: &mut HttpPeer) {
         peer.options.ca.clone_from(&self.authorities);
         peer.client_cert_key.clone_from(&self.client);
@@ -73,7 +78,7 @@ impl UpstreamTrust {
     }
 }
 
-/// What the files look like now.
+/// Returns the current stamps of the files.
 pub(super) fn stamps(tls: &UpstreamTls) -> Vec<Stamp> {
     let pair = tls.client.iter().flat_map(|files| [&files.certificate, &files.key]);
     tls.ca.iter().chain(pair).map(PathBuf::as_path).map(stamp).collect()
