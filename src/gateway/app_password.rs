@@ -1,5 +1,8 @@
-//! Application passwords at the gate: HTTP Basic (RFC 7617) for programs that can do nothing else, on routes that allow it.
-//! Such a program is never sent to a page, and what it sent never reaches the application.
+//! Application passwords: HTTP Basic (RFC 7617) for programs that support nothing else, on routes
+//! that allow it.
+//!
+//! Such a program is never redirected to a page, and its password is never forwarded to the
+//! application.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,15 +33,16 @@ const WRONG: Refusal = Refusal::new(
     "The name or the application password is not right. People make application passwords on their account page.",
 );
 
-/// Who presents an application password; where it is none of this application's, a refusal that tells no more than that.
+/// Verifies an application password. A wrong name, password or application gets the same refusal.
 pub(super) async fn credential(ctx: &AppRequest<'_>, noted: &AppPasswordUses) -> Result<Credential, GateReply> {
     let field = ctx.head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     let Some(NamedPassword { name, password }) = field.and_then(credentials::named_password) else {
         return Err(wrong(ctx, None));
     };
     let store = &ctx.sealgate.store;
-    // The same look-ups whether or not there is such a person, so that the time tells little.
-    // No address and no username has blanks around it; the keyboards of phones write one behind a name.
+    // The same reads whether or not the user exists, so that the response time reveals little. The
+    // name is trimmed: no e-mail address or username has blanks around it, and phone keyboards
+    // append one.
     let user = store.user_by_sign_in_name(name.trim()).await.map_err(|error| ctx.failed(&error))?;
     let whose = user.as_ref().map_or(nobody(), |user| user.sub);
     let passwords = store.app_passwords(whose).await.map_err(|error| ctx.failed(&error))?;
@@ -59,8 +63,10 @@ fn nobody() -> Subject {
     Subject::from_random([0; 16])
 }
 
-/// 401, or 429 to an address that goes on and on. Nobody guesses 160 bits: this keeps the trail and the log short, and shuts
-/// out nobody who has a right one. So each node counts for itself.
+/// Returns 401, or 429 after too many failures of a client address.
+///
+/// Passwords have 160 bits, so the limit does not prevent guessing. It limits the growth of the
+/// audit log and the log, and never blocks a valid password. So each node counts separately.
 fn wrong(ctx: &AppRequest<'_>, user: Option<&User>) -> GateReply {
     let refused = || error(StatusCode::UNAUTHORIZED, &WRONG).with(WWW_AUTHENTICATE, &challenge(ctx));
     if ctx.is_again() {
@@ -84,10 +90,12 @@ fn challenge(ctx: &AppRequest<'_>) -> String {
     format!("Basic realm=\"{}\", charset=\"UTF-8\"", ctx.app.name)
 }
 
-/// Offers Basic in place of what an answer offers. Container tools (skopeo, Docker) take the realm of a Bearer challenge for the
-/// address of a token service and fail. OAuth clients find the protected-resource metadata at its well-known path. A browser
-/// is not offered Basic, or it would put up a window of its own that asks for a password: browsers say which kind of request it
-/// is (Fetch Metadata), programs do not.
+/// Replaces the challenge of a refusal with Basic.
+///
+/// Container tools (skopeo, Docker) read the realm of a Bearer challenge as the address of a token
+/// service and fail. OAuth clients find the protected-resource metadata at its well-known path.
+/// Browsers are not offered Basic, because they would show their own password prompt. They are
+/// recognized by Fetch Metadata, which programs do not send.
 pub(super) fn offered(ctx: &AppRequest<'_>, answer: Response) -> Response {
     if navigation::is_by_browser(&ctx.head.headers) {
         return answer;
@@ -98,27 +106,29 @@ pub(super) fn offered(ctx: &AppRequest<'_>, answer: Response) -> Response {
     }
 }
 
-/// Whether a request presents something by Basic, whatever it is worth. Two of them are refused like two tokens.
+/// Returns whether a request has Basic credentials, valid or not. Two of them are refused like two
+/// tokens.
 pub(super) fn is_presented(headers: &HeaderMap) -> bool {
     let mut fields = headers.get_all(AUTHORIZATION).iter();
     let first = fields.next().is_some_and(|field| credentials::is_basic(field.as_bytes()));
     first && fields.next().is_none()
 }
 
-/// Application passwords that were used and are to be noted so. Those that find no room are noted at their next request.
+/// Queue of the uses of application passwords that are not yet written to the store. If it is full,
+/// the use is queued at the next request.
 #[derive(Debug, Default)]
 pub(super) struct AppPasswordUses(Mutex<HashMap<Used, UnixTime>>);
 
-/// Whose, and its hash.
+/// Owner and hash of an application password.
 type Used = (Subject, [u8; 32]);
 
-/// Those that may wait to be noted.
+/// Maximum number of queued uses.
 const MOST_USES: usize = 10_000;
 
-/// Those that are noted at once.
+/// Maximum number of concurrent writes.
 const AT_ONCE: usize = 64;
 
-/// How exactly the last use is known.
+/// Precision of the recorded last use.
 const EXACT: Duration = Duration::from_mins(1);
 
 impl AppPasswordUses {
@@ -132,7 +142,8 @@ impl AppPasswordUses {
         }
     }
 
-    /// Writes what was taken down to the store: many at once, since a disk takes as long for one as for all that wait.
+    /// Writes the queue to the store, many uses at once: the disk needs the same time for one as
+    /// for many.
     pub(super) async fn write(&self, sealgate: &Sealgate) {
         let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let waiting: Vec<(Used, UnixTime)> = waiting.into_iter().collect();
@@ -143,7 +154,7 @@ impl AppPasswordUses {
                 noting.spawn(async move { store.note_app_password(subject, &hash, at).await });
             }
             for noted in noting.join_all().await {
-                // Their next request takes them down again.
+                // Their next request queues them again.
                 if let Err(error) = noted {
                     tracing::warn!(%error, "that application passwords are in use could not be noted");
                     return;

@@ -1,8 +1,10 @@
-//! Signed assertions to applications: who sent a request, as a JWT that the application can verify with our published keys.
+//! Signed assertions: the user of a request, as a JWT that the application verifies with the
+//! published keys.
 //!
-//! A signature in the token device takes milliseconds, a request must not: an assertion is kept for as long as it says the
-//! same of the same session to the same application, and renewed a good while before it expires. Of several requests that
-//! need a new one, one asks the device, and the others wait for it or still use the old one.
+//! A signature in the PKCS#11 token takes milliseconds, which is too long per request. So an
+//! assertion is cached for the same claims, session and application, and renewed before it expires.
+//! If several requests need a new one, one of them signs. The others wait for it, or use the old
+//! one while that is valid.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,13 +20,14 @@ use crate::domain::time::UnixTime;
 use crate::gateway::principal::Principal;
 use crate::oauth::claims::AssertionClaims;
 
-/// How long an assertion is valid.
+/// Lifetime of an assertion.
 const LIFETIME: Duration = Duration::from_mins(5);
-/// What must be left of it when it goes to an application, whose clock may be behind ours.
+/// Minimum remaining lifetime of a forwarded assertion. The application's clock may be ahead of
+/// ours.
 const LEFT: Duration = Duration::from_mins(1);
-/// What is left of it when a new one is made beside it.
+/// Remaining lifetime at which a new assertion is signed.
 const RENEWED: Duration = Duration::from_mins(2);
-/// Assertions that are kept, about 1.5 KiB each.
+/// Maximum number of cached assertions, about 1.5 KiB each.
 const KEPT: usize = 8192;
 
 pub(super) struct Assertions(Cache<[u8; 32], Arc<Kept>>);
@@ -48,7 +51,8 @@ impl Default for Assertions {
 }
 
 impl Assertions {
-    /// An assertion for this application about somebody known. None when the token device does not sign, which is logged.
+    /// Returns an assertion about a user for this application. `None` if the PKCS#11 token does not
+    /// sign, which is logged.
     pub(super) async fn about(
         &self,
         sealgate: &Sealgate,
@@ -60,9 +64,10 @@ impl Assertions {
         let claims = claims(sealgate, app, who, session, now);
         let key = key(sealgate, &claims);
         if let Some(kept) = self.0.get(&key) {
-            // One with more than its whole time left was made before the clock was moved back: it is not valid yet.
+            // More than the whole lifetime left means that the clock was set back: the assertion is
+            // not valid yet.
             if kept.left(now) < LEFT || kept.left(now) > LIFETIME {
-                // Only the one that all have found: another request may have replaced it by now.
+                // Remove only this one: another request may have replaced it.
                 self.0.remove_if(&key, |other| Arc::ptr_eq(other, &kept));
             } else if kept.left(now) > RENEWED || kept.renewing.swap(true, Ordering::Relaxed) {
                 return Some(kept.token.clone());
@@ -102,7 +107,8 @@ fn claims(
     }
 }
 
-/// What an assertion says, but for its times, and the key that signs: a change of either needs a new one.
+/// Returns the cache key: a hash of the claims without times, and of the id of the signing key. A
+/// change of either needs a new assertion.
 fn key(sealgate: &Sealgate, claims: &AssertionClaims) -> [u8; 32] {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {

@@ -138,8 +138,9 @@ pub(super) fn readings(marked: &[u8]) -> Result<Vec<Vec<u8>>, Ambiguous> {
 
 /// Returns one reading of a path.
 ///
-/// The array selects which escaped characters are separators: a slash, a doubly escaped slash, a
-/// backslash. The tuple selects what a semicolon cuts off, and whether an escaped semicolon does too.
+/// The array says for each escaped character whether it is a separator: slash, doubly escaped
+/// slash, backslash. The tuple has the part that a semicolon cuts off, and whether an escaped
+/// semicolon cuts too.
 fn read_as(marked: &[u8], [slash, double_slash, backslash]: [bool; 3], (cut, escaped): (Cut, bool)) -> Vec<u8> {
     let mut read = Vec::with_capacity(marked.len());
     let mut skipping = false;

@@ -1,6 +1,9 @@
-//! Pages of other origins (the Fetch standard, §3.2): which of them may call an application from a browser, and how they are told.
-//! Pure. The gate answers preflights itself, since they come without credentials, and says the same on every answer, its
-//! own refusals included: a page cannot read a 401 that does not name its origin.
+//! CORS (Fetch standard, §3.2): which pages of other origins may call an application from a
+//! browser. Pure.
+//!
+//! The gateway answers preflights itself, since they have no credentials. It sets the CORS headers
+//! on every response, its own refusals included: a page cannot read a 401 that does not name its
+//! origin.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -14,27 +17,27 @@ use crate::gateway::route::{RoutePlace, Rule};
 use crate::web::response::Response;
 use crate::web::rewrite::AnswerRewrite;
 
-/// How long a browser may remember what a preflight said, seconds.
+/// Time for which a browser may cache a preflight response, in seconds.
 const REMEMBERED: &str = "600";
-/// The longest list of headers that a preflight may ask for.
+/// Maximum length of the list of headers in a preflight, in bytes.
 const LONGEST_LIST: usize = 1024;
-/// What a page of another origin may read of our own answers.
+/// Headers of the gateway's own responses that a page of another origin may read.
 const EXPOSED: &str = "WWW-Authenticate, Retry-After, X-Request-Id";
 
-/// What an answer says to pages of other origins.
+/// CORS headers of a response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Cors {
-    /// Nothing: the rule has no opinion, and the application speaks for itself.
+    /// The rule names no origins: the application sets the headers.
     #[default]
     Silent,
-    /// The page's origin is one of the rule's.
+    /// The rule lists the page's origin.
     Listed(HeaderValue),
-    /// It is none of the rule's, or there is no page.
+    /// The rule does not list the page's origin, or the request has none.
     Stranger,
 }
 
 impl Cors {
-    /// What this rule says to whoever sent these headers.
+    /// Returns the CORS headers for a request under this rule.
     pub(super) fn of(rule: &Rule, headers: &HeaderMap) -> Self {
         if rule.cors_origins.is_empty() {
             return Self::Silent;
@@ -48,7 +51,7 @@ impl Cors {
         }
     }
 
-    /// Our own answer, readable to the page.
+    /// Adds the CORS headers to a response of the gateway.
     pub(super) fn on(&self, answer: Response) -> Response {
         match self {
             Self::Silent => answer,
@@ -61,8 +64,10 @@ impl Cors {
         }
     }
 
-    /// The changes to the application's answer. Where a rule names origins, it alone says who may read: an application that
-    /// answers `*` or echoes any origin does not widen it.
+    /// Returns the changes to the application's response.
+    ///
+    /// If a rule lists origins, only these may read the response. An application that sends `*` or
+    /// copies the request's origin does not extend the list.
     pub(super) fn of_application(&self) -> AnswerRewrite {
         let set = match self {
             Self::Silent => return AnswerRewrite::default(),
@@ -81,8 +86,8 @@ impl Cors {
     }
 }
 
-/// The answer to a preflight (Fetch §3.2.2), where this is one and the rule for the method that it asks about names
-/// origins. Every other request is none of our business here.
+/// Returns the response to a preflight (Fetch §3.2.2). `None` for other requests, and if the rule
+/// of the requested method lists no origins.
 pub(super) fn preflight(place: &RoutePlace, head: &Parts) -> Option<Response> {
     if head.method != Method::OPTIONS || !head.headers.contains_key(ORIGIN) {
         return None;
@@ -93,7 +98,7 @@ pub(super) fn preflight(place: &RoutePlace, head: &Parts) -> Option<Response> {
     let vary = HeaderValue::from_static("Access-Control-Request-Method, Access-Control-Request-Headers");
     match cors {
         Cors::Silent => None,
-        // Without the headers that allow it, the browser does not send the request.
+        // The browser does not send the request without the headers that allow it.
         Cors::Stranger => Some(cors.on(Response::empty(StatusCode::FORBIDDEN)).and(VARY, vary)),
         Cors::Listed(_) => {
             let answer = cors
@@ -101,7 +106,8 @@ pub(super) fn preflight(place: &RoutePlace, head: &Parts) -> Option<Response> {
                 .and(VARY, vary)
                 .and(ACCESS_CONTROL_ALLOW_METHODS, method.clone())
                 .with(ACCESS_CONTROL_MAX_AGE, REMEMBERED);
-            // A list of what was asked for: a wildcard does not count with credentials, and never covers Authorization.
+            // The requested list: a wildcard does not apply to requests with credentials, and never
+            // includes Authorization.
             let asked = head.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).filter(|asked| is_list(asked.as_bytes()));
             Some(match asked {
                 Some(asked) => answer.and(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone()),
@@ -111,7 +117,7 @@ pub(super) fn preflight(place: &RoutePlace, head: &Parts) -> Option<Response> {
     }
 }
 
-/// Whether this is a list of header names and nothing else.
+/// Returns whether the text is a list of header names and has no other characters.
 fn is_list(text: &[u8]) -> bool {
     let sound = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_, ".contains(byte);
     !text.is_empty() && text.len() <= LONGEST_LIST && text.iter().all(sound)

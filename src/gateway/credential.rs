@@ -1,4 +1,4 @@
-//! What a request presents to be let through. Pure: whether it holds is asked elsewhere.
+//! Parser of the credentials of a request. Pure: they are verified elsewhere.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -6,45 +6,49 @@ use memchr::memmem;
 
 use crate::oauth::credentials;
 
-/// What the `Authorization` header is to the gate.
+/// Content of the `Authorization` header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Presented<'a> {
-    /// Nothing of ours: no header, or one of another scheme, which is the application's.
+    /// No bearer token: no header, or another scheme, which is for the application.
     Nothing,
     /// A bearer token (RFC 6750 §2.1).
     Bearer(&'a str),
-    /// Meant as a bearer token, but it is not one, or it is not alone. It is never taken for nothing: a client that sends
-    /// a token is judged by that token, not by a cookie that the browser sent along.
+    /// A malformed bearer token, or more than one header.
+    ///
+    /// It must not count as absent: a client that sends a token is authenticated by that token, not
+    /// by a cookie that the browser added.
     Malformed,
 }
 
 impl<'a> Presented<'a> {
-    /// Reads the headers. A token in a query or a form is no credential here: it would stand in logs and histories
-    /// (RFC 6750 §5.3).
+    /// Parses the headers. Tokens in a query or a form are not accepted: they would appear in logs
+    /// and browser histories (RFC 6750 §5.3).
     pub(super) fn read(headers: &'a HeaderMap) -> Self {
         let mut fields = headers.get_all(AUTHORIZATION).iter().map(http::HeaderValue::as_bytes);
         match (fields.next(), fields.next()) {
             (None, _) => Self::Nothing,
             (Some(only), None) if !is_bearer(only) => Self::Nothing,
             (Some(only), None) => credentials::bearer(only).map_or(Self::Malformed, Self::Bearer),
-            // Of two headers the application may read the other one.
+            // The application may read the other one of two headers.
             (Some(_), Some(_)) => Self::Malformed,
         }
     }
 }
 
-/// Whether there is more than one `Authorization`.
+/// Returns whether there is more than one `Authorization`.
 pub(super) fn is_repeated(headers: &HeaderMap) -> bool {
     headers.get_all(AUTHORIZATION).iter().nth(1).is_some()
 }
 
-/// Whether any `Authorization` holds such a token, whatever stands around it.
+/// Returns whether any `Authorization` contains such a token, in any position.
 pub(super) fn holds(headers: &HeaderMap, is_such: impl Fn(&str) -> bool) -> bool {
     headers.get_all(AUTHORIZATION).iter().flat_map(|field| tokens(field.as_bytes())).any(is_such)
 }
 
-/// The words that may be tokens in three parts: those that begin with what base64url makes of `{"`. Beginnings are looked for, and
-/// not each byte looked at: what applications have of their own in there is a kilobyte at times, and comes with each request.
+/// Returns the words that may be JWTs: those that begin with `eyJ`, the base64url form of `{"`.
+///
+/// Searches for that prefix instead of reading each byte: `Authorization` can have a kilobyte of
+/// the application's own data in every request.
 fn tokens(field: &[u8]) -> impl Iterator<Item = &str> {
     memmem::find_iter(field, b"eyJ").filter_map(|at| {
         let (before, rest) = field.split_at_checked(at)?;
@@ -71,7 +75,7 @@ const fn is_of_token(byte: u8) -> bool {
     OF_TOKEN[byte as usize]
 }
 
-/// Whether the scheme is `Bearer`, in any case and with anything or nothing after it.
+/// Returns whether the scheme is `Bearer`, in any letter case and followed by anything or nothing.
 fn is_bearer(field: &[u8]) -> bool {
     const SCHEME: &[u8] = b"bearer";
     let field = field.trim_ascii_start();

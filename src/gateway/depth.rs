@@ -1,5 +1,5 @@
-//! How far below its path a request of `WebDAV` acts (RFC 4918): a collection is deleted, moved, copied, locked or listed with
-//! everything in it. Pure.
+//! Depth of a `WebDAV` request (RFC 4918): a collection is deleted, moved, copied, locked or listed
+//! with all its members. Pure.
 
 use http::HeaderMap;
 use http::header::{CONNECTION, HeaderName};
@@ -8,7 +8,7 @@ use crate::web::request_fields;
 
 const DEPTH: HeaderName = HeaderName::from_static("depth");
 
-/// How far below its path a request acts.
+/// Depth to which a request acts below its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestDepth {
     /// On the path only.
@@ -20,26 +20,30 @@ pub(super) enum RequestDepth {
 }
 
 impl RequestDepth {
-    /// Returns how far a request with this method and these headers acts. `Depth` counts only with the values that the method
-    /// has, and without it a request acts on everything (RFC 4918 §9): no server may read it as wider than it is judged.
+    /// Returns how far a request with this method and these headers acts.
+    ///
+    /// `Depth` counts only with values that the method allows. Without it, a request acts on
+    /// everything (RFC 4918 §9): no server may act deeper than the check.
     pub(super) fn of(method: &str, headers: &HeaderMap) -> Self {
         match (method, field(headers)) {
             ("LOCK" | "PROPFIND", Some(b"0")) => Self::Zero,
             ("PROPFIND", Some(b"1")) => Self::One,
-            // DELETE has no other depth (§9.6.1), and neither has the MOVE of a collection (§9.9.2). COPY has, but WsgiDAV 4.4 copies
-            // all members with `Depth: 0` too.
+            // DELETE has no other depth (§9.6.1), nor has the MOVE of a collection (§9.9.2). COPY
+            // has, but `WsgiDAV` 4.4 copies all members even with `Depth: 0`.
             ("LOCK" | "PROPFIND" | "DELETE" | "MOVE" | "COPY", _) => Self::Infinity,
             _ => Self::Zero,
         }
     }
 
-    /// The same where the application gets fields that name another method, such as `X-HTTP-Method-Override`.
+    /// As [`RequestDepth::of`], for applications that receive headers that override the method,
+    /// such as `X-HTTP-Method-Override`.
     pub(super) fn of_any_method(method: &str, headers: &HeaderMap) -> Self {
         if request_fields::override_method(headers) { Self::Infinity } else { Self::of(method, headers) }
     }
 }
 
-/// The only value of `Depth`, if the application gets it: a field that `Connection` names does not reach it (RFC 9110 §7.6.1).
+/// Returns the only value of `Depth`, if it is forwarded: a field that `Connection` names is not
+/// (RFC 9110 §7.6.1).
 fn field(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(DEPTH).iter();
     let (Some(only), None) = (values.next(), values.next()) else { return None };

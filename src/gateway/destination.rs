@@ -1,5 +1,7 @@
-//! `Destination` (RFC 4918 §10.3): where a COPY or a MOVE of `WebDAV` writes. To the application it is a second path of the
-//! request, so it is read like the first one, and its rule has to let the request through as well. Pure.
+//! `Destination` (RFC 4918 §10.3): the target of a `WebDAV` COPY or MOVE. Pure.
+//!
+//! The application treats it as a second path of the request. So it is parsed like the first one,
+//! and its rule must allow the request too.
 
 use http::HeaderMap;
 use http::header::HeaderName;
@@ -13,22 +15,25 @@ use crate::gateway::subtree::Subtree;
 
 pub(super) const DESTINATION: HeaderName = HeaderName::from_static("destination");
 
-/// What a request names as its destination.
+/// Destination of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Destination<'a> {
     None,
     /// A path with this rule for the method.
     Ruled(&'a Rule),
-    /// A path that no rule opens to the method.
+    /// A path without a rule for the method.
     Closed,
 }
 
-/// Which rule the destination falls under. On whatever host it is: an application that takes no notice of the host takes
-/// the path for its own. The rules below it are added to `below`, whatever `Depth` says: what is written over is deleted first, with
-/// everything in it (RFC 4918 §9.8.4).
+/// Returns the rule of the destination, and adds the rules below it to `below`.
+///
+/// The host of the destination is ignored, because some applications ignore it too. The rules below
+/// apply whatever `Depth` says: everything at an overwritten destination is deleted first (RFC 4918
+/// §9.8.4).
 ///
 /// # Errors
-/// When it can be read in more than one way, or is missing where the method needs one (RFC 4918 §10.3).
+/// If it can be read in more than one way, or if it is missing and the method needs one (RFC 4918
+/// §10.3).
 pub(super) fn destination<'a>(
     headers: &HeaderMap,
     method: &str,
@@ -36,7 +41,8 @@ pub(super) fn destination<'a>(
     below: &mut Subtree<'a>,
 ) -> Result<Destination<'a>, Ambiguous> {
     let Some(field) = headers.get(DESTINATION) else {
-        // A proxy that asks for a decision without it may pass it on to the application.
+        // A proxy that asks for a decision without this header may still forward it to the
+        // application.
         let is_missing = matches!(method, "COPY" | "MOVE");
         return if is_missing { Err(Ambiguous::NotAbsolute) } else { Ok(Destination::None) };
     };
@@ -49,7 +55,7 @@ pub(super) fn destination<'a>(
     Ok(Destination::Ruled(rule))
 }
 
-/// The path of a URL, or the text itself where it is a path.
+/// Returns the path of a URL, or the text if it is a path.
 fn path(text: &str) -> Option<&str> {
     let target = match text.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http") => {
@@ -58,14 +64,17 @@ fn path(text: &str) -> Option<&str> {
         }
         _ => text,
     };
-    // To some `//host/path` is a host and a path, and to others a path.
+    // Servers read `//host/path` either as a host and a path, or as a path.
     let is_path = target.starts_with('/') && !target.starts_with("//");
-    // Neither has anything to do in a destination, and where one begins is where servers differ.
+    // A destination needs neither query nor fragment, and servers differ in where they begin.
     (is_path && !target.contains(['?', '#'])).then_some(target)
 }
 
-/// Whether every parser ends an authority (RFC 3986 §3.2) where this one does: a host and perhaps a port. Browsers take a backslash
-/// for a slash, skip tabs, and look for the host behind an empty authority (the URL standard, §4.4).
+/// Returns whether every parser ends the authority (RFC 3986 §3.2) at the same byte: a host and an
+/// optional port.
+///
+/// Browsers read a backslash as a slash, skip tabs, and look for the host after an empty authority
+/// (URL Standard §4.4).
 fn is_plain_authority(authority: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':' | b'[' | b']');
     let has_host_and_port = |parsed: &Authority| {

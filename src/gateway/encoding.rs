@@ -1,9 +1,12 @@
-//! Text that may hold more than ASCII, as header values have it: headers have no encoding of their own. Pure.
+//! Encoding of text outside ASCII in header values, for which HTTP defines no encoding. Pure.
 
 use crate::config::Names;
 use crate::domain::secret::base64url;
 
-/// Text in this encoding. `missing` stands for letters that it lacks, and for controls; without it such text is none.
+/// Encodes a text.
+///
+/// Characters that the encoding lacks are replaced with `missing`, control characters with a blank.
+/// If `missing` is `None`, such a text returns `None`.
 pub(super) fn written(text: &str, names: Names, missing: Option<u8>) -> Option<Vec<u8>> {
     let instead = |char: char| missing.map(|missing| if char.is_control() { b' ' } else { missing });
     match names {
@@ -24,8 +27,10 @@ pub(super) fn written(text: &str, names: Names, missing: Option<u8>) -> Option<V
     }
 }
 
-/// A group in this encoding, so that it reads back as this group and no other: the delimiter is encoded, or not allowed, and
-/// so are blanks around it, which every HTTP parser takes off.
+/// Encodes a group so that it decodes to this group only.
+///
+/// The delimiter and blanks at both ends, which every HTTP parser removes, are encoded. If the
+/// encoding cannot do that, returns `None`.
 pub(super) fn written_group(group: &str, names: Names, delimiter: char) -> Option<Vec<u8>> {
     let blank = group.starts_with(' ') || group.ends_with(' ');
     match names {
@@ -38,7 +43,8 @@ pub(super) fn written_group(group: &str, names: Names, delimiter: char) -> Optio
     }
 }
 
-/// The byte of a character in ISO-8859-9: Latin-1, with six Turkish letters in place of six Icelandic ones.
+/// Returns the byte of a character in ISO-8859-9: Latin-1 with six Turkish letters instead of six
+/// Icelandic ones.
 fn latin_5(char: char) -> Option<u8> {
     match char {
         'Ğ' => Some(0xD0),
@@ -53,9 +59,11 @@ fn latin_5(char: char) -> Option<u8> {
     }
 }
 
-/// Percent-encodes (RFC 3986 §2.1, UTF-8) all but visible ASCII and the space, and the given characters too: headers have
-/// no encoding of their own, and half of the servers would read `ş` as two other letters. The percent sign is always
-/// among them, so that two names never become one.
+/// Percent-encodes (RFC 3986 §2.1, UTF-8) everything except visible ASCII and the space, and also
+/// the `special` characters.
+///
+/// Headers have no encoding of their own, so many servers would read `ş` as two other letters. The
+/// percent sign is always `special`, so that two names never become equal.
 fn encode(text: &str, special: &[u8]) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

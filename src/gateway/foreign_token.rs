@@ -1,4 +1,4 @@
-//! Who sent a token of another issuer, and how such a token is refused.
+//! Verification of tokens of other issuers, and their refusal.
 
 use http::header::RETRY_AFTER;
 
@@ -10,7 +10,8 @@ use crate::oauth::trusted_token::ForeignFault;
 use crate::tokens::trusted::Source;
 use crate::web::failure::Failure;
 
-/// Who sent a token of an issuer that the application takes; or the refusal, which the log explains.
+/// Verifies a token of an issuer that the application trusts. Refusals are logged with their
+/// reason.
 pub(super) async fn credential(ctx: &AppRequest<'_>, source: &Source, token: &str) -> Result<Credential, GateReply> {
     let sealgate = ctx.sealgate;
     let fault = match sealgate.trust.verify(source, token, ctx.now, &sealgate.metrics).await {
@@ -27,7 +28,7 @@ pub(super) async fn credential(ctx: &AppRequest<'_>, source: &Source, token: &st
         "refused a token of another issuer"
     );
     match fault {
-        // A 401 would make a client throw away a token that may be good.
+        // A 401 would make a client discard a token that may be valid.
         ForeignFault::NoKeys => {
             let wait = settings.throttle.as_secs().to_string();
             Err(GateReply::new("no_keys", Failure::Unavailable.into_response(ctx).with(RETRY_AFTER, &wait)))

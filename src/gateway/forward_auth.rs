@@ -54,7 +54,7 @@ struct Question<'a> {
     /// Name of the application that the proxy forwards the request to.
     app: &'a str,
     relays: bool,
-    /// Whether the cleaned `Cookie` and `Authorization` keep their names, for a proxy that cannot
+    /// Whether the cleaned `Cookie` and `Authorization` keep their names. Some proxies cannot
     /// rename headers.
     in_place: bool,
 }

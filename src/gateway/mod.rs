@@ -1,8 +1,8 @@
-//! The gate in front of the applications: decides on a request from its head alone, and lets none through without a
-//! [`policy::Permit`]. Knows the `http` crate and no proxy; how a request travels is the edge's business.
+//! Gateway in front of the applications: decides on a request from its head alone, and forwards
+//! none without a [`policy::Permit`]. Depends on the `http` crate, not on the proxy.
 //!
-//! The order of the decision: which application, one reading of the path, our own paths, the rule, the credential, the
-//! policy. What no rule opens is closed, and nothing is ever decided on the query or the fragment.
+//! Order of the decision: application, canonical path, own paths, rule, credential, policy. A path
+//! without a rule is refused. The query and the fragment are never part of the decision.
 
 mod app_password;
 mod assertion;
@@ -43,11 +43,13 @@ pub use work::take as take_work;
 
 use crate::web::cookie;
 
-/// The longest body of a form that is read, bytes.
+/// Maximum length of the body of a form that is read, in bytes.
 pub(crate) const MAX_FORM_BYTES: usize = crate::store::MAX_FORM_BYTES;
 
-/// Whether an application may set this cookie, the value of a `Set-Cookie`: any but ours. One that was broken into must not
-/// sign people in as somebody else, nor take part in a sign-in.
+/// Returns whether an application may set this cookie, the value of a `Set-Cookie`.
+///
+/// Sealgate's own cookies are refused. A compromised application must not sign users in as another
+/// user, nor interfere with a sign-in.
 pub(crate) fn may_set_cookie(line: &HeaderValue) -> bool {
     !cookie::sets_ours(line.as_bytes())
 }

@@ -1,20 +1,20 @@
-//! What becomes of a request to an application.
+//! Result of the access decision on a request.
 
 use http::StatusCode;
 
 use crate::gateway::policy::Permit;
 use crate::web::response::Response;
 
-/// What becomes of a request.
+/// Result of the access decision.
 #[derive(Debug)]
 pub(crate) enum GateOutcome {
     Forward(Permit),
     Respond(GateReply),
-    /// It is a form whose person has to sign in first: its body is needed here.
+    /// A form whose user must sign in first. The caller must read its body.
     ReadForm,
 }
 
-/// The gate's own answer, and a word for it in metrics.
+/// Response of the gateway, with its label in metrics.
 #[derive(Debug)]
 pub(crate) struct GateReply {
     pub(crate) label: &'static str,
@@ -28,7 +28,7 @@ impl GateReply {
 }
 
 impl GateOutcome {
-    /// The word for it in metrics; none while nothing is decided.
+    /// Returns the label in metrics; `None` while the decision is pending.
     pub(super) const fn label(&self) -> Option<&'static str> {
         match self {
             Self::Forward(_) => Some("forwarded"),
@@ -37,7 +37,7 @@ impl GateOutcome {
         }
     }
 
-    /// The answer where the body was read, and where no other decision can come.
+    /// Returns the response to a request whose body was read. Other outcomes cannot occur then.
     pub(super) fn into_response(self) -> Response {
         match self {
             Self::Respond(reply) => reply.response,

@@ -1,4 +1,4 @@
-//! The few paths below `/.sealgate/` that are ours on every application's host.
+//! Sealgate's own paths below `/.sealgate/` on every application's host.
 
 use http::{Method, StatusCode};
 
@@ -22,7 +22,7 @@ use crate::web::failure::{Failure, error};
 use crate::web::navigation;
 use crate::web::response::Response;
 
-/// Answers on one of our own paths.
+/// Responds to a request for one of these paths.
 pub(super) async fn answer(ctx: &AppRequest<'_>, path: &CanonicalPath<'_>) -> Result<Response, StoreError> {
     let (methods, name): (&'static [Method], _) = match path.as_bytes() {
         callback if callback == CALLBACK.as_bytes() => (&[Method::GET], Own::Callback),
@@ -64,8 +64,10 @@ enum Own {
     Logo,
 }
 
-/// Ends the application's session and goes on to the provider, which ends the rest. A link on a stranger's page, an image or a
-/// link scanner ends nothing here: the provider asks the user first.
+/// Ends the application's session and redirects to the provider, which ends the others.
+///
+/// A link on another site, an image or a link scanner ends no session here: the provider asks the
+/// user first.
 async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let issuer = ctx.sealgate.config.issuer.as_str();
     let location = format!("{issuer}/oauth/logout?client_id={INTERNAL_CLIENT}{}", ctx.app.name);
@@ -75,9 +77,10 @@ async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     if ctx.sessions == Sessions::OfProvider || !is_meant {
         return Ok(answer);
     }
-    // Another site's form comes without the cookie (SameSite=Lax), but the browser would take our word that it is over.
+    // A form of another site comes without the cookie (SameSite=Lax). Without this check, the
+    // browser would still delete the cookie.
     let Some(cookie) = ctx.cookie(ctx.cookies.session) else { return Ok(answer) };
-    // What waits here to be sent, whoever wrote it, is not for whoever signs in next.
+    // Kept forms must not be shown to the next user of this browser.
     if let Some(browser) = ctx.cookie(ctx.cookies.browser) {
         ctx.sealgate.store.drop_forms(&SecretHash::of(browser.as_bytes())).await?;
     }
@@ -97,7 +100,8 @@ async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     Ok(answer)
 }
 
-/// Remembers the language that the person has chosen on one of our pages, and shows that page again.
+/// Stores the language that the user has chosen on one of the gateway's pages, and redirects to
+/// that page.
 fn language(ctx: &AppRequest<'_>) -> Response {
     let query = ctx.query().unwrap_or_default();
     let answer = Response::redirect(StatusCode::FOUND, then(ctx).as_str());
@@ -110,7 +114,7 @@ fn language(ctx: &AppRequest<'_>) -> Response {
     }
 }
 
-/// The page of the application that the parameter `then` names, or its first one.
+/// Returns the page in the parameter `then`, or the application's start page.
 fn then(ctx: &AppRequest<'_>) -> ReturnPath {
     let query: Params = ctx.query().unwrap_or_default();
     query.one("then").ok().flatten().and_then(ReturnPath::parse).unwrap_or_else(ReturnPath::home)

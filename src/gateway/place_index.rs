@@ -1,4 +1,4 @@
-//! Index of an application's places by name. Pure.
+//! Index of an application's places by path. Pure.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,8 +8,9 @@ use crate::gateway::depth::RequestDepth;
 use crate::gateway::reading;
 use crate::gateway::work;
 
-/// Finds the places that a path may come to, by what the path and those above it are called, and the places below a path: so a
-/// request costs no more with ten thousand rules than with ten.
+/// Index that finds the places of a path and its ancestors, and the places below a path.
+///
+/// A request costs the same with ten thousand rules as with ten.
 #[derive(Debug)]
 pub(super) struct PlaceIndex {
     numbers: BTreeMap<Vec<u8>, Vec<usize>>,
@@ -18,13 +19,13 @@ pub(super) struct PlaceIndex {
 }
 
 impl PlaceIndex {
-    /// Indexes the paths of places, each by its number in this order.
+    /// Indexes the paths of places. The number of a place is its position in the iterator.
     pub(super) fn of<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
         let mut index: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
         for (number, path) in paths.enumerate() {
             for read in [path, &reading::as_windows_reads(path), &reading::as_windows_reads(name(path))] {
                 let numbers = index.entry(name(read).to_ascii_lowercase()).or_default();
-                // The numbers only grow, and the readings are the same most often.
+                // The numbers are ascending, and the readings are mostly equal.
                 if numbers.last() != Some(&number) {
                     numbers.push(number);
                 }
@@ -34,9 +35,10 @@ impl PlaceIndex {
         Self { numbers: index, max_key_bytes }
     }
 
-    /// Every place whose name, whatever the case of its letters, is that of the path or of one above it: in ascending order.
+    /// Returns every place with the name of the path or of one of its ancestors, ignoring letter
+    /// case, in ascending order.
     pub(super) fn near(&self, path: &[u8]) -> Vec<usize> {
-        // One byte more than the longest key, so that a longer path is not taken for a whole one.
+        // One byte more than the longest key: a longer path must not match a key as a whole.
         let path = path.get(..=self.max_key_bytes).unwrap_or(path);
         let upper = path.iter().any(u8::is_ascii_uppercase);
         let path = if upper { Cow::Owned(path.to_ascii_lowercase()) } else { Cow::Borrowed(path) };
@@ -50,12 +52,13 @@ impl PlaceIndex {
         near
     }
 
-    /// Adds the numbers of the places at these paths and below them, in any letter case, within the depth. May add a number twice.
+    /// Adds the numbers of the places at these paths and below them, in any letter case, within the
+    /// depth. May add a number twice.
     pub(super) fn add_below(&self, paths: &BTreeSet<Vec<u8>>, depth: RequestDepth, found: &mut Vec<usize>) {
         let names = paths.iter().map(|path| name(path)).filter(|name| name.len() <= self.max_key_bytes);
         let names: BTreeSet<Vec<u8>> = names.map(<[u8]>::to_ascii_lowercase).collect();
         for name in &names {
-            // What is below another one of them is added with that.
+            // Places below another one of these names are added with that name.
             let mut above = memchr::memchr_iter(b'/', name).filter_map(|end| name.get(..end));
             if depth == RequestDepth::Infinity && above.any(|above| names.contains(above)) {
                 continue;
@@ -74,7 +77,7 @@ impl PlaceIndex {
     }
 }
 
-/// Whether a place is called as a path, or is below it as far as a request acts.
+/// Returns whether a place has the name of a path, or is below it within the depth.
 pub(super) fn is_below(place: &[u8], path: &[u8], depth: RequestDepth) -> bool {
     let (place, path) = (name(place), name(path));
     let Some((start, rest)) = place.split_at_checked(path.len()) else { return false };
@@ -86,7 +89,7 @@ pub(super) fn is_below(place: &[u8], path: &[u8], depth: RequestDepth) -> bool {
     is_below && start.eq_ignore_ascii_case(path)
 }
 
-/// A path without the slash at its end.
+/// Returns a path without the slash at its end.
 fn name(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").unwrap_or(path)
 }

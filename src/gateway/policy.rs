@@ -200,8 +200,9 @@ impl Refused<'_> {
         }
     }
 
-    /// Returns the context classes of which a new sign-in must reach one: those of the rule, or the
-    /// level that `[factors]` requires if that is higher.
+    /// Returns the context classes for a new sign-in, which must reach one of them.
+    ///
+    /// These are the classes of the rule, or the level that `[factors]` requires if that is higher.
     pub(super) fn demanded(self, rule: &Rule) -> Cow<'_, [String]> {
         let of_rule = AssuranceLevel::lowest_of(&rule.acr).unwrap_or(AssuranceLevel::One);
         match self {

@@ -1,4 +1,5 @@
-//! Who somebody is, ours or another issuer's: what rules ask of them and what applications are told. Pure.
+//! Authenticated user of this or another issuer, with the attributes that rules check and identity
+//! headers contain. Pure.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +11,13 @@ use crate::oauth::trusted_token::Foreign;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Principal<'a> {
     Ours(&'a User),
-    /// Who another issuer says that they are.
+    /// User of another issuer.
     Foreign(&'a Foreign),
 }
 
 impl<'a> Principal<'a> {
-    /// Their name, that is nobody else's: the `sub` of ours, or the other issuer's with our name for that issuer before it.
+    /// Returns a unique name: the `sub` of our user, or that of another issuer's user with the
+    /// configured name of the issuer before it.
     pub(super) fn name(self) -> String {
         match self {
             Self::Ours(user) => user.sub.to_string(),
@@ -23,16 +25,16 @@ impl<'a> Principal<'a> {
         }
     }
 
-    /// Their address, and whether it was verified.
+    /// Returns the e-mail address, and whether it was verified.
     pub(super) fn email(self) -> Option<(&'a str, bool)> {
         match self {
             Self::Ours(user) => Some((user.email.as_str(), user.email_verified)),
-            // An unverified one is not even read.
+            // Unverified addresses of other issuers are never read.
             Self::Foreign(foreign) => foreign.email.as_ref().map(|email| (email.as_str(), true)),
         }
     }
 
-    /// Their full name; empty when it is not known.
+    /// Returns the full name; empty if unknown.
     pub(super) fn full_name(self) -> &'a str {
         match self {
             Self::Ours(user) => user.name.trim(),
@@ -40,7 +42,7 @@ impl<'a> Principal<'a> {
         }
     }
 
-    /// Their username, where they have one; nobody whom only another issuer knows does.
+    /// Returns the username, if any. Users of other issuers have none.
     pub(super) fn username(self) -> Option<&'a str> {
         match self {
             Self::Ours(user) => user.username.as_ref().map(Username::as_str),
@@ -55,12 +57,12 @@ impl<'a> Principal<'a> {
         }
     }
 
-    /// How a page names their account.
+    /// Returns the name of the account on pages.
     pub(super) fn account(self) -> String {
         self.email().map_or_else(|| self.name(), |(address, _)| address.to_owned())
     }
 
-    /// Whether a rule means them.
+    /// Returns whether the entry of a rule refers to this user.
     pub(super) fn is(self, person: &RulePerson) -> bool {
         match self {
             Self::Ours(user) => person.is(user),

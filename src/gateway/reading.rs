@@ -136,7 +136,7 @@ pub(super) fn as_windows_reads(path: &[u8]) -> Vec<u8> {
 fn windows_name(name: &[u8]) -> &[u8] {
     let name = name.split(|byte| *byte == b':').next().unwrap_or_default();
     let end = name.iter().rposition(|byte| !matches!(byte, b'.' | b' ')).map_or(0, |last| last + 1);
-    // A name of dots and spaces only is kept, for the check of dot segments.
+    // A name that consists of dots and spaces is kept. The check of dot segments then refuses it.
     if end == 0 { name } else { name.get(..end).unwrap_or_default() }
 }
 

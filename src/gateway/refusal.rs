@@ -1,4 +1,4 @@
-//! How the gate refuses, and what the log is told of it.
+//! Refusals of the gateway, and their log messages.
 
 use http::StatusCode;
 use http::header::{ALLOW, HeaderName};
@@ -20,7 +20,7 @@ use crate::page::Problem;
 use crate::web::failure::error;
 use crate::web::navigation;
 
-/// A path that two servers may read in two ways.
+/// Refuses an ambiguous path.
 pub(super) fn refuse_path(ctx: &AppRequest<'_>, ambiguous: Ambiguous) -> GateReply {
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, reason = ambiguous.as_str(), "refused an ambiguous path");
@@ -28,15 +28,17 @@ pub(super) fn refuse_path(ctx: &AppRequest<'_>, ambiguous: Ambiguous) -> GateRep
     GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
-/// A path that no rule is for.
+/// Refuses a path without a rule.
 pub(super) fn refuse_unopened(ctx: &AppRequest<'_>) -> GateReply {
     tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, reason = "unopened", "refused");
     let refusal = Refusal::new(ErrorCode::AccessDenied, "No rule opens this path.");
     GateReply::new("unopened", ctx.refuse(StatusCode::FORBIDDEN, &refusal, Problem::NotFound))
 }
 
-/// A method that differs from one that we or the rules know in letter case only: methods have case (RFC 9110 §9.1), and
-/// many frameworks are blind to it.
+/// Refuses a method that differs only in letter case from a registered one or one that a rule
+/// names.
+///
+/// Methods are case-sensitive (RFC 9110 §9.1), but many frameworks ignore the case.
 pub(super) fn refuse_spelled_method(ctx: &AppRequest<'_>) -> GateReply {
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, reason = "method_case", "refused");
@@ -44,7 +46,7 @@ pub(super) fn refuse_spelled_method(ctx: &AppRequest<'_>) -> GateReply {
     GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
-/// Two fields of which each may be the one that the application goes by.
+/// Refuses a repeated header field, of which the application may read another one than the gateway.
 pub(super) fn refuse_repeated(ctx: &AppRequest<'_>, field: &HeaderName) -> GateReply {
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, field = field.as_str(), reason = "repeated_field", "refused");
@@ -52,7 +54,7 @@ pub(super) fn refuse_repeated(ctx: &AppRequest<'_>, field: &HeaderName) -> GateR
     GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
-/// A method that no rule of the path is for (RFC 9110 §15.5.6).
+/// Refuses a method that no rule of the path applies to (RFC 9110 §15.5.6).
 pub(super) fn refuse_method(ctx: &AppRequest<'_>, place: &RoutePlace) -> GateReply {
     tracing::info!(
         request_id = ctx.origin.request_id,
@@ -66,15 +68,17 @@ pub(super) fn refuse_method(ctx: &AppRequest<'_>, place: &RoutePlace) -> GateRep
     GateReply::new("method", answer.with(ALLOW, &place.methods().join(", ")))
 }
 
-/// A token that does not stand. One answer for forged, expired and revoked ones, and never a redirect: whoever sends a
-/// token is a program.
+/// Refuses an invalid token.
+///
+/// Forged, expired and revoked tokens get the same response. It is never a redirect: clients that
+/// send tokens are programs.
 pub(super) fn refuse_token(ctx: &AppRequest<'_>) -> GateReply {
     const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid or has expired.");
     tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, reason = "invalid_token", "refused");
     GateReply::new("invalid_token", challenge(ctx, None, Some(&INVALID)))
 }
 
-/// A request that the policy does not let through.
+/// Refuses a request for the reason that the policy returned.
 pub(super) async fn refuse(
     ctx: &AppRequest<'_>,
     asked: &AccessRequest<'_>,
@@ -95,7 +99,8 @@ pub(super) async fn refuse(
     }
     let by_browser = !credential.is_by_token() && navigation::is_navigation(ctx.head);
     let answer = match (refused, who) {
-        // Office opens a link itself and hands the last address of the redirects to the browser, where there are none this one.
+        // Microsoft Office opens a link itself and passes the last address of the redirects to the
+        // browser. Without a redirect that is this address.
         (Refused::Unknown, _) if rule.access == Access::SignedIn && !rule.basic && navigation::is_office(ctx.head) => {
             ctx.problem(StatusCode::OK, Problem::SignInNeeded)
         }
@@ -113,7 +118,7 @@ pub(super) async fn refuse(
             let refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is for another audience.");
             return GateReply::new("invalid_token", challenge(ctx, None, Some(&refusal)));
         }
-        // Another token would not help a client, nor another sign-in: it is the client that is refused.
+        // The client is refused, so another token or sign-in would not help.
         (Refused::Client, _) => {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "The application does not take this client's tokens.");
             error(StatusCode::FORBIDDEN, &refusal)
@@ -124,7 +129,7 @@ pub(super) async fn refuse(
         }
         (Refused::Scope(_), _) => scope_challenge(ctx, rule, credential.has_offline_access()),
         (Refused::Group | Refused::User, Some(who)) => ctx.forbidden(who),
-        // A sign-in of another kind would not help: the request as a whole is not allowed.
+        // Another sign-in would not help: the request as a whole is refused.
         (Refused::Destination, _) => {
             let refusal =
                 Refusal::new(ErrorCode::AccessDenied, "The rule of the destination does not let this request through.");
@@ -160,7 +165,7 @@ pub(super) async fn refuse(
     GateReply::new(refused.as_str(), answer)
 }
 
-/// Sends a person to sign in and back to this very page.
+/// Redirects a user to sign in and then back to this page.
 async fn sign_in(
     label: &'static str,
     ctx: &AppRequest<'_>,
@@ -171,7 +176,8 @@ async fn sign_in(
     let demand = SignInRequest { first: First::Needed, acr: &refused.demanded(rule), max_age: rule.max_age };
     let answer = match ReturnPath::parse(target.as_str()) {
         Some(wanted) => login::begin(ctx, &wanted, demand).await,
-        // It is too long to be kept. The browser keeps it: after a sign-in at the first page, Back leads here.
+        // The target is too long to be stored. After a sign-in at the start page, the browser's
+        // Back button leads here.
         None => Ok(ctx.as_page(challenge(ctx, Some(rule), None), Problem::SignInNeeded)),
     };
     answer.map_or_else(|error| ctx.failed(&error), |response| GateReply::new(label, response))

@@ -1,8 +1,10 @@
-//! Sessions that were found live a moment ago, so that the next request of the same browser reads nothing from the store.
+//! Cache of live sessions, so that the next request of the same browser reads nothing from the
+//! store.
 //!
-//! As with access tokens, an entry carries the person's standing from before its look-ups: once anything of theirs was
-//! revoked or changed that can take access away, it has moved and the session is looked up again. What moves it not is only
-//! the clock, and that a session was used: an entry ends with the first of the times that it rests on, and is short.
+//! As with access tokens, an entry has the user's access counter from before its reads. Anything
+//! that can revoke the user's access changes the counter, and the session is then read again. The
+//! counter does not change with time or when the session is used. So an entry expires at the first
+//! time limit that it depends on, at the latest after `LONGEST`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,20 +18,21 @@ use crate::gateway::request::AppRequest;
 use crate::gateway::session;
 use crate::store::StoreError;
 
-/// Sessions that are remembered, 2 KiB each or so.
+/// Maximum number of cached sessions, about 2 KiB each.
 const REMEMBERED: usize = 16_384;
 
-/// How long one is remembered at most: so old may the last use be by which it is judged.
+/// Maximum lifetime of an entry, and so the maximum age of the last use in it.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Sessions by application, id and the hash of the cookie's secret: an application's cookie opens no other one.
+/// Sessions by application, id and the hash of the cookie's secret: an application's cookie is not
+/// valid for another one.
 pub(super) struct Remembered(Cache<(usize, SessionId, [u8; 32]), Arc<Known>>);
 
-/// A session that was found live.
+/// Live session.
 #[derive(Debug)]
 pub(super) struct Known {
     pub signed_in: Arc<SignedIn>,
-    /// When the session was last used, as the store has it.
+    /// Last use of the session according to the store.
     pub last_seen_at: UnixTime,
     access_counter: u64,
     until: UnixTime,
@@ -42,7 +45,7 @@ impl Default for Remembered {
 }
 
 impl Remembered {
-    /// The person whose cookie came with a request to the application of this index.
+    /// Returns the user of the session cookie in a request to the application with this index.
     pub(super) async fn find(&self, ctx: &AppRequest<'_>, app: usize) -> Result<Option<Arc<Known>>, StoreError> {
         let Some(cookie) = ctx.session_cookie() else { return Ok(None) };
         let key = (app, cookie.id, *cookie.hash().as_bytes());
@@ -51,8 +54,8 @@ impl Remembered {
         if let Some(known) = self.0.get(&key).filter(|known| ctx.now < known.until && stands(known)) {
             return Ok(Some(known));
         }
-        // Before any look-up: a revocation that comes after this line moves the number past what the entry will carry. Of
-        // everybody, since only the look-ups tell whose session it is.
+        // Read before the session: a later revocation changes the counter, so that the entry is not
+        // used. The counters of all users are read, because only the session names the user.
         let before = store.access_counters();
         let Some(found) = Box::pin(session::find(ctx)).await? else {
             self.0.remove(&key);

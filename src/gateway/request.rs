@@ -1,4 +1,4 @@
-//! A request to an application, and how the gate speaks to whoever sent it.
+//! Request to an application, and the pages and errors that the gateway returns for it.
 
 use std::ops::Deref;
 
@@ -20,19 +20,21 @@ use crate::web::failure::{Failure, error};
 use crate::web::navigation::{self, Requester};
 use crate::web::response::Response;
 
-/// Whose session cookie opens an application. Cookies do not tell ports apart (RFC 6265 §8.5), so an application on the
-/// issuer's host name gets the provider's own, and one of its own would overwrite that.
+/// Kind of session cookie that an application accepts.
+///
+/// Cookies do not distinguish ports (RFC 6265 §8.5). So an application on the issuer's host name
+/// uses the provider's cookie: its own would overwrite that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sessions {
     OfApp,
     OfProvider,
 }
 
-/// A request to an application.
+/// Request to an application.
 pub(super) struct AppRequest<'a> {
     context: RequestContext<'a>,
     pub app: &'a App,
-    /// What a client asks the provider for to get a token that the application takes.
+    /// Scopes that a client requests to get a token that the application accepts.
     pub scopes: &'a [String],
     pub sessions: Sessions,
 }
@@ -45,7 +47,8 @@ impl<'a> Deref for AppRequest<'a> {
     }
 }
 
-/// The gate's pages, on the application's host. They have no fields, and so no script.
+/// Settings of the gateway's pages on the application's host. They have no input fields, and so no
+/// script.
 static PAGES: PageHost =
     PageHost { assets: |_| "/.sealgate/".to_owned(), has_script: false, form_action: "'none'", in_language, way };
 
@@ -59,7 +62,7 @@ fn way<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, WayTo<'c>)
         Problem::TooManyRequests { .. } | Problem::Upstream | Problem::Unavailable | Problem::Internal
     );
     match ctx.head.uri.path() {
-        // The same address once more, with its query.
+        // Reload the same address with its query.
         path if waiting_helps && ctx.head.method == Method::GET && !path.starts_with("/.sealgate/") => {
             (String::new(), WayTo::Again)
         }
@@ -68,14 +71,15 @@ fn way<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, WayTo<'c>)
     }
 }
 
-/// The page that was asked for, or the first one where this is not a page of the application.
+/// Returns the requested page, or the start page if the request was not for a page of the
+/// application.
 fn here(ctx: &RequestContext<'_>) -> ReturnPath {
     let target = ctx.head.uri.path_and_query().map(PathAndQuery::as_str);
     target.and_then(ReturnPath::parse).unwrap_or_else(ReturnPath::home)
 }
 
 impl<'a> AppRequest<'a> {
-    /// A request that has just come.
+    /// Creates the context of a new request.
     pub(super) fn new(
         sealgate: &'a Sealgate,
         head: &'a Parts,
@@ -88,14 +92,17 @@ impl<'a> AppRequest<'a> {
         Self { context, app, scopes, sessions }
     }
 
-    /// A page whose form goes to the application. No `form-action`: browsers hold that also against the redirect with which
-    /// the application may answer. Nor may the page hide where it stands, or the form would come without the `Origin` by
-    /// which many applications know their own.
+    /// Returns a page whose form is submitted to the application.
+    ///
+    /// It has no `form-action`: browsers also apply that to the application's redirect. The
+    /// referrer policy allows the page's own origin: otherwise the form would lack the `Origin`
+    /// that many applications check.
     pub(super) fn page_with_form(html: String) -> Response {
         Response::html(StatusCode::OK, html, None).with(http::header::REFERRER_POLICY, "same-origin")
     }
 
-    /// 403 to somebody whom we know: to a person a page that names the account and offers another one.
+    /// Returns 403 for an authenticated user. Browsers get a page that names the account and offers
+    /// to switch accounts.
     pub(super) fn forbidden(&self, who: Principal<'_>) -> Response {
         if !self.speaks_to_people() {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "This account may not use this.");
@@ -110,8 +117,10 @@ impl<'a> AppRequest<'a> {
         Response::html(StatusCode::FORBIDDEN, html(&page), Some(PAGES.form_action))
     }
 
-    /// 403 to somebody whose sign-in is weaker than this level, which signing in once more would not change: to a person a page
-    /// that says what is needed, with the way there where they may take it themselves, and back to what they wanted.
+    /// Returns 403 for a sign-in below the required level, which another sign-in would not raise.
+    ///
+    /// Browsers get a page with the required level, a link back, and a link to the security page if
+    /// users may add a factor themselves.
     pub(super) fn weak_sign_in(&self, needed: AssuranceLevel, by_themselves: bool, again: &str) -> Response {
         if !self.speaks_to_people() {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "The sign-in is not strong enough for this.");
@@ -129,8 +138,8 @@ impl<'a> AppRequest<'a> {
         Response::html(StatusCode::FORBIDDEN, html(&page), Some(PAGES.form_action))
     }
 
-    /// The refusal, with a page in the place of its JSON for who reads pages: a form or a frame that needs a sign-in. Frames of the
-    /// application's own pages show it.
+    /// Replaces the JSON of a refusal with a page if the client shows pages: a form or a frame that
+    /// needs a sign-in. The application's own pages may frame it.
     pub(super) fn as_page(&self, refused: Response, problem: Problem) -> Response {
         if !self.speaks_to_people() {
             return refused;
@@ -139,7 +148,7 @@ impl<'a> AppRequest<'a> {
         if Requester::of(&self.head.headers) == Requester::Frame { page.framed_by_own_origin() } else { page }
     }
 
-    /// 503, or 500 where waiting will not help.
+    /// Returns 503, or 500 if a retry would not help.
     pub(super) fn failed(&self, error: &StoreError) -> GateReply {
         if error.is_stale() {
             return GateReply::new("stale", Failure::Unavailable.into_response(self));
@@ -148,7 +157,7 @@ impl<'a> AppRequest<'a> {
         GateReply::new("failed", Failure::of_store(error).into_response(self))
     }
 
-    /// In the place of an application that did not answer: a page to whoever reads pages, none of our words to a program.
+    /// Returns an error page for an application that did not respond. `None` for programs.
     pub(super) fn unanswered(&self, status: StatusCode) -> Option<Response> {
         let problem = match status {
             StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
@@ -160,7 +169,7 @@ impl<'a> AppRequest<'a> {
     }
 }
 
-/// The address of one of our own paths on the application's host.
+/// Returns path and query of one of Sealgate's own pages on the application's host.
 pub(super) fn own_path(name: &str, parameters: &[(&str, &str)]) -> String {
     let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
     format!("/.sealgate/{name}?{query}")

@@ -1,4 +1,4 @@
-//! What an application's host says of itself to clients that look for the way in: protected-resource metadata (RFC 9728).
+//! Protected-resource metadata of an application (RFC 9728), and the challenges that refer to it.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::gateway::route::Rule;
 use crate::web::failure::{Challenge, error};
 use crate::web::response::Response;
 
-/// Where it stands on every application's host (RFC 9728 §3).
+/// Path of the document on every application's host (RFC 9728 §3).
 const PATH: &str = "/.well-known/oauth-protected-resource";
 
-/// The document (RFC 9728 §2).
+/// Metadata document (RFC 9728 §2).
 #[derive(Serialize)]
 struct Metadata<'a> {
     resource: &'a str,
@@ -32,18 +32,20 @@ struct Metadata<'a> {
     resource_name: &'a str,
 }
 
-/// The address of the document.
+/// Returns the URL of the document.
 pub(super) fn metadata_url(ctx: &AppRequest<'_>) -> String {
     format!("{}{PATH}", ctx.app.origin(&ctx.sealgate.config.issuer))
 }
 
-/// Whether this is its path.
+/// Returns whether the path is that of the document.
 pub(super) fn is_metadata(path: &CanonicalPath<'_>) -> bool {
     path.as_bytes() == PATH.as_bytes()
 }
 
-/// What a client asks the provider for, to get a token that these rules take: `openid`, without which the provider gives none,
-/// and what the rules ask for. Nothing where no rule takes a token.
+/// Returns the scopes that a client requests to get a token that these rules accept.
+///
+/// These are the scopes of the rules and `openid`, without which the provider issues no token.
+/// Empty if every rule is public.
 pub(super) fn scopes(rules: &[Rule]) -> Vec<&str> {
     if rules.iter().all(|rule| rule.access == Access::Public) {
         return Vec::new();
@@ -57,18 +59,20 @@ pub(super) fn scopes(rules: &[Rule]) -> Vec<&str> {
     scopes
 }
 
-/// A refusal that tells a program how to be let in. A fault is what was wrong with the credentials that it sent.
+/// Returns a refusal with a challenge that describes how a program gets access. `fault` is the
+/// error of the credentials that it sent.
 pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option<&Refusal>) -> Response {
     const MISSING: Refusal =
         Refusal::new(ErrorCode::LoginRequired, "Sign in, or send an access token in the Authorization header.");
     let mut wanted = Vec::new();
     if fault.is_none() {
-        // What to ask the provider for, before there is any token.
+        // The scopes to request, for a client without a token.
         wanted = match rule {
             Some(rule) => scopes(std::slice::from_ref(rule)),
             None => ctx.scopes.iter().map(String::as_str).collect(),
         };
-        // Clients that register themselves may have it, and request the scopes of the challenge and no others.
+        // Self-registered clients may use refresh tokens, but they request only the scopes of the
+        // challenge.
         if !wanted.is_empty() && ctx.sealgate.config.registration.mode == RegistrationMode::Open {
             wanted.push(ScopeValue::OfflineAccess.as_str());
         }
@@ -76,8 +80,10 @@ pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option
     respond(ctx, &wanted, fault, &MISSING)
 }
 
-/// A refusal of a token that lacks a scope (RFC 6750 §3.1). It names all scopes of the next authorization request: a client that
-/// requested the missing one alone would be refused, and one without `offline_access` would lose its refresh token.
+/// Returns a refusal of a token that lacks a scope (RFC 6750 §3.1).
+///
+/// It names all scopes of the next authorization request: a client that requested only the missing
+/// one would be refused, and one without `offline_access` would lose its refresh token.
 pub(super) fn scope_challenge(ctx: &AppRequest<'_>, rule: &Rule, has_offline_access: bool) -> Response {
     const LACKING: Refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks a scope.");
     let mut wanted = scopes(std::slice::from_ref(rule));
@@ -99,7 +105,8 @@ fn respond(ctx: &AppRequest<'_>, scopes: &[&str], fault: Option<&Refusal>, missi
     challenge.respond(fault, missing)
 }
 
-/// A refusal of a sign-in that is too weak or too old (RFC 9470 §3). `acr` are the context classes of which one must be reached.
+/// Returns a refusal of a sign-in whose level is too low or that is too old (RFC 9470 §3). `acr`
+/// are the context classes of which one must be reached.
 pub(super) fn step_up_challenge(ctx: &AppRequest<'_>, acr: &[String], max_age: Option<Duration>) -> Response {
     const INSUFFICIENT: Refusal =
         Refusal::new(ErrorCode::InsufficientUserAuthentication, "A stronger or a more recent sign-in is needed.");
@@ -109,10 +116,11 @@ pub(super) fn step_up_challenge(ctx: &AppRequest<'_>, acr: &[String], max_age: O
     challenge.respond(Some(&INSUFFICIENT), &INSUFFICIENT)
 }
 
-/// The document, the same for everybody.
+/// Returns the document, which is the same for every client.
 pub(super) fn metadata(ctx: &AppRequest<'_>) -> Response {
     if ctx.head.method == Method::OPTIONS {
-        // Pages of every origin may read it, with the headers that clients of the Model Context Protocol send.
+        // Pages of every origin may read it, with the headers that clients of the Model Context
+        // Protocol send.
         return Response::empty(StatusCode::NO_CONTENT)
             .with(ALLOW, "GET, HEAD")
             .with(ACCESS_CONTROL_ALLOW_ORIGIN, "*")
@@ -128,7 +136,8 @@ pub(super) fn metadata(ctx: &AppRequest<'_>) -> Response {
     let taken = config.trusted_issuers.iter().map(|issuer| &issuer.terms);
     let taken = taken.filter(|terms| ctx.app.trusted_issuers.contains(&terms.name)).map(|terms| terms.issuer.as_str());
     let metadata = Metadata {
-        // The resource is the place that the document is found by (RFC 9728 §3.3), whatever audience its tokens name.
+        // The resource is the URL that the document is found at (RFC 9728 §3.3), even if tokens
+        // have another audience.
         resource: &ctx.app.origin(&config.issuer),
         authorization_servers: std::iter::once(config.issuer.as_str()).chain(taken).collect(),
         scopes_supported: ctx.scopes.iter().map(String::as_str).collect(),

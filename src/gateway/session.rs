@@ -1,4 +1,4 @@
-//! The person who is signed in to the browser, and noting that they still use their session.
+//! User of a browser's session, and the record of the session's use.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,22 +14,24 @@ use crate::domain::user::{Subject, User};
 use crate::gateway::request::{AppRequest, Sessions};
 use crate::store::{Loaded, StoreError};
 
-/// A person with a live session.
+/// User with a live session.
 #[derive(Debug)]
 pub(super) struct SessionSignIn {
     pub user: User,
     pub parent: Session,
-    /// What they did to sign in, as far as this cookie proves it.
+    /// Authentication steps that this cookie proves.
     pub steps: AuthenticationSteps,
-    /// The level that `[factors]` demands of each of their sign-ins.
+    /// Level that `[factors]` requires of each sign-in of the user.
     pub required: AssuranceLevel,
-    /// From when on this may not hold any more, whatever else happens.
+    /// Time after which the session must be read again, even if nothing was revoked.
     pub until: UnixTime,
 }
 
-/// The person whose cookie came with the request. Everything that the cookie rests on is looked up: the application's
-/// session, the provider session that it came from, the person. So a logout or a disabled account ends it
-/// with the next request, on every host.
+/// Returns the user of the request's session cookie.
+///
+/// Reads everything that the session depends on: the application's session, the provider's session
+/// that it came from, and the user. A logout or a disabled account thus takes effect with the next
+/// request, on every host.
 pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, StoreError> {
     let Some(cookie) = ctx.session_cookie() else { return Ok(None) };
     let store = &ctx.sealgate.store;
@@ -50,7 +52,7 @@ pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, 
         return Ok(None);
     };
     let sign_in = match &own {
-        // What this very browser was let in with: a renewed sign-in comes with a new cookie.
+        // The sign-in of this cookie. A renewed sign-in gets a new cookie.
         Some(own) => parent.sign_in_of(own.subject).map(|_| &own.sign_in),
         None => parent.current(),
     };
@@ -66,34 +68,34 @@ pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, 
     Ok(Some(SessionSignIn { user, parent, steps, required, until }))
 }
 
-/// The application's session that the cookie opens, whatever became of the provider's.
+/// Returns the application's session of the cookie, without a check of the provider's session.
 pub(super) async fn of_app(ctx: &AppRequest<'_>, cookie: &SessionCookie) -> Result<Option<AppSession>, StoreError> {
     let found = ctx.sealgate.store.app_session(cookie.id).await?.map(|found| found.value);
     let opens = |own: &AppSession| own.cookie == cookie.hash() && own.app == ctx.app.name && ctx.now < own.expires_at;
     Ok(found.filter(opens))
 }
 
-/// The person, if they may come in.
+/// Returns the user if it is enabled.
 pub(super) async fn enabled(ctx: &AppRequest<'_>, subject: Subject) -> Result<Option<User>, StoreError> {
     Ok(ctx.sealgate.store.user(subject).await?.filter(User::is_enabled))
 }
 
-/// Sessions that were used and are to be noted so: a write to disk, which no request waits for. Those that find no room
-/// are noted at their next request.
+/// Queue of used sessions that are not yet written to the store. Requests do not wait for that
+/// write. If the queue is full, the use is queued at the next request.
 #[derive(Debug, Default)]
 pub(super) struct Uses(Mutex<HashSet<SessionId>>);
 
-/// Sessions that may wait to be noted.
+/// Maximum number of queued sessions.
 const MOST_USES: usize = 10_000;
 
-/// Sessions that are noted at once.
+/// Maximum number of concurrent writes.
 const AT_ONCE: usize = 64;
 
-/// How exactly the last use is known.
+/// Precision of the recorded last use.
 const EXACT: Duration = Duration::from_mins(1);
 
 impl Uses {
-    /// Takes down that a session is in use.
+    /// Queues the use of a session.
     pub(super) fn note(&self, session: SessionId, last_seen_at: UnixTime, now: UnixTime) {
         if now.since(last_seen_at) < EXACT {
             return;
@@ -104,7 +106,8 @@ impl Uses {
         }
     }
 
-    /// Writes what was taken down to the store: many at once, since a disk takes as long for one as for all that wait.
+    /// Writes the queue to the store, many sessions at once: the disk needs the same time for one
+    /// as for many.
     pub(super) async fn write(&self, sealgate: &Sealgate) {
         let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let waiting: Vec<SessionId> = waiting.into_iter().collect();
@@ -112,7 +115,7 @@ impl Uses {
         for batch in waiting.chunks(AT_ONCE) {
             let sessions = match sealgate.store.sessions(batch).await {
                 Ok(sessions) => sessions,
-                // Their next request takes them down again.
+                // Their next request queues them again.
                 Err(error) => {
                     tracing::warn!(%error, "that sessions are in use could not be noted");
                     return;

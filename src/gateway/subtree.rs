@@ -1,11 +1,11 @@
-//! The rules below the paths of a request that acts on everything there. Pure.
+//! Rules below the paths of a request that acts on everything there. Pure.
 
 use crate::gateway::depth::RequestDepth;
 use crate::gateway::path::CanonicalPath;
 use crate::gateway::reading::Ambiguous;
 use crate::gateway::route::{RoutePlace, Routes, Rule};
 
-/// The rules below the paths of a request that must let it through too.
+/// Rules below the paths of a request, which must also allow it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Subtree<'a> {
     rules: Vec<&'a Rule>,
@@ -14,10 +14,11 @@ pub(super) struct Subtree<'a> {
 }
 
 impl<'a> Subtree<'a> {
-    /// Adds the rules below a path to which `found` applies. Leaves out those that ask for the same as its own.
+    /// Adds the rules below a path to which `found` applies. Omits those with the same requirements
+    /// as its own.
     ///
     /// # Errors
-    /// When the path can be read in more than one way.
+    /// If the path can be read in more than one way.
     pub(super) fn add(
         &mut self,
         routes: &'a Routes,
@@ -43,7 +44,7 @@ impl<'a> Subtree<'a> {
         Ok(())
     }
 
-    /// Whether no rule lets the request through to a place below.
+    /// Returns whether a place below has no rule for the method.
     pub(super) const fn is_closed(&self) -> bool {
         self.is_closed
     }

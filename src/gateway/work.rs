@@ -1,12 +1,12 @@
-//! Counter of the work for a request's head, before any credential is read. Builds with debug assertions only: tests compare it with a
-//! budget instead of measuring time.
+//! Counter of the work for a request's head, before any credential is read. Only in builds with
+//! debug assertions: tests compare it with a budget instead of measuring time.
 
 #[cfg(debug_assertions)]
 thread_local! {
     static WORK: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Adds bytes that are compared, or places that are visited.
+/// Adds compared bytes or visited places.
 pub(super) fn count(units: usize) {
     #[cfg(debug_assertions)]
     WORK.set(WORK.get() + units);
@@ -14,7 +14,7 @@ pub(super) fn count(units: usize) {
     let _ = units;
 }
 
-/// Returns what this thread has counted since the last call: nothing in other builds.
+/// Returns the count of this thread since the last call; zero in other builds.
 pub fn take() -> usize {
     #[cfg(debug_assertions)]
     return WORK.take();

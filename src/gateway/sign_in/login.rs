@@ -39,7 +39,8 @@ use crate::web::response::Response;
 
 /// Limit of new sign-ins. Each costs a write to disk, and unauthenticated clients can start them.
 const BEGUN: Allowance = Allowance { name: "gate_sign_in", of_site: "gate_sign_in_site", one_in: 1 };
-/// Limit of new sign-ins that keep a form. The store keeps few forms, and evicts the oldest first.
+/// Limit of new sign-ins that keep a form. The store keeps few forms, and evicts old ones for new
+/// ones.
 const WITH_FORM: Allowance = Allowance { name: "gate_form", of_site: "gate_form_site", one_in: 10 };
 
 /// Limit of the sign-ins that a client address (an IPv6 /64) may start per minute:
@@ -65,7 +66,7 @@ pub(in crate::gateway) enum First {
 pub(in crate::gateway) struct SignInRequest<'a> {
     /// First page that the provider shows.
     pub first: First,
-    /// Context classes of which the sign-in must reach one; any class if empty.
+    /// Context classes. The sign-in must reach one of them, or any level if the list is empty.
     pub acr: &'a [String],
     /// Maximum age of the sign-in.
     pub max_age: Option<Duration>,
