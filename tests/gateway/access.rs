@@ -1,4 +1,4 @@
-//! Who is let through: bearer tokens, rules, scripts, paths.
+//! Tests which requests are let through: bearer tokens, rules, scripts, paths.
 
 use sealgate::facade::clock::Clock;
 use sealgate::facade::domain::client::{Authority, Client, ClientDecision, ClientId, GrantType, SelfRegistration};
@@ -37,7 +37,7 @@ async fn without_credentials_a_program_is_told_how_to_come_in() {
         assert_eq!(reply.header("www-authenticate"), Some(challenge));
         assert_eq!(reply.header("set-cookie"), None);
     }
-    // What the rule asks for, and what the provider does.
+    // The scopes that the rule requires, and that the provider supports.
     let reply = world.call("GET", "https://wiki.test/profiles/x", &[]).await;
     assert!(reply.header("www-authenticate").unwrap().contains(", scope=\"openid profile\", "), "{reply:?}");
 }
@@ -64,7 +64,7 @@ async fn scripts_frames_and_websockets_are_never_redirected() {
     let reply = world.call("GET", "https://wiki.test/a", &frame).await;
     assert_eq!((reply.answered_with(), reply.header("content-type")), (401, Some("text/html; charset=utf-8")));
     world.call("POST", "https://wiki.test/a", &[html]).await.assert_page(401);
-    // A service worker passes a navigation on; an Android WebView names its app.
+    // A service worker forwards a navigation; an Android WebView names its app.
     for fields in [
         [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "empty"), html],
         [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document"), ("x-requested-with", "com.example.mail")],
@@ -72,7 +72,7 @@ async fn scripts_frames_and_websockets_are_never_redirected() {
     ] {
         assert_eq!(world.call("GET", "https://wiki.test/a", &fields).await.answered_with(), 302, "{fields:?}");
     }
-    // A path for programs sends nobody to sign in, and takes no session.
+    // A path for programs redirects no user to the sign-in, and accepts no session.
     let browser = Browser::new(&world);
     browser.visit("https://wiki.test/api/x").await.assert_refused(401, "login_required");
     browser.sign_in_at("https://wiki.test/", ANNA).await;
@@ -116,7 +116,7 @@ async fn a_token_that_begins_later_is_refused_until_then() {
     let claims = sealgate::facade::domain::secret::from_base64url(part).unwrap();
     let mut claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
     let begins = claims["iat"].as_u64().unwrap() + 60;
-    // Signed with our own key, as a tool of the operator may do.
+    // Signed with the provider's own key, as a tool of the operator may do.
     let signer = world.sealgate.issuer.signer();
     let keys = signer.key_set();
     let kid = keys.active().kid();
@@ -176,7 +176,7 @@ async fn a_missing_scope_is_named() {
     let reply = world.call("GET", "https://wiki.test/profiles/1", &[("authorization", &token)]).await;
     reply.assert_refused(403, "insufficient_scope");
     let challenge = reply.header("www-authenticate").unwrap();
-    // All that the next authorization request names: `profile` alone would be refused.
+    // All scopes that the next authorization request must name: `profile` alone would be rejected.
     assert!(
         challenge.contains("error=\"insufficient_scope\"") && challenge.contains(" scope=\"openid profile\""),
         "{challenge}"
@@ -189,7 +189,7 @@ async fn a_missing_scope_is_named() {
     assert!(challenge.contains(" scope=\"openid profile offline_access\""), "{challenge}");
 }
 
-/// Clients that register themselves request the scopes of the challenge, and no others.
+/// Self-registered clients request exactly the scopes of the challenge.
 #[tokio::test]
 async fn where_clients_register_themselves_the_challenge_names_offline_access() {
     let world = World::with("[registration]\nmode = \"open\"\n").await;
@@ -300,7 +300,7 @@ async fn the_host_alone_names_the_application() {
         let reply = world.call("GET", &format!("https://{host}/public/"), &[("x-forwarded-host", "wiki.test")]).await;
         assert_eq!(reply.answered_with(), 421, "{host}");
     }
-    // A target that names another host than `Host` does.
+    // The target names another host than `Host`.
     let mut request = crate::world::request("GET", "https://wiki.test/public/", &[], "");
     *request.uri_mut() = "https://shop.test/public/".parse().unwrap();
     assert_eq!(world.send("192.0.2.9", request).await.answered_with(), 400);
@@ -313,7 +313,7 @@ async fn an_application_takes_the_tokens_of_its_clients_only() {
     let reply = world.call("GET", "https://mobile.test/", &[("authorization", &token)]).await;
     reply.assert_refused(403, "access_denied");
     assert_eq!(world.call("GET", "https://wiki.test/", &[("authorization", &token)]).await.arrived(), ("wiki", "/"));
-    // A browser comes through the gate's own client.
+    // A browser uses the gateway's own client.
     let browser = Browser::new(&world);
     let page = browser.open("https://mobile.test/").await;
     assert_eq!(browser.sign_in(&page, ANNA).await.arrived(), ("mobile", "/"));
@@ -334,7 +334,7 @@ async fn a_client_that_a_developer_made_opens_what_lists_it_until_somebody_vouch
     let approval = ClientDecision { by: Authority::Administrator(world.anna.sub), at: world.clock.now() };
     change(&|client| client.approval = Some(approval)).await;
     assert_eq!(ask().await.arrived(), ("wiki", "/api/"));
-    // The token was found to stand before: what it opens is asked anew all the same.
+    // The token was cached as valid: its access is checked again nevertheless.
     change(&|client| client.approval = None).await;
     ask().await.assert_refused(403, "access_denied");
 }

@@ -1,5 +1,8 @@
-//! Every kind of answer of provider and gate, with its status and each of its headers, through the front door. What they are
-//! to be stands in `answers.txt`, and is compared as a whole: a header that appears, disappears or changes fails.
+//! Tests every kind of answer of provider and gateway, with its status and headers, through the
+//! site's routing.
+//!
+//! `answers.txt` has the expected answers and is compared as a whole: any added, removed or changed
+//! header fails.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -54,7 +57,7 @@ const SETTINGS: &str = r#"
         failures_per_address = 3
     "#;
 
-/// The answers so far, as the file has them.
+/// Answers so far, in the format of the file.
 struct Answers {
     site: Site,
     table: String,
@@ -62,8 +65,8 @@ struct Answers {
 }
 
 impl Answers {
-    /// Takes down the answer to a request, each from an address of its own, so that what was charged does not hang on the
-    /// order here.
+    /// Records the answer to a request. Each request comes from another address, so that rate
+    /// limits do not depend on the order.
     async fn add(&mut self, kind: &str, method: &str, url: &str, fields: &[(&str, &str)], body: &str) {
         self.add_last_of(1, kind, method, url, fields, body).await;
     }
@@ -86,7 +89,8 @@ impl Answers {
         self.take_down(kind, last);
     }
 
-    /// What the front says to a request whose head came in `address`; none when it goes to an application.
+    /// Returns the site's answer to a request from `address`, or none if the request goes to an
+    /// application.
     async fn answer(&self, address: &str, request: Request<Bytes>) -> Option<Response<Bytes>> {
         let (mut head, body) = request.into_parts();
         let peer: IpAddr = address.parse().unwrap();
@@ -131,7 +135,7 @@ impl Answers {
     }
 }
 
-/// What a page leads to: its title, and the addresses in it, each once.
+/// Returns a page's title and its distinct URLs.
 fn marks(html: &str) -> Vec<String> {
     let between =
         |begin: &'static str, end: char| html.split(begin).skip(1).map(move |rest| rest.split(end).next().unwrap());
@@ -147,7 +151,8 @@ fn marks(html: &str) -> Vec<String> {
     marks
 }
 
-/// The line without what is random or changes with each release: secrets (base64url of at least 16 bytes), versions.
+/// Replaces the parts of a line that are random or change with each release: secrets (base64url of
+/// at least 16 bytes) and versions.
 fn normal(line: &str) -> String {
     let mut normal = String::new();
     let mut rest = line;

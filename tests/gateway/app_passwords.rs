@@ -1,4 +1,4 @@
-//! Application passwords: HTTP Basic for programs, on routes that allow it.
+//! Tests application passwords: HTTP Basic for programs, on routes that allow it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -47,7 +47,7 @@ async fn world() -> World {
     World::with(APPS).await
 }
 
-/// A new application password of this person.
+/// Creates an application password of this user. Returns its secret and id.
 async fn made(world: &World, user: &User, app: &str) -> (String, String) {
     let random = sealgate::facade::clock::random(&sealgate::facade::clock::OsEntropy);
     let (password, secret) = AppPassword::new(app, "a program", &random, world.clock.now());
@@ -91,19 +91,19 @@ async fn a_program_comes_in_by_address_or_username_and_its_password_stays_here()
             assert_eq!((reply.header("authorization"), reply.header("cookie")), (None, Some("a=b")));
         }
     }
-    // In any case of the scheme, and not only with padding.
+    // The scheme is case-insensitive, and padding is optional.
     let bare = STANDARD.encode(format!("{ANNA}:{password}")).trim_end_matches('=').to_owned();
     for scheme in ["basic", "BASIC"] {
         ask(&world, "https://git.test/", &format!("{scheme} {bare}")).await.arrived();
     }
-    // The last use is written with the next pulse.
+    // The last use is written with the next heartbeat.
     let used = async || world.sealgate.store.app_passwords(world.anna.sub).await.unwrap().passwords[0].last_used_at;
     assert_eq!(used().await, None);
     world.site.note_uses().await;
     assert_eq!(used().await, Some(world.clock.now()));
 }
 
-/// A disk takes as long for one note as for all that wait, so they go to it together.
+/// A disk takes as long for one write as for all that are queued, so they are written together.
 #[tokio::test]
 async fn uses_of_many_are_noted_at_once() {
     const PEOPLE: u8 = 70;
@@ -152,7 +152,7 @@ async fn what_is_no_application_password_of_this_application_opens_nothing() {
         format!("Basic {}", STANDARD.encode([0xff, b':', 0xfe])),
         format!("Basic {}", "A".repeat(4000)),
     ] {
-        // Neither a page nor a cookie that came along changes that.
+        // Neither a navigation nor a cookie in the request changes that.
         for fields in
             [vec![], vec![("accept", "text/html"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")]]
         {
@@ -160,17 +160,17 @@ async fn what_is_no_application_password_of_this_application_opens_nothing() {
             assert_challenged(&browser.send("GET", "https://git.test/", &fields, "").await);
         }
     }
-    // Where the rule does not allow it, it is nothing at all.
+    // Where the rule does not allow it, it counts as no credential.
     let right = basic(ANNA, &of_git);
     ask(&world, "https://git.test/web/", &right).await.assert_refused(401, "login_required");
     ask(&world, "https://wiki.test/", &right).await.assert_refused(401, "login_required");
-    // And it reaches the application on no path of it.
+    // It is never forwarded to the application.
     assert_eq!(ask(&world, "https://git.test/open/x", &right).await.header("authorization"), None);
     let reply = browser.send("GET", "https://git.test/web/", &[("authorization", &right)], "").await;
     assert_eq!((reply.arrived().0, reply.header("authorization")), ("git", None));
     let twice = [("authorization", right.as_str()), ("authorization", right.as_str())];
     world.call("GET", "https://git.test/", &twice).await.assert_refused(401, "invalid_token");
-    // Rules hold.
+    // Rules apply to application passwords too.
     let (of_ben, _) = made(&world, &world.ben, "git").await;
     let ben = basic(BEN, &of_ben);
     ask(&world, "https://git.test/", &ben).await.arrived();
@@ -233,6 +233,6 @@ async fn wrong_ones_are_bounded_and_shut_out_nobody_who_has_a_right_one() {
     reply.assert_refused(429, "rate_limit_exceeded");
     assert!(reply.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
     ask(&world, url, &basic(ANNA, &password)).await.arrived();
-    // The sign-in page counts for itself.
+    // The sign-in page has a separate limit.
     Browser::new(&world).sign_in_at("https://git.test/", ANNA).await.arrived();
 }

@@ -1,4 +1,4 @@
-//! The signed assertion that an application gets of who sent a request.
+//! Tests the signed assertion with which an application learns the user of a request.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::world::{ANNA, World};
 
 const HEADER: &str = "x-sealgate-assertion";
 
-/// What an assertion says, verified with a key that the provider publishes.
+/// Verifies an assertion with a published key and returns its claims.
 async fn verified(world: &World, assertion: &str) -> Value {
     let token = Unverified::parse(assertion).unwrap();
     let published = world.call("GET", "https://id.test/oauth/jwks", &[]).await.json();
@@ -37,14 +37,15 @@ async fn an_application_that_wants_one_gets_a_signed_assertion_of_who_comes() {
     assert_eq!(claims["groups"], serde_json::json!(["a,b", "staff"]));
     assert_eq!(claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap(), 300);
     assert!(claims["sid"].as_str().unwrap().len() >= 20);
-    // Nobody's request has one, whatever a client claims, and no other application does.
+    // Anonymous requests have no assertion, whatever the client sends, and neither do requests to
+    // other applications.
     browser.open("https://wiki.test/").await.arrived();
     for url in ["https://desk.test/open/x", "https://wiki.test/"] {
         let reply = browser.send("GET", url, &[(HEADER, "forged")], "").await;
         reply.arrived();
         assert_eq!(reply.header(HEADER), None);
     }
-    // A token's holder has no session.
+    // The holder of a token has no session.
     let token = format!("Bearer {}", world.access_token("openid").await);
     let reply = world.call("GET", "https://desk.test/", &[("authorization", &token), (HEADER, "forged")]).await;
     assert_eq!(verified(&world, reply.header(HEADER).unwrap()).await["sid"], Value::Null);
@@ -87,7 +88,7 @@ async fn of_many_requests_at_once_one_has_the_assertion_made() {
     assert_eq!(assertions.len(), 1);
 }
 
-/// All of them at once.
+/// Runs all futures concurrently.
 async fn futures_of<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
     std::future::poll_fn(move |context| {

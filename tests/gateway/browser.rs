@@ -1,19 +1,19 @@
-//! A browser without scripts: a cookie jar for each host, redirects from host to host, forms.
+//! Browser without scripts: a cookie jar for each host, redirects between hosts, forms.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::world::{PASSWORD, Reply, World, encode, request};
 
-/// What a browser says when a person opens a page.
+/// Headers that a browser sends when the user opens a page.
 const NAVIGATION: [(&str, &str); 3] =
     [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document"), ("accept", "text/html,*/*;q=0.8")];
 
 pub(crate) struct Browser<'a> {
     world: &'a World,
-    /// Host and name, and the value.
+    /// Values by host and name.
     cookies: RefCell<BTreeMap<(String, String), String>>,
-    /// Names of cookies that it does not keep.
+    /// Names of cookies that the browser rejects.
     refused: RefCell<BTreeSet<String>>,
     pub(crate) address: String,
 }
@@ -31,18 +31,18 @@ impl<'a> Browser<'a> {
         self.cookies.borrow_mut().insert((host.into(), name.into()), value.into());
     }
 
-    /// Forgets all cookies of a host.
+    /// Deletes all cookies of a host.
     pub(crate) fn forget(&self, host: &str) {
         self.cookies.borrow_mut().retain(|(known, _), _| known != host);
     }
 
-    /// From now on keeps no cookie of this name on this host.
+    /// Rejects cookies of this name on this host.
     pub(crate) fn refuse(&self, host: &str, name: &str) {
         self.refused.borrow_mut().insert(format!("{host} {name}"));
         self.cookies.borrow_mut().remove(&(host.into(), name.into()));
     }
 
-    /// The cookies of a host, as a `Cookie` header says them.
+    /// Returns the cookies of a host as a `Cookie` header.
     pub(crate) fn jar(&self, host: &str) -> String {
         let cookies = self.cookies.borrow();
         let pairs = cookies.iter().filter(|((known, _), _)| known == host);
@@ -80,17 +80,18 @@ impl<'a> Browser<'a> {
         }
     }
 
-    /// A person types an address or follows a link; redirects are not followed.
+    /// Opens a URL as the user does. Does not follow redirects.
     pub(crate) async fn visit(&self, url: &str) -> Reply {
         self.send("GET", url, &NAVIGATION, "").await
     }
 
-    /// A script of the page fetches something.
+    /// Fetches a URL as a script of the page does.
     pub(crate) async fn fetch(&self, url: &str) -> Reply {
         self.send("GET", url, &[("sec-fetch-mode", "cors"), ("sec-fetch-dest", "empty"), ("accept", "*/*")], "").await
     }
 
-    /// Follows redirects, from the page at `url`, until a page is shown, a request arrives, or a stranger's host is next.
+    /// Follows redirects from the page at `url` until a page is shown, a request arrives, or
+    /// another host is next.
     pub(crate) async fn follow(&self, url: &str, mut reply: Reply) -> Reply {
         let mut at = url.to_owned();
         for _ in 0..40 {
@@ -107,19 +108,19 @@ impl<'a> Browser<'a> {
         panic!("the redirects do not end: {reply:?}");
     }
 
-    /// Opens an address and follows redirects.
+    /// Opens a URL and follows redirects.
     pub(crate) async fn open(&self, url: &str) -> Reply {
         let reply = self.visit(url).await;
         self.follow(url, reply).await
     }
 
-    /// Sends the form of one of the provider's pages, and follows redirects.
+    /// Submits the form of one of the provider's pages, and follows redirects.
     pub(crate) async fn submit(&self, page: &Reply, fields: &[(&str, &str)]) -> Reply {
         let (url, reply) = self.submit_only(page, fields).await;
         self.follow(&url, reply).await
     }
 
-    /// Sends the form of one of the provider's pages; yields where to, and the first answer.
+    /// Submits the form of one of the provider's pages. Returns its URL and the first answer.
     pub(crate) async fn submit_only(&self, page: &Reply, fields: &[(&str, &str)]) -> (String, Reply) {
         let html = page.text();
         let form = tags(html, "form ").next().expect("a form");
@@ -142,7 +143,7 @@ impl<'a> Browser<'a> {
         self.submit(page, &[("email", email), ("password", PASSWORD)]).await
     }
 
-    /// Signs in at an application and ends up on this page of it.
+    /// Signs in at an application and returns to this page of it.
     pub(crate) async fn sign_in_at(&self, url: &str, email: &str) -> Reply {
         let page = self.open(url).await;
         self.sign_in(&page, email).await
@@ -158,7 +159,7 @@ fn host_of(url: &str) -> &str {
     rest.split('/').next().unwrap()
 }
 
-/// Where a `Location` leads. Written without a URL library, which would tidy the path.
+/// Resolves a `Location`. A URL library would normalize the path.
 fn resolve(base: &str, location: &str) -> String {
     if location.starts_with('/') {
         assert!(!location.starts_with("//") && !location.starts_with("/\\"), "another host: {location}");
@@ -172,14 +173,14 @@ fn tags<'h>(html: &'h str, name: &'h str) -> impl Iterator<Item = &'h str> {
     html.split('<').filter(move |tag| tag.starts_with(name))
 }
 
-/// The value of an attribute in a tag.
+/// Returns the value of an attribute in a tag.
 pub(crate) fn attribute(tag: &str, name: &str) -> Option<String> {
     let start = tag.find(&format!(" {name}=\""))? + name.len() + 3;
     let value = &tag[start..start + tag[start..].find('"')?];
     Some(value.replace("&#38;", "&").replace("&amp;", "&"))
 }
 
-/// The address of the link with this text before it ends its tag.
+/// Returns the first link that begins with this text.
 pub(crate) fn link(html: &str, begins: &str) -> String {
     let found = tags(html, "a ").filter_map(|tag| attribute(tag, "href")).find(|href| href.starts_with(begins));
     found.unwrap_or_else(|| panic!("no link to {begins}: {html}"))

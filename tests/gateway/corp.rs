@@ -1,4 +1,4 @@
-//! A gate that takes the tokens of another issuer, and that issuer.
+//! Gateway that accepts tokens of another issuer, and that issuer.
 
 use std::time::{Duration, Instant};
 
@@ -62,7 +62,7 @@ pub(crate) const APPS: &str = r#"
     audience = "https://narrow.test"
 "#;
 
-/// A trusted issuer whose keys are at this address, with further keys of its table.
+/// Returns the configuration of a trusted issuer with keys at this URL and further settings.
 pub(crate) fn settings(url: &str, further: &str) -> String {
     format!(
         r#"{APPS}
@@ -76,7 +76,7 @@ pub(crate) fn settings(url: &str, further: &str) -> String {
     )
 }
 
-/// A gate that takes the tokens of an issuer, and that issuer.
+/// Gateway that accepts tokens of another issuer, and that issuer.
 pub(crate) struct Corp {
     pub(crate) world: World,
     pub(crate) publisher: Publisher,
@@ -85,7 +85,7 @@ pub(crate) struct Corp {
 }
 
 impl Corp {
-    /// With its keys read.
+    /// Starts both, and waits until the keys were loaded.
     pub(crate) async fn new(further: &str) -> Self {
         let key = Key::rsa("k1");
         let corp = Self::with(further, key, |key| Answer::keys(&[key])).await;
@@ -108,7 +108,7 @@ impl Corp {
         Self { world, publisher, key, _stop: stop }
     }
 
-    /// Sound claims.
+    /// Returns valid claims.
     pub(crate) fn claims(&self) -> Value {
         let now = self.world.sealgate.clock.now().seconds();
         json!({ "iss": ISSUER, "sub": "auth0|17", "aud": AUDIENCE, "iat": now, "exp": now + 600 })
@@ -133,7 +133,7 @@ impl Corp {
         self.world.call("GET", &format!("https://{host}{path}"), &[("authorization", &bearer)]).await
     }
 
-    /// Waits until a fresh sound token is answered so.
+    /// Waits until a new valid token gets such a status.
     pub(crate) async fn until(&self, is: impl Fn(u16) -> bool) {
         wait_until("the answer changes", async || is(self.send("/api/", &self.token()).await.status)).await;
     }
@@ -143,7 +143,8 @@ impl Corp {
         wait_until("the keys come", async || self.metric(read)).await;
     }
 
-    /// Waits until as many warnings stand; a read is told of a moment after the publisher has answered it.
+    /// Waits until this number of warnings is active. A warning changes shortly after the publisher
+    /// has answered.
     pub(crate) async fn warns(&self, times: usize) {
         wait_until("the warnings change", async || self.world.sealgate.trust.warnings().len() == times).await;
     }

@@ -1,4 +1,4 @@
-//! Pages of other origins that call an application from a browser.
+//! Tests pages of other origins that call an application from a browser.
 
 use crate::browser::Browser;
 use crate::world::{ANNA, Reply, World};
@@ -45,7 +45,8 @@ async fn preflights_are_answered_without_credentials_for_listed_origins_only() {
     // Each rule has its own list.
     assert_eq!(preflight(&world, "/data", "https://m.test", "GET").await.answered_with(), 204);
     assert_eq!(preflight(&world, "/partners/x", "https://m.test", "GET").await.answered_with(), 403);
-    // Where no rule says anything, the application speaks for itself; where nobody may ask, nobody answers.
+    // Without a rule for CORS the application answers the preflight itself. Where access requires a
+    // sign-in, the gateway rejects it.
     preflight(&world, "/open/x", "https://www.test", "GET").await.arrived();
     assert_eq!(preflight(&world, "/money/", "https://www.test", "GET").await.answered_with(), 401);
     assert_eq!(preflight(&world, "/records/", "https://www.test", "PUT").await.answered_with(), 405);
@@ -75,7 +76,7 @@ async fn our_own_refusals_can_be_read_by_the_page_that_called() {
     assert!(wrong.answered_with() == 401 && is_readable(&wrong));
     let stranger = world.call("GET", "https://desk.test/data", &[("origin", "https://evil.test")]).await;
     assert!(stranger.answered_with() == 401 && !is_readable(&stranger) && varies(&stranger));
-    // Nor may a cache keep the answer without an origin for a page.
+    // A cache must not serve a page the answer to a request without an origin.
     assert!(varies(&world.call("GET", "https://desk.test/data", &[]).await));
     world.engine.refuse_writes(true);
     let failed = world.call("GET", "https://desk.test/data", &[PAGE, ("accept", "text/html")]).await;

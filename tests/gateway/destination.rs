@@ -1,4 +1,4 @@
-//! `Destination` of `WebDAV`: a second path in a request, on which the application writes.
+//! Tests `Destination` of `WebDAV`: a second path in a request, to which the application writes.
 
 use crate::browser::Browser;
 use crate::world::{ANNA, BEN, World};
@@ -24,7 +24,7 @@ const APPS: &str = r#"
     access = "signed_in"
 "#;
 
-/// The address of a path at the application.
+/// Returns the URL of a path at the application.
 fn at(path: &str) -> String {
     format!("https://files.test{path}")
 }
@@ -36,7 +36,7 @@ async fn what_is_copied_or_moved_needs_the_right_to_both_paths() {
     anna.sign_in_at(&at("/"), ANNA).await.arrived();
     ben.sign_in_at(&at("/"), BEN).await.arrived();
     for method in ["COPY", "MOVE", "PUT"] {
-        // Anna is of the staff. On which host it is, and whether it says one, changes nothing.
+        // Anna is in the staff group. The host in the destination, if any, changes nothing.
         for destination in [&at("/b"), "/b", &at("/staff/b"), "https://other.test/staff/b"] {
             let reply = anna.send(method, &at("/a"), &[("destination", destination)], "").await;
             assert_eq!((reply.arrived(), reply.header("destination")), (("files", "/a"), Some(destination)));
@@ -45,13 +45,13 @@ async fn what_is_copied_or_moved_needs_the_right_to_both_paths() {
             let reply = ben.send(method, &at("/a"), &[("destination", destination)], "").await;
             reply.assert_refused(403, "access_denied");
         }
-        // No rule of that path is for these methods.
+        // No rule of that path permits these methods.
         anna.send(method, &at("/a"), &[("destination", "/archive/b")], "").await.assert_refused(403, "access_denied");
-        // What everybody may write opens nothing else to everybody.
+        // A publicly writable path gives no public access to others.
         let public = world.call(method, &at("/upload/a"), &[("destination", "/b")]).await;
         public.assert_refused(403, "access_denied");
         world.call(method, &at("/upload/a"), &[("destination", "/upload/b")]).await.arrived();
-        // The path itself comes first: who is nobody is told so.
+        // The path itself is checked first: an anonymous client is told to sign in.
         world.call(method, &at("/a"), &[("destination", "/b")]).await.assert_refused(401, "login_required");
     }
 }
@@ -74,7 +74,7 @@ async fn a_destination_that_can_be_read_in_more_than_one_way_is_refused() {
         "https://files.test",
         "ftp://files.test/b",
         "/b\\c",
-        // What URL parsers read as another path, or as another host.
+        // URL parsers interpret these as another path or another host.
         "https:///staff/b",
         "https://files.test\\staff/b",
         "https://files.test\\@x/b",
@@ -96,7 +96,7 @@ async fn a_destination_that_can_be_read_in_more_than_one_way_is_refused() {
         let reply = anna.send("MOVE", &at("/a"), &[("destination", destination)], "").await;
         reply.assert_refused(400, "invalid_request");
     }
-    // A proxy that asks may leave it out, and pass it on.
+    // A forward-auth proxy could omit the header from its question and still forward it.
     for method in ["COPY", "MOVE"] {
         anna.send(method, &at("/a"), &[], "").await.assert_refused(400, "invalid_request");
     }

@@ -1,4 +1,4 @@
-//! The keys of another issuer at the gate: new ones, old ones, none, and where they come from.
+//! Tests the keys of another issuer at the gateway: new, old and missing keys, and their sources.
 
 use std::pin::Pin;
 use std::time::{Duration, Instant};
@@ -33,7 +33,8 @@ async fn a_remembered_token_ends_with_its_time_and_with_its_key() {
 async fn a_new_key_is_good_with_its_first_token_and_invented_ones_cost_one_reading() {
     let begun = Instant::now();
     let corp = Corp::new("throttle_seconds = 2").await;
-    // One at the start, and one each time that the throttle has passed since, however slow this machine is.
+    // One read at the start, and one for each elapsed throttle interval, however slow the machine
+    // is.
     let most_readings = || 1 + usize::try_from(begun.elapsed().as_secs() / 2).unwrap();
     let next = Key::rsa("k2");
     corp.publisher.answers(Answer::keys(&[&corp.key, &next]));
@@ -41,10 +42,10 @@ async fn a_new_key_is_good_with_its_first_token_and_invented_ones_cost_one_readi
         let header = json!({ "alg": "RS256", "typ": "at+jwt", "kid": kid });
         corp.send("/api/", &corp.key.token_with(&header, &corp.claims())).await.status
     };
-    // Too soon after the first reading.
+    // Too soon after the first read.
     assert_eq!(invented("x").await, 401);
     assert!(corp.publisher.asked() <= most_readings());
-    // The throttle goes by the machine's time, which no test can move.
+    // The throttle uses the machine's clock, which the test cannot change.
     tokio::time::sleep(Duration::from_millis(2100)).await;
     corp.send("/api/", &next.token(&corp.claims())).await.arrived();
     for number in 0..50 {
@@ -63,7 +64,7 @@ async fn keys_that_never_came_are_nobodys_fault() {
     reply.assert_refused(503, "temporarily_unavailable");
     assert_eq!(reply.header("retry-after"), Some("7"));
     assert!(corp.metric(r#"sealgate_foreign_tokens_total{issuer="corp",outcome="no_keys"} 1"#));
-    // What is wrong in any case is said.
+    // Tokens that are invalid in any case are reported as such.
     let expired = corp.key.token(&corp.changed("exp", 1));
     corp.send("/api/", &expired).await.assert_refused(401, "invalid_token");
     corp.warns(1).await;
@@ -92,7 +93,7 @@ async fn old_keys_go_on_through_an_outage_and_not_for_ever() {
     corp.until(|status| status == 200).await;
 }
 
-/// A part of a test that waits for readings of its own, which are a second apart.
+/// Part of a test that waits for reads of its own, which are a second apart.
 type Case = Pin<Box<dyn Future<Output = ()>>>;
 
 async fn side_by_side(cases: Vec<Case>) {
@@ -142,7 +143,7 @@ async fn keys_in_a_file_are_read_at_the_start_and_when_it_changes() {
     let settings = settings("", r#"algorithms = ["RS256", "EdDSA"]"#);
     let settings = settings.replace("jwks = \"\"", &format!("jwks = \"{}\"", file.display()));
     let corp = Corp::configured(&settings, Publisher::start(Answer::keys(&[])), first).await;
-    // No waiting: they were there before the first request.
+    // No wait is necessary: the keys were loaded before the first request.
     corp.send("/api/", &corp.token()).await.arrived();
     corp.world.wait(30 * 86_400);
     corp.send("/api/", &corp.token()).await.arrived();
@@ -154,7 +155,7 @@ async fn keys_in_a_file_are_read_at_the_start_and_when_it_changes() {
     corp.send("/api/", &second.token(&corp.claims())).await.arrived();
 }
 
-/// An issuer below a path, whose keys are found by its metadata.
+/// Issuer with a path, whose keys are found by its metadata.
 struct Realm {
     corp: Corp,
     issuer: String,
@@ -173,7 +174,7 @@ impl Realm {
         Self { corp, issuer, token }
     }
 
-    /// Publishes its keys, and this at a path.
+    /// Publishes the issuer's keys, and this document at a path.
     fn answers(&self, path: &str, document: Value) {
         let set = ("/keys".to_owned(), key_set(&[&self.corp.key]));
         self.corp.publisher.answers(Answer::ByPath(vec![(path.to_owned(), document), set]));
@@ -220,7 +221,7 @@ async fn the_metadata_of_an_issuer_is_believed_about_itself_only() {
         realm.corp.reads(asked + 3).await;
         realm.corp.send("/api/", &realm.token).await.assert_refused(503, "temporarily_unavailable");
     }));
-    // The first place, and the second, before the path.
+    // The first location, and the second, which precedes the path.
     for path in [OPENID, "/.well-known/oauth-authorization-server/realm"] {
         cases.push(Box::pin(async move {
             let realm = Realm::new().await;

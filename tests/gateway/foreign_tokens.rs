@@ -1,4 +1,5 @@
-//! Access tokens of another issuer at the gate: who is taken, who is not, and what the application learns.
+//! Tests access tokens of another issuer at the gateway: which are accepted, and the application's
+//! identity headers.
 
 use aws_lc_rs::hmac;
 use sealgate::facade::domain::secret::base64url;
@@ -65,18 +66,18 @@ async fn each_algorithm_that_was_allowed_verifies_and_no_other() {
         ec.token(&claims),
         ed.token(&claims),
         ed.token_with(&header("Ed25519", "o"), &claims),
-        // Without a kid there must be no choice: one key of each kind.
+        // A token without a kid must be unambiguous: there is one key of each type.
         ec.token_with(&json!({ "alg": "ES256", "typ": "at+jwt" }), &claims),
     ] {
         corp.send("/api/", &token).await.arrived();
     }
     for token in [
-        // Another algorithm's header over a sound signature.
+        // The header of another algorithm with a valid signature.
         rsa.token_of(&header("PS256", "r").to_string(), &claims.to_string(), false),
         rsa.token_of(&header("RS256", "r").to_string(), &claims.to_string(), true),
         ed.token_with(&header("ES256", "o"), &claims),
         ec.token_with(&header("EdDSA", "e"), &claims),
-        // Another key's name.
+        // The kid of another key.
         rsa.token_with(&header("RS256", "e"), &claims),
         ec.token_with(&header("ES256", "r"), &claims),
     ] {
@@ -229,7 +230,7 @@ async fn what_the_operator_mapped_counts() {
         assert_eq!(reply.header("x-forwarded-email"), Some("ANNA@example.test"));
     }
     corp.send("/staff/", &token).await.assert_refused(403, "access_denied");
-    // What is a higher level here is another word there.
+    // Levels that are higher here have no meaning at the other issuer.
     for acr in ["2", "3", "phr", "11", ""] {
         let other = claims.as_object_mut().unwrap().insert("acr".to_owned(), json!(acr));
         let refused = corp.send("/strong/", &corp.key.token(&claims)).await;

@@ -1,6 +1,8 @@
-//! The question of a proxy that carries requests itself, as each of them asks it: Traefik too, whose program the tests beside
-//! the real proxies need and most machines lack. Of every client header Traefik sends a copy; what it says of the request
-//! itself it sets over the client's own (pkg/middlewares/auth/forward.go, writeHeader).
+//! Tests forward-auth requests as each proxy sends them.
+//!
+//! They include Traefik's, because the tests with real proxies need its program, which most
+//! machines lack. Traefik copies every client header, and overwrites those that describe the
+//! request itself (pkg/middlewares/auth/forward.go, writeHeader).
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
@@ -10,7 +12,7 @@ use sealgate::facade::web::origin::Origin;
 use crate::browser::Browser;
 use crate::world::{ANNA, World};
 
-/// What an answer that lets a request through has, be it empty.
+/// Headers of every answer that permits a request, possibly empty.
 const OWNED: [&str; 9] = [
     "x-forwarded-user",
     "x-forwarded-email",
@@ -23,7 +25,7 @@ const OWNED: [&str; 9] = [
     "x-sealgate-client-fingerprint",
 ];
 
-/// A client's request, as Traefik asks about it.
+/// A client's request as Traefik asks about it.
 struct Asked<'a> {
     query: &'a str,
     method: &'a str,
@@ -82,7 +84,8 @@ async fn a_proxy_names_the_application_and_no_other_host_is_judged() {
     for host in ["wiki.test", "WIKI.test", "wiki.test:8443"] {
         assert_eq!(Asked::about(host, "/a", &client).status(&world).await, 200, "{host}");
     }
-    // Judged as another application's, open there, and carried to this one.
+    // The rules of another application permit these requests, and the proxy forwards them to this
+    // one.
     for (host, uri) in [
         ("desk.test", "/open/x"),
         ("desk.test", "/a"),
@@ -93,7 +96,7 @@ async fn a_proxy_names_the_application_and_no_other_host_is_judged() {
     ] {
         let asked = Asked::about(host, uri, &client);
         assert_eq!(asked.status(&world).await, 421, "{host}");
-        // One that knows no such status shuts the door.
+        // A proxy that does not support this status gets a 403.
         let curt = Asked { query: "?app=wiki&redirect=no", ..asked };
         assert_eq!(curt.status(&world).await, 403, "{host}");
     }
@@ -128,7 +131,7 @@ async fn leave_to_go_on_says_everything_that_the_client_may_have_said() {
         assert_eq!(value(renamed.headers(), "x-sealgate-authorization"), Some("Basic dTpw"));
         assert_eq!(value(renamed.headers(), "cookie"), None);
     }
-    // A token of ours goes nowhere, and leaves an empty header behind.
+    // A token of this provider is not forwarded; an empty header replaces it.
     let token = format!("Bearer {}", world.access_token("openid").await);
     for uri in ["/a", "/public/a"] {
         let answer = Asked::about("wiki.test", uri, &[("authorization", &token)]).answer(&world).await;
@@ -160,7 +163,7 @@ async fn a_client_behind_a_proxy_gets_by_with_no_trick() {
     }
     let post = Asked { method: "post", ..Asked::about("desk.test", "/records/1", &stranger) };
     assert_eq!(Asked { query: "?app=desk", ..post }.status(&world).await, 400);
-    // What the client says of its request beside the proxy contradicts it.
+    // Headers of the client contradict those that the proxy sets.
     for (name, said) in [
         ("x-original-url", "https://wiki.test/public/a"),
         ("x-original-uri", "/public/a"),
@@ -168,13 +171,14 @@ async fn a_client_behind_a_proxy_gets_by_with_no_trick() {
     ] {
         assert_eq!(Asked::about("wiki.test", "/a", &[(name, said)]).status(&world).await, 400, "{name}");
     }
-    // Names that fold to those that the proxy sets are none of them.
+    // Names that some servers fold to those of the proxy are ignored.
     let folded =
         [("x_forwarded_uri", "/public/a"), ("x_forwarded_host", "desk.test"), ("x.forwarded.method", "OPTIONS")];
     assert_eq!(Asked::about("wiki.test", "/a", &folded).status(&world).await, 401);
 }
 
-/// Sealgate takes such fields out where rules look at methods. A proxy that asks carries them on to the application.
+/// Sealgate removes such headers where rules depend on methods. A forward-auth proxy forwards them
+/// to the application.
 #[tokio::test]
 async fn a_client_behind_a_proxy_names_no_other_method_where_rules_look_at_methods() {
     fn desk<'a>(client: &'a [(&'a str, &'a str)]) -> Asked<'a> {
@@ -194,12 +198,13 @@ async fn a_client_behind_a_proxy_names_no_other_method_where_rules_look_at_metho
         assert_eq!(desk(&client).status(&world).await, 403, "{name}");
         let curt = Asked { query: "?app=desk&redirect=no", ..desk(&client) };
         assert_eq!(curt.status(&world).await, 403, "{name}");
-        // No rule of this one looks at methods, and its own business is what such a field does.
+        // No rule of this application depends on methods, so that such headers are its own
+        // responsibility.
         assert_eq!(Asked::about("wiki.test", "/public/a", &client).status(&world).await, 200, "{name}");
     }
 }
 
-/// What a proxy does not tell counts as the worst that it may be.
+/// The worst case is assumed for headers that a proxy does not send.
 #[tokio::test]
 async fn a_closed_part_is_not_reached_through_its_parent_behind_another_proxy() {
     let world = World::new().await;
@@ -224,7 +229,8 @@ async fn a_closed_part_is_not_reached_through_its_parent_behind_another_proxy() 
     }
 }
 
-/// A proxy that hands refusals on sends its client to the second step; one that does not tells the client what is missing.
+/// A proxy that forwards rejections redirects the client to the second step. Otherwise the client
+/// learns the missing level.
 #[tokio::test]
 async fn a_level_is_asked_for_behind_another_proxy_too() {
     let world = World::new().await;

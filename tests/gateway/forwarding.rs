@@ -1,4 +1,4 @@
-//! What the application sees of a request.
+//! Tests the requests that the application receives.
 
 use crate::browser::Browser;
 use crate::world::{ANNA, World};
@@ -95,17 +95,17 @@ async fn an_access_token_of_ours_reaches_no_application() {
     for scheme in spellings {
         assert_eq!(public(&sent(scheme)).await, None, "{scheme:?}");
     }
-    // With a session beside it, in a scheme that is the application's.
+    // Together with a session, in a scheme of the application.
     let reply = browser.send("GET", "https://wiki.test/", &[("authorization", &sent("DPoP "))], "").await;
     reply.arrived();
     assert_eq!(reply.header("authorization"), None);
-    // One that has expired, or was cut about, is still nobody else's to see.
+    // An expired or damaged token is still hidden from the application.
     world.wait(1_000_000);
     let (claims, _) = token.rsplit_once('.').unwrap();
     for spoilt in [sent("Bearer "), format!("Bearer {claims}.AAAA")] {
         assert_eq!(public(&spoilt).await, None, "{spoilt}");
     }
-    // What is not ours passes as it came.
+    // Foreign credentials are forwarded unchanged.
     let body = |text: &str| sealgate::facade::domain::secret::base64url(text.as_bytes());
     let header = body(r#"{"alg":"RS256","typ":"at+jwt","kid":"k"}"#);
     let foreign = format!("Bearer {header}.{}.AAAA", body(r#"{"iss":"https://id.test.evil"}"#));
@@ -119,7 +119,7 @@ async fn a_byte_beyond_ascii_in_a_cookie_hides_no_other_one() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     for host in ["wiki.test", "id.test"] {
-        // Before ours and behind them.
+        // Their names sort before and after the own cookie.
         browser.set_cookie(host, "AD", "Ayşe");
         browser.set_cookie(host, "zil", "İstanbul ğ");
     }
@@ -127,7 +127,7 @@ async fn a_byte_beyond_ascii_in_a_cookie_hides_no_other_one() {
     let reply = browser.fetch("https://wiki.test/").await;
     assert_eq!(reply.header("cookie"), Some("AD=Ayşe; zil=İstanbul ğ"));
     assert_eq!(reply.header("x-forwarded-email"), Some(ANNA));
-    // In ISO-8859-9, and with what is a blank to some readers at its ends.
+    // In ISO-8859-9, and with bytes at the ends that some parsers treat as white space.
     let own = browser.cookie("wiki.test", "__Host-sealgate").unwrap();
     let theirs = [b"\xa0ad=Ay\xfee\xa0".as_slice(), b"\xff"].join(b"; ".as_slice());
     let line = [theirs.as_slice(), b"; __Host-sealgate=", own.as_bytes()].concat();
@@ -158,7 +158,7 @@ async fn the_applications_own_authorization_passes_with_a_session() {
     let reply = browser.send("GET", "https://wiki.test/", &[("authorization", "Basic dTpw")], "").await;
     assert_eq!(reply.header("authorization"), Some("Basic dTpw"));
     assert_eq!(reply.header("x-forwarded-email"), Some(ANNA));
-    // It is no credential of ours.
+    // It is no credential of this provider.
     let reply = world.call("GET", "https://wiki.test/", &[("authorization", "Basic dTpw")]).await;
     reply.assert_refused(401, "login_required");
 }

@@ -1,4 +1,5 @@
-//! What a stranger's head costs at an application with many rules, counted instead of timed.
+//! Tests the cost of an attacker's request head at an application with many rules, counted instead
+//! of timed.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -8,10 +9,12 @@ use crate::world::World;
 
 const RULES: usize = 10_000;
 
-/// Readings of one path: escaped slashes, double-escaped ones and backslashes each count or not, and `;` cuts in five ways.
+/// Number of readings of one path: escaped slashes, double-escaped slashes and backslashes each
+/// count or not, and `;` cuts in five ways.
 const READINGS: usize = 40;
 
-/// An open application with closed parts, whose paths may have every character in them that is data somewhere.
+/// Returns an open application with closed parts, whose paths may contain every character that some
+/// server treats as data.
 fn app() -> String {
     use std::fmt::Write as _;
 
@@ -34,7 +37,7 @@ fn app() -> String {
     app
 }
 
-/// Paths of pieces that have several readings: repeated as a whole, or with a long name behind them.
+/// Generates paths from parts that have several readings: repeated, or followed by a long name.
 fn path() -> impl Strategy<Value = String> {
     const PIECES: &[&str] = &[
         "/",
@@ -86,7 +89,8 @@ fn the_work_for_a_head_does_not_grow_with_its_bytes_times_the_rules() {
         let fields = [("destination", other.as_str())];
         for (fields, bytes) in [(&[][..], path.len()), (&fields, path.len() + other.len())] {
             let work = cost(method, &path, fields);
-            // Rules are compared with the part of a path that they can match: five segments of 16 bytes, some times over.
+            // Rules are compared with the part of a path that they can match: a few times five
+            // segments of 16 bytes.
             let short_names = [&path, &other].iter().any(|path| path.contains('~') || path.contains("%7E"));
             let budget = 200 * bytes + RULES * if short_names { READINGS * 400 } else { 4 };
             prop_assert!(work <= budget, "{method} {} bytes: {work} of {budget}", bytes);
@@ -94,7 +98,7 @@ fn the_work_for_a_head_does_not_grow_with_its_bytes_times_the_rules() {
         Ok(())
     });
     judged.unwrap();
-    // A path with one reading is compared with each rule once.
+    // A path with a single reading is compared with each rule once.
     for path in
         ["/a~1".repeat(7_000), format!("/a~1/{}", "x".repeat(28_000)), format!("/AREA~7{}", "/b".repeat(14_000))]
     {
@@ -103,7 +107,7 @@ fn the_work_for_a_head_does_not_grow_with_its_bytes_times_the_rules() {
             assert!(work < 10 * path.len() + 800 * RULES, "{method} {}: {work}", &path[..10]);
         }
     }
-    // What ordinary requests cost has nothing to do with the number of rules.
+    // The cost of ordinary requests does not depend on the number of rules.
     for (method, path) in [
         ("GET", "/area77/x"),
         ("post", "/"),

@@ -1,4 +1,4 @@
-//! Who somebody is, in the headers that an application wants.
+//! Tests the identity headers that applications configure.
 
 use sealgate::facade::domain::user::User;
 use sealgate::facade::domain::username::Username;
@@ -42,7 +42,8 @@ const APPS: &str = r#"
     access = "signed_in"
 "#;
 
-/// By which other gates, servers and frameworks tell who somebody is; each in spellings that are one to some server.
+/// Identity headers of other gateways, servers and frameworks, each in spellings that some server
+/// treats as the same.
 const FORGED: &[&str] = &[
     "remote-user",
     "Remote_User",
@@ -83,14 +84,14 @@ const FORGED: &[&str] = &[
     "http_remote_user",
     "redirect_remote_user",
     "x-proxy-remote-user",
-    // The application's own.
+    // Headers of the application itself.
     "x-staff-mail",
     "x_staff_mail",
     "X-Staff_Mail",
     "x-teams",
     "x.teams",
     "x-id",
-    // One that may pass, in other spellings.
+    // A permitted header in other spellings.
     "x_user_token",
     "x-user_token",
 ];
@@ -139,12 +140,12 @@ async fn nobody_forges_a_header_that_may_say_who_they_are() {
         let reply = browser.send("GET", &format!("https://{host}/"), &forged, "").await;
         reply.arrived();
         for (name, value) in &reply.headers {
-            // To the others these say nothing.
+            // These headers mean nothing to the other applications.
             let own = host != "intranet.test" && ["x-staff-mail", "x-teams", "x-id"].contains(&name.as_str());
             assert!(own || value != "forged", "{host}: {name}");
         }
     }
-    // On a public path nobody is anybody.
+    // A public path has no identity headers.
     let reply = world.call("GET", "https://intranet.test/open/", &forged).await;
     reply.arrived();
     assert!(reply.headers.values().all(|value| value != "forged"), "{reply:?}");

@@ -1,4 +1,5 @@
-//! Forms that were sent when the sign-in had ended: kept, and sent again by their sender's own hand.
+//! Tests forms submitted after the session has ended: they are stored, and the user submits them
+//! again.
 
 use bytes::Bytes;
 use http::header;
@@ -11,14 +12,14 @@ use crate::world::{ANNA, BEN, PASSWORD, Reply, World, encode, request};
 const COOKIE: &str = "__Host-sealgate";
 const BODY: &str = "title=%C5%9Eubat+%26+%3Cb%3E%22&note=bir%0D%0Aiki&empty=&title=again";
 const TARGET: &str = "/pages/7?draft=1&x=%2F";
-/// Longer than a session lasts unused.
+/// Longer than the idle timeout of a session, in seconds.
 const AWAY: u64 = 3601;
 
 async fn world() -> World {
     World::keeping(Some(10)).await
 }
 
-/// What a browser says of a form that a page of this host sends.
+/// Returns the headers of a form that a page of this host submits.
 fn page_fields(length: &str) -> Vec<(&str, &str)> {
     vec![
         ("sec-fetch-site", "same-origin"),
@@ -35,14 +36,14 @@ async fn post(browser: &Browser<'_>, url: &str, body: &str) -> Reply {
     browser.send("POST", url, &page_fields(&length), body).await
 }
 
-/// Sends the form of the page that came after the sign-in.
+/// Submits the form on the page that follows the sign-in.
 async fn press_the_button(browser: &Browser<'_>, page: &Reply) -> Reply {
     let (target, _, fields) = waiting(page);
     let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     post(browser, &format!("https://wiki.test{target}"), &encode(&fields)).await
 }
 
-/// Where the form of a page goes, in which encoding, and its fields.
+/// Returns the target, the encoding and the fields of a page's form.
 #[track_caller]
 fn waiting(page: &Reply) -> (String, String, Vec<(String, String)>) {
     page.assert_page(200);
@@ -55,7 +56,7 @@ fn waiting(page: &Reply) -> (String, String, Vec<(String, String)>) {
     (attribute(form, "action").unwrap(), attribute(form, "accept-charset").unwrap(), fields)
 }
 
-/// Anna sends a form after she was away for too long, and gets as far as the sign-in page.
+/// Anna submits a form after her session has expired. Returns the sign-in page.
 async fn sent_too_late(world: &World, browser: &Browser<'_>) -> Reply {
     browser.sign_in_at("https://wiki.test/", ANNA).await.arrived();
     world.wait(AWAY);
@@ -82,7 +83,7 @@ async fn a_form_that_was_sent_too_late_waits_for_its_sender_and_is_sent_by_a_but
     assert!(fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).eq(expected), "{fields:?}");
     assert!(shown.text().contains("wiki") && shown.text().contains(ANNA) && !shown.text().contains("<script"));
     assert_eq!(shown.header("cache-control"), Some("no-store"));
-    // Applications look at the `Origin`, and may answer with a redirect to anywhere.
+    // Applications check the `Origin`, and may redirect anywhere.
     assert_eq!(shown.header("referrer-policy"), Some("same-origin"));
     assert!(!shown.header("content-security-policy").unwrap().contains("form-action"));
     assert_eq!(world.sealgate.store.kept_forms(), 0);
@@ -112,7 +113,7 @@ async fn somebody_elses_form_is_dropped() {
     assert_eq!(world.sealgate.store.kept_forms(), 0);
 }
 
-/// The address at which the form of a person who has just signed in is shown.
+/// Signs in and returns the URL that shows the stored form.
 async fn address(world: &World, browser: &Browser<'_>) -> String {
     let page = sent_too_late(world, browser).await;
     let mut reply = browser.submit_only(&page, &[("email", ANNA), ("password", PASSWORD)]).await.1;
@@ -144,7 +145,7 @@ async fn a_form_is_shown_to_its_own_browser_only() {
     let other = Browser::new(&world);
     other.sign_in_at("https://wiki.test/", ANNA).await.arrived();
     other.visit(&address).await.assert_page(410);
-    // Whoever guesses at ids gets nothing and takes nothing.
+    // An attacker who guesses ids gets nothing and deletes nothing.
     for guess in ["", "?id=", "?id=x", "?id=a&id=b"] {
         browser.visit(&format!("https://wiki.test/.sealgate/form{guess}")).await.assert_page(410);
     }
@@ -169,7 +170,7 @@ async fn who_is_signed_out_before_the_form_was_shown_signs_in_again_for_it() {
     let address = address(&world, &browser).await;
     let session = browser.cookie("wiki.test", COOKIE).unwrap();
     browser.set_cookie("wiki.test", COOKIE, &"A".repeat(session.len()));
-    // The provider still knows them, so that they need not type anything.
+    // The provider's session is still valid, so that the user types nothing.
     waiting(&browser.open(&address).await);
 }
 
@@ -223,7 +224,8 @@ async fn the_page_speaks_turkish() {
     assert!(shown.text().contains("Form şimdi gönderilsin mi?"), "{}", shown.text());
 }
 
-/// A link scanner, a preview or an image does not use the form up: it gets a page with a button, or nothing.
+/// A link scanner, a preview or an image does not use the form up: it gets a page with a button, or
+/// nothing.
 #[tokio::test]
 async fn only_a_page_that_its_user_opens_shows_the_form() {
     let world = world().await;
@@ -256,7 +258,8 @@ async fn only_a_page_that_its_user_opens_shows_the_form() {
     assert_eq!(world.sealgate.store.kept_forms(), 0);
 }
 
-/// A form that cannot be kept, and a frame, show a page that says what to do. Programs get JSON, and both the same challenge.
+/// A form that cannot be stored, or a frame, gets a page with instructions. Programs get JSON; both
+/// get the same challenge.
 #[tokio::test]
 async fn a_form_or_a_frame_that_needs_a_sign_in_shows_a_page() {
     let world = world().await;
@@ -280,13 +283,13 @@ async fn a_form_or_a_frame_that_needs_a_sign_in_shows_a_page() {
         let reply = browser.send("GET", "https://wiki.test/a", &fields, "").await;
         assert_eq!(reply.answered_with(), 401);
         assert!(reply.text().contains("target=\"_top\""), "{reply:?}");
-        // Pages of the application may show it, and no others.
+        // Only pages of the application may show it in a frame.
         assert_eq!(reply.header("x-frame-options"), Some("SAMEORIGIN"));
         assert!(reply.header("content-security-policy").unwrap().contains("frame-ancestors 'self'"), "{reply:?}");
     }
 }
 
-/// A refusal, as a page or to a program: nothing was kept.
+/// Asserts a rejection, as a page or for a program, and that no form was stored.
 async fn refused(world: &World, browser: &Browser<'_>, url: &str, fields: &[(&str, &str)], body: &str) {
     refused_as(world, browser, "POST", url, fields, body).await;
 }
@@ -332,7 +335,7 @@ async fn what_is_no_form_of_a_page_of_this_host_is_refused_as_before() {
     let fields: Vec<_> = page_fields("3").into_iter().filter(|(name, _)| *name != "content-length").collect();
     refused(&world, &browser, "https://wiki.test/a", &fields, "a=b").await;
     refused(&world, &browser, "https://wiki.test/api/a", &page_fields("3"), "a=b").await;
-    // What a browser would not send again in the same bytes.
+    // A browser would not submit these with the same bytes again.
     for (target, body) in [("/a", "a"), ("/a", "a=%0A"), ("/a", "{}"), ("/a?x='", "a=b")] {
         refused(&world, &browser, &format!("https://wiki.test{target}"), &page_fields("3"), body).await;
     }
@@ -353,10 +356,10 @@ async fn a_form_whose_sender_nobody_knows_any_more_is_not_kept() {
     let world = world().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/", ANNA).await.arrived();
-    // Ended by an operator: what somebody else does in this browser is not theirs.
+    // An operator ended the session: the form of another user in this browser is not Anna's.
     world.sealgate.store.end_sessions_of_user(world.anna.sub).await.unwrap();
     let reply = post(&browser, "https://wiki.test/a", "a=b").await;
-    // The application's own session is still there, so that it is known whose it was.
+    // The application's own session still exists, so that the owner of the form is known.
     assert_eq!(reply.answered_with(), 303);
     let browser = Browser::new(&world);
     browser.set_cookie("wiki.test", COOKIE, &"A".repeat(65));
@@ -379,7 +382,7 @@ async fn a_flood_of_forms_is_bounded_by_address_and_in_all() {
     let world = world().await;
     let mut answers = Vec::new();
     for _ in 0..70 {
-        // A browser that keeps no cookies.
+        // A browser that rejects cookies.
         let browser = Browser::new(&world);
         answers.push(post(&browser, "https://wiki.test/a", "a=b").await.answered_with());
     }
@@ -419,7 +422,7 @@ async fn sign_out(browser: &Browser<'_>) {
     browser.submit(&page, &[("logout-confirm", "yes")]).await;
 }
 
-/// Sends the form of a page that is still open, and signs in to see it.
+/// Submits the form of an open page, and signs in to show it.
 async fn send_and_sign_in(browser: &Browser<'_>, url: &str, email: &str) -> Reply {
     let reply = post(browser, url, BODY).await;
     let page = browser.follow(url, reply).await;
@@ -436,7 +439,7 @@ async fn a_page_that_was_left_open_at_a_sign_out_shows_its_form_to_nobody_else()
     let shown = send_and_sign_in(&browser, &url, BEN).await;
     shown.assert_page(403);
     assert!(!shown.text().contains("ubat") && world.sealgate.store.kept_forms() == 0, "{}", shown.text());
-    // Ben leaves too: whose the open page is, nobody knows any more.
+    // Ben signs out too: the owner of the open page is no longer known.
     sign_out(&browser).await;
     post(&browser, &url, BODY).await.assert_page(401);
     assert_eq!(world.sealgate.store.kept_forms(), 0);
@@ -456,7 +459,7 @@ async fn who_signs_in_again_after_a_sign_out_gets_the_form_of_their_open_page() 
 async fn a_sign_out_forgets_the_forms_that_wait_in_the_browser() {
     let world = world().await;
     let browser = Browser::new(&world);
-    // Of nobody that is known: whoever signs in next would get it.
+    // Without a known owner, the next user who signs in would get the form.
     let reply = post(&browser, "https://wiki.test/a", BODY).await;
     let login = browser.follow("https://wiki.test/a", reply).await;
     let elsewhere = Browser::new(&world);

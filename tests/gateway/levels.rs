@@ -1,4 +1,5 @@
-//! Levels of sign-in: which a rule asks for, which are enough, and how somebody gets from one to the other.
+//! Tests assurance levels: those that rules require, which ones satisfy them, and how users reach
+//! them.
 
 use sealgate::facade::clock::Clock;
 use sealgate::facade::domain::assurance::AuthenticationMethod::{
@@ -13,7 +14,7 @@ use crate::browser::{Browser, link};
 use crate::totp;
 use crate::world::{ANNA, Reply, World};
 
-/// An application of which everything asks for the level 2, but for what says otherwise.
+/// Application that requires level 2 except where a rule differs.
 const BANK: &str = r#"
     [[app]]
     name = "bank"
@@ -45,7 +46,8 @@ async fn bank() -> World {
     World::with(BANK).await
 }
 
-/// As if the person in this browser had done this at the provider, so many seconds ago. The cookie stays as it is.
+/// Records these steps in the browser's provider session, performed this many seconds ago. The
+/// cookie is unchanged.
 async fn done(world: &World, browser: &Browser<'_>, done: &[(AuthenticationMethod, u64)]) {
     let cookie = SessionCookie::parse(&browser.cookie("id.test", "__Host-sealgate").unwrap()).unwrap();
     let store = &world.sealgate.store;
@@ -60,7 +62,7 @@ async fn done(world: &World, browser: &Browser<'_>, done: &[(AuthenticationMetho
     assert_eq!(store.update_session(&loaded, &next).await.unwrap(), Committed::Yes);
 }
 
-/// A browser in which Anna has typed her password.
+/// Returns a browser in which Anna has entered her password.
 async fn anna(world: &World) -> Browser<'_> {
     let browser = Browser::new(world);
     browser.sign_in_at("https://bank.test/news/", ANNA).await.arrived();
@@ -86,7 +88,8 @@ async fn a_level_opens_what_asks_for_a_lower_one_and_sends_back_to_the_very_page
         assert_eq!(sent.sent_with("max_age"), None);
         assert_needs(&browser.fetch(&format!("https://bank.test{path}")).await, &[&format!("acr_values=\"{asked}\"")]);
     }
-    // A passkey was used meanwhile: the provider asks nothing, and what asks for less is open as well.
+    // A passkey was used meanwhile: the provider asks nothing, and paths with lower requirements
+    // are open as well.
     let sent = browser.visit("https://bank.test/keys/x?to=%C5%9F&a=b%2Fc").await;
     done(&world, &browser, &[(Password, 9), (Passkey, 5)]).await;
     assert_eq!(browser.follow("https://bank.test/", sent).await.arrived(), ("bank", "/keys/x?to=%C5%9F&a=b%2Fc"));
@@ -116,18 +119,19 @@ async fn the_time_of_a_level_is_that_of_its_oldest_step() {
     done(&world, &browser, &[(Password, 200), (Totp, 0)]).await;
     assert_eq!(browser.open("https://bank.test/transfer/x").await.arrived(), ("bank", "/transfer/x"));
     world.wait(101);
-    // The second step is fresh, and the password is not.
+    // The second step is recent, but the password is not.
     browser.visit("https://bank.test/accounts").await.arrived();
     assert_needs(&browser.fetch("https://bank.test/transfer/x").await, &["acr_values=\"2\"", "max_age=\"300\""]);
     let sent = browser.visit("https://bank.test/transfer/x").await;
     let asked = ["acr_values", "max_age"].map(|name| sent.sent_with(name).unwrap());
     assert_eq!(asked, ["2", "300"]);
-    // Anew, beside a key that was used long ago: it takes nothing from what is fresh.
+    // A key that was used long ago does not invalidate recent steps.
     done(&world, &browser, &[(SecurityKey, 5000), (Password, 3), (Totp, 0)]).await;
     assert_eq!(browser.visit("https://bank.test/accounts").await.arrived(), ("bank", "/accounts"));
 }
 
-/// Whoever takes the demand out of the address of the authorization request gets a code of a weaker sign-in.
+/// An attacker who removes the level from the authorization request gets a code of a weaker
+/// sign-in.
 #[tokio::test]
 async fn an_address_without_the_level_ends_on_a_page_that_says_what_is_needed() {
     let world = bank().await;
@@ -142,9 +146,9 @@ async fn an_address_without_the_level_ends_on_a_page_that_says_what_is_needed() 
     assert_eq!(link(end.text(), "https://id.test/"), "https://id.test/account/security");
     assert_eq!(link(end.text(), "/accounts"), "/accounts?a=b");
     assert_eq!(link(end.text(), "/.sealgate/switch-account"), "/.sealgate/switch-account?then=%2Faccounts%3Fa%3Db");
-    // They are signed in nevertheless, for all that needs no more.
+    // The user is nevertheless signed in for paths without a higher requirement.
     browser.visit("https://bank.test/news/").await.arrived();
-    // Again and again: a page each time, and no circle.
+    // Repeated attempts show a page each time, without a redirect loop.
     for (path, asked, words) in
         [("/accounts", "2", "iki adımlı doğrulamayla"), ("/keys/", "phr", "güvenlik anahtarı veya geçiş anahtarıyla")]
     {
@@ -171,7 +175,7 @@ async fn a_provider_that_cannot_reach_the_level_ends_on_that_page_too() {
         assert!(end.text().contains("with a security key or a passkey"), "{end:?}");
         assert_eq!(end.text().contains("/account/security"), by_themselves, "{end:?}");
         assert_eq!(link(end.text(), "/keys/"), "/keys/x");
-        // The answer counts once, and only for who has asked.
+        // The answer is accepted once, and only in the browser that has requested it.
         assert_ne!(browser.visit(&back).await.answered_with(), 403);
         assert_ne!(Browser::new(&world).visit(&back).await.answered_with(), 403);
     }
@@ -208,18 +212,20 @@ async fn a_token_is_held_against_the_level_and_told_what_is_missing() {
     }
     world.wait(301);
     assert_needs(&call("/transfer/x", &three).await, &["acr_values=\"2\"", "max_age=\"300\""]);
-    // What the session has reached since adds nothing to a token.
+    // Later steps in the session do not raise the level of a token.
     assert_needs(&call("/accounts", &weak).await, &["acr_values=\"2\""]);
 }
 
-/// From nothing to the second step, to the page that was wanted; then with the second step; then to a level that it does not reach.
+/// From no sign-in through the second step to the requested page, then with the second step, then
+/// to a level that it does not reach.
 #[tokio::test]
 async fn somebody_comes_by_a_second_step_to_the_very_page() {
     let world = World::made(BANK, Some(10), |_| ()).await;
     let browser = anna(&world).await;
     let wanted = "/accounts?to=%C5%9F&a=b%2Fc";
     let page = browser.open(&format!("https://bank.test{wanted}")).await;
-    // An old password is not enough to add the first factor: it is typed anew, and nothing opens before.
+    // An old password is not enough to add the first factor: the user must type it again, and
+    // nothing opens before.
     let page = browser.sign_in(&page, ANNA).await;
     assert_needs(&browser.fetch("https://bank.test/accounts").await, &["acr_values=\"2\""]);
     let page = browser.open(&format!("https://id.test{}", link(page.text(), "/oauth/enrol?"))).await;
@@ -235,7 +241,7 @@ async fn somebody_comes_by_a_second_step_to_the_very_page() {
     let page = other.open(&format!("https://bank.test{wanted}")).await;
     let page = other.sign_in(&page, ANNA).await;
     assert!(page.text().contains("id=\"code-submit\""), "{page:?}");
-    // Half a sign-in opens nothing, not even what asks for no level.
+    // A pending sign-in opens nothing, not even paths without a level.
     other.fetch("https://bank.test/news/").await.assert_refused(401, "login_required");
     assert_eq!(other.submit(&page, &[("code", &code())]).await.arrived(), ("bank", wanted));
     other.visit("https://bank.test/news/").await.arrived();
@@ -250,11 +256,11 @@ async fn somebody_comes_by_a_second_step_to_the_very_page() {
     other.visit("https://bank.test/accounts").await.arrived();
 }
 
-/// The account's pages let somebody in whose factor is below the level of `[factors]`, so that they add a better one. That
-/// session is the one that an application on the issuer's host goes by.
+/// The account pages admit a user whose factor is below the level of `[factors]`, to add a better
+/// one. An application on the issuer's host uses the same session.
 #[tokio::test]
 async fn a_sign_in_that_is_good_for_the_account_only_opens_no_application() {
-    // On the day of the tests people without any factor may still put it off.
+    // On the date of the tests, users without any factor may still postpone enrolment.
     let factors = "[factors]\nlevel = \"3\"\nenrol_by = \"2027-02-01\"";
     let world = World::made(&format!("{BANK}\n{factors}"), Some(10), |_| ()).await;
     let browser = Browser::new(&world);
@@ -264,7 +270,8 @@ async fn a_sign_in_that_is_good_for_the_account_only_opens_no_application() {
     for (url, app) in [("https://id.test/", "portal"), ("https://bank.test/news/", "bank")] {
         assert_eq!(browser.open(url).await.arrived().0, app, "it is put off");
     }
-    // With an app they have a factor, which is not enough: it is put off no more, here or at the application's own host.
+    // An app is a factor, but not a sufficient one. It can no longer be postponed, neither here nor
+    // at the application's own host.
     let secret = totp::secret(page.text());
     let code = totp::code(&secret, world.clock.now().seconds());
     let added = browser.submit(&page, &[("code", &code), ("name", "phone")]).await;
@@ -282,7 +289,8 @@ async fn a_sign_in_that_is_good_for_the_account_only_opens_no_application() {
         end.assert_page(403);
         assert!(end.text().contains("with a security key or a passkey"), "{url}: {end:?}");
     }
-    // A recovery code is worth a lost key on the account's pages, and here no more than any second step.
+    // A recovery code replaces a lost key on the account pages, and counts here as an ordinary
+    // second step.
     done(&world, &browser, &[(Password, 9), (RecoveryCode, 5)]).await;
     world.wait(31);
     browser.fetch("https://id.test/").await.assert_refused(401, "insufficient_user_authentication");

@@ -1,4 +1,4 @@
-//! The paths below `/.sealgate/`.
+//! Tests the paths below `/.sealgate/`.
 
 use crate::browser::{Browser, link};
 use crate::world::{BEN, World};

@@ -1,9 +1,10 @@
-//! Characters in a path that one application reads as data and another server as a separator.
+//! Tests characters in paths that one application reads as data and another server as a separator.
 
 use crate::browser::Browser;
 use crate::world::{ANNA, BEN, World};
 
-/// An open site with a closed part, files whose names have semicolons, and an interface whose names have slashes.
+/// Open site with a closed part, files with semicolons in their names, and an API with slashes in
+/// its names.
 const SITE: &str = r#"
     [[app]]
     name = "site"
@@ -80,7 +81,7 @@ async fn what_an_application_reads_as_data_passes_byte_for_byte() {
 async fn a_reading_that_comes_to_another_rule_is_refused() {
     let world = World::with(SITE).await;
     let refused = [
-        // A server that cuts parameters off.
+        // For a server that strips parameters.
         "/files/private;x/report",
         "/files/private;/report",
         "/files/private%3Bx/report",
@@ -91,7 +92,7 @@ async fn a_reading_that_comes_to_another_rule_is_refused() {
         "/files/Secret.txt;a/b",
         "/files/PRIVATE;x/y",
         "/files/secret.txt.;x",
-        // One that decodes before it looks for separators.
+        // For a server that decodes before it splits the path.
         "/api%2Fadmin/users",
         "/api/admin%2Fusers",
         "/api/%61dmin%2fusers",
@@ -104,7 +105,7 @@ async fn a_reading_that_comes_to_another_rule_is_refused() {
         "/api/.%2F./x",
         "/api/admin.%2Fusers",
         "/api/adm%C4%B1n%2Fusers",
-        // Several at once.
+        // Several of them at once.
         "/both/inner;x%2Fy",
         "/both/inner%2F;y",
         "/both/;x%2Finner%2Fy",
@@ -113,7 +114,7 @@ async fn a_reading_that_comes_to_another_rule_is_refused() {
         "/both/x%2F..;y%2F..%2Fadmin",
         "/both/inner%3B%2Fx",
         "/both%2Finner/x",
-        // One that decodes twice.
+        // For a server that decodes twice.
         "/job/secret%252Fx",
         "/job/Secret%252fx",
         "/job%252Fsecret/x",
@@ -125,7 +126,7 @@ async fn a_reading_that_comes_to_another_rule_is_refused() {
         "/job/a%252e%252e",
         "/job/a%255Cb",
         "/job/a%25252Fb",
-        // No name of a host, no escape of an escape.
+        // No host name, and no escaped escape.
         "/%2Fevil.test/both/",
         "/both/a%252Fb",
         "/both/a%253Bb",

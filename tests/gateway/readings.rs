@@ -1,9 +1,10 @@
-//! Requests that an application may read in another way than the rules do: paths, methods, fields that stand twice or fold.
+//! Tests requests that an application may read differently than the rules: paths, methods, repeated
+//! or folded headers.
 
 use crate::browser::Browser;
 use crate::world::{ANNA, World};
 
-/// An application that is open but for a few paths.
+/// Application that is open except for a few paths.
 const SITE: &str = r#"
     [[app]]
     name = "site"
@@ -41,7 +42,8 @@ const SITE: &str = r#"
 async fn a_path_that_some_server_reads_as_a_closed_one_is_refused() {
     let world = World::with(SITE).await;
     let refused = [
-        // Letters that fold to ASCII: dotless and dotted i, long s, the Kelvin sign, in UTF-8 and in ISO-8859-9.
+        // Letters that fold to ASCII: dotless and dotted i, long s, the Kelvin sign, in UTF-8 and
+        // in ISO-8859-9.
         "/adm%C4%B1n/x",
         "/ADM%C4%B0N/x",
         "/ta%C5%BFks",
@@ -53,7 +55,7 @@ async fn a_path_that_some_server_reads_as_a_closed_one_is_refused() {
         "/ad%D6%B0min/x",
         "/adm%DDn/",
         "/adm%C4%B1n",
-        // Letters with marks, full-width and other compatible forms, and what is not seen.
+        // Letters with marks, full-width and other compatibility forms, and invisible characters.
         "/%C3%A1dmin/x",
         "/%EF%BD%81%EF%BD%84min/x",
         "/ad%E2%80%8Bmin/x",
@@ -64,7 +66,7 @@ async fn a_path_that_some_server_reads_as_a_closed_one_is_refused() {
         "/admin%EF%BC%8Ephp",
         "/admin%EF%BC%9Bx",
         "/public%EF%BC%8F..%EF%BC%8Fadmin/x",
-        // Walking up, to servers that leave out what ends a name.
+        // Parent segments for servers that strip the end of a name.
         "/public/..%20/admin/x",
         "/public/..::$DATA/admin/x",
         "/public/..:a/admin/x",
@@ -73,7 +75,7 @@ async fn a_path_that_some_server_reads_as_a_closed_one_is_refused() {
         "/public/%EF%BC%8E%EF%BC%8E/admin/x",
         "/public/%E2%80%A5/admin/x",
         "/public/%EF%BC%852e%EF%BC%852e/admin/x",
-        // What ends a name, and short names.
+        // Suffixes that servers strip, and short names.
         "/admin%20/x",
         "/admin./x",
         "/admin::$INDEX_ALLOCATION/x",
@@ -82,7 +84,7 @@ async fn a_path_that_some_server_reads_as_a_closed_one_is_refused() {
         "/admin.php::$DATA",
         "/ACCOUN~1/x",
         "/acc1a2~3/x",
-        // A script with more behind its name.
+        // A script with a suffix after its name.
         "/admin.php/x",
         "/admin.php/",
         "/Admin.php/x",
@@ -96,7 +98,7 @@ async fn a_path_that_some_server_reads_as_a_closed_one_is_refused() {
         "/admin.php%00.png",
     ];
     world.refuses_to_read("site.test", &refused).await;
-    // Nor is a path refused by its bytes alone: where every reading comes to the same rule, it passes.
+    // Bytes alone do not cause a rejection: a path passes if every reading matches the same rule.
     let sound = [
         "/sayfa/Ay%C5%9Fe%20%C4%B1%C4%B0",
         "/sayfa/%DD%FE%20%FD",
@@ -110,7 +112,7 @@ async fn a_path_that_some_server_reads_as_a_closed_one_is_refused() {
         "/a.b./c",
     ];
     world.lets_through(&sound).await;
-    // The same on a closed path: below it nothing is open.
+    // The same on a closed path: nothing below it is open.
     let browser = Browser::new(&world);
     browser.sign_in_at("https://site.test/admin/", ANNA).await;
     let address = "https://site.test/admin/Ay%C5%9Fe%20%C4%B1";
@@ -155,7 +157,7 @@ async fn a_field_of_which_two_may_be_read_is_refused() {
     let twice = [("authorization", "Basic eDp5"), ("authorization", "Basic eDp6")];
     world.call("GET", "https://wiki.test/public/", &twice).await.assert_refused(400, "invalid_request");
     browser.send("GET", "https://wiki.test/", &twice, "").await.assert_refused(401, "invalid_token");
-    // A stranger's page opens no WebSocket with its own origin second.
+    // A page of an attacker cannot open a WebSocket by sending its own origin second.
     let own = ("origin", "https://wiki.test");
     let handshake = [("upgrade", "websocket"), ("connection", "upgrade"), own, ("origin", "https://evil.test")];
     browser.send("GET", "https://wiki.test/", &handshake, "").await.assert_refused(400, "invalid_request");

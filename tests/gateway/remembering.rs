@@ -1,4 +1,5 @@
-//! Sessions that the gate remembers, and what is taken away while it looks: each race driven to the same end every time.
+//! Tests cached sessions of the gateway that are revoked during a lookup, with a fixed order of
+//! events.
 
 use sealgate::facade::domain::session::{Session, SessionCookie, SessionId};
 use sealgate::facade::domain::user::UserState;
@@ -9,14 +10,15 @@ use crate::world::{ANNA, World};
 
 const COOKIE: &str = "__Host-sealgate";
 
-/// Whatever a session rests on ends just after it was read: the request that has read it may pass, the next one must not.
+/// The records behind a session end right after they were read: the request that has read them may
+/// pass, the next one must not.
 #[tokio::test]
 async fn a_session_that_was_looked_up_before_its_end_is_not_remembered_beyond_it() {
     for table in *b"asu" {
         let world = World::new().await;
         let browser = Browser::new(&world);
         browser.sign_in_at("https://wiki.test/a", ANNA).await;
-        // Out of what is remembered: the next request looks.
+        // The cache entry has expired: the next request reads the store.
         world.wait(31);
         let cookie = |host| SessionCookie::parse(&browser.cookie(host, COOKIE).unwrap()).unwrap().id;
         let (own, parent) = (cookie("wiki.test"), cookie("id.test"));
@@ -32,7 +34,7 @@ async fn a_session_that_was_looked_up_before_its_end_is_not_remembered_beyond_it
             }
         });
         let (first, ()) = tokio::join!(browser.fetch("https://wiki.test/a"), racing);
-        // What is read after the end shows it at once.
+        // Records that are read after the end show it at once.
         if table == b'u' {
             first.arrived();
         }
@@ -42,7 +44,7 @@ async fn a_session_that_was_looked_up_before_its_end_is_not_remembered_beyond_it
     }
 }
 
-/// The last look-up of all is the person's; the end of either session comes after theirs were read.
+/// The user is read last. Either session ends after it was read.
 #[tokio::test]
 async fn a_session_that_ends_while_its_person_is_looked_up_is_not_remembered() {
     for ends_own in [true, false] {
@@ -69,7 +71,7 @@ async fn a_session_that_ends_while_its_person_is_looked_up_is_not_remembered() {
     }
 }
 
-/// A sign-out whose commit timed out, and is applied afterwards.
+/// A sign-out whose commit times out and is applied afterwards.
 #[tokio::test]
 async fn a_session_whose_end_timed_out_is_over_once_that_is_applied() {
     let world = World::new().await;
@@ -84,7 +86,7 @@ async fn a_session_whose_end_timed_out_is_over_once_that_is_applied() {
     browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
 }
 
-/// A disk takes as long for one note as for all that wait, so they go to it together.
+/// A disk takes as long for one write as for all that are queued, so they are written together.
 #[tokio::test]
 async fn uses_of_many_sessions_are_noted_at_once() {
     const SESSIONS: u8 = 70;

@@ -1,4 +1,5 @@
-//! What a cookie is still worth after it was replaced: by a renewed sign-in, by a new password, by "end every other session".
+//! Tests the remaining validity of a cookie that was replaced: by a renewed sign-in, by a new
+//! password, by "end every other session".
 
 use sealgate::facade::password::hash_blocking;
 use secrecy::SecretString;
@@ -8,7 +9,7 @@ use crate::world::{ANNA, PASSWORD, World};
 
 const COOKIE: &str = "__Host-sealgate";
 
-/// A browser with what a thief has copied out of another one.
+/// Returns an attacker's browser with the session cookies of another one.
 fn thief<'w>(world: &'w World, victim: &Browser<'_>, hosts: &[&str]) -> Browser<'w> {
     let thief = Browser::new(world);
     for host in hosts {
@@ -17,8 +18,8 @@ fn thief<'w>(world: &'w World, victim: &Browser<'_>, hosts: &[&str]) -> Browser<
     thief
 }
 
-/// The thief of the provider's cookie opens an application with it; then the password is changed, or every other session
-/// ended, in the browser from which it was stolen.
+/// An attacker with the provider's cookie opens an application. Then the victim changes the
+/// password or ends all other sessions.
 #[tokio::test]
 async fn a_new_password_and_the_end_of_other_sessions_reach_applications_that_a_stolen_cookie_opened() {
     let new = format!("{PASSWORD} II");
@@ -34,7 +35,7 @@ async fn a_new_password_and_the_end_of_other_sessions_reach_applications_that_a_
         thief.fetch("https://id.test/dashboard").await.arrived();
         let form = anna.open(&format!("https://id.test/account/{page}")).await;
         let stolen = anna.cookie("id.test", COOKIE).unwrap();
-        // Longer than the last use is known to: noting the use must not be in the way.
+        // Longer than the resolution of the last use: its update must not interfere.
         world.wait(120);
         let done = anna.submit(&form, fields).await;
         assert_eq!(done.status, 200, "{done:?}");
@@ -43,7 +44,7 @@ async fn a_new_password_and_the_end_of_other_sessions_reach_applications_that_a_
             thief.fetch(url).await.assert_refused(401, "login_required");
             thief.fetch(url).await.assert_refused(401, "login_required");
         }
-        // She is still signed in, and her applications open without a question.
+        // She is still signed in, and her applications open without a sign-in.
         anna.fetch("https://id.test/dashboard").await.arrived();
         anna.open("https://wiki.test/a").await.arrived();
         let sessions = world.sealgate.store.sessions_of_user(world.anna.sub, None, 10).await.unwrap().sessions;
@@ -51,7 +52,7 @@ async fn a_new_password_and_the_end_of_other_sessions_reach_applications_that_a_
     }
 }
 
-/// A password that is set by a command, as before: everybody is out.
+/// A command that sets the password, in contrast, signs out every user of the browser.
 #[tokio::test]
 async fn whoever_shared_the_browser_stays_signed_in() {
     let world = World::new().await;
@@ -69,8 +70,8 @@ async fn whoever_shared_the_browser_stays_signed_in() {
     assert_eq!(sessions[0].sign_ins.len(), 2);
 }
 
-/// On the issuer's own host the provider's cookie opens the application: the one from before a renewed sign-in opens nothing
-/// from that moment on, whatever it opened before.
+/// On the issuer's own host the provider's cookie opens the application. After a renewed sign-in
+/// the old cookie is rejected at once, whatever it opened before.
 #[tokio::test]
 async fn a_cookie_from_before_a_renewed_sign_in_opens_nothing() {
     let world = World::new().await;
@@ -88,7 +89,7 @@ async fn a_cookie_from_before_a_renewed_sign_in_opens_nothing() {
     }
 }
 
-/// It opens no other application: the provider gives it no code.
+/// It opens no other application, because the provider issues no code for it.
 #[tokio::test]
 async fn a_cookie_from_before_a_renewed_sign_in_opens_no_other_application() {
     let world = World::new().await;

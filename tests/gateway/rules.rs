@@ -1,4 +1,5 @@
-//! What a rule may ask for: methods, people, the audience, the strength and the age of the sign-in.
+//! Tests the requirements of rules: methods, users, audience, and the strength and age of the
+//! sign-in.
 
 use crate::browser::{Browser, is_login};
 use crate::world::{ANNA, BEN, World};
@@ -21,14 +22,14 @@ async fn a_method_that_no_rule_of_the_path_is_for_gets_nowhere() {
         assert_eq!(anna.send(method, records, &[], "").await.arrived(), ("desk", "/records/7"));
         ben.send(method, records, &[], "").await.assert_refused(403, "access_denied");
     }
-    // Neither does it fall to the wider rule of `/`, nor is it asked who comes.
+    // The request neither matches the wider rule of `/`, nor does it require a sign-in.
     for method in ["PUT", "PATCH", "OPTIONS", "PROPFIND"] {
         for reply in [anna.send(method, records, &[], "").await, world.call(method, records, &[]).await] {
             reply.assert_refused(405, "method_not_allowed");
             assert_eq!(reply.header("allow"), Some("DELETE, GET, HEAD, POST"));
         }
     }
-    // A framework does not hear of another method aside.
+    // The application's framework receives no method override.
     let fields = [("x-http-method-override", "DELETE"), ("x_method_override", "DELETE")];
     let reply = ben.send("GET", records, &fields, "").await;
     reply.arrived();
@@ -46,7 +47,7 @@ async fn a_rule_for_one_person_lets_nobody_else_through() {
     refused.assert_page(403);
     assert!(refused.text().contains(ANNA));
     anna.fetch("https://desk.test/bens/x").await.assert_refused(403, "access_denied");
-    // An address that its owner has not proven is anybody's to write down.
+    // Anyone can enter an unverified address.
     let store = &world.sealgate.store;
     store.change_user(world.ben.sub, |user| user.email_verified = false).await.unwrap();
     ben.fetch("https://desk.test/bens/x").await.assert_refused(403, "access_denied");
@@ -60,13 +61,13 @@ async fn an_old_sign_in_is_renewed_and_the_browser_comes_back() {
     world.wait(300);
     browser.visit("https://desk.test/money/out?to=%C5%9F").await.arrived();
     world.wait(1);
-    // A script is told what is needed (RFC 9470).
+    // A script is told the requirement (RFC 9470).
     let refused = browser.fetch("https://desk.test/money/out").await;
     refused.assert_refused(401, "insufficient_user_authentication");
     let challenge = refused.header("www-authenticate").unwrap();
     assert!(challenge.contains("error=\"insufficient_user_authentication\""), "{challenge}");
     assert!(challenge.contains("max_age=\"300\""), "{challenge}");
-    // A person signs in again, and no single sign-on spares them.
+    // The user must sign in again; single sign-on does not apply.
     let sent = browser.visit("https://desk.test/money/out?to=%C5%9F").await;
     assert_eq!(sent.sent_with("max_age").as_deref(), Some("300"));
     let page = browser.follow("https://desk.test/", sent).await;
@@ -74,7 +75,7 @@ async fn an_old_sign_in_is_renewed_and_the_browser_comes_back() {
     let end = browser.sign_in(&page, ANNA).await;
     assert_eq!(end.arrived(), ("desk", "/money/out?to=%C5%9F"));
     browser.fetch("https://desk.test/money/out").await.arrived();
-    // Elsewhere an old sign-in does.
+    // Elsewhere an old sign-in is sufficient.
     world.wait(1000);
     browser.visit("https://desk.test/").await.arrived();
 }
@@ -144,7 +145,7 @@ async fn every_application_says_whose_tokens_it_takes() {
     assert_eq!(preflight.header("access-control-allow-headers"), Some("MCP-Protocol-Version"));
     assert!(preflight.header("access-control-allow-methods").unwrap().contains("GET"));
     world.call("POST", address, &[]).await.assert_refused(405, "method_not_allowed");
-    // Below it begins the application again.
+    // The path below it belongs to the application again.
     world.call("GET", &format!("{address}/x"), &[]).await.assert_refused(401, "login_required");
 }
 

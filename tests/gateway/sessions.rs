@@ -1,4 +1,4 @@
-//! How long a browser's session at an application lasts, and what ends it.
+//! Tests the lifetime of a browser's session at an application, and its ends.
 
 use sealgate::facade::clock::Clock as _;
 use sealgate::facade::domain::account_links::{AccountMark, LINK_BYTES, LinkToken, RESET_LIFE, ResetLink};
@@ -25,9 +25,9 @@ async fn signing_out_at_the_application_goes_on_to_the_provider() {
     let reply = browser.visit("https://wiki.test/.sealgate/logout").await;
     assert_eq!(reply.location(), "https://id.test/oauth/logout?client_id=sealgate-app-wiki");
     assert_eq!(browser.cookie("wiki.test", COOKIE), None);
-    // Back shows no page of the application that the browser has kept.
+    // The back button shows no cached page of the application.
     assert_eq!(reply.header("clear-site-data"), Some("\"cache\""));
-    // The cookie is dead, not only forgotten.
+    // The cookie is invalid, not only deleted.
     browser.set_cookie("wiki.test", COOKIE, &cookie);
     browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
     let page = browser.open("https://wiki.test/.sealgate/logout").await;
@@ -72,7 +72,7 @@ async fn a_strangers_link_signs_nobody_out() {
     assert_eq!(browser.fetch("https://wiki.test/a").await.arrived(), ("wiki", "/a"));
 }
 
-/// Images, frames, scripts, prefetches and link scanners send GETs as well.
+/// Images, frames, scripts, prefetches and link scanners send GET requests as well.
 #[tokio::test]
 async fn only_a_page_that_its_user_opens_signs_out_by_a_link() {
     let world = World::new().await;
@@ -91,7 +91,7 @@ async fn only_a_page_that_its_user_opens_signs_out_by_a_link() {
     ] {
         let reply = browser.send("GET", url, &fields, "").await;
         assert_eq!(reply.answered_with(), 302, "{fields:?}");
-        // The provider asks.
+        // The provider asks for confirmation.
         assert_eq!(reply.location(), "https://id.test/oauth/logout?client_id=sealgate-app-wiki");
         assert_eq!((reply.header("set-cookie"), reply.header("clear-site-data")), (None, None));
     }
@@ -227,7 +227,7 @@ async fn a_planted_session_does_not_become_the_victims() {
     let end = victim.sign_in(&page, ANNA).await;
     assert_eq!(end.header("x-forwarded-email"), Some(ANNA));
     assert_ne!(victim.cookie("wiki.test", COOKIE).unwrap(), planted);
-    // The planted session ended, and is in no case Anna's.
+    // The planted session has ended, and never becomes Anna's.
     attacker.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
 }
 
@@ -242,7 +242,7 @@ async fn a_session_is_looked_up_once_and_again_after_any_revocation() {
     };
     asked().await;
     assert_eq!((asked().await, asked().await), (0, 0));
-    // What was hers and may be hers no more is looked up; what happens to somebody else is not hers.
+    // Changes of Anna's access cause a lookup; changes of other users do not.
     world.sealgate.store.change_user(world.anna.sub, |user| user.groups.clear()).await.unwrap();
     assert_eq!((asked().await, asked().await), (3, 0));
     world.sealgate.store.change_user(world.ben.sub, |user| user.state = UserState::Disabled).await.unwrap();

@@ -1,4 +1,4 @@
-//! People who are sent to sign in, and come back.
+//! Tests users who are redirected to the sign-in and return.
 
 use std::sync::Arc;
 
@@ -77,13 +77,14 @@ async fn every_tab_comes_back_to_its_own_page_and_keeps_the_one_session() {
     let first = browser.sign_in(&tabs[2], ANNA).await;
     assert_eq!(first.arrived(), ("wiki", "/tab/2?x"));
     let session = browser.cookie("wiki.test", COOKIE).unwrap();
-    // The other tabs show the form still; whoever sends it signs in again, which makes a newer session beside it.
+    // The other tabs still show the form. Submitting it signs in again, and creates an additional
+    // newer session.
     for number in [0, 3] {
         world.wait(5);
         let end = browser.sign_in(&tabs[number], ANNA).await;
         assert_eq!(end.arrived(), ("wiki", format!("/tab/{number}?x").as_str()));
     }
-    // A tab that is reloaded needs no form, and changes no cookie.
+    // A reloaded tab needs no form, and changes no cookie.
     browser.set_cookie("wiki.test", COOKIE, &session);
     let end = browser.open("https://wiki.test/tab/1?x").await;
     assert_eq!(end.arrived(), ("wiki", "/tab/1?x"));
@@ -160,7 +161,7 @@ async fn nobody_is_signed_in_by_somebody_elses_link() {
     assert!(reply.location().starts_with("https://id.test/"), "{reply:?}");
     assert_eq!(victim.cookie("wiki.test", COOKIE), None);
 
-    // The victim's own attempt with the attacker's code: the code belongs to another challenge.
+    // The victim's own attempt with the attacker's code, which belongs to another challenge.
     let own = victim.visit("https://wiki.test/b").await;
     let state = own.sent_with("state").unwrap();
     let code = resumed.sent_with("code").unwrap();
@@ -168,7 +169,7 @@ async fn nobody_is_signed_in_by_somebody_elses_link() {
     assert!(reply.location().starts_with("https://id.test/"), "{reply:?}");
     assert_eq!(victim.cookie("wiki.test", COOKIE), None);
 
-    // Nothing of that has used the code up.
+    // None of these attempts has used the code up.
     assert_eq!(attacker.visit(&callback).await.location(), "/a");
 }
 
@@ -186,7 +187,8 @@ async fn a_code_for_one_application_opens_no_other() {
     let reply = browser.visit(&format!("https://wiki.test/.sealgate/callback?code={code}&state={state}")).await;
     assert!(reply.location().starts_with("https://id.test/"), "{reply:?}");
     assert_eq!(browser.cookie("wiki.test", COOKIE), None);
-    // Neither does a state: the answer of the one application's attempt, sent to the other's callback.
+    // A state opens no other application either: the answer to one application's attempt is sent to
+    // the other's callback.
     let reply = browser.visit(&answered.location().replace("shop.test", "wiki.test")).await;
     assert!(reply.location().starts_with("https://id.test/"), "{reply:?}");
     assert_eq!(browser.cookie("wiki.test", COOKIE), None);
@@ -237,7 +239,7 @@ async fn of_two_answers_at_once_one_begins_the_session() {
     let (winner, loser) = if one.location() == "/a" { (one, other) } else { (other, one) };
     assert_eq!(winner.location(), "/a");
     assert!(loser.location().starts_with("https://id.test/oauth/authorize?"), "{loser:?}");
-    // Whichever the browser follows, it arrives.
+    // The browser arrives with either answer.
     let end = browser.follow(&callback, loser).await;
     assert_eq!(end.arrived(), ("wiki", "/a"));
 }
@@ -251,7 +253,7 @@ async fn a_refusal_of_the_provider_is_shown_and_begins_nothing() {
         let state = sent.sent_with("state").unwrap();
         let address = format!("https://wiki.test/.sealgate/callback?error={error}&state={state}&iss=https://id.test");
         browser.visit(&address).await.assert_page(status);
-        // The attempt is over.
+        // The attempt has ended.
         browser.visit(&address).await.assert_page(400);
     }
 }
@@ -294,7 +296,8 @@ async fn a_browser_that_keeps_no_cookie_at_all_is_told_so() {
     browser.open("https://wiki.test/a").await.assert_page(400);
 }
 
-/// Office follows redirects itself and hands the last address to the browser, in which no sign-in was begun there.
+/// Office follows redirects itself and passes the last URL to the browser, which has not begun a
+/// sign-in.
 #[tokio::test]
 async fn a_link_in_an_office_document_is_not_redirected() {
     let world = World::new().await;
@@ -310,7 +313,7 @@ async fn a_link_in_an_office_document_is_not_redirected() {
     }
 }
 
-/// The address stays in the browser, which comes back to it with Back.
+/// The URL stays in the browser's history, and the back button returns to it.
 #[tokio::test]
 async fn a_page_whose_address_is_too_long_to_be_kept_asks_for_the_sign_in() {
     let world = World::new().await;
@@ -355,7 +358,7 @@ async fn an_address_begins_as_many_sign_ins_a_minute_as_the_configuration_allows
     assert_eq!(browser.visit("https://wiki.test/a").await.answered_with(), 302);
 }
 
-/// Monday morning: everybody's session has ended, and one address stands for the whole building.
+/// Monday morning: all sessions have expired, and the whole building shares one address.
 #[tokio::test]
 async fn an_office_of_five_hundred_behind_one_address_signs_in_within_a_minute() {
     let world = World::new().await;
@@ -363,12 +366,13 @@ async fn an_office_of_five_hundred_behind_one_address_signs_in_within_a_minute()
         let browser = Browser::new(&world);
         let page = browser.open("https://wiki.test/a").await;
         assert!(is_login(&page), "person {person}: {page:?}");
-        // The pages that a whole sign-in takes, and what belongs to them.
+        // The pages of a whole sign-in, with their resources.
         for file in ["style.css", "script.js", "logo"] {
             let file = browser.visit(&format!("https://id.test/oauth/{file}")).await;
             assert_ne!(file.status, 429, "person {person}");
         }
-        // Checking a password takes its time, so that only some show theirs; the others ask for as many pages without.
+        // Verifying a password is slow, so only some users enter theirs; the others request the
+        // same number of pages without it.
         if person % 50 == 49 {
             assert_eq!(browser.sign_in(&page, ANNA).await.arrived(), ("wiki", "/a"), "person {person}");
         } else {
@@ -387,7 +391,7 @@ async fn who_may_not_enter_is_told_which_account_it_is_and_may_take_another() {
     let refused = browser.sign_in_at("https://wiki.test/staff/rota?week=3", BEN).await;
     refused.assert_page(403);
     assert!(refused.text().contains(BEN), "{}", refused.text());
-    // Asking again leads to the same page, and to no sign-in.
+    // Another request shows the same page, and no sign-in.
     browser.visit("https://wiki.test/staff/rota?week=3").await.assert_page(403);
     let switch = link(refused.text(), "/.sealgate/switch-account");
     let chooser = browser.open(&format!("https://wiki.test{switch}")).await;
@@ -406,10 +410,10 @@ async fn an_application_on_the_issuers_host_is_opened_by_the_providers_session()
     let end = browser.sign_in(&page, ANNA).await;
     assert_eq!(end.arrived(), ("portal", "/dashboard?x=1"));
     assert_eq!(end.header("x-forwarded-email"), Some(ANNA));
-    // The one session cookie is the provider's: it still opens the way to other applications.
+    // The only session cookie is the provider's: other applications still open with it.
     let end = browser.open("https://wiki.test/a").await;
     assert_eq!(end.arrived(), ("wiki", "/a"));
-    // The provider's own paths are never the application's.
+    // The provider's own paths never reach the application.
     assert_eq!(browser.visit("https://id.test/oauth/nothing").await.answered_with(), 404);
     for trick in ["/%6fauth/login", "/oauth%2flogin", "/x/../oauth/login"] {
         let reply = browser.visit(&format!("https://id.test{trick}")).await;

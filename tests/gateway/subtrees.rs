@@ -1,4 +1,5 @@
-//! `WebDAV` requests that act on everything below their path: every rule there must permit them too.
+//! Tests `WebDAV` requests that act on everything below their path: every rule there must permit
+//! them too.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +10,7 @@ use sealgate::facade::store::AppPasswordAdded;
 use crate::browser::Browser;
 use crate::world::{ANNA, BEN, World};
 
-/// Anna is in the group `staff`, Ben is not.
+/// Applications. Anna is in the group `staff`, Ben is not.
 const APPS: &str = r#"
     [[app]]
     name = "dav"
@@ -85,7 +86,7 @@ const ON_ALL: [(&str, Option<&str>); 19] = [
     ("PROPFIND", Some("1,noroot")),
 ];
 
-/// The address of a path at the application.
+/// Returns the URL of a path at the application.
 fn at(path: &str) -> String {
     format!("https://dav.test{path}")
 }
@@ -117,7 +118,7 @@ async fn what_acts_on_everything_below_its_path_needs_the_right_to_it() {
         for path in ["/docs/open/", "/doc/", "/docs2/", "/same/", "/same", "/docs/secre"] {
             assert_eq!(ben.send(method, &at(path), &fields(depth, &[]), "").await.arrived(), ("dav", path));
         }
-        // The path itself is judged first.
+        // The path itself is checked first.
         world.call(method, &at("/docs/"), &fields(depth, &[])).await.assert_refused(401, "login_required");
     }
 }
@@ -135,7 +136,7 @@ async fn a_depth_that_servers_agree_on_bounds_what_is_judged() {
     };
     for method in ["LOCK", "PROPFIND"] {
         arrives(method, "/docs/", &[("depth", "0")]).await;
-        // The proxy takes out what `Connection` names, and the application sees no `Depth`.
+        // The proxy removes headers named in `Connection`, so the application would see no `Depth`.
         for connection in ["depth", "keep-alive, Depth", "close,\tDEPTH ,x"] {
             is_refused(method, "/docs/", &[("depth", "0"), ("connection", connection)]).await;
         }
@@ -205,7 +206,7 @@ async fn a_public_path_does_not_open_what_is_closed_below_it() {
         }
         let reply = ben.send(method, &url, &fields(depth, &[]), "").await;
         assert_eq!((reply.arrived(), reply.header("x-forwarded-user")), (("dav", "/open/"), None));
-        // The resource of that name, and all in it.
+        // The resource of that name, and everything in it.
         world.call(method, &at("/name"), &fields(depth, &[])).await.assert_refused(403, "access_denied");
         ben.send(method, &at("/name"), &fields(depth, &[]), "").await.assert_refused(403, "access_denied");
     }
@@ -230,7 +231,7 @@ async fn a_part_without_a_rule_for_the_method_is_closed_to_its_parents_too() {
     anna.send("DELETE", "https://archive.test/other/", &[], "").await.arrived();
 }
 
-/// Some servers read the path as another one that has the same rule, but a closed path below it.
+/// Some servers read the path as another one with the same rule, but with a closed path below it.
 #[tokio::test]
 async fn everything_below_each_reading_of_the_path_is_judged() {
     let world = World::with(APPS).await;
@@ -268,7 +269,7 @@ async fn everything_below_each_reading_of_the_path_is_judged() {
     }
 }
 
-/// Where no rule looks at methods, applications get these fields.
+/// Applications receive these headers where no rule depends on methods.
 #[tokio::test]
 async fn a_field_that_names_another_method_acts_as_far_as_any_method() {
     let world = World::with(APPS).await;

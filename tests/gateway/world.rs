@@ -1,5 +1,6 @@
-//! A gate with a provider behind it, in this process: the memory engine, a clock that the test moves, a SoftHSM token that
-//! signs. What the gate lets through "arrives", with the headers and the target that the application would see.
+//! Gateway and provider in this process: the memory engine, a manual clock, a SoftHSM token for
+//! signing. Requests that the gateway permits "arrive", with the headers and the target that the
+//! application would receive.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -35,7 +36,7 @@ use crate::{records, token_device};
 pub(crate) const ANNA: &str = "anna@example.test";
 pub(crate) const BEN: &str = "ben@example.test";
 
-/// The issuer with an application on its own host, and applications on theirs.
+/// Configuration with an application on the issuer's host, and applications on their own hosts.
 const SETTINGS: &str = r#"
     [sessions]
     idle_seconds = 3600
@@ -141,7 +142,7 @@ const SETTINGS: &str = r#"
     max_age_seconds = 300
 "#;
 
-/// Provider, gate, and two people: Anna, who is staff, and Ben, who is not.
+/// Provider, gateway, and two users: Anna, who is in the staff group, and Ben, who is not.
 pub(crate) struct World {
     pub(crate) sealgate: Arc<Sealgate>,
     pub(crate) site: Site,
@@ -158,17 +159,17 @@ impl World {
         Self::made("", None, |_| ()).await
     }
 
-    /// With further settings: whole tables.
+    /// Starts with additional tables in the configuration.
     pub(crate) async fn with(settings: &str) -> Self {
         Self::made(settings, None, |_| ()).await
     }
 
-    /// One whose token has a wrapping key, and that keeps so many forms.
+    /// Starts with a wrapping key in the token, and room for this number of stored forms.
     pub(crate) async fn keeping(forms: Option<usize>) -> Self {
         Self::made("", forms, |_| ()).await
     }
 
-    /// One of which all that is said, and whose configuration is changed.
+    /// Starts with all of these settings, and a changed configuration.
     pub(crate) async fn made(settings: &str, forms: Option<usize>, change: impl FnOnce(&mut Config)) -> Self {
         let text = Configuration::default().text("", &format!("{SETTINGS}{settings}"));
         let mut config = Config::parse(&text, Path::new("/nowhere")).unwrap();
@@ -209,7 +210,7 @@ impl World {
         world
     }
 
-    /// Records that were asked of the store so far.
+    /// Returns the number of records read from the store so far.
     pub(crate) fn reads(&self) -> usize {
         self.reads.load(Ordering::SeqCst)
     }
@@ -218,7 +219,8 @@ impl World {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    /// Sends a request to the host that its `Host` names: to the provider, or through the gate, as the front door says.
+    /// Sends a request to the host in its `Host`: to the provider, or through the gateway, as the
+    /// site routes it.
     pub(crate) async fn send(&self, address: &str, request: Request<Bytes>) -> Reply {
         let (mut head, body) = request.into_parts();
         head.extensions.insert(Origin {
@@ -248,12 +250,13 @@ impl World {
         }
     }
 
-    /// A request of a program that keeps no cookies.
+    /// Sends a request of a program without cookies.
     pub(crate) async fn call(&self, method: &str, url: &str, fields: &[(&str, &str)]) -> Reply {
         self.send("192.0.2.9", request(method, url, fields, "")).await
     }
 
-    /// Each path of a host is refused before any rule is asked: which one it comes to depends on who reads it.
+    /// Asserts that each of these paths is rejected before any rule is applied, because its rule
+    /// depends on the parser.
     pub(crate) async fn refuses_to_read(&self, host: &str, paths: &[&str]) {
         for path in paths {
             let reply = self.call("GET", &format!("https://{host}{path}"), &[]).await;
@@ -261,7 +264,8 @@ impl World {
         }
     }
 
-    /// A stranger's GET of each target arrives as it was sent at `site.test`, the host of an application of the test's own.
+    /// Asserts that an anonymous GET of each target arrives unchanged at `site.test`, an
+    /// application that the test defines.
     pub(crate) async fn lets_through(&self, targets: &[&str]) {
         for target in targets {
             let reply = self.call("GET", &format!("https://site.test{target}"), &[]).await;
@@ -269,13 +273,13 @@ impl World {
         }
     }
 
-    /// An access token of Anna's with this scope.
+    /// Returns an access token for Anna with this scope.
     pub(crate) async fn access_token(&self, scope: &str) -> String {
         let browser = crate::browser::Browser::new(self);
         self.access_token_in(&browser, scope).await
     }
 
-    /// One for whoever is signed in to this browser, or for Anna.
+    /// Returns an access token for the user who is signed in to this browser, or for Anna.
     pub(crate) async fn access_token_in(&self, browser: &crate::browser::Browser<'_>, scope: &str) -> String {
         let query = encode(&[
             ("client_id", "api"),
@@ -300,7 +304,7 @@ impl World {
     }
 }
 
-/// A request as it comes from the edge: the target without scheme and host, the host in `Host`.
+/// Returns a request as the edge passes it: the target without scheme and host, the host in `Host`.
 pub(crate) fn request(method: &str, url: &str, fields: &[(&str, &str)], body: &str) -> Request<Bytes> {
     let rest = url.strip_prefix("https://").unwrap();
     let (host, target) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
@@ -311,22 +315,22 @@ pub(crate) fn request(method: &str, url: &str, fields: &[(&str, &str)], body: &s
     request.body(Bytes::from(body.to_owned())).unwrap()
 }
 
-/// Fields as a form or a query writes them.
+/// Encodes fields for a form or a query.
 pub(crate) fn encode(fields: &[(&str, &str)]) -> String {
     url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
 }
 
-/// What came of a request: an answer, or what arrived at the application.
+/// Outcome of a request: an answer, or the request that arrived at the application.
 #[derive(Debug)]
 pub(crate) struct Reply {
-    /// Set when the application got the request; `headers` are those that it got.
+    /// Application that received the request; `headers` are then the received ones.
     pub(crate) arrived: Option<Arrived>,
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     body: Bytes,
 }
 
-/// Where a request arrived.
+/// Application and target of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Arrived {
     pub(crate) app: String,
@@ -336,27 +340,27 @@ pub(crate) struct Arrived {
 impl Reply {
     fn answered(response: http::Response<Bytes>) -> Self {
         let (head, body) = response.into_parts();
-        // Nothing that the gate or the provider says to one person may be kept for another.
+        // No cache may serve an answer to one user to another.
         let cache = head.headers[header::CACHE_CONTROL].to_str().unwrap();
         assert!(cache.contains("no-store") || head.status == StatusCode::OK, "{cache}");
         Self { arrived: None, status: head.status.as_u16(), headers: head.headers, body }
     }
 
-    /// The application and the target; fails when the request was answered.
+    /// Returns the application and the target. Panics if the request was answered.
     #[track_caller]
     pub(crate) fn arrived(&self) -> (&str, &str) {
         let arrived = self.arrived.as_ref().unwrap_or_else(|| panic!("it was answered: {self:?}"));
         (&arrived.app, &arrived.target)
     }
 
-    /// The answer's status; fails when the request arrived.
+    /// Returns the answer's status. Panics if the request arrived.
     #[track_caller]
     pub(crate) fn answered_with(&self) -> u16 {
         assert!(self.arrived.is_none(), "it arrived: {self:?}");
         self.status
     }
 
-    /// A header that stands at most once.
+    /// Returns the value of a header. Panics if it is repeated.
     #[track_caller]
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.get_all(name).iter();
@@ -370,7 +374,7 @@ impl Reply {
         self.header("location").unwrap_or_else(|| panic!("no Location: {self:?}"))
     }
 
-    /// A parameter of the `Location`'s query.
+    /// Returns a parameter in the query of the `Location`.
     #[track_caller]
     pub(crate) fn sent_with(&self, name: &str) -> Option<String> {
         let url = url::Url::parse(self.location()).unwrap();
@@ -387,7 +391,8 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// A refusal to a program: JSON with this error, and a challenge where there is something to present.
+    /// Asserts a rejection for a program: JSON with this error, and a challenge if a credential
+    /// would help.
     #[track_caller]
     pub(crate) fn assert_refused(&self, status: u16, error: &str) {
         assert_eq!(self.answered_with(), status, "{self:?}");
@@ -397,7 +402,7 @@ impl Reply {
         assert_eq!(self.header("location"), None);
     }
 
-    /// A page for a person that sends them nowhere.
+    /// Asserts a page without a redirect.
     #[track_caller]
     pub(crate) fn assert_page(&self, status: u16) {
         assert_eq!(self.answered_with(), status, "{self:?}");
@@ -407,8 +412,8 @@ impl Reply {
     }
 }
 
-/// The engine, which lets others have their turn before each of its steps: so that two requests at once meet in the
-/// middle, as they do on a disk.
+/// Engine that yields before each of its steps, so that concurrent requests interleave as they do
+/// on a disk.
 struct TakingTurns(Arc<Meddler>, Arc<AtomicUsize>);
 
 #[async_trait]
