@@ -1,5 +1,8 @@
-//! What was mailed to a person and opens something: reset links, an invitation, a verification code, links that take a change
-//! of address back. One record a person. It has hashes only, so whoever reads the store opens nothing.
+//! Links and codes sent to a user: reset links, an invitation, a verification code, and undo links
+//! for address changes.
+//!
+//! There is one record per user. It contains only hashes, so an attacker who reads the store cannot
+//! use them.
 
 use std::time::Duration;
 
@@ -10,34 +13,36 @@ use crate::domain::secret::{Secret, SecretHash, from_base64url};
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Email, Subject, User};
 
-/// How long a reset link is good.
+/// Validity of a reset link.
 pub const RESET_LIFE: Duration = Duration::from_mins(30);
 
-/// How long an invitation is good.
+/// Validity of an invitation.
 pub const INVITATION_LIFE: Duration = Duration::from_hours(7 * 24);
 
-/// How long a verification code is good.
+/// Validity of a verification code.
 pub const CODE_LIFE: Duration = Duration::from_mins(15);
 
-/// How long a change of address can be taken back from the old address.
+/// Time for which a change of address can be undone from the old address.
 pub const UNDO_LIFE: Duration = Duration::from_hours(14 * 24);
 
-/// Wrong codes after which a verification is over.
+/// Number of wrong codes that end a verification.
 pub const MOST_CODE_TRIES: u32 = 5;
 
-/// Digits of a verification code.
+/// Number of digits of a verification code.
 pub const CODE_DIGITS: usize = 8;
 
-/// Reset links that are good at the same time. Mails overtake each other: the last but one may be the one that is opened.
+/// Maximum number of valid reset links. E-mails may arrive out of order, so the user may open the
+/// last but one.
 const MOST_RESETS: usize = 2;
 
-/// Changes of address that can be taken back at the same time: a thief who changes it twice must not push out the first.
+/// Maximum number of address changes that can be undone. An attacker who changes the address twice
+/// must not evict the first.
 const MOST_UNDOS: usize = 5;
 
-/// Random bytes of a link's token: nobody guesses it.
+/// Number of random bytes in a link's token.
 pub const LINK_BYTES: usize = 24;
 
-/// What a link's token says: whose it is, and what must be the hash that was kept of it.
+/// Parsed token of a link: the user and the hash to compare with the stored one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkToken {
     pub subject: Subject,
@@ -45,13 +50,14 @@ pub struct LinkToken {
 }
 
 impl LinkToken {
-    /// A new one for this person, and its text, which is kept nowhere but in the sealed mail.
+    /// Creates a token for this user and returns its text, which is stored only in the encrypted
+    /// e-mail.
     pub fn new(subject: Subject, random: [u8; LINK_BYTES]) -> (Self, Secret) {
         let token = Secret::from_random(&[&subject.as_bytes()[..], &random].concat());
         (Self { subject, hash: token.hash() }, token)
     }
 
-    /// Reads a token as it comes in an address. Whether it is one that was given out, the record of its person says.
+    /// Parses a token from a URL. The user's record determines whether it was issued.
     pub fn parse(token: &str) -> Option<Self> {
         let bytes = from_base64url(token).filter(|bytes| bytes.len() == 16 + LINK_BYTES)?;
         let subject = Subject::from_bytes(*bytes.first_chunk()?);
@@ -59,7 +65,8 @@ impl LinkToken {
     }
 }
 
-/// What an account was when something was mailed for it. A link is worth nothing once password or address are others.
+/// State of an account when a link or code was sent. If the password or address changes, the link
+/// becomes invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountMark {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,7 +81,7 @@ impl AccountMark {
     }
 }
 
-/// A link by which somebody sets another password.
+/// Link with which a user sets a new password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResetLink {
     pub hash: SecretHash,
@@ -82,20 +89,20 @@ pub struct ResetLink {
     pub expires_at: UnixTime,
 }
 
-/// What somebody was invited by. It stays after it was accepted, for the list of people.
+/// Invitation of a user. It is kept after it was accepted, for the list of users.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invitation {
     pub hash: SecretHash,
     pub account: AccountMark,
     pub sent_at: UnixTime,
     pub expires_at: UnixTime,
-    /// The application to go to afterwards, by its name in the configuration.
+    /// Application to open afterwards, by its name in the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
-    /// Who invited: an administrator. None from the command line.
+    /// The administrator who invited the user. None from the command line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inviter: Option<Subject>,
-    /// Of the mail, where another one than the configuration's was asked for.
+    /// Language of the e-mail, if it differs from the configured one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<Language>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,7 +110,7 @@ pub struct Invitation {
 }
 
 impl Invitation {
-    /// One that is sent now.
+    /// Creates an invitation that is sent now.
     pub fn new(user: &User, hash: SecretHash, app: Option<String>, inviter: Option<Subject>, now: UnixTime) -> Self {
         let expires_at = now.plus(INVITATION_LIFE);
         let account = AccountMark::of(user);
@@ -119,65 +126,66 @@ impl Invitation {
     }
 }
 
-/// What has become of an invitation. One that was withdrawn leaves nothing.
+/// State of an invitation. Withdrawn invitations are not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InvitationState {
-    /// The link was sent and is good.
+    /// The link was sent and is valid.
     Invited,
     Accepted,
     Expired,
 }
 
-/// An address that is being proven by a code, in the browser that began.
+/// Pending verification of an address by a code, bound to the browser that began it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingVerification {
-    /// A keyed hash: eight digits are soon tried out.
+    /// Keyed hash, because eight digits can be brute-forced.
     pub code: SecretHash,
-    /// Of the session in which it was begun.
+    /// Hash that identifies the session in which it began.
     pub session: SecretHash,
-    /// The address that is to take the place of the account's; its own where there is none.
+    /// Address that replaces the account's. None to verify the account's own address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_address: Option<Email>,
     pub account: AccountMark,
-    /// Wrong codes so far.
+    /// Number of wrong codes.
     pub failures: u32,
     pub expires_at: UnixTime,
 }
 
-/// What comes of a code that was typed.
+/// Result of a typed code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CodeVerdict {
-    /// The address is proven. `new_address`: see [`PendingVerification`].
+    /// The address is verified. `new_address`: see [`PendingVerification`].
     Right {
         new_address: Option<Email>,
     },
     Wrong,
-    /// None is waited for here, or not any more.
+    /// No verification is pending in this session, or it has ended.
     Over,
 }
 
-/// A link that takes a change of address back, in the hands of whoever reads the old address.
+/// Link that undoes a change of address. It is sent to the old address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddressUndo {
     pub hash: SecretHash,
     pub address: Email,
-    /// Whether the old address was proven.
+    /// Whether the old address was verified.
     pub verified: bool,
-    /// When the address was changed. Unknown where an earlier version of the program wrote the record.
+    /// When the address was changed. Unknown in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_at: Option<UnixTime>,
     pub expires_at: UnixTime,
 }
 
 impl AddressUndo {
-    /// One of a change that is made now; `user` has the old address yet.
+    /// Creates a link for a change that is made now. `user` still has the old address.
     pub fn new(hash: SecretHash, user: &User, now: UnixTime) -> Self {
         let (address, verified) = (user.email.clone(), user.email_verified);
         Self { hash, address, verified, changed_at: Some(now), expires_at: now.plus(UNDO_LIFE) }
     }
 
-    /// Whether something that was added at `at` came after the change, or less than `margin` before it.
+    /// Reports whether an item added at `at` came after the change, or less than `margin` before
+    /// it.
     pub fn is_after(&self, at: UnixTime, margin: Duration) -> bool {
         match self.changed_at {
             Some(changed_at) => at.plus(margin) >= changed_at,
@@ -186,11 +194,11 @@ impl AddressUndo {
     }
 }
 
-/// All of them of one person.
+/// All links and codes of one user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountLinks {
     pub subject: Subject,
-    /// The newest last.
+    /// Reset links, the newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resets: Vec<ResetLink>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -206,7 +214,7 @@ impl AccountLinks {
         Self { subject, resets: Vec::new(), invitation: None, verification: None, undos: Vec::new() }
     }
 
-    /// With another reset link; the oldest gives way.
+    /// Adds a reset link. Evicts the oldest if there are too many.
     pub fn add_reset(&mut self, link: ResetLink, now: UnixTime) {
         self.resets.retain(|known| known.expires_at > now);
         self.resets.push(link);
@@ -214,14 +222,14 @@ impl AccountLinks {
         self.resets.drain(..superfluous);
     }
 
-    /// The reset link of this hash, while it is good for the account as it is now.
+    /// Returns the reset link with this hash if it is valid for the current state of the account.
     pub fn reset(&self, hash: SecretHash, user: &User, now: UnixTime) -> Option<&ResetLink> {
         let account = AccountMark::of(user);
         let good = |link: &&ResetLink| link.hash == hash && link.account == account && now < link.expires_at;
         self.resets.iter().find(good).filter(|_| user.is_enabled())
     }
 
-    /// The invitation of this hash, while it is good.
+    /// Returns the invitation with this hash if it is valid.
     pub fn open_invitation(&self, hash: SecretHash, user: &User, now: UnixTime) -> Option<&Invitation> {
         let account = AccountMark::of(user);
         let good = |invitation: &&Invitation| {
@@ -233,7 +241,8 @@ impl AccountLinks {
         self.invitation.as_ref().filter(good).filter(|_| user.is_enabled())
     }
 
-    /// The verification that was begun in this session, while its code is good for the account as it is now.
+    /// Returns the verification that began in this session if its code is valid for the current
+    /// state of the account.
     pub fn open_verification(&self, session: SecretHash, user: &User, now: UnixTime) -> Option<&PendingVerification> {
         let account = AccountMark::of(user);
         let open = |pending: &&PendingVerification| {
@@ -245,7 +254,8 @@ impl AccountLinks {
         self.verification.as_ref().filter(open).filter(|_| user.is_enabled())
     }
 
-    /// Takes a code that was typed in this session. A right one is used up; a wrong one counts.
+    /// Checks a code that was typed in this session. A correct code is consumed, a wrong one is
+    /// counted.
     pub fn take_code(&mut self, code: SecretHash, session: SecretHash, user: &User, now: UnixTime) -> CodeVerdict {
         let Some(pending) = self.open_verification(session, user, now) else { return CodeVerdict::Over };
         if pending.code == code {
@@ -261,9 +271,11 @@ impl AccountLinks {
         CodeVerdict::Over
     }
 
-    /// Adds a link that takes a change of address back. It expires no later than the links before it: the first change may
-    /// be a thief's, and the owner's next change would hand the thief a link that outlives the owner's own. Where there are
-    /// too many, the oldest stays and the one before the newest gives way.
+    /// Adds a link that undoes a change of address.
+    ///
+    /// It expires no later than the links before it. An attacker may have made the first change.
+    /// The owner's next change would then send the attacker a link that outlives the owner's own.
+    /// If there are too many, the oldest is kept and the one before the newest is evicted.
     pub fn add_undo(&mut self, mut undo: AddressUndo, now: UnixTime) {
         self.undos.retain(|known| known.expires_at > now);
         let earliest = self.undos.iter().map(|known| known.expires_at).min();
@@ -274,8 +286,10 @@ impl AccountLinks {
         self.undos.push(undo);
     }
 
-    /// Whether the account returns to an address that it had, from which a change can still be taken back. Drops the link
-    /// of that address and those after it: they would undo the return.
+    /// Reports whether the account returns to an earlier address, a change from which can still be
+    /// undone.
+    ///
+    /// Drops the link of that address and the later ones, because these would undo the return.
     pub fn return_to(&mut self, address: &Email, now: UnixTime) -> bool {
         self.undos.retain(|known| known.expires_at > now);
         let known = self.undos.iter().position(|undo| undo.address.lookup_key() == address.lookup_key());
@@ -289,16 +303,19 @@ impl AccountLinks {
         self.undos.iter().find(|undo| undo.hash == hash && now < undo.expires_at)
     }
 
-    /// Without the link of this hash and those that followed it: what they would bring back came after what it brings back.
+    /// Drops the link with this hash and the later ones. They would restore addresses that are
+    /// newer than the restored one.
     pub fn drop_undos_from(&mut self, hash: SecretHash) {
         if let Some(at) = self.undos.iter().position(|undo| undo.hash == hash) {
             self.undos.truncate(at);
         }
     }
 
-    /// Takes everything back that would open the account: its access was taken away, or its credentials were changed. What
-    /// brings an old address back stays, or a thief would be rid of it by signing out everywhere. An invitation that was
-    /// accepted stays as what it is.
+    /// Invalidates all links and codes that grant access, after access was revoked or credentials
+    /// were changed.
+    ///
+    /// Undo links for addresses are kept. Otherwise an attacker could remove them by signing out
+    /// everywhere. An accepted invitation is kept as a record.
     pub fn take_back(&mut self) {
         self.resets.clear();
         self.verification = None;
@@ -437,7 +454,7 @@ mod tests {
         let of_another = begun(0).take_code(hash(1), hash(7), &changed, at(99));
         assert_eq!([elsewhere, late, of_another], [CodeVerdict::Over, CodeVerdict::Over, CodeVerdict::Over]);
         let mut links = begun(0);
-        // Whoever types it elsewhere uses up no try.
+        // A code typed in another session does not count as an attempt.
         assert_eq!(links.take_code(hash(2), hash(8), &anna(), at(99)), CodeVerdict::Over);
         for _ in 0..4 {
             assert_eq!(links.take_code(hash(2), hash(7), &anna(), at(99)), CodeVerdict::Wrong);

@@ -44,12 +44,15 @@ pub struct NodeRequest {
     /// The key to which the data key is to be encrypted. Its private part is in the node's token until then.
     pub enrolment: PublicJwk,
     pub hash: OaepHash,
-    /// The kid of the fleet's key whose word the node takes, as its operator has typed it.
+    /// The kid of the cluster's key that the node trusts, as its operator typed it.
     pub trusted: String,
-    /// The node's own word about that key: what it lets the node publish and believe once it is in.
+    /// The node's endorsement of that key. With it the node publishes and trusts the key after its
+    /// admission.
     pub endorsement: Endorsement,
-    /// By the node's signing key, of [`NodeRequest::statement`]; base64url. The node itself looks at it when it comes back for
-    /// the data key, so that nobody has it trust another key meanwhile.
+    /// Signature of [`NodeRequest::statement`] by the node's signing key, base64url.
+    ///
+    /// The node verifies it when it fetches the data key, so that an attacker cannot replace the
+    /// trusted key meanwhile.
     pub signature: String,
 }
 
@@ -84,11 +87,12 @@ impl DataKeyEnvelope {
         lines(&[DATA_KEY, issuer, &self.node, &self.enrolment, &self.data_key_id, &self.ciphertext])
     }
 
-    /// Whether it is the one that the node has asked for: to its enrolment key, by the key that it trusts. `verify`: whether a
-    /// key has signed a message.
+    /// Checks that it is the requested one: for the node's enrolment key, signed by the key that
+    /// the node trusts.
     ///
-    /// # Errors
-    /// [`EnvelopeFault`].
+    /// `verify` reports whether a key has signed a message.
+    ///
+    /// # Errors [`EnvelopeFault`].
     pub fn check(
         &self,
         request: &NodeRequest,
@@ -109,24 +113,25 @@ impl DataKeyEnvelope {
     }
 }
 
-/// Why an envelope is refused.
+/// Reason to reject an envelope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeFault {
-    /// The request is not as this node has made it.
+    /// The request differs from the one that this node made.
     #[error("this node's request in the database is not the one that it made")]
     Request,
     /// It is for another node, or for an earlier request.
     #[error("the data key in the database is meant for another node or an earlier request")]
     Another,
-    /// It is not the one that the nodes of the store seal with.
+    /// It is not the data key with which the store's nodes encrypt.
     #[error("the data key in the database is not the one that the nodes of this store seal with")]
     OtherDataKey,
-    /// It is not by the key that this node trusts.
+    /// It is not signed by the key that this node trusts.
     #[error("the data key in the database was not sent by the key {0}, which this node was told to trust")]
     Stranger(String),
 }
 
-/// Lines of text; `None` where a part would end its line.
+/// Joins lines of text. `None` if a part is empty or contains a line break or other control
+/// character.
 fn lines(parts: &[&str]) -> Option<Vec<u8>> {
     let whole = parts.iter().all(|part| !part.is_empty() && !part.chars().any(char::is_control));
     whole.then(|| parts.join("\n").into_bytes())

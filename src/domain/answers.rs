@@ -101,9 +101,9 @@ pub fn may_precede_rotation(waited: Duration, rotated_at: Option<UnixTime>, now:
 pub struct AnswerLedger {
     next: u64,
     open: BTreeMap<u64, OpenAnswer>,
-    /// In order, not touching.
+    /// Ranges in ascending order. Adjacent ranges are merged.
     late: VecDeque<LateRange>,
-    /// The last heartbeat; none before the first.
+    /// Time of the last heartbeat. None before the first.
     heartbeat: Option<Duration>,
     suspensions: VecDeque<Suspension>,
 }
@@ -122,7 +122,7 @@ struct LateRange {
     at: Duration,
 }
 
-/// A time in which the process did nothing.
+/// Period in which the process did not run.
 #[derive(Debug, Clone, Copy)]
 pub struct Suspension {
     from: Duration,
@@ -139,7 +139,7 @@ impl Suspension {
 enum Class {
     Open,
     Late,
-    /// In time so far: a suspension may still catch it on its way.
+    /// In time so far. A suspension may still delay it.
     Ready,
     Sent,
 }
@@ -260,13 +260,13 @@ impl AnswerLedger {
         if now >= ready + SENDING_TIME { Class::Sent } else { Class::Ready }
     }
 
-    /// When a request that was received then may have been sent.
+    /// Returns when a request that was received then may have been sent.
     fn sent(&self, received: Duration, now: Duration) -> Duration {
         let waited = |it: &Suspension| it.from <= received && received < it.to + BACKLOG_TIME;
         self.suspensions_until(now).filter(waited).map(|suspension| suspension.from).min().unwrap_or(received)
     }
 
-    /// The suspension that ends at `now`, or has not been recorded yet.
+    /// Returns the suspension that ends at `now`, if it is not recorded yet.
     fn suspension_until(&self, now: Duration) -> Option<Suspension> {
         let from = self.heartbeat.filter(|heartbeat| now.saturating_sub(*heartbeat) > LATE_AFTER)?;
         Some(Suspension { from, to: now })
@@ -294,7 +294,7 @@ impl AnswerLedger {
         }
     }
 
-    /// Makes one range of this one and the next, if they touch.
+    /// Merges this range with the next if they are adjacent.
     fn join_next(&mut self, place: usize) {
         let (Some(range), Some(next)) = (self.late.get(place), self.late.get(place + 1)) else { return };
         if range.last.checked_add(1) == Some(next.first) {
@@ -320,7 +320,7 @@ mod tests {
         Duration::from_millis(milliseconds)
     }
 
-    /// A process whose heartbeats a test drives.
+    /// A process whose heartbeats a test controls.
     #[derive(Default)]
     struct World {
         ledger: AnswerLedger,
@@ -334,7 +334,7 @@ mod tests {
             world
         }
 
-        /// Goes on running for so long, in steps of a heartbeat.
+        /// Keeps the process running for this time, in steps of a heartbeat.
         fn run(&mut self, milliseconds: u64) {
             let end = self.now + ms(milliseconds);
             self.ledger.heartbeat(self.now);
@@ -362,7 +362,7 @@ mod tests {
             self.ledger.outcome(number, self.now)
         }
 
-        /// What another process makes of the report.
+        /// Returns the outcome of the report as seen by another process.
         fn reported(&self, number: u64) -> AnswerOutcome {
             let (classified, late) = self.ledger.report();
             let report = AnswerReport { classified, late, expires_at: NOW };
@@ -405,7 +405,7 @@ mod tests {
         let open = world.begin();
         world.suspend(4000);
         assert_eq!((world.own(leaving), world.own(open)), (AnswerOutcome::Doubtful, AnswerOutcome::Doubtful));
-        // Received at once afterwards, sent during it perhaps.
+        // Received right after the suspension, possibly sent during it.
         let queued = world.answered();
         assert_eq!((world.own(queued), world.ledger.waited(world.now, world.now)), (AnswerOutcome::Doubtful, ms(4000)));
         world.run(300);
@@ -490,7 +490,7 @@ mod tests {
     enum Step {
         Run(u64),
         Suspend(u64),
-        /// A request; where a suspension has just ended, it may have been sent when that began.
+        /// A request. If a suspension has just ended, it may have been sent when that began.
         Begin {
             waited: bool,
         },
@@ -508,7 +508,7 @@ mod tests {
         ]
     }
 
-    /// A request as its client sees it.
+    /// A request as seen by its client.
     #[derive(Debug)]
     struct Seen {
         number: u64,
@@ -519,7 +519,8 @@ mod tests {
     }
 
     proptest! {
-        /// An answer that its client may have given up on is never reported as in time, and one that nothing delayed always is.
+        /// An answer that its client may have given up on is never reported as in time. One without
+        /// delay always is.
         #[test]
         fn reports_are_true(steps in prop::collection::vec(step(), 1..60)) {
             let mut world = World::new();

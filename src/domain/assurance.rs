@@ -1,8 +1,10 @@
-//! How surely somebody is who they say: what they did to sign in, and the level that it amounts to.
+//! Authentication assurance: the steps of a sign-in and the level that they reach.
 //!
-//! Levels are ordered, and whoever asks for one is served by every higher one. `1` is one factor, `2` are two, `3` are two of
-//! which a false page gets nothing; its other name is `phr` (OpenID Extended Authentication Profile ACR Values 1.0 §2). Level 3 is
-//! not AAL3 of NIST SP 800-63B, which wants keys that cannot be copied; nor `phrh`, which wants hardware that was proven.
+//! Levels are ordered, and a higher level satisfies a request for a lower one. `1` is one factor,
+//! `2` is two factors, and `3` is two factors that resist phishing. Its other name is `phr` (OpenID
+//! Extended Authentication Profile ACR Values 1.0 §2). Level 3 is not AAL3 of NIST SP 800-63B,
+//! which requires keys that cannot be exported. It is not `phrh` either, which requires attested
+//! hardware.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,20 +15,20 @@ use sha2::{Digest, Sha256};
 use crate::domain::id::Id;
 use crate::domain::time::UnixTime;
 
-/// The values of `acr` that can be asked for (`acr_values_supported`).
+/// Supported values of `acr` (`acr_values_supported`).
 pub const ACR_VALUES: [&str; 4] = ["1", "2", "3", "phr"];
 
-/// How surely. The order is that of the levels.
+/// Assurance level, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AssuranceLevel {
     One,
     Two,
-    /// Two factors, and no false page can pass them on.
+    /// Two factors that a phishing page cannot relay.
     PhishingResistant,
 }
 
 impl AssuranceLevel {
-    /// Reads a value of `acr`.
+    /// Parses a value of `acr`.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "1" => Some(Self::One),
@@ -36,7 +38,7 @@ impl AssuranceLevel {
         }
     }
 
-    /// The claim `acr`.
+    /// Returns the claim `acr`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::One => "1",
@@ -45,24 +47,27 @@ impl AssuranceLevel {
         }
     }
 
-    /// Whether this is enough where `demanded` is asked for.
+    /// Reports whether this level satisfies `demanded`.
     pub fn meets(self, demanded: Self) -> bool {
         self >= demanded
     }
 
-    /// Whether this is enough where one of these context classes is demanded. A class that is no level of ours is another
-    /// issuer's: nobody reaches it here.
+    /// Reports whether this level satisfies one of the demanded context classes.
+    ///
+    /// Unknown classes are those of other issuers. No sign-in here satisfies them.
     pub fn reaches_one_of(self, demanded: &[String]) -> bool {
         Self::lowest_of(demanded).is_some_and(|lowest| self.meets(lowest))
     }
 
-    /// The lowest level among these context classes.
+    /// Returns the lowest level among these context classes.
     pub fn lowest_of(classes: &[String]) -> Option<Self> {
         classes.iter().filter_map(|class| Self::parse(class)).min()
     }
 
-    /// The level that `acr_values` wishes for: the first in its order of preference (OpenID Connect Core §3.1.2.1) that the
-    /// person can reach. Values that nobody here knows wish for nothing.
+    /// Returns the level that `acr_values` requests: the first in order of preference that the user
+    /// can reach.
+    ///
+    /// Unknown values are ignored (OpenID Connect Core §3.1.2.1).
     pub fn wished(acr_values: &str, reachable: Self) -> Option<Self> {
         acr_values.split(' ').filter_map(Self::parse).find(|level| reachable.meets(*level))
     }
@@ -87,33 +92,33 @@ impl<'de> Deserialize<'de> for AssuranceLevel {
     }
 }
 
-/// Which of a person's factors it was.
+/// Identifier of one of a user's factors.
 pub type FactorId = Id<'f'>;
 
 impl FactorId {
-    /// The id of the key that has this credential id, which has up to 1,023 bytes.
+    /// Returns the id of the key with this credential id, which has up to 1,023 bytes.
     pub fn of_credential(id: &[u8]) -> Self {
         let hash: [u8; 32] = Sha256::digest(id).into();
         Self::from_bytes(std::array::from_fn(|at| hash[at]))
     }
 }
 
-/// A thing that people do to sign in.
+/// Authentication method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthenticationMethod {
     Password,
-    /// Typed the code of an authenticator app.
+    /// Code of an authenticator app.
     Totp,
     RecoveryCode,
-    /// Touched a security key, or used a passkey that did not verify them.
+    /// Security key, or a passkey without user verification.
     SecurityKey,
-    /// Used a passkey that verified them: two factors at once.
+    /// Passkey with user verification: two factors at once.
     Passkey,
 }
 
 impl AuthenticationMethod {
-    /// Its name in the audit trail and in metrics; the same as in records.
+    /// Returns its name in the audit log, in metrics and in records.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Password => "password",
@@ -124,8 +129,9 @@ impl AuthenticationMethod {
         }
     }
 
-    /// Its names in `amr` (RFC 8176 §2; `pop` of the ACR values profile §3). Which hardware a key sits in is not proven, so none
-    /// is claimed; nor whether its user was verified by a PIN or a finger.
+    /// Returns its names in `amr` (RFC 8176 §2; `pop` of the ACR values profile §3).
+    ///
+    /// There is no attestation, so no name claims a kind of hardware, nor a PIN or fingerprint.
     const fn amr(self) -> &'static [&'static str] {
         match self {
             Self::Password => &["pwd"],
@@ -139,12 +145,12 @@ impl AuthenticationMethod {
 pub struct AuthenticationStep {
     pub method: AuthenticationMethod,
     pub at: UnixTime,
-    /// With which app or key, where there are several.
+    /// The app or key that was used, if the method permits several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<FactorId>,
 }
 
-/// All that somebody did to sign in, the latest of each method.
+/// All steps of a sign-in: the latest of each method.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AuthenticationSteps(Vec<AuthenticationStep>);
@@ -154,42 +160,48 @@ impl AuthenticationSteps {
         Self(vec![step])
     }
 
-    /// Adds a step. It takes the place of an earlier one of its method: a step-up repeats what has grown old.
+    /// Adds a step. It replaces an earlier step of its method, because a step-up repeats an old
+    /// one.
     pub fn add(&mut self, step: AuthenticationStep) {
         self.0.retain(|known| known.method != step.method);
         self.0.push(step);
     }
 
-    /// They, in the order in which they were done.
+    /// Returns the steps in chronological order.
     pub fn all(&self) -> &[AuthenticationStep] {
         &self.0
     }
 
-    /// The level that was reached; `None` where nothing was done.
+    /// Returns the level that was reached. `None` if there are no steps.
     pub fn level(&self) -> Option<AssuranceLevel> {
         self.level_with(RecoveryCodeWorth::SecondFactor)
     }
 
-    /// The level that was reached where recovery codes are worth this.
+    /// Returns the level that was reached if recovery codes have this value.
     pub fn level_with(&self, worth: RecoveryCodeWorth) -> Option<AssuranceLevel> {
         let higher = [AssuranceLevel::PhishingResistant, AssuranceLevel::Two];
         let reached = higher.into_iter().find(|level| self.since_with(*level, worth).is_some());
         reached.or((!self.0.is_empty()).then_some(AssuranceLevel::One))
     }
 
-    /// The claim `auth_time` of a level: when the oldest of the steps was done that it rests on. Of several ways to have reached
-    /// it, the freshest counts. `None` where it was not reached. `max_age` is counted from here.
+    /// Returns the claim `auth_time` of a level: the time of the oldest step that the level
+    /// requires. `max_age` starts here.
+    ///
+    /// If the level was reached in several ways, the most recent one counts. `None` if it was not
+    /// reached.
     pub fn since(&self, level: AssuranceLevel) -> Option<UnixTime> {
         self.since_with(level, RecoveryCodeWorth::SecondFactor)
     }
 
-    /// The same where recovery codes are worth this. Only the password and a passkey make a sign-in recent: each level rests on
-    /// one of them, so a code that is typed today makes a password of yesterday no younger.
+    /// Returns the time for a level if recovery codes have this value.
+    ///
+    /// Only the password and a passkey make a sign-in recent. Each level requires one of them, so a
+    /// new code does not renew an old password.
     fn since_with(&self, level: AssuranceLevel, worth: RecoveryCodeWorth) -> Option<UnixTime> {
         use crate::domain::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
 
         let last = |method| self.0.iter().filter(|step| step.method == method).map(|step| step.at).max();
-        // Something known and something held. Two things that are held are one kind of factor.
+        // Two factors are knowledge and possession. Two possessions are one kind of factor.
         let with_password = |method| Some(last(Password)?.min(last(method)?));
         let recovered = with_password(RecoveryCode);
         let resistant = last(Passkey).max(with_password(SecurityKey));
@@ -201,7 +213,7 @@ impl AuthenticationSteps {
         }
     }
 
-    /// The claim `amr`.
+    /// Returns the claim `amr`.
     pub fn amr(&self) -> Vec<String> {
         let mut names: Vec<&str> = Vec::new();
         let several = self.level().is_some_and(|level| level.meets(AssuranceLevel::Two));
@@ -215,54 +227,55 @@ impl AuthenticationSteps {
     }
 }
 
-/// What a recovery code adds to a password.
+/// Value of a recovery code in addition to a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoveryCodeWorth {
-    /// A second factor, as the code of an app does: level 2.
+    /// Counts as a second factor like the code of an app: level 2.
     SecondFactor,
-    /// The factor that was lost, of whatever level. For the account's own pages only: a user who has lost their security key
-    /// needs it there to add another one.
+    /// Counts as the lost factor, whatever its level. Only for the account's own pages, where a
+    /// user who lost a security key adds another one.
     LostFactor,
 }
 
-/// What a sign-in must be to be enough. This is the only judge of level and age: the gate asks it for a rule, the provider for a
-/// client, the account pages and the console for themselves.
+/// Required level and age of a sign-in.
+///
+/// All checks of level and age use it: the gateway for access rules, the provider for clients, the
+/// account pages and the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AssuranceRequirement {
     pub level: AssuranceLevel,
-    /// Maximum age of the steps that the level rests on.
+    /// Maximum age of the steps that the level requires.
     pub max_age: Option<Duration>,
     pub recovery_codes: RecoveryCodeWorth,
 }
 
-/// What a sign-in lacks.
+/// Requirement that a sign-in does not meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AssuranceShortfall {
     Level(AssuranceLevel),
-    /// It is older than this.
+    /// The sign-in is older than this.
     Age(Duration),
 }
 
 impl AssuranceRequirement {
-    /// A requirement of this level, whatever its age, in which a recovery code is a second factor.
+    /// Creates a requirement of a level of any age, in which a recovery code is a second factor.
     pub const fn level(level: AssuranceLevel) -> Self {
         Self { level, max_age: None, recovery_codes: RecoveryCodeWorth::SecondFactor }
     }
 
-    /// Whether these steps are enough.
+    /// Checks the steps of a sign-in.
     ///
-    /// # Errors
-    /// What is missing: the level before the age.
+    /// # Errors Returns the unmet requirement. The level takes precedence over the age.
     pub fn judge(&self, steps: &AuthenticationSteps, now: UnixTime) -> Result<(), AssuranceShortfall> {
         let since = || steps.since_with(self.level, self.recovery_codes);
         self.judge_reached(steps.level_with(self.recovery_codes), since, now)
     }
 
-    /// The same of a credential that names the level that was reached, and since when, instead of the steps. A time that is
-    /// unknown is long ago.
+    /// Checks a credential that names the reached level and its time instead of the steps.
     ///
-    /// # Errors
-    /// What is missing: the level before the age.
+    /// An unknown time is older than any maximum age.
+    ///
+    /// # Errors Returns the unmet requirement. The level takes precedence over the age.
     pub fn judge_reached(
         &self,
         reached: Option<AssuranceLevel>,
@@ -281,7 +294,7 @@ impl AssuranceRequirement {
     }
 }
 
-/// The level that `[factors]` demands of a user's sign-ins.
+/// Level that `[factors]` requires for a user's sign-ins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LevelPolicy {
     pub level: AssuranceLevel,
@@ -290,7 +303,7 @@ pub struct LevelPolicy {
 }
 
 impl LevelPolicy {
-    /// The level that holds for a user who has a factor, or has none.
+    /// Returns the level that applies to a user with or without a factor.
     pub fn in_force(self, has_factor: bool) -> AssuranceLevel {
         if self.may_postpone && !has_factor { AssuranceLevel::One } else { self.level }
     }
@@ -339,7 +352,7 @@ mod tests {
             (&[Password, SecurityKey], "3", &["pwd", "pop", "user", "mfa"]),
             (&[Passkey], "3", &["pop", "user", "mfa"]),
             (&[Password, Totp, Passkey], "3", &["pwd", "otp", "mfa", "pop", "user"]),
-            // Something held, twice, is one factor.
+            // Two possessions are one factor.
             (&[Totp, SecurityKey], "1", &["otp", "pop", "user"]),
             (&[SecurityKey], "1", &["pop", "user"]),
             (&[Totp, RecoveryCode], "1", &["otp"]),
@@ -361,13 +374,13 @@ mod tests {
         let (one, two, three) = (AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
         let stepped_up = steps(&[(Password, 100), (Totp, 500)]);
         assert_eq!([one, two, three].map(|level| since(&stepped_up, level)), [Some(100), Some(100), None]);
-        // The password anew: the code is the oldest now.
+        // The password again: now the code is the oldest step.
         let again = steps(&[(Password, 100), (Totp, 500), (Password, 900)]);
         assert_eq!(since(&again, two), Some(500));
-        // A key beside an old code: the level of two factors rests on the fresher pair.
+        // A key in addition to an old code: level 2 uses the more recent pair.
         let with_key = steps(&[(Totp, 100), (Password, 300), (SecurityKey, 400)]);
         assert_eq!([two, three].map(|level| since(&with_key, level)), [Some(300), Some(300)]);
-        // A passkey stands alone, whatever is older.
+        // A passkey suffices on its own, whatever steps are older.
         let passkey = steps(&[(Password, 100), (SecurityKey, 200), (Passkey, 700)]);
         assert_eq!([one, two, three].map(|level| since(&passkey, level)), [Some(700); 3]);
     }
@@ -377,19 +390,19 @@ mod tests {
         let now = UnixTime::from_seconds(1000);
         let max_age = Duration::from_mins(5);
         for (done, level, recovery_codes, lacks) in [
-            // A code of whatever kind makes an old password no younger, at no level and on no page.
+            // No code makes an old password more recent, at any level and on any page.
             (&[(Password, 100), (RecoveryCode, 999)][..], "1", RecoveryCodeWorth::LostFactor, Some("age")),
             (&[(Password, 100), (RecoveryCode, 999)], "2", RecoveryCodeWorth::LostFactor, Some("age")),
             (&[(Password, 100), (RecoveryCode, 999)], "3", RecoveryCodeWorth::LostFactor, Some("age")),
             (&[(Password, 100), (RecoveryCode, 999)], "1", RecoveryCodeWorth::SecondFactor, Some("age")),
             (&[(Password, 100), (Totp, 999)], "1", RecoveryCodeWorth::SecondFactor, Some("age")),
             (&[(Password, 100), (SecurityKey, 999)], "3", RecoveryCodeWorth::SecondFactor, Some("age")),
-            // Both recent: the code is the factor that was lost, on the account's own pages.
+            // Both are recent: on the account's own pages the code counts as the lost factor.
             (&[(Password, 700), (RecoveryCode, 999)], "3", RecoveryCodeWorth::LostFactor, None),
             (&[(Password, 700), (RecoveryCode, 999)], "3", RecoveryCodeWorth::SecondFactor, Some("level")),
             (&[(Password, 700), (RecoveryCode, 999)], "2", RecoveryCodeWorth::SecondFactor, None),
             (&[(Password, 700), (RecoveryCode, 600)], "2", RecoveryCodeWorth::LostFactor, Some("age")),
-            // Without a password it is nothing that was known.
+            // Without a password there is no knowledge factor.
             (&[(RecoveryCode, 999)], "1", RecoveryCodeWorth::LostFactor, Some("age")),
             (&[(RecoveryCode, 999)], "3", RecoveryCodeWorth::LostFactor, Some("level")),
             (&[(Password, 100), (Passkey, 700)], "1", RecoveryCodeWorth::SecondFactor, None),

@@ -1,8 +1,10 @@
-//! What the audit trail says of one event: who did what to whom, with which client, from where, when, in which request.
+//! Audit events: the action, the actor, the user, client and objects concerned, the origin, the
+//! time and the request.
 //!
-//! Only values of our own making and identifiers stand in it, never what somebody typed: a password is typed into the
-//! wrong field every day, so the address of a failed sign-in is kept only where it belongs to somebody, as their `sub`. The one
-//! exception are the names that people give to their keys: nobody could tell those apart otherwise.
+//! Events contain only identifiers and values that the server creates, never text that was typed:
+//! users often type a password into the wrong field. A failed sign-in records the `sub` if the
+//! address belongs to an account, and no address otherwise. The only exception are names of
+//! security keys, because users could not distinguish these otherwise.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,14 +20,14 @@ use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 
-/// What happened. The names are part of the file format and of the log.
+/// Kind of an event. The names are part of the file format and of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuditKind {
     SignedIn,
-    /// Somebody did not prove who they are.
+    /// An authentication failed.
     SignInFailed,
-    /// A protected application began a session for a person who is signed in.
+    /// A protected application started a session for a user who is signed in.
     AppSignedIn,
     /// The user signed out.
     SignedOut,

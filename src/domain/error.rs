@@ -1,10 +1,11 @@
-//! The error codes of OAuth 2.0 and OpenID Connect, and a refusal: a code with a sentence for the developer.
+//! Error codes of OAuth 2.0 and OpenID Connect, and errors that combine a code with a description
+//! for developers.
 
 use std::borrow::Cow;
 
 use crate::domain::scope::UnknownScope;
 
-/// An error code as it stands on the wire.
+/// Error code as sent to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
     /// RFC 6749 §4.1.2.1, §5.2.
@@ -55,16 +56,16 @@ pub enum ErrorCode {
     InvalidClientMetadata,
     /// RFC 7591 §3.2.2.
     UnapprovedSoftwareStatement,
-    /// The specification's own, with status 429.
+    /// Defined by the specification, with status 429.
     RateLimitExceeded,
-    /// Our own, with status 404.
+    /// Defined by this server, with status 404.
     NotFound,
-    /// Our own, with status 405.
+    /// Defined by this server, with status 405.
     MethodNotAllowed,
 }
 
 impl ErrorCode {
-    /// The code on the wire.
+    /// Returns the code as sent to clients.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::InvalidRequest => "invalid_request",
@@ -98,23 +99,25 @@ impl ErrorCode {
     }
 }
 
-/// Why a request is refused: a code, and a sentence for the developer that stays within the characters that RFC 6749 §5.2
-/// permits (no quotation mark, no backslash, ASCII). It echoes nothing of what was sent but the name of an unknown scope.
+/// Reason to reject a request: a code and a description for developers.
+///
+/// The description uses only characters that RFC 6749 §5.2 permits (ASCII without quotation mark
+/// and backslash). The only input that it repeats is the name of an unknown scope value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The code on the wire.
+    /// The code as sent to clients.
     pub code: ErrorCode,
-    /// The sentence on the wire.
+    /// The description as sent to clients.
     pub description: Cow<'static, str>,
 }
 
 impl Refusal {
-    /// A refusal with this code and sentence.
+    /// Creates an error with this code and description.
     pub const fn new(code: ErrorCode, description: &'static str) -> Self {
         Self { code, description: Cow::Borrowed(description) }
     }
 
-    /// `invalid_scope` that names the value which the provider does not know.
+    /// Creates an `invalid_scope` error that names the unsupported value.
     pub fn unknown_scope(unknown: &UnknownScope) -> Self {
         let description = match unknown.value() {
             Some(value) => Cow::Owned(format!("The scope names a value that is not known here: {value}")),
@@ -123,12 +126,12 @@ impl Refusal {
         Self { code: ErrorCode::InvalidScope, description }
     }
 
-    /// `invalid_request` with this sentence.
+    /// Creates an `invalid_request` error with this description.
     pub const fn invalid_request(description: &'static str) -> Self {
         Self::new(ErrorCode::InvalidRequest, description)
     }
 
-    /// `invalid_grant` with this sentence.
+    /// Creates an `invalid_grant` error with this description.
     pub const fn invalid_grant(description: &'static str) -> Self {
         Self::new(ErrorCode::InvalidGrant, description)
     }

@@ -1,4 +1,4 @@
-//! Identifiers of records: 16 bytes, base64url where they are written.
+//! Identifiers of records: 16 bytes, written in base64url.
 
 use std::fmt;
 
@@ -6,23 +6,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::secret::{base64url, base64url_bytes, from_base64url};
 
-/// An identifier: names a record, opens nothing. The letter keeps one kind of record's from standing for another's.
+/// Identifier of a record. It grants no access. The letter makes identifiers of different records
+/// different types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Id<const KIND: char>(#[serde(with = "base64url_bytes")] [u8; 16]);
 
 impl<const KIND: char> Id<KIND> {
-    /// The identifier that these bytes are.
+    /// Creates the identifier from these bytes.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// Reads the base64url form.
+    /// Parses the base64url form.
     pub fn parse(text: &str) -> Option<Self> {
         from_base64url(text)?.try_into().ok().map(Self)
     }
 
-    /// The 16 bytes.
+    /// Returns the 16 bytes.
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }

@@ -1,8 +1,9 @@
-//! The life of signing keys: pre-published, active, retired, removed. A key's state follows from its times and the time
-//! it is asked at, so whoever reads the same ring agrees about it without a message.
+//! Life cycle of signing keys: pre-published, active, retired, removed.
 //!
-//! Two promises, both kept by [`KeyRing`] alone: no key signs before it was published for [`KeyTimes::publish`] (unless
-//! an operator says that it must), and once there was a key that signs there is always one.
+//! A key's state follows from its times and the current time, so all readers of the same ring agree
+//! without messages. [`KeyRing`] guarantees two invariants. No key signs before it was published
+//! for [`KeyTimes::publish`], unless an operator overrides that. After the first active key, there
+//! is always one.
 
 mod endorsement;
 mod fault;
@@ -24,89 +25,95 @@ pub use life::{KeyLife, KeyState, KeyTimes};
 pub use rotation::Rotating;
 pub use trust::{TokenHolder, Trust, statement};
 
-/// The most keys that a ring remembers, removed ones included: twenty years of monthly rotation.
+/// Maximum number of keys in a ring, including removed ones: twenty years of monthly rotation.
 const MOST_KEYS: usize = 256;
-/// The same of each node with a token of its own: three years. The ring is one record, and has room for a dozen nodes.
+/// Maximum number of keys of each node with its own token: three years.
+///
+/// The ring is one record, which has space for a dozen nodes.
 const MOST_KEYS_OF_NODE: usize = 36;
 
-/// The length of a kid: SHA-256 in base64url (RFC 7638).
+/// Length of a kid: SHA-256 in base64url (RFC 7638).
 const KID_LENGTH: usize = 43;
 
-/// Every key that was announced, in the order in which it was. One value, so that a change of several keys' times is one
-/// step.
+/// All announced keys, in the order of announcement.
+///
+/// It is one value, so that times of several keys change atomically.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRing {
     keys: Vec<KeyLife>,
     /// A rotation that a server has begun.
     #[serde(default, skip_serializing_if = "Rotating::is_idle")]
     rotating: Rotating,
-    /// The same of nodes with a token of their own, by their names.
+    /// Rotations of nodes with their own token, by node name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     rotating_at: BTreeMap<String, Rotating>,
-    /// The latest instant at which the times were changed: what has come by then does not go back.
+    /// The latest time at which the schedule changed. Transitions up to then are never reverted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     as_of: Option<UnixTime>,
-    /// The node that reads it, where that has a token of its own: see [`KeyRing::of_node`].
+    /// Name of the node that reads the ring, if that has its own token: see [`KeyRing::of_node`].
     #[serde(skip)]
     node: Option<String>,
 }
 
 impl KeyRing {
-    /// The keys, the oldest first.
+    /// Returns the keys, oldest first.
     pub fn keys(&self) -> &[KeyLife] {
         &self.keys
     }
 
-    /// The key with this kid.
+    /// Returns the key with this kid.
     pub fn find(&self, kid: &str) -> Option<&KeyLife> {
         self.keys.iter().find(|key| key.kid == kid)
     }
 
-    /// The ring's own time when the clock shows `now`. It never lies before the latest change: were the clock's word taken
-    /// alone, one that is moved back would bring a key back that was removed because others can sign with it, and take the
-    /// key that signs for one that is to come.
+    /// Returns the ring's time when the clock shows `now`. It is never before the latest change.
+    ///
+    /// Otherwise a clock that is set back would restore a compromised key that was removed, and
+    /// would treat the active key as scheduled.
     pub fn at(&self, now: UnixTime) -> UnixTime {
         let learnt = self.keys.iter().map(|key| key.created_at).max();
         [self.as_of, learnt].into_iter().flatten().fold(now, UnixTime::max)
     }
 
-    /// The state of one of its keys when the clock shows `now`.
+    /// Returns the state of one of its keys when the clock shows `now`.
     pub fn state(&self, key: &KeyLife, now: UnixTime) -> KeyState {
         key.state(self.at(now))
     }
 
-    /// Notes that the times were changed at this instant of the ring's own time.
+    /// Records that the schedule changed at this instant of the ring's time.
     fn changed(&mut self, at: UnixTime) {
         self.as_of = Some(at);
         self.strip_removed(at);
     }
 
-    /// Whether no further key of this holder can be taken in.
+    /// Reports whether the ring has no space for another key of this holder.
     fn is_full(&self, holder: Option<&str>) -> bool {
         let most = if holder.is_some() { MOST_KEYS_OF_NODE } else { MOST_KEYS };
         self.keys.iter().filter(|key| key.holder.as_deref() == holder).count() >= most
     }
 
-    /// The own key that signs at `now`, of those that `usable` names: of several the one that became active last.
+    /// Returns the own key that signs at `now` among those that are `usable`. Of several, the one
+    /// that became active last.
     pub fn active(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<&KeyLife> {
         let now = self.at(now);
         let active = self.own().filter(|key| key.state(now) == KeyState::Active && usable(&key.kid));
         active.max_by_key(|key| (key.activate_at, &key.kid))
     }
 
-    /// The next instant after `now` at which a key changes its state.
+    /// Returns the next instant after `now` at which a key changes its state.
     pub fn next_change(&self, now: UnixTime) -> Option<UnixTime> {
         let now = self.at(now);
         let times = self.keys.iter().flat_map(|key| [key.activate_at, key.retire_at, key.remove_at]);
         times.flatten().filter(|at| *at > now).min()
     }
 
-    /// Compares the ring with the keys that are in the token, at a start. The only key of a token that has never been
-    /// used becomes active at once; a key that nobody announced is a fault, for whoever can put a key into the token
-    /// must not thereby decide what signs.
+    /// Compares the ring with the keys in the token when the server starts.
     ///
-    /// # Errors
-    /// `Unannounced`, `NotAdmitted`, `OfAnother`, `Missing`, `NotYet`, `Waiting`, `NodeRetired`.
+    /// The only key of an unused token becomes active at once. An unannounced key is an error,
+    /// because write access to the token must not be sufficient to choose the signing key.
+    ///
+    /// # Errors `Unannounced`, `NotAdmitted`, `OfAnother`, `Missing`, `NotYet`, `Waiting`,
+    /// `NodeRetired`.
     pub fn settle(&mut self, found: &[String], now: UnixTime) -> Result<(), KeyFault> {
         self.claim(found);
         if let ([], [only]) = (&self.keys[..], found) {
@@ -124,19 +131,22 @@ impl KeyRing {
         })
     }
 
-    /// The own key that becomes active first after `now`, of those that `usable` names, and when.
+    /// Returns the own key that becomes active first after `now` among those that are `usable`, and
+    /// when.
     pub fn next_to_sign(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<(&KeyLife, UnixTime)> {
         let now = self.at(now);
         let waiting = self.own().filter(|key| key.is_scheduled(now) && usable(&key.kid));
         waiting.filter_map(|key| Some((key, key.activate_at?))).min_by_key(|(_, at)| *at)
     }
 
-    /// Takes a new key in: published from now on, and active when told. `others` are the kids in the token beside it;
-    /// where the ring is empty, the only one of them is the key that signs, as at a first start, and without any the new
-    /// key itself.
+    /// Announces a new key. It is published from now on and becomes active only by
+    /// [`KeyRing::activate`].
     ///
-    /// # Errors
-    /// `NotAKid`, `Known`, `TooMany`, `NotAdmitted`, and `Unannounced` where it cannot be told which of the others signs.
+    /// `others` are the other kids in the token. If the ring is empty, the only one of these
+    /// becomes active, as at a first start. If there is none, the new key becomes active.
+    ///
+    /// # Errors `NotAKid`, `Known`, `TooMany`, `NotAdmitted`, and `Unannounced` if it is ambiguous
+    /// which of the others signs.
     pub fn announce(&mut self, kid: &str, others: &[String], now: UnixTime) -> Result<(), KeyFault> {
         let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         if kid.len() != KID_LENGTH || !kid.bytes().all(is_base64url) {
@@ -164,11 +174,12 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Lets a key sign from `at` on, or from when verifiers know it. The key that signs until then is retired at that
-    /// time, and removed once nothing that it signed is valid. `early`: even if verifiers may not know the key yet.
+    /// Activates a key at `at`, or when verifiers know it.
     ///
-    /// # Errors
-    /// `Unknown`, `State`, `Scheduled`, `Early`.
+    /// The current signing key is retired at that time, and removed when all its signatures have
+    /// expired. `early` permits a time at which verifiers may not know the key yet.
+    ///
+    /// # Errors `Unknown`, `State`, `Scheduled`, `Early`.
     pub fn activate(
         &mut self,
         kid: &str,
@@ -204,11 +215,12 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Takes back that a pre-published key will sign; it is removed once nobody can have seen it. The active key is
-    /// retired by activating another one.
+    /// Cancels the activation of a pre-published key. The key is removed when no verifier can have
+    /// a cached copy.
     ///
-    /// # Errors
-    /// `Unknown`, `State`.
+    /// The active key is retired by activating another one.
+    ///
+    /// # Errors `Unknown`, `State`.
     pub fn retire(&mut self, kid: &str, now: UnixTime, times: KeyTimes) -> Result<(), KeyFault> {
         let now = self.at(now);
         let state = self.find(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?.state(now);
@@ -224,10 +236,9 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Sees to it that a retired key is removed, as early as nothing that it signed is valid any more.
+    /// Schedules the removal of a retired key for when all its signatures have expired.
     ///
-    /// # Errors
-    /// `Unknown`, `State`.
+    /// # Errors `Unknown`, `State`.
     pub fn remove(&mut self, kid: &str, now: UnixTime, times: KeyTimes) -> Result<(), KeyFault> {
         let now = self.at(now);
         let key = self.find_mut(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?;
@@ -243,13 +254,14 @@ impl KeyRing {
         }
     }
 
-    /// Removes a key at once, whatever it signed: for a key that others may be using. Where it was the active one, a
-    /// pre-published key takes over at once, of those that `usable` names: the one that was to do so anyway, or else the
-    /// one that was published first. Another node's key goes without a successor too: what is in that node's token cannot be
-    /// told here, and who has stolen it makes none.
+    /// Removes a compromised key at once, even if its signatures are still valid.
     ///
-    /// # Errors
-    /// `Unknown`, `State`, `NoSuccessor`.
+    /// If it is active, a pre-published key that is `usable` replaces it at once: the scheduled
+    /// one, or else the one that was published first. Another node's key is removed even without a
+    /// successor. The content of that node's token is unknown here, and an attacker who stole the
+    /// token would create none.
+    ///
+    /// # Errors `Unknown`, `State`, `NoSuccessor`.
     pub fn remove_now(&mut self, kid: &str, now: UnixTime, usable: impl Fn(&str) -> bool) -> Result<(), KeyFault> {
         let now = self.at(now);
         let key = self.find(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?;
@@ -264,7 +276,8 @@ impl KeyRing {
                     key.holder == holder && key.state(now) == KeyState::PrePublished && is_usable
                 };
                 let waiting = self.keys.iter_mut().filter(waits);
-                // A planned one first: left in the plan, it would sign beside the other. Of several the first in the ring.
+                // Prefer a scheduled key. If it kept its schedule, it would sign in addition to the
+                // other. Of several, the first in the ring.
                 match waiting.min_by_key(|key| key.activate_at.is_none()) {
                     Some(successor) => successor.activate_at = Some(now),
                     None if is_of_another => {}
@@ -281,7 +294,7 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Takes back a planned activation, and the retirement that hangs on it.
+    /// Cancels a scheduled activation and the retirement that depends on it.
     fn withdraw(&mut self, kid: &str, now: UnixTime) {
         let Some(key) = self.find_mut(kid) else { return };
         let holder = key.holder.clone();

@@ -1,8 +1,8 @@
-//! The languages of the pages and of the mails.
+//! Languages of the pages and e-mails.
 
 use serde::{Deserialize, Serialize};
 
-/// A language that there are words in. Records and the configuration hold its tag (BCP 47).
+/// Supported language. Records and the configuration contain its tag (BCP 47).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Language {
     #[serde(rename = "tr")]
@@ -12,7 +12,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// The language of a tag, if there are words in it.
+    /// Returns the language of a tag, if it is supported.
     pub fn parse(tag: &str) -> Option<Self> {
         match tag {
             "tr" => Some(Self::Turkish),

@@ -1,5 +1,7 @@
-//! Mails: what each says, and how long and how often it is tried. Who sends one commits it to the outbox together with its
-//! cause; what it says lies there sealed, because links and codes open something.
+//! E-mails: their contents, lifetimes and retries.
+//!
+//! The sender commits an e-mail to the outbox together with its cause. The contents are encrypted
+//! there, because links and codes grant access.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,35 +16,39 @@ use crate::domain::secret::SecretHash;
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Email, Subject};
 
-/// Names a mail. Its `Message-ID` is made of it, so that one that was sent twice is recognised.
+/// Identifier of an e-mail. Its `Message-ID` contains it, so that receivers can detect duplicates.
 pub type MailId = Id<'q'>;
 
-/// Where a reset link leads, under the issuer, with `?token=`.
+/// Path of reset links below the issuer, with `?token=`.
 pub const RESET_PATH: &str = "/oauth/reset";
 
-/// Where the link of an invitation leads, under the issuer, with `?token=`.
+/// Path of invitation links below the issuer, with `?token=`.
 pub const INVITATION_PATH: &str = "/oauth/invitation";
 
-/// Where the link "this was not me" leads, under the issuer, with `?token=`.
+/// Path of undo links ("this was not me") below the issuer, with `?token=`.
 pub const UNDO_PATH: &str = "/oauth/undo";
 
-/// The wait after the first failure. It doubles with each that follows.
+/// Delay after the first failure. It doubles with each further failure.
 const FIRST_WAIT: Duration = Duration::from_secs(30);
 
-/// The longest wait between two tries.
+/// Maximum delay between two attempts.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
-/// The longest answer of a mail server that is kept, in characters.
+/// Maximum length of a stored answer of a mail server, in characters.
 const MOST_ANSWER: usize = 200;
 
-/// What a mail is about. The names are part of the file format, of metrics and of the command line.
+/// Kind of an e-mail. The names are part of the file format, of metrics and of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MailKind {
-    /// Somebody asked for a reset of an account that may not exist. It is looked up when its turn comes, so that the request
-    /// takes the same time for all addresses; nothing is sent under this kind.
+    /// A password reset was requested for an account that may not exist. Nothing is sent under this
+    /// kind.
+    ///
+    /// The account is read when the queue is processed, so that the request takes the same time for
+    /// all addresses.
     ResetWanted,
-    /// An address is to be proven that may be somebody else's. It is looked up when its turn comes, for the same reason.
+    /// Verification of an address that may belong to another account. The account is read later,
+    /// for the same reason.
     AddressWanted,
     Reset,
     PasskeysOnly,
@@ -83,7 +89,7 @@ impl MailKind {
         }
     }
 
-    /// Whether somebody sits before a page and waits for it.
+    /// Reports whether a user is waiting for it on a page.
     pub const fn is_awaited(self) -> bool {
         match self {
             Self::ResetWanted
@@ -97,7 +103,7 @@ impl MailKind {
         }
     }
 
-    /// For how long a mail of this kind is tried: no longer than what it carries is good.
+    /// Returns how long delivery is attempted: no longer than the link or code is valid.
     pub const fn tried_for(self) -> Duration {
         match self {
             Self::ResetWanted | Self::Reset => Duration::from_mins(30),
@@ -109,29 +115,31 @@ impl MailKind {
     }
 }
 
-/// What a mail says.
+/// Contents of an e-mail.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Mail {
-    /// `account`: the lookup key of the address or username that was typed. Itself it is not kept. `browser`: marks of which the
-    /// account must know one; none where anybody may ask.
+    /// `account` is the lookup key of the typed address or username, which itself is not stored. If
+    /// `browser` is not empty, the account must know one of these marks. If it is empty, any client
+    /// may make the request.
     ResetWanted {
         account: SecretHash,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         browser: Vec<SecretHash>,
     },
-    /// `code`: for the one to whom this is sent, where nobody else has the address.
+    /// `code` is sent if the address belongs to no other account.
     AddressWanted {
         code: String,
         purpose: CodePurpose,
     },
-    /// `token`: of the link.
+    /// `token` is the token of the link.
     Reset {
         token: String,
     },
-    /// A reset was asked for, and there is no password to reset.
+    /// A reset was requested for an account without a password.
     PasskeysOnly,
-    /// `inviter`: name of the administrator. `app`: name of the application that the invitation leads to.
+    /// `inviter` is the name of the administrator, `app` the name of the application to which the
+    /// invitation leads.
     Invitation {
         token: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,22 +147,23 @@ pub enum Mail {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         app: Option<String>,
     },
-    /// Digits that are typed in the browser that began.
+    /// Code to type in the browser that began the verification.
     VerificationCode {
         code: String,
         purpose: CodePurpose,
     },
-    /// Somebody wanted to prove an address that has an account.
+    /// A client tried to verify an address that belongs to an account.
     AccountExists {
         #[serde(default)]
         purpose: CodePurpose,
     },
-    /// To the old address. `token`: of the link that takes it back. `new_address`: partly hidden.
+    /// Sent to the old address. `token` is the token of the undo link, `new_address` is partly
+    /// hidden.
     AddressChanged {
         token: String,
         new_address: String,
     },
-    /// `count`: how often it happened since the last mail about it.
+    /// `count` is the number of occurrences since the last notification.
     Notice {
         notice: Notice,
         count: u32,
@@ -179,27 +188,28 @@ impl Mail {
     }
 }
 
-/// Tokens and codes open something.
+/// Prints the kind only, because tokens and codes are secret.
 impl fmt::Debug for Mail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Mail({})", self.kind().as_str())
     }
 }
 
-/// What a verification code proves the address for.
+/// Purpose of a verification code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CodePurpose {
-    /// The address that the account has.
+    /// Verify the account's address.
     Address,
-    /// An address that the account is to have.
+    /// Verify a new address for the account.
     NewAddress,
-    /// An account that is to be made.
+    /// Verify the address of a new account.
     #[default]
     Registration,
 }
 
-/// What a person is told of, because a thief would do it. The names are part of the file format.
+/// Notification of a security-relevant change, which an attacker may have made. The names are part
+/// of the file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Notice {
@@ -207,24 +217,24 @@ pub enum Notice {
     PasswordReset,
     FactorAdded,
     FactorRemoved,
-    /// Too many wrong second steps: that kind opens nothing any more.
+    /// Too many wrong second factors: that kind is blocked.
     FactorBlocked,
-    /// Several wrong second steps after the right password.
+    /// Several wrong second factors after the correct password.
     FactorFailed,
     RecoveryCodeUsed,
     RecoveryCodesMade,
-    /// A key was refused, since its count went back: somebody may have copied it.
+    /// A key was rejected because its signature counter decreased. It may have been copied.
     KeyMayBeCopied,
     AppPasswordCreated,
-    /// To the new address.
+    /// Sent to the new address.
     AddressChanged,
-    /// To the address that was replaced, where nothing undoes the change.
+    /// Sent to the replaced address if the change cannot be undone.
     AddressReplaced,
     /// An administrator changed the account.
     AdministratorActed,
-    /// An administrator removed all second steps.
+    /// An administrator removed all second factors.
     FactorsReset,
-    /// To administrators: a client that registered itself is in use and needs an approval.
+    /// Sent to administrators: a client that registered itself is in use and needs an approval.
     ClientNeedsApproval,
 }
 
@@ -248,70 +258,72 @@ impl Notice {
     ];
 }
 
-/// From where something was asked for or done, as far as the request told.
+/// Origin of a request or action, as far as known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestOrigin {
     pub address: IpAddr,
-    /// Browser and system, in words of our own.
+    /// Browser and operating system, in words of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub browser: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
 }
 
-/// A mail with all that its text is made of. The outbox holds it sealed.
+/// E-mail with the data for its text. The outbox stores it encrypted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MailMessage {
-    /// Nobody yet for what is looked up later.
+    /// None if the account is read later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Email>,
     pub language: Language,
-    /// When it happened.
+    /// Time of the event.
     pub at: UnixTime,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<RequestOrigin>,
     pub mail: Mail,
 }
 
-/// A mail that waits in the outbox.
+/// E-mail in the outbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingMail {
     pub id: MailId,
     pub kind: MailKind,
-    /// Whose it is, where that is known.
+    /// The user concerned, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,
     pub created_at: UnixTime,
-    /// When it is tried next. Who takes it to send it moves this on, so that another one tries it if they never return.
+    /// Time of the next attempt. The node that sends it advances this time. Another node retries if
+    /// that node fails.
     pub due_at: UnixTime,
-    /// It is of no use later.
+    /// The e-mail is useless after this time.
     pub not_after: UnixTime,
-    /// Tries that failed and were the mail's own fault or nobody's.
+    /// Number of failed attempts, except those that failed because of the mail server.
     pub attempts: u32,
-    /// What the mail server said to the last one.
+    /// The mail server's answer to the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_answer: Option<String>,
     pub message: Sealed,
 }
 
 impl WaitingMail {
-    /// A mail that is due at once.
+    /// Creates an e-mail that is due at once.
     pub fn new(id: MailId, kind: MailKind, subject: Option<Subject>, message: Sealed, now: UnixTime) -> Self {
         let not_after = now.plus(kind.tried_for());
         Self { id, kind, subject, created_at: now, due_at: now, not_after, attempts: 0, last_answer: None, message }
     }
 
-    /// The same while somebody tries to send it, for at most so long.
+    /// Returns the e-mail while a node attempts to send it, for at most `lease`.
     #[must_use]
     pub fn taken(&self, now: UnixTime, lease: Duration) -> Self {
         Self { due_at: now.plus(lease), ..self.clone() }
     }
 
-    /// The same after a try that failed and may succeed later. `jitter`: random; it moves the wait by a fifth at most. The last
-    /// try is made shortly before the mail is of no use, however long the wait before it would be.
+    /// Returns the e-mail after an attempt that failed temporarily.
     ///
-    /// # Errors
-    /// When that was the last one: the mail is dead.
+    /// `jitter` is random and changes the delay by at most a fifth. The last attempt is made
+    /// shortly before the e-mail becomes useless, even if the delay would be longer.
+    ///
+    /// # Errors Returns a reason if this was the last attempt.
     pub fn postponed(&self, answer: &str, now: UnixTime, jitter: u8) -> Result<Self, DeadReason> {
         let doubled = FIRST_WAIT.saturating_mul(1 << self.attempts.min(16)).min(LONGEST_WAIT);
         let wait = doubled.mul_f64(0.8 + 0.4 * f64::from(jitter) / 255.0);
@@ -323,26 +335,25 @@ impl WaitingMail {
         Ok(Self { due_at, attempts: self.attempts + 1, last_answer: Some(cut(answer)), ..self.clone() })
     }
 
-    /// The same at another time, without having been tried: the mail server is at fault, not the mail.
+    /// Returns the e-mail at another time without counting an attempt: the mail server failed.
     ///
-    /// # Errors
-    /// As [`Self::postponed`].
+    /// # Errors See [`Self::postponed`].
     pub fn moved(&self, due_at: UnixTime) -> Result<Self, DeadReason> {
         if due_at > self.not_after { Err(DeadReason::Expired) } else { Ok(Self { due_at, ..self.clone() }) }
     }
 }
 
-/// Why a mail will not be tried again by itself.
+/// Reason to give up an e-mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeadReason {
-    /// Its time was over before a mail server took it.
+    /// It expired before a mail server accepted it.
     Expired,
-    /// The mail server refused it for good.
+    /// The mail server rejected it permanently.
     Refused,
-    /// No mail can be made of it: its address is none that mail servers take, or it does not open.
+    /// The message cannot be built: mail servers do not accept its address, or decryption fails.
     Unsendable,
-    /// The program failed on it.
+    /// The program failed while processing it.
     Failed,
 }
 
@@ -359,7 +370,7 @@ impl DeadReason {
     }
 }
 
-/// A mail that was given up.
+/// E-mail that was given up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadMail {
     pub mail: WaitingMail,
@@ -368,7 +379,7 @@ pub struct DeadMail {
     pub expires_at: UnixTime,
 }
 
-/// That a mail was sent: for whoever asks whether it was. It has nothing of what the mail said.
+/// Record of a sent e-mail, for operators. It contains nothing of the text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentMail {
     pub id: MailId,
@@ -380,7 +391,7 @@ pub struct SentMail {
     pub expires_at: UnixTime,
 }
 
-/// How long it is known that a mail was sent, and how long one that was given up is kept.
+/// How long records of sent and given-up e-mails are kept.
 pub const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 
 impl SentMail {
@@ -396,19 +407,20 @@ impl DeadMail {
         Self { mail: WaitingMail { last_answer, ..mail }, reason, at: now, expires_at: now.plus(KEPT_FOR) }
     }
 
-    /// The mail as one that is due now, with the time of a new one. What it carries may have expired all the same.
+    /// Returns the e-mail as due now, with a new lifetime. Its link or code may have expired
+    /// nevertheless.
     pub fn revived(&self, now: UnixTime) -> WaitingMail {
         let mail = self.mail.clone();
         WaitingMail { due_at: now, not_after: now.plus(mail.kind.tried_for()), attempts: 0, ..mail }
     }
 }
 
-/// A server's answer as it may be kept and shown: one line, not long.
+/// Shortens a server's answer to one line for storage and display.
 fn cut(answer: &str) -> String {
     answer.chars().filter(|char| !char.is_control()).take(MOST_ANSWER).collect()
 }
 
-/// An address as it is shown to somebody who need not know it: the first letter and the domain.
+/// Returns the first letter and the domain of an address, for users who need not know all of it.
 pub fn partly_hidden(address: &Email) -> String {
     let (local, domain) = address.as_str().split_once('@').unwrap_or_default();
     let first = local.chars().next().map(String::from).unwrap_or_default();
@@ -441,7 +453,7 @@ mod tests {
         assert_eq!(reason, DeadReason::Expired);
         assert_eq!(mail.last_answer.as_deref(), Some("451 later"));
         assert!(waiting(MailKind::Reset).moved(UnixTime::from_seconds(1000 + 1801)).is_err());
-        // A fifth to both sides.
+        // A fifth in both directions.
         let wait =
             |jitter| waiting(MailKind::Notice).postponed("", UnixTime::from_seconds(1000), jitter).unwrap().due_at;
         assert_eq!((wait(0), wait(255)), (UnixTime::from_seconds(1024), UnixTime::from_seconds(1036)));
@@ -470,11 +482,11 @@ mod tests {
                 tries.push(next.due_at.seconds() - 1000);
                 (now, mail) = (next.due_at, next);
             }
-            // The wait before it would have ended after the mail's time.
+            // The delay before it would have ended after the e-mail's lifetime.
             assert_eq!(tries.last(), Some(&(30 * 60 - 30)), "{jitter}: {tries:?}");
             assert!((6..=7).contains(&tries.len()), "{jitter}: {tries:?}");
         }
-        // Between the last two is no wait of its own.
+        // The last two attempts have no delay of their own between them.
         let mail = waiting(MailKind::Reset);
         assert_eq!(mail.postponed("", UnixTime::from_seconds(1000 + 1770), 0), Err(DeadReason::Expired));
         assert_eq!(mail.postponed("", UnixTime::from_seconds(1000 + 9000), 0), Err(DeadReason::Expired));

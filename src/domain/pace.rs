@@ -1,68 +1,72 @@
-//! Guesses that slow down instead of being shut out: so many failures are free, each further one doubles the wait until the
-//! next attempt, up to a longest wait, and failures are forgotten one by one. Whoever may wait, and for how long a failure
-//! counts, is the caller's business; a decision is pure arithmetic on the given time.
+//! Progressive delays for guesses instead of lockouts.
+//!
+//! A number of failures is free. Each further failure doubles the delay before the next attempt, up
+//! to a maximum. Failures are forgotten over time. The caller chooses the keys and the parameters.
+//! A decision is pure arithmetic on the given time.
 
 use std::time::Duration;
 
-/// Seconds that the clocks of two nodes may differ by: two each from the database's, and parts of a second.
+/// Maximum clock difference of two nodes in seconds: two each from the database's clock, plus
+/// rounding.
 const CLOCKS_APART: u64 = 5;
 
-/// How a key is slowed down.
+/// Parameters of the delays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Failures before the first wait.
+    /// Number of failures before the first delay.
     pub free: u32,
-    /// After how long failures are forgotten, in whole seconds, at least one.
+    /// Interval after which failures are forgotten, in whole seconds, at least one.
     pub forgets: Duration,
-    /// How many then, at least one.
+    /// Number of failures forgotten per interval, at least one.
     pub at_a_time: u32,
-    /// The longest wait, in whole seconds, at least one.
+    /// Maximum delay in whole seconds, at least one.
     pub longest: Duration,
 }
 
 impl Pace {
-    /// `limit` failures at once, and no more than `limit` a window for as long as somebody goes on.
+    /// Permits `limit` failures at once, and at most `limit` per window if they continue.
     pub fn even(limit: u32, window: Duration) -> Self {
         let limit = limit.max(1);
         let step = (window / limit).max(Duration::from_secs(1));
-        // Of a limit above one a second, several are forgotten each second.
+        // For a limit above one per second, several failures are forgotten each second.
         let a_second = u64::from(limit).div_ceil(window.as_secs().max(1));
         Self { free: limit, forgets: step, at_a_time: u32::try_from(a_second).unwrap_or(limit), longest: step }
     }
 
-    /// `limit` failures at once, and one a window for as long as somebody goes on.
+    /// Permits `limit` failures at once, and one per window if they continue.
     pub fn steep(limit: u32, window: Duration) -> Self {
         let window = window.max(Duration::from_secs(1));
         Self { free: limit.max(1), forgets: window, at_a_time: 1, longest: window }
     }
 
-    /// The wait after so many failures, seconds.
+    /// Returns the delay after this number of failures, in seconds.
     fn wait(self, failures: u32) -> u64 {
         let Some(excess) = failures.checked_sub(self.free) else { return 0 };
         1_u64.checked_shl(excess).unwrap_or(u64::MAX).min(self.longest.as_secs().max(1))
     }
 
-    /// More failures than this change no wait: they are not counted, so that the wait falls soon after the last one.
+    /// Returns the maximum count. Further failures do not change the delay. They are not counted,
+    /// so that the delay decreases soon after the last one.
     fn most(self) -> u32 {
         self.free.saturating_add(u64::BITS - self.longest.as_secs().leading_zeros())
     }
 }
 
-/// What is kept of one key's failures. Times are seconds since 1970.
+/// Stored failures of one key. Times are seconds since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Failures {
-    /// When the next failure begins to be forgotten.
+    /// When the next failures begin to age.
     pub since: u64,
-    /// From when on the next attempt is allowed.
+    /// When the next attempt is allowed.
     pub next: u64,
     pub count: u32,
-    /// The pace of the last attempt.
+    /// The parameters of the last attempt.
     pub free: u32,
     pub forgets: u32,
     pub at_a_time: u32,
 }
 
-/// From when on the next attempt was allowed, before one that was counted and after it.
+/// When the next attempt was allowed, before and after a counted attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moved {
     pub before: u64,
@@ -70,14 +74,16 @@ pub struct Moved {
 }
 
 impl Failures {
-    /// None yet.
+    /// Creates an empty record.
     pub fn none(now: u64) -> Self {
         Self { since: now, ..Self::default() }
     }
 
-    /// Forgets what is old enough. A clock that went back forgets nothing, and does not make anything wait for it. One that is
-    /// a little behind the one before is another node's: were the failures dated back for it, the next look by the clock that is
-    /// ahead would forget some of them again, and so each time that the two take turns.
+    /// Forgets old failures. A clock that is set back forgets none and does not prolong a delay.
+    ///
+    /// A time slightly before the previous one comes from another node. If `since` were set back
+    /// for it, the node with the faster clock would forget some failures again, each time that the
+    /// two alternate.
     pub fn forget(&mut self, now: u64) {
         if self.since > now.saturating_add(CLOCKS_APART) {
             self.since = now;
@@ -92,7 +98,7 @@ impl Failures {
         }
     }
 
-    /// Seconds until the next attempt; 0 when it is allowed.
+    /// Returns the seconds until the next attempt. 0 if it is allowed now.
     pub fn wait(&mut self, pace: Pace, now: u64) -> u64 {
         self.forget(now);
         self.next = self.next.min(now.saturating_add(pace.longest.as_secs().max(1)));
@@ -101,8 +107,7 @@ impl Failures {
 
     /// Counts an attempt.
     ///
-    /// # Errors
-    /// Seconds to wait before the next one; nothing is counted then.
+    /// # Errors Returns the seconds to wait. Nothing is counted then.
     pub fn take(&mut self, pace: Pace, now: u64) -> Result<Moved, u64> {
         let wait = self.wait(pace, now);
         if wait > 0 {
@@ -117,7 +122,7 @@ impl Failures {
         Ok(Moved { before, after: self.next })
     }
 
-    /// Takes the count of an attempt back.
+    /// Reverts the count of an attempt.
     pub fn give_back(&mut self, moved: Moved, now: u64) {
         self.forget(now);
         self.count = self.count.saturating_sub(1);
@@ -126,7 +131,7 @@ impl Failures {
         }
     }
 
-    /// When the last of them is forgotten: from then on they are as good as none.
+    /// Returns when the last failure is forgotten. Afterwards the record equals an empty one.
     pub fn over_at(&self) -> u64 {
         let times = u64::from(self.count.div_ceil(self.at_a_time.max(1)));
         self.since.saturating_add(times.saturating_mul(u64::from(self.forgets.max(1))))
@@ -164,13 +169,13 @@ mod tests {
             let (mut failures, mut allowed) = (Failures::none(1000), 0);
             for attempt in 0..20_000 {
                 let mut next = failures;
-                // What is refused is not kept.
+                // Rejected attempts are not stored.
                 if next.take(pace, 1000 + attempt % 2 * 4).is_ok() {
                     failures = next;
                     allowed += 1;
                 }
             }
-            // And what the clock that is ahead has seen pass.
+            // And the attempts that the faster clock permitted.
             assert!(allowed <= pace.free + 5 * pace.at_a_time, "{pace:?}: {allowed}");
         }
     }

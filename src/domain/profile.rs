@@ -14,9 +14,12 @@ const LONGEST_GROUP: usize = 100;
 /// Maximum number of groups of a user: they are sent to applications in one header.
 pub const MOST_GROUPS: usize = 100;
 
-/// Characters that cannot be seen, or that change how others are shown: formats with the bidirectional controls (Cf), line
-/// and paragraph separators (Zl, Zp), what may be ignored in display (`Default_Ignorable_Code_Point`), the empty Braille
-/// pattern, private use and noncharacters (Unicode 16). One of them in a name makes it look like another name.
+/// Characters that are invisible or change how others are displayed, so that a name looks like
+/// another name (Unicode 16).
+///
+/// They are formats with the bidirectional controls (Cf), line and paragraph separators (Zl, Zp),
+/// characters that may be ignored in display (`Default_Ignorable_Code_Point`), the empty Braille
+/// pattern, private use and noncharacters.
 const UNSEEN: &[(char, char)] = &[
     ('\u{ad}', '\u{ad}'),
     ('\u{34f}', '\u{34f}'),
@@ -49,15 +52,19 @@ const UNSEEN: &[(char, char)] = &[
     ('\u{e0000}', '\u{10ffff}'),
 ];
 
-/// Whether every character of a text is seen as what it is: see [`UNSEEN`]. A joiner is seen where it changes how letters join.
+/// Whether all characters of a text are visible: see [`UNSEEN`]. Joiners are permitted where they
+/// change how letters join.
 pub fn is_seen(text: &str) -> bool {
     let unseen =
         |letter: char| letter.is_control() || UNSEEN.iter().any(|(first, last)| (*first..=*last).contains(&letter));
     text.char_indices().all(|(at, letter)| !unseen(letter) || is_joiner_in_place(text, at, letter))
 }
 
-/// Whether this is a joiner or non-joiner where the scripts that need one have it (RFC 5892 appendix A.1 and A.2): a non-joiner
-/// between two letters that would join, as Persian has it (`می‌خواهم`), and either behind a virama.
+/// Whether this is a joiner or non-joiner in a script that needs it (RFC 5892 appendix A.1 and
+/// A.2).
+///
+/// A non-joiner is permitted between two letters that would join, as in Persian (`می‌خواهم`). Both
+/// are permitted after a virama.
 fn is_joiner_in_place(text: &str, at: usize, letter: char) -> bool {
     const NON_JOINER: char = '\u{200c}';
     const JOINER: char = '\u{200d}';
@@ -101,7 +108,7 @@ pub fn seen_part(text: &str) -> String {
         |at, letter: char| is_seen(letter.encode_utf8(&mut [0; 4])) || is_joiner_in_place(text, at, letter);
     let kept: String =
         text.char_indices().filter(|(at, letter)| is_seen_at(*at, *letter)).map(|(_, letter)| letter).collect();
-    // A removed character may have been what gave a joiner its place.
+    // A removed character may have made a joiner valid.
     if is_seen(&kept) { kept } else { kept.replace(['\u{200c}', '\u{200d}'], "") }
 }
 
@@ -110,9 +117,11 @@ pub fn is_picture(text: &str) -> bool {
     is_line(text, LONGEST_PICTURE) && picture_origin(text).is_some()
 }
 
-/// The origin of the https URL of an image, as a source in a Content-Security-Policy. `None` if the host is not a DNS name
-/// or an IPv4 address. URL parsers accept `p.test;sandbox` and `p.test,x` as hosts, which would add a directive or a policy.
-/// CSP Level 3 §2.3.1 has no IPv6 addresses.
+/// Returns the origin of the https URL of an image, as a source in a Content-Security-Policy.
+///
+/// `None` if the host is not a DNS name or an IPv4 address. URL parsers accept `p.test;sandbox` and
+/// `p.test,x` as hosts, which would add a directive or a policy. CSP Level 3 §2.3.1 has no IPv6
+/// addresses.
 pub fn picture_origin(text: &str) -> Option<String> {
     let url = Url::parse(text).ok().filter(|url| url.scheme() == "https")?;
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
@@ -158,7 +167,7 @@ mod tests {
         for name in ["می\u{200c}خواهم", "علی\u{200c}نیا", "क्\u{200d}ष", "ක්\u{200d}ර"] {
             assert!(is_line(name, LONGEST_NAME), "{name}");
         }
-        // Where nothing would join, nobody sees them.
+        // Joiners are invisible where no letters would join.
         for name in [
             "Wi\u{200c}ki",
             "دار\u{200c}ا",

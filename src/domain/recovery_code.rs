@@ -1,7 +1,8 @@
-//! Recovery codes: ten that are shown once, each good once in the place of a second factor that is lost.
+//! Recovery codes: ten codes that are shown once. Each replaces a lost second factor once.
 //!
-//! A code has 80 random bits. That is too few for a plain hash (NIST SP 800-63B asks for 112), so what is kept is an HMAC under a
-//! key that does not lie in the store: a stolen copy of the store alone allows no guess.
+//! A code has 80 random bits, which is too few for a plain hash (NIST SP 800-63B requires 112).
+//! Therefore an HMAC is stored, under a key outside the store. A stolen copy of the store alone
+//! permits no guessing.
 
 use std::fmt;
 
@@ -14,13 +15,13 @@ use crate::domain::secret::{Secret, base64url_bytes};
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 
-/// How many a person gets.
+/// Number of codes per user.
 pub const RECOVERY_CODES: usize = 10;
 
-/// The random bytes of one.
+/// Number of random bytes of a code.
 pub const RECOVERY_CODE_BYTES: usize = 10;
 
-/// How many are left when new ones are offered.
+/// Number of unused codes at which new ones are offered.
 const FEW: usize = 3;
 
 const LENGTH: usize = 16;
@@ -28,16 +29,17 @@ const LENGTH: usize = 16;
 /// Crockford's base32: no I, L, O, U.
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/// The key of the hashes, made of the data key that the token wraps.
+/// HMAC key, derived from the data key that the token wraps.
 pub struct RecoveryKey(hmac::Key);
 
 impl RecoveryKey {
-    /// The key of these bytes, which nothing else may use.
+    /// Creates the key from these bytes, which must have no other use.
     pub fn new(bytes: &[u8; 32]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
     }
 
-    /// What is kept of a code. Its owner is in it: a hash that is copied to somebody else's record opens nothing there.
+    /// Returns the stored hash of a code. It includes the owner, so a hash copied to another user's
+    /// record is useless.
     fn hash(&self, owner: Subject, code: &RecoveryCode) -> RecoveryHash {
         let mut context = hmac::Context::with_key(&self.0);
         for part in [b"recovery code", &owner.as_bytes()[..], &code.0[..]] {
@@ -55,7 +57,7 @@ impl fmt::Debug for RecoveryKey {
     }
 }
 
-/// One code, in clear.
+/// A code in clear text.
 #[derive(Clone)]
 pub struct RecoveryCode(Zeroizing<[u8; LENGTH]>);
 
@@ -69,8 +71,9 @@ impl RecoveryCode {
         Self(text)
     }
 
-    /// Reads a code as people type it: in either case, with spaces and hyphens anywhere, and with the letters that Crockford's
-    /// alphabet leaves out because they look like digits.
+    /// Parses a typed code: in any case, with spaces and hyphens anywhere.
+    ///
+    /// Letters that Crockford's alphabet omits because they look like digits are accepted.
     pub fn parse(typed: &str) -> Option<Self> {
         let mut text = Zeroizing::new([0; LENGTH]);
         let mut places = text.iter_mut();
@@ -89,7 +92,7 @@ impl RecoveryCode {
         is_whole.then_some(Self(text))
     }
 
-    /// The code in groups of four, as it is shown.
+    /// Returns the code in groups of four, for display.
     pub fn text(&self) -> Secret {
         let groups: Vec<&str> = self.0.chunks(4).map(|group| str::from_utf8(group).unwrap_or_default()).collect();
         Secret::new(groups.join("-"))
@@ -113,7 +116,7 @@ impl fmt::Debug for RecoveryHash {
     }
 }
 
-/// What is kept of a person's codes that are not used yet.
+/// Stored hashes of a user's unused codes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecoveryCodes {
     hashes: Vec<RecoveryHash>,
@@ -121,7 +124,7 @@ pub struct RecoveryCodes {
 }
 
 impl RecoveryCodes {
-    /// Ten new ones, and the codes themselves, which are kept nowhere. They take the place of all earlier ones.
+    /// Creates ten codes that replace all earlier ones. The returned codes are not stored.
     pub fn new(
         key: &RecoveryKey,
         owner: Subject,
@@ -133,8 +136,10 @@ impl RecoveryCodes {
         (Self { hashes, created_at: now }, codes)
     }
 
-    /// What is left once the code is used, which is to be kept in the commit that lets its owner on; `None` where it is none of
-    /// them. Each is compared, so that the time tells nothing of the place.
+    /// Returns the record without a used code, to store in the commit that completes the sign-in.
+    /// `None` if the code is wrong.
+    ///
+    /// All hashes are compared, so that the duration does not reveal the position.
     #[must_use]
     pub fn without(&self, key: &RecoveryKey, owner: Subject, code: &RecoveryCode) -> Option<Self> {
         let hash = key.hash(owner, code);
@@ -156,7 +161,7 @@ impl RecoveryCodes {
         self.hashes.len()
     }
 
-    /// Whether so few are left that new ones are offered.
+    /// Reports whether few enough codes are left to offer new ones.
     pub fn are_few(&self) -> bool {
         self.hashes.len() <= FEW
     }

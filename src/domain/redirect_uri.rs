@@ -1,26 +1,29 @@
-//! Redirect URIs (specification, "Redirect URI rules"; RFC 6749 §3.1.2, RFC 8252 §7.3, RFC 9700 §4.1).
+//! Redirect URIs (specification, "Redirect URI rules"; RFC 6749 §3.1.2, RFC 8252 §7.3, RFC 9700
+//! §4.1).
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::{Host, Url};
 
-/// The longest that is registered; more is abuse of the store.
+/// Maximum length of a registered URI in bytes, against abuse of the store.
 const LONGEST: usize = 2000;
 
-/// Names below it mean this device (RFC 6761 §6.3), to browsers at least; nobody registers one.
+/// Suffix of names that browsers resolve to the local device (RFC 6761 §6.3). Such names cannot be
+/// registered.
 const OWN_DEVICE: &str = ".localhost";
 
-/// A registered URI to which a browser may be sent: https, or http on this very device; no fragment, no user name,
-/// no wildcard. Compared byte for byte.
+/// Registered redirect URI: https, or http on the local device, without fragment, user name or
+/// wildcard.
+///
+/// URIs are compared byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RedirectUri(String);
 
 impl RedirectUri {
-    /// Reads a URI for registration.
+    /// Parses a URI for registration.
     ///
-    /// # Errors
-    /// A sentence that names the rule it breaks.
+    /// # Errors Returns the rule that it violates.
     pub fn parse(text: &str) -> Result<Self, RedirectUriFault> {
         let uri = Self::kept(text)?;
         match authority(text) {
@@ -29,13 +32,16 @@ impl RedirectUri {
         }
     }
 
-    /// Reads a URI that stands in a record: what may be registered, and what an issuer on this device has added of its own
-    /// (the console's, for trials), whose host may lie below `.localhost`.
+    /// Parses a URI from a record.
+    ///
+    /// In addition to registered URIs, records contain those of a trial issuer on the local device
+    /// (the console's), whose host may end in `.localhost`.
     fn kept(text: &str) -> Result<Self, RedirectUriFault> {
         if text.len() > LONGEST {
             return Err(RedirectUriFault::TooLong);
         }
-        // A URL parser strips tabs and newlines and turns backslashes round; what is compared is the raw text.
+        // A URL parser removes tabs and newlines and replaces backslashes, but the raw text is
+        // compared.
         if text.bytes().any(|byte| byte <= b' ' || byte >= 0x7f || matches!(byte, b'\\' | b'"' | b'<' | b'>')) {
             return Err(RedirectUriFault::Characters);
         }
@@ -49,8 +55,8 @@ impl RedirectUri {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(RedirectUriFault::UserName);
         }
-        // The parser also takes `https:rp.test`, which a browser here would read as a path of ours, and `http://2130706433`:
-        // what counts is how the URI is written.
+        // The parser also accepts `https:rp.test`, which a browser would read as a path of this
+        // server, and `http://2130706433`. Therefore the text is checked.
         match authority(text) {
             Some(("https", host)) if is_host(host) => Ok(Self(text.to_owned())),
             Some(("https", _)) => Err(RedirectUriFault::Host),
@@ -60,8 +66,8 @@ impl RedirectUri {
         }
     }
 
-    /// The callback of a protected application, whose host the operator has configured: any name, http too when the
-    /// issuer itself runs on this device.
+    /// Returns the callback of a protected application. The operator configured its host, so any
+    /// name is permitted, with http too if the issuer runs on the local device.
     pub fn of_application(callback: &str) -> Self {
         Self(callback.to_owned())
     }
@@ -70,8 +76,10 @@ impl RedirectUri {
         &self.0
     }
 
-    /// Whether a requested URI is this one. Byte for byte, with one exception: a URI registered with a loopback IP
-    /// literal and no port matches any port (RFC 8252 §7.3), because a native application cannot choose its port.
+    /// Reports whether a requested URI matches this one byte for byte.
+    ///
+    /// One exception: a URI with a loopback IP literal and no port matches any port (RFC 8252
+    /// §7.3), because a native application cannot choose its port.
     pub fn matches(&self, requested: &str) -> bool {
         if self.0 == requested {
             return true;
@@ -91,7 +99,7 @@ impl RedirectUri {
     }
 }
 
-/// Scheme and host as written, the port taken off.
+/// Returns scheme and host as written, without the port.
 fn authority(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once("://")?;
     let authority = rest.split(['/', '?']).next().unwrap_or(rest);
@@ -102,8 +110,11 @@ fn authority(text: &str) -> Option<(&str, &str)> {
     Some((scheme, host))
 }
 
-/// A host name or an address. Stricter than a URL parser, which takes `rp.test;x` too: the host stands in a
-/// Content-Security-Policy, where a semicolon or a comma begins a directive or a policy of the client's own.
+/// Reports whether this is a host name or an address.
+///
+/// It is stricter than a URL parser, which accepts `rp.test;x`. The host is written into a
+/// Content-Security-Policy, where a semicolon or comma would begin a directive or policy that the
+/// client controls.
 fn is_host(host: &str) -> bool {
     let name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     let address = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
@@ -113,10 +124,12 @@ fn is_host(host: &str) -> bool {
     }
 }
 
-/// A URI that matched a registered one as the `form-action` of a page whose form ends in a redirect to it: its origin, and
-/// its scheme. Chromium holds the whole chain of redirects after a form against the policy, also those that the client
-/// makes: with its origin alone, a client whose callback sends people on to another host would see every sign-in stop
-/// without a word. An IPv6 address cannot stand in a policy (CSP Level 3 §2.3.1).
+/// Returns the `form-action` source for a page whose form redirects to a matched URI: its origin
+/// and its scheme.
+///
+/// Chromium checks the whole redirect chain after a form against the policy, including the client's
+/// redirects. With the origin alone, all sign-ins would fail silently for a client whose callback
+/// redirects to another host. An IPv6 address is not permitted in a policy (CSP Level 3 §2.3.1).
 pub fn form_action(uri: &str) -> Option<String> {
     let url = Url::parse(uri).ok()?;
     let scheme = url.scheme();
@@ -126,17 +139,17 @@ pub fn form_action(uri: &str) -> Option<String> {
     }
 }
 
-/// Host and port of a URI, as people are told them.
+/// Returns host and port of a URI for display to users.
 pub fn host(uri: &str) -> Option<String> {
     let url = Url::parse(uri).ok()?;
     let host = url.host_str()?;
     Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
 }
 
-/// Why a URI cannot be registered.
+/// Reason to reject a URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectUriFault {
-    /// Over 2000 bytes.
+    /// Longer than 2000 bytes.
     #[error("a redirect URI has at most 2000 characters")]
     TooLong,
     #[error("a redirect URI has no spaces, quotes, backslashes or non-ASCII characters")]
@@ -144,18 +157,18 @@ pub enum RedirectUriFault {
     /// Relative or not a URI.
     #[error("a redirect URI is an absolute URI")]
     NotAbsolute,
-    /// Holds `*`.
+    /// Contains `*`.
     #[error("a redirect URI has no wildcard")]
     Wildcard,
-    /// Holds `#`.
+    /// Contains `#`.
     #[error("a redirect URI has no fragment")]
     Fragment,
     #[error("a redirect URI has no user name")]
     UserName,
-    /// A host with other characters than a name or an address has.
+    /// A host with characters that names and addresses do not have.
     #[error("a redirect URI's host has only letters, digits, hyphens, dots and underscores")]
     Host,
-    /// Neither https nor http on this device.
+    /// Neither https nor http on the local device.
     #[error("a redirect URI is https, or http on localhost, 127.0.0.1 or [::1]")]
     Scheme,
 }
@@ -235,7 +248,8 @@ mod tests {
         }
     }
 
-    /// An issuer on this device gives a client the console's own URI: its record must be read again.
+    /// An issuer on the local device adds the console's own URI to a client. Its record must be
+    /// readable.
     #[test]
     fn what_an_issuer_on_this_device_adds_is_read_back_and_not_registered() {
         let read = |text: &str| serde_json::from_value::<RedirectUri>(text.into());

@@ -1,11 +1,13 @@
-//! Scopes (RFC 6749 §3.3) that the provider knows, as a set: the specification's five, and `groups`, which an operator
-//! switches on and gives to clients one by one.
+//! Sets of supported scope values (RFC 6749 §3.3).
+//!
+//! These are the specification's five and `groups`, which an operator enables and grants to
+//! individual clients.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A scope value that the provider knows.
+/// Supported scope value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ScopeValue {
     OpenId,
@@ -21,11 +23,11 @@ pub enum ScopeValue {
 }
 
 impl ScopeValue {
-    /// Every value, in the order of the discovery document.
+    /// All values, in the order of the discovery document.
     pub const ALL: [Self; 6] =
         [Self::OpenId, Self::Profile, Self::Email, Self::Phone, Self::OfflineAccess, Self::Groups];
 
-    /// The value on the wire.
+    /// Returns the value as sent in requests.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OpenId => "openid",
@@ -42,7 +44,7 @@ impl ScopeValue {
     }
 }
 
-/// A set of scope values; written space-separated, always in the same order.
+/// Set of scope values. It is written space-separated, always in the same order.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Scope(u8);
 
@@ -50,15 +52,14 @@ impl Scope {
     /// The empty set.
     pub const EMPTY: Self = Self(0);
 
-    /// The specification's values: what a client may ask for where nobody says otherwise. `groups` is not among them.
+    /// Returns the specification's values: the default for a client. It does not contain `groups`.
     pub fn all() -> Self {
         Self(!ScopeValue::Groups.bit()).intersection(ScopeValue::ALL.into_iter().collect())
     }
 
-    /// Reads a space-separated list (RFC 6749 §3.3). Repeated values count once.
+    /// Parses a space-separated list (RFC 6749 §3.3). Repeated values count once.
     ///
-    /// # Errors
-    /// [`UnknownScope`] when a value is not one that the provider knows.
+    /// # Errors [`UnknownScope`] if a value is not supported.
     pub fn parse(text: &str) -> Result<Self, UnknownScope> {
         text.split(' ')
             .filter(|value| !value.is_empty())
@@ -69,17 +70,17 @@ impl Scope {
             .collect()
     }
 
-    /// Reads the values of a space-separated list that the provider knows, and ignores the others.
+    /// Parses a space-separated list and ignores unsupported values.
     pub fn known_in(text: &str) -> Self {
         text.split(' ').filter_map(|value| ScopeValue::ALL.into_iter().find(|known| known.as_str() == value)).collect()
     }
 
-    /// Whether the set has this value.
+    /// Reports whether the set contains this value.
     pub fn contains(self, value: ScopeValue) -> bool {
         self.0 & value.bit() != 0
     }
 
-    /// Whether every value of this set is in `other`.
+    /// Reports whether every value of this set is in `other`.
     pub fn is_subset_of(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
@@ -94,45 +95,46 @@ impl Scope {
         Self(self.0 | other.0)
     }
 
-    /// The set without this value.
+    /// Returns the set without this value.
     #[must_use]
     pub fn without(self, value: ScopeValue) -> Self {
         Self(self.0 & !value.bit())
     }
 
-    /// The set without all that `other` has.
+    /// Returns the set without the values of `other`.
     #[must_use]
     pub fn except(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Whether the set is empty.
+    /// Reports whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The values, in the order of the discovery document.
+    /// Returns the values, in the order of the discovery document.
     pub fn values(self) -> impl Iterator<Item = ScopeValue> {
         ScopeValue::ALL.into_iter().filter(move |value| self.contains(*value))
     }
 }
 
-/// A scope list names a value that the provider does not know.
+/// Error: a scope list contains an unsupported value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the scopes are openid, profile, email, phone, offline_access and groups")]
 pub struct UnknownScope(Option<String>);
 
 impl UnknownScope {
-    /// The longest value that is told to whoever sent it.
+    /// Maximum length of a value that is repeated to the client, in bytes.
     const LONGEST: usize = 64;
 
     fn of(value: &str) -> Self {
-        // What a value may be made of (RFC 6749 §3.3), and an answer may repeat: no quotation mark and no backslash.
+        // Permitted characters of a value (RFC 6749 §3.3), without quotation mark and backslash, so
+        // that an error may repeat it.
         let sound = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
         Self((value.len() <= Self::LONGEST && value.bytes().all(sound)).then(|| value.to_owned()))
     }
 
-    /// The value, where it can be repeated.
+    /// Returns the value if an error may repeat it.
     pub fn value(&self) -> Option<&str> {
         self.0.as_deref()
     }

@@ -1,7 +1,8 @@
-//! Browser sessions: at the provider, and at each protected application on a host of its own.
+//! Browser sessions: at the provider, and at each protected application with its own host.
 //!
-//! A cookie is `base64url(id ‖ secret)`: the id finds the record and stays for the session's life, the secret proves the
-//! browser and changes at each sign-in (session fixation). Only the secret's hash is kept.
+//! A cookie is `base64url(id ‖ secret)`. The id identifies the record for the session's life. The
+//! secret authenticates the browser and changes at each sign-in, which prevents session fixation.
+//! Only the secret's hash is stored.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,15 +15,15 @@ use crate::domain::secret::{Secret, SecretHash, from_base64url};
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 
-/// Accounts that may be signed in side by side in one browser.
+/// Maximum number of accounts that are signed in at the same time in one browser.
 pub const MOST_SIGN_INS: usize = 5;
 
-/// How long the cookie from before a renewed sign-in still ends the session.
+/// How long the cookie before a renewed sign-in can still end the session.
 const OVERLAP: Duration = Duration::from_secs(30);
 
 pub type SessionId = Id<'s'>;
 
-/// What a session cookie says: 54 characters.
+/// Parsed session cookie. Its value has 54 characters.
 #[derive(Debug, Clone)]
 pub struct SessionCookie {
     pub id: SessionId,
@@ -30,79 +31,83 @@ pub struct SessionCookie {
 }
 
 impl SessionCookie {
-    /// A cookie for the session `id` with a secret made of these random bytes.
+    /// Creates a cookie for the session `id` with a secret from random bytes.
     pub fn new(id: SessionId, random: [u8; 24]) -> Self {
         Self { id, secret: Secret::from_random(&random) }
     }
 
-    /// Reads a cookie's value.
+    /// Parses a cookie's value.
     pub fn parse(value: &str) -> Option<Self> {
         let bytes: [u8; 40] = from_base64url(value)?.try_into().ok()?;
         let (id, secret) = bytes.split_at(16);
         Some(Self { id: SessionId::from_bytes(id.try_into().ok()?), secret: Secret::from_random(secret) })
     }
 
-    /// The cookie's value.
+    /// Returns the cookie's value.
     pub fn value(&self) -> Secret {
-        // The secret is 24 bytes, the id 16: decoding what we encoded cannot fail, and an empty secret opens nothing.
+        // The secret has 24 bytes, the id 16. Decoding our own encoding cannot fail, and an empty
+        // secret grants no access.
         let secret = from_base64url(self.secret.expose()).unwrap_or_default();
         Secret::from_random(&[self.id.as_bytes().as_slice(), &secret].concat())
     }
 
-    /// What the session keeps of it.
+    /// Returns the hash that the session stores.
     pub fn hash(&self) -> SecretHash {
         self.secret.hash()
     }
 }
 
-/// A person signed in to a browser.
+/// A user's sign-in in a browser.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignIn {
     pub subject: Subject,
-    /// What they did. Never empty.
+    /// The steps of the sign-in. Never empty.
     pub steps: AuthenticationSteps,
 }
 
 impl SignIn {
-    /// Somebody who typed their password, and did nothing else.
+    /// Creates a sign-in with a password only.
     pub fn by_password(subject: Subject, at: UnixTime) -> Self {
         let step = AuthenticationStep { method: AuthenticationMethod::Password, at, factor: None };
         Self { subject, steps: AuthenticationSteps::of(step) }
     }
 
-    /// The level that was reached.
+    /// Returns the level that was reached.
     pub fn level(&self) -> AssuranceLevel {
         self.steps.level().unwrap_or(AssuranceLevel::One)
     }
 
-    /// When: the claim `auth_time`. It is as old as the oldest step that the level rests on.
+    /// Returns the claim `auth_time`: the time of the oldest step that the level requires.
     pub fn at(&self) -> UnixTime {
         self.since(self.level()).unwrap_or(UnixTime::from_seconds(0))
     }
 
-    /// The same of a level that may be lower than the one that was reached; `None` where it was not reached.
+    /// Returns the time for a level that may be lower than the reached one. `None` if it was not
+    /// reached.
     pub fn since(&self, level: AssuranceLevel) -> Option<UnixTime> {
         self.steps.since(level)
     }
 
-    /// The authentication context class that was reached (OpenID Connect Core §2, `acr`).
+    /// Returns the authentication context class that was reached (OpenID Connect Core §2, `acr`).
     pub fn acr(&self) -> &'static str {
         self.level().as_str()
     }
 
-    /// The methods that were used (RFC 8176).
+    /// Returns the methods that were used (RFC 8176).
     pub fn amr(&self) -> Vec<String> {
         self.steps.amr()
     }
 }
 
-/// The cookie that a renewed sign-in has replaced. It opens nothing any more: who holds it may be whoever the renewal was to
-/// keep out. A sign-out that was in flight with it still ends the session.
+/// Cookie that a renewed sign-in has replaced.
+///
+/// It grants no access, because an attacker may hold it. A concurrent sign-out with it still ends
+/// the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplacedCookie {
-    /// Of the cookie.
+    /// Hash of the cookie's secret.
     pub cookie: SecretHash,
-    /// Until when it still ends the session.
+    /// Until when it can end the session.
     pub until: UnixTime,
 }
 
@@ -110,43 +115,46 @@ pub struct ReplacedCookie {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     pub id: SessionId,
-    /// Of the cookie in force.
+    /// Hash of the current cookie's secret.
     pub cookie: SecretHash,
-    /// The cookie from before a renewed sign-in.
+    /// The cookie before a renewed sign-in.
     #[serde(default)]
     pub previous: Option<ReplacedCookie>,
-    /// Who is signed in, the one in use first. Never empty.
+    /// The signed-in users, the selected one first. Never empty.
     pub sign_ins: Vec<SignIn>,
     pub created_at: UnixTime,
-    /// When it was last used, to the minute.
+    /// When it was last used, rounded to minutes.
     pub last_seen_at: UnixTime,
     pub expires_at: UnixTime,
-    /// How long it lasts unused, seconds.
+    /// Idle timeout in seconds.
     pub idle_seconds: u64,
     pub address: IpAddr,
-    /// The browser at sign-in, as it called itself, cut to 200 characters.
+    /// User agent at sign-in, truncated to 200 characters.
     #[serde(default)]
     pub user_agent: String,
 }
 
 impl Session {
-    /// Whether it is live at `now`.
+    /// Reports whether the session is valid at `now`.
     pub fn is_live(&self, now: UnixTime) -> bool {
         now < self.expires_at && now.since(self.last_seen_at).as_secs() < self.idle_seconds
     }
 
-    /// Whether this is the cookie in force: the only one by which anything is signed, changed or shown here.
+    /// Reports whether this is the current cookie. Only the current cookie permits signing,
+    /// changing or viewing data.
     pub fn accepts(&self, cookie: &SessionCookie) -> bool {
         self.cookie == cookie.hash()
     }
 
-    /// Names this session under the cookie in force. What is begun under it ends with the next cookie: an attacker who
-    /// copied the earlier cookie knows what was shown to it.
+    /// Returns an identifier of this session under its current cookie.
+    ///
+    /// Operations that began under it end with the next cookie, because an attacker who copied the
+    /// earlier cookie knows what was shown to it.
     pub fn under_its_cookie(&self) -> SecretHash {
         SecretHash::of(&[&self.id.as_bytes()[..], self.cookie.as_bytes()].concat())
     }
 
-    /// Whether this is the cookie from before the last sign-in, of the same person.
+    /// Reports whether this is the cookie before the last sign-in of the same user.
     pub fn has_replaced(&self, cookie: &SessionCookie, now: UnixTime) -> bool {
         let hash = cookie.hash();
         self.previous.as_ref().is_some_and(|previous| previous.cookie == hash && now < previous.until)
@@ -156,13 +164,13 @@ impl Session {
         self.sign_ins.first()
     }
 
-    /// How this person is signed in here.
+    /// Returns this user's sign-in.
     pub fn sign_in_of(&self, subject: Subject) -> Option<&SignIn> {
         self.sign_ins.iter().find(|known| known.subject == subject)
     }
 
-    /// Notes a sign-in: the person becomes the one in use, the cookie changes. The old one opens nothing from here on, at
-    /// whatever level.
+    /// Records a sign-in: selects the user and changes the cookie. The old cookie no longer grants
+    /// access, at any level.
     pub fn renew(&mut self, sign_in: SignIn, cookie: SecretHash, now: UnixTime) {
         let same = self.current().is_some_and(|before| before.subject == sign_in.subject);
         self.previous = same.then(|| ReplacedCookie { cookie: self.cookie, until: now.plus(OVERLAP) });
@@ -173,7 +181,7 @@ impl Session {
         self.sign_ins.truncate(MOST_SIGN_INS);
     }
 
-    /// Puts a person that is signed in already in use.
+    /// Selects a user who is already signed in.
     pub fn choose(&mut self, subject: Subject) {
         if let Some(at) = self.sign_ins.iter().position(|known| known.subject == subject) {
             self.sign_ins[..=at].rotate_right(1);
@@ -181,17 +189,18 @@ impl Session {
     }
 }
 
-/// A browser's session at a protected application on a host of its own; it lives only while the provider's does.
+/// A browser's session at a protected application with its own host. It ends with the provider
+/// session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppSession {
     pub id: SessionId,
-    /// Of its cookie.
+    /// Hash of its cookie's secret.
     pub cookie: SecretHash,
     pub app: String,
-    /// The provider session that it came from.
+    /// The provider session from which it was created.
     pub parent: SessionId,
     pub subject: Subject,
-    /// How and when they had signed in.
+    /// The user's sign-in at that time.
     pub sign_in: SignIn,
     pub created_at: UnixTime,
     pub expires_at: UnixTime,

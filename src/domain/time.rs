@@ -1,43 +1,44 @@
-//! Wall-clock instants as the protocol writes them: whole seconds since 1970 (`NumericDate`, RFC 7519 §2).
+//! Wall-clock instants of the protocol: whole seconds since 1970 (`NumericDate`, RFC 7519 §2).
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// An instant, in whole seconds since 1970-01-01T00:00:00Z.
+/// Instant in whole seconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UnixTime(u64);
 
 impl UnixTime {
-    /// The instant `seconds` after 1970.
+    /// Creates the instant `seconds` after 1970.
     pub const fn from_seconds(seconds: u64) -> Self {
         Self(seconds)
     }
 
-    /// Seconds since 1970.
+    /// Returns the seconds since 1970.
     pub const fn seconds(self) -> u64 {
         self.0
     }
 
-    /// This instant and `length` more, in whole seconds; saturates.
+    /// Returns the instant `length` later, in whole seconds; saturates.
     #[must_use]
     pub const fn plus(self, length: Duration) -> Self {
         Self(self.0.saturating_add(length.as_secs()))
     }
 
-    /// How long ago `earlier` was; zero when it lies ahead.
+    /// Returns the time since `earlier`, or zero if that is in the future.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_secs(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// As RFC 3339 writes it, in UTC.
+/// Formats as RFC 3339 in UTC.
 impl fmt::Display for UnixTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (days, second) = (self.0 / 86_400, self.0 % 86_400);
-        // Counted from the first of March of the year 0, so that a leap day is the last one of its year; an era is 400 years.
+        // Days count from 1 March of the year 0, so that a leap day is the last day of its year. An
+        // era is 400 years.
         let days = days + 719_468;
         let (era, day) = (days / 146_097, days % 146_097);
         let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

@@ -1,4 +1,4 @@
-//! People: who they are to clients, how they are found, and whether they may come in.
+//! Users: their identifiers, profile and state.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,28 +10,28 @@ use crate::domain::secret::SecretHash;
 use crate::domain::time::UnixTime;
 use crate::domain::username::Username;
 
-/// A person's `sub`: a random UUID, the same for every client (subject type `public`), never reused.
+/// A user's `sub`: a random UUID, the same for every client (subject type `public`), never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Subject(Uuid);
 
 impl Subject {
-    /// A new subject out of 16 random bytes (UUID version 4).
+    /// Creates a subject from 16 random bytes (UUID version 4).
     pub fn from_random(bytes: [u8; 16]) -> Self {
         Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
     }
 
-    /// The subject of these 16 bytes, which may be nobody's.
+    /// Returns the subject of these 16 bytes, which may belong to no user.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))
     }
 
-    /// Reads a `sub` in its hyphenated form.
+    /// Parses a `sub` in its hyphenated form.
     pub fn parse(text: &str) -> Option<Self> {
         Uuid::try_parse(text).ok().map(Self)
     }
 
-    /// The 16 bytes.
+    /// Returns the 16 bytes.
     pub fn as_bytes(&self) -> &[u8; 16] {
         self.0.as_bytes()
     }
@@ -43,18 +43,20 @@ impl fmt::Display for Subject {
     }
 }
 
-/// An e-mail address as its owner writes it; it is also the sign-in name.
+/// E-mail address as its owner writes it. It is also the sign-in name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Email(String);
 
-/// The key of whatever somebody typed to sign in, read or not: that of the address or the username, if it is one.
+/// Returns the lookup key of text typed to sign in, valid or not: that of the address or username,
+/// if it is one.
 pub fn sign_in_key(typed: &str) -> SecretHash {
     SecretHash::of(typed.trim().to_ascii_lowercase().as_bytes())
 }
 
 impl Email {
-    /// Reads an address: one `@`, something on both sides, no spaces or control characters, at most 254 bytes.
+    /// Parses an address: one `@` with text on both sides, no spaces or control characters, at most
+    /// 254 bytes.
     pub fn parse(text: &str) -> Option<Self> {
         let (local, domain) = text.split_once('@')?;
         let sound = !local.is_empty()
@@ -69,8 +71,9 @@ impl Email {
         &self.0
     }
 
-    /// The key under which its owner is found: ASCII letters folded and nothing else. Unicode folding would make
-    /// `ADMİN@…` or `admın@…` somebody else's `admin@…`.
+    /// Returns the key under which the owner is found. Only ASCII letters are case-folded.
+    ///
+    /// With Unicode folding, `ADMİN@…` or `admın@…` would match another user's `admin@…`.
     pub fn lookup_key(&self) -> SecretHash {
         SecretHash::of(self.0.to_ascii_lowercase().as_bytes())
     }
@@ -90,7 +93,7 @@ impl From<Email> for String {
     }
 }
 
-/// What a person may do in the provider itself.
+/// Permission of a user in the provider itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -98,7 +101,8 @@ pub enum Role {
     Admin,
 }
 
-/// A password's hash: argon2id in the PHC string format, or what an import brought, in its own form, until the first sign-in.
+/// Password hash: argon2id in the PHC string format, or an imported hash in its own format until
+/// the first sign-in.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PasswordHash(String);
@@ -119,37 +123,38 @@ impl fmt::Debug for PasswordHash {
     }
 }
 
-/// Whether a person may come in.
+/// Whether a user may sign in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserState {
     Enabled,
-    /// They may not, and what they were given does not work.
+    /// The user cannot sign in, and their sessions and tokens are invalid.
     Disabled,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     pub sub: Subject,
-    /// Their address, with which they sign in.
+    /// E-mail address, with which they sign in.
     pub email: Email,
-    /// What they may sign in with as well, and what applications call them. Only an operator or an administrator gives it.
+    /// Additional sign-in name, and the name sent to applications. Only an operator or an
+    /// administrator sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub username: Option<Username>,
     pub email_verified: bool,
     pub name: String,
-    /// International format.
+    /// Phone number in international format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phone_number: Option<String>,
     /// URL of an image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picture: Option<String>,
-    /// What they may do in the provider.
+    /// Permissions in the provider.
     #[serde(default)]
     pub roles: BTreeSet<Role>,
     #[serde(default)]
     pub groups: BTreeSet<String>,
-    /// None until one was set: then nobody can sign in as them.
+    /// None until one is set. Until then, password sign-in is impossible.
     #[serde(default)]
     pub password: Option<PasswordHash>,
     pub state: UserState,
@@ -159,13 +164,16 @@ pub struct User {
 }
 
 impl User {
-    /// Whether they may come in.
+    /// Reports whether the user may sign in.
     pub fn is_enabled(&self) -> bool {
         self.state == UserState::Enabled
     }
 
-    /// Whether their address, their username, their name or a word of it begins like what is typed. For finding somebody in a list only: here it
-    /// does no harm to take ı, İ and i for one letter, and ş for s. Who somebody is, [`Email::lookup_key`] alone decides.
+    /// Reports whether the address, the username, the name or one of its words begins with the
+    /// typed text.
+    ///
+    /// Only for searching a list, where ı, İ and i count as one letter, and so do ş and s.
+    /// [`Email::lookup_key`] alone identifies a user.
     pub fn answers_to(&self, typed: &str) -> bool {
         let typed = plain_letters(typed.trim());
         let (address, name) = (plain_letters(self.email.as_str()), plain_letters(&self.name));
@@ -177,7 +185,7 @@ impl User {
     }
 }
 
-/// Small letters without the marks that Turkish writes on them, for people who type without them.
+/// Returns lower-case letters without Turkish diacritics, for users who type without these.
 pub fn plain_letters(text: &str) -> String {
     let plain = |letter| match letter {
         'ç' => 'c',
@@ -188,7 +196,7 @@ pub fn plain_letters(text: &str) -> String {
         'ü' => 'u',
         other => other,
     };
-    // Of İ its small form is an i with the dot as a letter of its own.
+    // The lower case of İ is an i followed by a combining dot.
     text.chars().flat_map(char::to_lowercase).filter(|letter| *letter != '\u{307}').map(plain).collect()
 }
 

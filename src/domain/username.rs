@@ -1,5 +1,4 @@
-//! Usernames: what a person may be called beside their address, in sign-ins and towards applications that know people by
-//! short names.
+//! Usernames: additional names for sign-in and for applications that identify users by short names.
 
 use std::fmt;
 
@@ -8,17 +7,20 @@ use uuid::Uuid;
 
 use crate::domain::secret::SecretHash;
 
-/// The longest username, characters.
+/// Maximum length of a username in characters.
 const LONGEST: usize = 64;
 
-/// A username: 1 to 64 of `a-z`, `0-9`, `.`, `_` and `-`, a letter first, a letter or a digit last. It holds no `@` and is
-/// no UUID, so that it is never taken for an address or a `sub`, and no `:`, which ends the name in HTTP Basic (RFC 7617).
+/// Username: 1 to 64 of `a-z`, `0-9`, `.`, `_` and `-`. It begins with a letter and ends with a
+/// letter or digit.
+///
+/// It contains no `@` and is no UUID, so that it differs from addresses and `sub`s. It contains no
+/// `:`, which ends the name in HTTP Basic authentication (RFC 7617).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Username(String);
 
 impl Username {
-    /// Reads a username as it is kept.
+    /// Parses a username in its stored form.
     pub fn parse(text: &str) -> Option<Self> {
         let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
         let (first, last) = (text.bytes().next()?, text.bytes().next_back()?);
@@ -30,8 +32,9 @@ impl Username {
         sound.then(|| Self(text.to_owned()))
     }
 
-    /// Reads what somebody typed to sign in: capital ASCII letters are small ones, and nothing else is. `ı` and `İ` are no
-    /// `i`, or `ADMİN` would be somebody else's `admin`.
+    /// Parses a typed username. Only ASCII capital letters are converted to lower case.
+    ///
+    /// `ı` and `İ` are not converted to `i`. Otherwise `ADMİN` would match another user's `admin`.
     pub fn typed(text: &str) -> Option<Self> {
         Self::parse(&text.to_ascii_lowercase())
     }
@@ -40,7 +43,7 @@ impl Username {
         &self.0
     }
 
-    /// The key under which its owner is found.
+    /// Returns the key under which the user is found.
     pub fn lookup_key(&self) -> SecretHash {
         SecretHash::of(self.0.as_bytes())
     }

@@ -1,8 +1,8 @@
 //! The authorization request (specification §2; OpenID Connect Core §3.1.2.1; RFC 6749 §4.1.1).
 //!
-//! Client and redirect URI come first, on their own: until they are known to belong together there is no [`ReturnTo`],
-//! and without one no answer can leave by a redirect (RFC 6749 §4.1.2.1: otherwise anybody could use us as an open
-//! redirector). Everything after that is a refusal that travels back to the client.
+//! Client and redirect URI are validated first. Before they match, there is no [`ReturnTo`] and
+//! therefore no redirect (RFC 6749 §4.1.2.1). Otherwise the server would be an open redirector.
+//! Later errors are sent back to the client.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +12,11 @@ use crate::domain::pkce::{ChallengeMethod, CodeChallenge};
 use crate::domain::scope::{Scope, ScopeValue};
 use crate::oauth::params::Params;
 
-/// Longest `state` and `nonce` that are kept.
+/// Maximum length of `state` and `nonce` in bytes.
 const LONGEST_VALUE: usize = 2048;
 
-/// The parameters that we know; repeating one of them is a fault (RFC 6749 §3.1), repeating another is not.
+/// Known parameters. Repeating one of them is an error (RFC 6749 §3.1), repeating an unknown one is
+/// not.
 const KNOWN: [&str; 21] = [
     "client_id",
     "redirect_uri",
@@ -40,7 +41,8 @@ const KNOWN: [&str; 21] = [
     "registration",
 ];
 
-/// How the answer travels in the redirect (OAuth 2.0 Multiple Response Type Encoding Practices §2.1).
+/// How the answer is encoded in the redirect (OAuth 2.0 Multiple Response Type Encoding Practices
+/// §2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseMode {
@@ -50,18 +52,19 @@ pub enum ResponseMode {
     FormPost,
 }
 
-/// How an answer goes back to the client.
+/// Answer to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WayBack {
     Redirect(String),
-    /// By a form that the browser posts.
+    /// A form that the browser posts.
     Form {
         action: String,
         fields: Vec<(&'static str, String)>,
     },
 }
 
-/// Where a browser is sent back to. Exists only for a redirect URI that matched the client's registration.
+/// Return URL of a browser. It exists only for a redirect URI that matches the client's
+/// registration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReturnTo {
     redirect_uri: String,
@@ -69,7 +72,7 @@ pub struct ReturnTo {
     state: Option<String>,
 }
 
-/// Why there is no way back to the client: the person sees a page instead.
+/// Reason why no answer can be sent to the client. The user sees an error page instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoWayBack {
     /// `client_id` is missing, repeated, unknown or disabled.
@@ -83,18 +86,16 @@ pub enum NoWayBack {
 }
 
 impl ReturnTo {
-    /// The client that the request names.
+    /// Returns the client that the request names.
     ///
-    /// # Errors
-    /// [`NoWayBack::Client`] when it names none or two.
+    /// # Errors [`NoWayBack::Client`] if it names none or several.
     pub fn client_id(params: &Params) -> Result<ClientId, NoWayBack> {
         params.one("client_id").ok().flatten().and_then(ClientId::parse).ok_or(NoWayBack::Client)
     }
 
-    /// The way back to this client. `form_post`: the operator lets it have answers in forms.
+    /// Returns the return URL for this client. `form_post`: the operator permits answers in forms.
     ///
-    /// # Errors
-    /// Why not, when the request names no URI that the client registered.
+    /// # Errors Returns the reason if the request does not name a registered URI of the client.
     pub fn resolve(params: &Params, client: &Client, form_post: bool) -> Result<Self, NoWayBack> {
         let uri = params.one("redirect_uri").map_err(|_| NoWayBack::Repeated)?;
         let uri = uri.filter(|uri| !uri.is_empty()).ok_or(NoWayBack::NoRedirectUri)?;
@@ -110,7 +111,7 @@ impl ReturnTo {
         Ok(Self { redirect_uri: uri.to_owned(), mode, state: state.map(str::to_owned) })
     }
 
-    /// The redirect URI as it stood in the request; the code is bound to it.
+    /// Returns the redirect URI exactly as in the request. The code is bound to it.
     pub fn redirect_uri(&self) -> &str {
         &self.redirect_uri
     }
@@ -119,12 +120,12 @@ impl ReturnTo {
         self.state.as_deref()
     }
 
-    /// The way back of a code (RFC 6749 §4.1.2, RFC 9207 §2).
+    /// Returns the answer with a code (RFC 6749 §4.1.2, RFC 9207 §2).
     pub fn with_code(&self, code: &str, issuer: &str) -> WayBack {
         self.with(vec![("code", code.to_owned())], issuer)
     }
 
-    /// The way back of a refusal (RFC 6749 §4.1.2.1).
+    /// Returns the answer with an error (RFC 6749 §4.1.2.1).
     pub fn with_refusal(&self, refusal: &Refusal, issuer: &str) -> WayBack {
         let error = ("error", refusal.code.as_str().to_owned());
         self.with(vec![error, ("error_description", refusal.description.clone().into_owned())], issuer)
@@ -144,7 +145,7 @@ impl ReturnTo {
     }
 }
 
-/// What `prompt` asks for (OpenID Connect Core §3.1.2.1).
+/// Parsed `prompt` (OpenID Connect Core §3.1.2.1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "the parameter is a set of four independent words")]
 pub struct Prompt {
@@ -178,34 +179,34 @@ impl Prompt {
     }
 }
 
-/// A well-formed authorization request of a known client.
+/// Well-formed authorization request of a known client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorizationRequest {
     pub client: ClientId,
     pub return_to: ReturnTo,
     pub scope: Scope,
     pub nonce: Option<String>,
-    /// Binds the code to whoever knows the verifier.
+    /// Binds the code to the client that knows the verifier.
     pub challenge: Option<CodeChallenge>,
-    /// Which pages are to be shown or not.
+    /// Pages that must be shown or must not be shown.
     pub prompt: Prompt,
-    /// The oldest sign-in that will do, seconds.
+    /// Maximum age of the sign-in in seconds.
     pub max_age: Option<u64>,
-    /// The context classes that are wished for, in the order of preference, separated by spaces.
+    /// Requested context classes in order of preference, separated by spaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acr_values: Option<String>,
     pub ui_locales: Option<String>,
-    /// Who is expected to sign in: prefills the form.
+    /// User who is expected to sign in. Pre-fills the form.
     pub login_hint: Option<String>,
-    /// An ID token of who is expected to be signed in, as sent; checked and taken out by the endpoint, which has the keys.
+    /// ID token of the user who is expected to be signed in, as sent. The endpoint validates it,
+    /// because that has the keys.
     pub id_token_hint: Option<String>,
 }
 
 impl AuthorizationRequest {
-    /// Reads the request of a client whose way back is known.
+    /// Parses the request of a client with a valid return URL.
     ///
-    /// # Errors
-    /// The refusal that travels back.
+    /// # Errors Returns the error for the client.
     pub fn parse(params: &Params, client: &Client, return_to: ReturnTo) -> Result<Self, Refusal> {
         if params.repeats_any(&KNOWN) {
             return Err(Refusal::invalid_request("A parameter is repeated."));
@@ -254,13 +255,14 @@ impl AuthorizationRequest {
             acr_values: text("acr_values")?,
             ui_locales: text("ui_locales")?,
             login_hint: text("login_hint")?,
-            // As long as an ID token is, which holds a nonce; one too long to be ours is refused when it is checked.
+            // It may be longer than other parameters, because it contains a nonce. Tokens that are
+            // too long are rejected later.
             id_token_hint: params.one("id_token_hint")?.map(str::to_owned),
         })
     }
 }
 
-/// Parameters whose meaning we do not have: ignoring them would answer another request than the one that was made
+/// Rejects parameters that are not supported. Ignoring them would answer a different request
 /// (OpenID Connect Core §6, §7.2.1).
 fn refuse_unsupported(params: &Params) -> Result<(), Refusal> {
     if params.one("request")?.is_some() {
@@ -281,7 +283,8 @@ const NO_SCOPE: Refusal = Refusal::invalid_request(
 
 fn scope(params: &Params, client: &Client) -> Result<Scope, Refusal> {
     let usable = |scope: Scope| {
-        // A client that cannot use a refresh token is given none, and is told so by the `scope` of the token response.
+        // A client that cannot use refresh tokens gets none. The `scope` of the token response
+        // shows that.
         if client.may_use(GrantType::RefreshToken) { scope } else { scope.without(ScopeValue::OfflineAccess) }
     };
     let Some(text) = params.one("scope")? else {
@@ -304,7 +307,8 @@ fn challenge(params: &Params, client: &Client) -> Result<Option<CodeChallenge>, 
             ChallengeMethod::parse(name)
                 .ok_or(Refusal::invalid_request("The code challenge methods are S256 and plain."))?,
         ),
-        // Present and empty is not the same as absent here: a client that meant to name S256 must not get plain.
+        // An empty value differs from an absent one here: a client that meant S256 must not get
+        // plain.
         None if params.has("code_challenge_method") => {
             return Err(Refusal::invalid_request("The code challenge methods are S256 and plain."));
         }
@@ -330,7 +334,7 @@ fn challenge(params: &Params, client: &Client) -> Result<Option<CodeChallenge>, 
     CodeChallenge::parse(value, method).map(Some).ok_or(Refusal::invalid_request("The code_challenge is malformed."))
 }
 
-/// Seconds; a number beyond 64 bits is no limit at all.
+/// Parses seconds. A number beyond 64 bits means no limit.
 fn max_age(text: &str) -> Result<u64, Refusal> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Refusal::invalid_request("The parameter max_age is a whole number of seconds."));

@@ -1,4 +1,4 @@
-//! What tokens and UserInfo say (OpenID Connect Core §2, §5; RFC 9068 §2.2).
+//! Claims of tokens and of the UserInfo response (OpenID Connect Core §2, §5; RFC 9068 §2.2).
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,18 @@ use crate::domain::scope::{Scope, ScopeValue};
 use crate::domain::time::UnixTime;
 use crate::domain::user::User;
 
-/// What a scope lets a client learn about a person (OpenID Connect Core §5.4). Absent data is left out, never null.
+/// User claims that a scope releases (OpenID Connect Core §5.4). Absent values are omitted, never
+/// null.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserClaims {
     /// Full name: `profile`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What applications may call the person: `profile`. Nobody else's while it is theirs (OpenID Connect Core §5.7 says what
-    /// it is not: an identifier for ever).
+    /// Username: `profile`. It is unique but may change, so it is no permanent identifier (OpenID
+    /// Connect Core §5.7).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred_username: Option<String>,
-    /// Image: `profile`.
+    /// URL of an image: `profile`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picture: Option<String>,
     /// Last change of the profile: `profile`.
@@ -27,31 +28,34 @@ pub struct UserClaims {
     /// Address: `email`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
-    /// Whether it was verified: `email`.
+    /// Whether the address is verified: `email`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email_verified: Option<bool>,
-    /// Number: `phone`.
+    /// Phone number: `phone`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phone_number: Option<String>,
-    /// The groups that the person is in, none of them left out: `groups`.
+    /// All groups of the user: `groups`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<BTreeSet<String>>,
 }
 
-/// The longest list of groups in a token, bytes of JSON: a token travels in a header, and most servers take 8 KiB for all
-/// of them.
+/// Maximum length of the groups in a token, in bytes of JSON.
+///
+/// A token is sent in a header, and most servers accept 8 KiB for all headers.
 const LONGEST_GROUPS: usize = 4096;
 
 impl UserClaims {
-    /// The same for a token. More groups than fit are left out, all of them: part of them would quietly change what the person
-    /// may do. Who finds no `groups` in a token asks UserInfo.
+    /// Returns the claims for a token. If the groups are too long, all of them are omitted.
+    ///
+    /// A part of them would silently change the user's permissions. A client without `groups` in
+    /// the token can ask UserInfo.
     pub fn in_token(user: &User, scope: Scope) -> Self {
         let mut claims = Self::of(user, scope);
         claims.groups = groups_in_token(user, scope);
         claims
     }
 
-    /// The claims of this person that the scope covers.
+    /// Returns the claims of this user that the scope covers.
     pub fn of(user: &User, scope: Scope) -> Self {
         let mut claims = Self::default();
         if scope.contains(ScopeValue::Profile) {
@@ -74,14 +78,15 @@ impl UserClaims {
     }
 }
 
-/// The groups of a person, where the scope covers them and a token has room for all.
+/// Returns the groups of a user if the scope covers them and they fit into a token.
 pub fn groups_in_token(user: &User, scope: Scope) -> Option<BTreeSet<String>> {
-    // Quotes and a comma; what JSON escapes in them is rare, and invisible characters are refused.
+    // Two quotes and a comma. JSON escapes are rare in group names, and invisible characters are
+    // not permitted.
     let size: usize = user.groups.iter().map(|group| group.len() + 3).sum();
     (scope.contains(ScopeValue::Groups) && size <= LONGEST_GROUPS).then(|| user.groups.clone())
 }
 
-/// The UserInfo response (OpenID Connect Core §5.3.2).
+/// UserInfo response (OpenID Connect Core §5.3.2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserInfo {
     pub sub: String,
@@ -89,7 +94,7 @@ pub struct UserInfo {
     pub claims: UserClaims,
 }
 
-/// The claims of an ID token (OpenID Connect Core §2).
+/// Claims of an ID token (OpenID Connect Core §2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdTokenClaims {
     pub iss: String,
@@ -98,62 +103,64 @@ pub struct IdTokenClaims {
     pub exp: UnixTime,
     pub iat: UnixTime,
     pub auth_time: UnixTime,
-    /// The `nonce` of the authorization request; absent after a refresh.
+    /// The `nonce` of the authorization request. Absent after a refresh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nonce: Option<String>,
     pub acr: String,
     pub amr: Vec<String>,
-    /// Which access token came with it: the left half of its SHA-256, in base64url (§3.1.3.6).
+    /// Identifies the access token issued with it: the left half of its SHA-256 in base64url
+    /// (§3.1.3.6).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_hash: Option<String>,
     #[serde(flatten)]
     pub claims: UserClaims,
 }
 
-/// The claims of an access token (RFC 9068 §2.2).
+/// Claims of an access token (RFC 9068 §2.2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessTokenClaims {
     pub iss: String,
     pub sub: String,
-    /// For whom the token is: the issuer itself, whose UserInfo endpoint and gate take it.
+    /// Audience: the issuer itself. Its UserInfo endpoint and its gateway accept the token.
     pub aud: Audience,
     pub exp: UnixTime,
-    /// When it begins to be valid (RFC 7519 §4.1.5). We write none; one that stands there holds.
+    /// Start of the validity (RFC 7519 §4.1.5). Tokens of this server have none, but a present one
+    /// is enforced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbf: Option<UnixTime>,
     pub iat: UnixTime,
     pub jti: String,
-    /// The client that it was issued to.
+    /// The client to which it was issued.
     pub client_id: String,
     pub scope: String,
     pub auth_time: UnixTime,
     pub acr: String,
     pub amr: Vec<String>,
-    /// The grant that it belongs to: our own claim, so that ending the grant ends the token.
+    /// The grant of the token. This private claim invalidates the token when the grant ends.
     pub grant_id: String,
-    /// The person's groups (§2.2.3.1), where the scope covers them.
+    /// The user's groups if the scope covers them (§2.2.3.1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<BTreeSet<String>>,
 }
 
-/// The claims of an assertion, which tells an application who sent a request.
+/// Claims of an assertion, which identifies the user of a request to an application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssertionClaims {
     pub iss: String,
     pub aud: String,
-    /// The person; with a colon in it, somebody whom only another issuer knows.
+    /// The user. A value with a colon is a user of another issuer.
     pub sub: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email_verified: Option<bool>,
-    /// Their full name, where they have one.
+    /// Full name of the user, if set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred_username: Option<String>,
     pub groups: Vec<String>,
-    /// Their session at the provider; absent where a bearer token came.
+    /// Session at the provider. Absent for requests with a bearer token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sid: Option<String>,
     pub iat: UnixTime,
@@ -169,7 +176,7 @@ pub enum Audience {
 }
 
 impl Audience {
-    /// Whether this audience is named.
+    /// Reports whether this audience is included.
     pub fn contains(&self, wanted: &str) -> bool {
         match self {
             Self::One(only) => only == wanted,

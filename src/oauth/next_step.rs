@@ -1,5 +1,7 @@
-//! What happens next to an authorization request: the one place that decides between sign-in, chooser, consent and code
-//! (OpenID Connect Core §3.1.2.3, §3.1.2.4). Pages do their one thing and come back here.
+//! Next step of an authorization request: sign-in, account chooser, consent or code.
+//!
+//! This is the only place that decides (OpenID Connect Core §3.1.2.3, §3.1.2.4). Each page returns
+//! here after its task.
 
 use std::time::Duration;
 
@@ -19,11 +21,13 @@ use crate::factors::FactorSummary;
 use crate::oauth::authorize::AuthorizationRequest;
 use crate::webauthn::CeremonyChallenge;
 
-/// What a person's credentials were when something was proven with them. A proof is worth nothing once they are others: an
-/// administrator may have reset them between two steps of a sign-in, because somebody else was taking them.
+/// State of a user's credentials when a step of a sign-in succeeded.
+///
+/// If the credentials change, the step becomes invalid. An administrator may have reset them
+/// between two steps because of an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CredentialMark {
-    /// Of the password's hash.
+    /// Hash of the password's hash.
     pub password: Option<SecretHash>,
     /// [`FactorSummary::generation`].
     pub factors: u64,
@@ -36,7 +40,7 @@ impl CredentialMark {
     }
 }
 
-/// Half a sign-in: the password was right, and a second step is missing. It opens nothing but that step.
+/// Pending sign-in: password verified, second factor outstanding. It only permits that step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartialSignIn {
     pub subject: Subject,
@@ -44,55 +48,58 @@ pub struct PartialSignIn {
     pub credentials: CredentialMark,
 }
 
-/// What the person has already done for this request.
+/// Steps that the user has completed for this request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Who signed in for it, or was chosen.
+    /// The user who signed in for it, or was chosen.
     #[serde(default)]
     pub account: Option<Subject>,
-    /// Whether that person signed in for it, with all steps that it takes.
+    /// Whether that user completed all steps of a sign-in for it.
     #[serde(default)]
     pub signed_in: bool,
     #[serde(default)]
     pub allowed: Option<Scope>,
-    /// Who has typed their password for it and not done more.
+    /// The user whose password was verified for it, with no further step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<PartialSignIn>,
 }
 
-/// A request that waits for a person, in one browser.
+/// Pending authorization request in one browser.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interaction {
-    /// Of the browser's binding cookie: nobody else can go on with it.
+    /// Hash of the browser's binding cookie. No other browser can continue.
     pub browser: SecretHash,
     pub request: AuthorizationRequest,
-    /// Who must be signed in, from `id_token_hint`.
+    /// The user who must be signed in, from `id_token_hint`.
     #[serde(default)]
     pub expected: Option<Subject>,
     pub progress: Progress,
-    /// What keys sign for it. Each answer, right or wrong, puts another one in its place.
+    /// Challenge for keys. Each answer, right or wrong, replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub challenge: Option<CeremonyChallenge>,
-    /// Of the secret of the enrolment link by which it was begun.
+    /// Hash of the secret of the enrolment link that began it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enrolment: Option<SecretHash>,
-    /// Its place among those that the browser has open: the store gives it, and the lowest gives way first.
+    /// Number among the browser's open requests. The store assigns it, and the lowest is evicted
+    /// first.
     #[serde(default)]
     pub number: u32,
     pub created_at: UnixTime,
     pub expires_at: UnixTime,
 }
 
-/// What is known of a person for the decision how surely they must sign in.
+/// User-specific input for the required level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PersonTerms {
     pub factors: FactorSummary,
-    /// As they are now.
+    /// Their current state.
     pub credentials: CredentialMark,
-    /// The level that the operator demands of each sign-in of theirs.
+    /// The level that the operator requires of each of the user's sign-ins.
     pub policy: LevelPolicy,
-    /// The level that a first factor can reach which they may add within the sign-in: [`AssuranceLevel::One`] where they may
-    /// add none. After an administrator's reset they have to come by its link.
+    /// The level of a first factor that the user may enrol during the sign-in.
+    /// [`AssuranceLevel::One`] if none is permitted.
+    ///
+    /// After an administrator's reset, the user must use the enrolment link.
     pub enrollable: AssuranceLevel,
 }
 
@@ -100,14 +107,16 @@ pub struct PersonTerms {
 pub enum NextStep {
     ChooseAccount,
     SignIn,
-    /// A factor of theirs, after the password or on top of a session.
+    /// A factor of the user, after the password or for an existing session.
     SecondFactor(Subject),
-    /// Their first factor is to be added.
+    /// Enrol the user's first factor.
     Enrol(Subject),
-    /// They must have a factor, add one by an administrator's link only, and have not come by it: their factors were taken away,
-    /// or they never had any.
+    /// The user needs a factor, may enrol one only with an administrator's link, and did not use
+    /// the link.
+    ///
+    /// Their factors were reset, or they never had one.
     AwaitEnrolmentLink,
-    /// They cannot reach this level with what they have.
+    /// The user cannot reach this level with their factors.
     Unmet(Subject, AssuranceLevel),
     Consent(Subject),
     Issue {
@@ -117,52 +126,54 @@ pub enum NextStep {
     Refuse(Refusal),
 }
 
-/// What is missing once somebody has proven something.
+/// Missing step after a successful one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProofStep {
-    /// Nothing: the sign-in is whole.
+    /// No step: the sign-in is complete.
     Complete,
     SecondFactor,
     Enrol,
     AwaitEnrolmentLink,
 }
 
-/// The level that a sign-in of this person for this request must reach, whatever the request's address says: the operator's
-/// demand, the client's, and the one of the gate's rule, whose wish is a demand. The gate checks what it gets, so that an
-/// address that somebody edited opens nothing.
+/// Returns the level that this user's sign-in must reach for this request.
+///
+/// It is the maximum of the operator's policy, the client's level and, for a protected application,
+/// the level that its request names. The gateway checks the result, so a user who edits the URL
+/// gains no access.
 pub fn required_level(interaction: &Interaction, client: &Client, terms: &PersonTerms) -> AssuranceLevel {
     let policy = terms.policy.in_force(terms.factors.has_any);
     let named = client.id.as_str().starts_with(INTERNAL_CLIENT).then(|| least_named(interaction)).flatten();
     if client.id.as_str() == OWN_CLIENT {
-        // Who has a factor that is not enough must come in to add a better one.
+        // A user whose factor is insufficient must be able to sign in to add a better one.
         let asked = policy.max(named.unwrap_or(AssuranceLevel::One));
         return if terms.factors.has_any { asked.min(terms.factors.reachable) } else { policy };
     }
     policy.max(client.level.unwrap_or(AssuranceLevel::One)).max(named.unwrap_or(AssuranceLevel::One))
 }
 
-/// The lowest level of `acr_values`: each of them will do.
+/// Returns the lowest level of `acr_values`, because each of them is sufficient.
 fn least_named(interaction: &Interaction) -> Option<AssuranceLevel> {
     interaction.request.acr_values.as_deref()?.split(' ').filter_map(AssuranceLevel::parse).min()
 }
 
-/// The level that the request wishes for, as far as the person can reach it: no more than that is done about it.
+/// Returns the level that the request asks for, if the user can reach it. It is otherwise ignored.
 pub fn wished_level(interaction: &Interaction, terms: &PersonTerms) -> Option<AssuranceLevel> {
     let values = interaction.request.acr_values.as_deref()?;
     AssuranceLevel::wished(values, terms.factors.reachable)
 }
 
-/// The level that these steps are worth to this client.
+/// Returns the level of these steps for this client.
 pub fn level_for(client: &Client, steps: &AuthenticationSteps) -> AssuranceLevel {
     steps.level_with(recovery_codes(client)).unwrap_or(AssuranceLevel::One)
 }
 
-/// What recovery codes are worth to this client.
+/// Returns the value of recovery codes for this client.
 fn recovery_codes(client: &Client) -> RecoveryCodeWorth {
     if client.id.as_str() == OWN_CLIENT { RecoveryCodeWorth::LostFactor } else { RecoveryCodeWorth::SecondFactor }
 }
 
-/// Whether the sign-in is older than the request allows. A `max_age` of 0 asks for a new one whatever its age.
+/// Reports whether the sign-in is older than permitted. A `max_age` of 0 always requires a new one.
 fn is_too_old(client: &Client, steps: &AuthenticationSteps, max_age: u64, now: UnixTime) -> bool {
     let required = AssuranceRequirement {
         level: level_for(client, steps),
@@ -172,8 +183,10 @@ fn is_too_old(client: &Client, steps: &AuthenticationSteps, max_age: u64, now: U
     max_age == 0 || required.judge(steps, now).is_err()
 }
 
-/// What is missing of a sign-in whose steps are worth `level`. Whoever has a factor is asked for it at each password, also
-/// where nothing demands it: it would protect nobody otherwise.
+/// Returns the missing step of a sign-in whose steps reach `level`.
+///
+/// A user with a factor must use it after each password, even if it is not required. It would
+/// protect no account otherwise.
 pub fn after_proof(level: AssuranceLevel, required: AssuranceLevel, terms: &PersonTerms) -> ProofStep {
     let PersonTerms { factors, .. } = terms;
     if factors.has_any {
@@ -187,21 +200,24 @@ pub fn after_proof(level: AssuranceLevel, required: AssuranceLevel, terms: &Pers
             ProofStep::AwaitEnrolmentLink
         };
     }
-    // Whoever could put it off is asked all the same, and has a button for it.
+    // Users who may postpone the enrolment are asked too. The page has a button to postpone it.
     let LevelPolicy { level: policy, may_postpone } = terms.policy;
     let asked = required.max(policy);
     if !level.meets(asked) && terms.enrollable.meets(asked) {
         ProofStep::Enrol
     } else if !level.meets(policy) && !may_postpone && terms.enrollable == AssuranceLevel::One {
-        // What each sign-in must reach is no session without it, and the first factor comes by a link only.
+        // No sign-in below the policy is permitted, and the first factor can only be enrolled with
+        // a link.
         ProofStep::AwaitEnrolmentLink
     } else {
         ProofStep::Complete
     }
 }
 
-/// Decides. `session` is the live session of the browser, `consented` tells what a person has allowed this client before,
-/// `terms` how surely they must sign in.
+/// Decides the next step.
+///
+/// `session` is the browser's valid session. `terms` returns the input for a user's required level,
+/// and `consented` the scope that a user has already granted this client.
 pub fn next_step(
     interaction: &Interaction,
     client: &Client,
@@ -221,7 +237,7 @@ pub fn next_step(
         return of_partial(interaction, client, partial, terms(partial.subject));
     }
     if prompt.select_account && progress.account.is_none() {
-        // With nobody to choose from, the chooser would be a page with one button.
+        // Without accounts to choose from, the chooser would be a page with one button.
         return if session.is_some() { NextStep::ChooseAccount } else { NextStep::SignIn };
     }
     let wanted = progress.account.or(*expected);
@@ -230,7 +246,8 @@ pub fn next_step(
         None => session.current(),
     });
     let Some(sign_in) = sign_in else { return sign_in_page() };
-    // A client that named a person gets that person or nobody (OpenID Connect Core §3.1.2.1, id_token_hint).
+    // A client that names a user must not get another user (OpenID Connect Core §3.1.2.1,
+    // id_token_hint).
     if expected.is_some_and(|expected| expected != sign_in.subject) {
         return NextStep::Refuse(Refusal::new(ErrorCode::LoginRequired, "Another person is signed in."));
     }
@@ -264,7 +281,7 @@ pub fn next_step(
     NextStep::Issue { sign_in: sign_in.clone(), scope }
 }
 
-/// What comes after half a sign-in. Nobody is sent back to a page that would send them here again.
+/// Returns the step after a pending sign-in. It never returns to a page that would lead here again.
 fn of_partial(
     interaction: &Interaction,
     client: &Client,
@@ -279,17 +296,19 @@ fn of_partial(
         ProofStep::SecondFactor => NextStep::SecondFactor(partial.subject),
         ProofStep::Enrol => NextStep::Enrol(partial.subject),
         ProofStep::AwaitEnrolmentLink => NextStep::AwaitEnrolmentLink,
-        // Nothing is missing any more, since the operator has changed the policy: the password is typed anew.
+        // The operator has changed the policy, so no step is missing. The user types the password
+        // again.
         ProofStep::Complete => NextStep::SignIn,
     }
 }
 
-/// What is missing of the level of a sign-in that there is; `None` where it is high enough.
+/// Returns the missing step of an existing sign-in. `None` if its level is sufficient.
 fn of_level(interaction: &Interaction, client: &Client, sign_in: &SignIn, terms: &PersonTerms) -> Option<NextStep> {
     let (level, subject) = (level_for(client, &sign_in.steps), sign_in.subject);
     let required = required_level(interaction, client, terms);
     if level.meets(required) {
-        // A wish is asked about once, of whoever can answer, and not where no page may be shown.
+        // A requested but not required level is asked for once, only if the user can reach it and
+        // pages may be shown.
         let wished = wished_level(interaction, terms).is_some_and(|wished| !level.meets(wished));
         let asks = wished && !interaction.progress.signed_in && !interaction.request.prompt.none;
         return asks.then_some(NextStep::SecondFactor(subject));
@@ -297,7 +316,8 @@ fn of_level(interaction: &Interaction, client: &Client, sign_in: &SignIn, terms:
     Some(if terms.factors.reachable.meets(required) {
         NextStep::SecondFactor(subject)
     } else if !terms.factors.has_any && terms.enrollable.meets(required) && !interaction.progress.signed_in {
-        // The first factor is added after the password, typed for this very request: an old session may be anybody's.
+        // The first factor is enrolled after the password was typed for this request, because an
+        // attacker may hold an old session.
         NextStep::SignIn
     } else {
         NextStep::Unmet(subject, required)

@@ -1,11 +1,14 @@
-//! Passwords: argon2id (RFC 9106) on a few threads of its own. A check costs 13 ms of a core and 19 MiB, so a flood of
-//! sign-ins must neither take all cores nor all memory: the threads are few and give way to others, each keeps its memory
-//! for the next check, and the queue before them is bounded and fair. Who may try how often is decided elsewhere. Hashes that
-//! an import brought ([`foreign`]) are checked too, within bounds, until their owners' first sign-in.
+//! Password hashing with argon2id (RFC 9106) on dedicated threads.
 //!
-//! A new password is hashed in Unicode Normalization Form C (RFC 8265 §4.2): keyboards of different systems send different
-//! bytes for the same letters. A password that is tried is compared in that form and then, if it differs, as it was typed, for
-//! hashes that an import brought or an older version made.
+//! A check takes 13 ms of a core and 19 MiB, so a flood of sign-ins must not use all cores or all
+//! memory. Therefore the threads are few and have a low priority, each reuses its memory, and their
+//! queue is bounded and fair. Rate limits are applied elsewhere. Imported hashes of other schemes
+//! ([`foreign`]) are checked within bounds until their users' first sign-in.
+//!
+//! New passwords are hashed in Unicode Normalization Form C (RFC 8265 §4.2), because keyboards of
+//! different systems send different bytes for the same letters. A typed password is first compared
+//! in that form. If it differs as typed, that is compared next, for imported hashes and those of
+//! older versions.
 
 mod foreign;
 mod queue;
@@ -39,30 +42,30 @@ pub use rules::PasswordFault;
 pub(crate) use rules::{Owner, SHORTEST_PASSWORD};
 use rules::{check_form, is_common};
 
-/// The longest password, bytes. A longer one is never anybody's.
+/// Maximum length of a password in bytes. Longer ones are always wrong.
 pub(crate) const MAX_PASSWORD_BYTES: usize = LONGEST_PASSWORD;
 
-/// Memory of a new hash, KiB (OWASP's second set: 19 MiB, two passes, one lane).
+/// Memory of a new hash in KiB (OWASP's second set: 19 MiB, two passes, one lane).
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 const OUTPUT_BYTES: usize = 32;
 
-/// What a stored hash may ask for at most; a mistaken import must not stop the sign-in of everybody.
+/// Limits of a stored hash, so that an import mistake cannot block all sign-ins.
 const MAX_MEMORY_KIB: u32 = 128 * 1024;
 const MAX_PASSES: u32 = 16;
 const MAX_LANES: u32 = 16;
-/// Memory times passes, KiB: what argon2's time goes by.
+/// Maximum product of memory in KiB and passes, which determines the duration of argon2.
 const MAX_WORK_KIB: u32 = 4 * MAX_MEMORY_KIB;
 
-/// The longest that a request waits for its password check.
+/// Maximum time for which a request waits for its password check.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How far the threads step back behind those that serve requests (`nice`).
+/// Priority of the threads below those that serve requests (`nice`).
 const NICENESS: i32 = 5;
-/// A thread that has had nothing to do for so long keeps no memory for it.
+/// Idle time after which a thread frees its memory.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// Whether a password should be hashed anew, with today's parameters, when it is next seen.
+/// Reports whether the password should be hashed again with the current parameters at its next use.
 pub(crate) fn needs_rehash(hash: &PasswordHash) -> bool {
     match StoredHash::parse(hash.as_str()) {
         Ok(StoredHash::Argon2(hash)) => !hash.is_todays(),
@@ -71,10 +74,11 @@ pub(crate) fn needs_rehash(hash: &PasswordHash) -> bool {
     }
 }
 
-/// A hash that another program made, checked, and the name of its scheme. It is kept as it is until its owner's first sign-in.
+/// Checks an imported hash and returns it with the name of its scheme.
 ///
-/// # Errors
-/// [`HashFault`]. It repeats nothing of the hash.
+/// It is stored unchanged until the user's first sign-in.
+///
+/// # Errors [`HashFault`]. The error contains nothing of the hash.
 pub(crate) fn import_hash(text: &str) -> Result<(PasswordHash, &'static str), HashFault> {
     let text = foreign::unwrapped(text);
     let hash = StoredHash::parse(text)?;
@@ -85,20 +89,22 @@ pub(crate) fn import_hash(text: &str) -> Result<(PasswordHash, &'static str), Ha
     Ok((PasswordHash::new(text.to_owned()), scheme))
 }
 
-/// The scheme of a hash that is not argon2id: one that an import brought and no sign-in has replaced yet.
+/// Returns the scheme of a hash other than argon2id: an imported one that no sign-in has replaced
+/// yet.
 pub(crate) fn foreign_scheme(hash: &PasswordHash) -> Option<&'static str> {
     StoredHash::parse(hash.as_str()).ok().map(|hash| hash.scheme()).filter(|scheme| *scheme != "argon2id")
 }
 
-/// A stored hash, taken apart.
+/// Parsed stored hash.
 enum StoredHash<'h> {
     Argon2(Argon2Hash),
     Foreign(ForeignHash<'h>),
 }
 
 impl<'h> StoredHash<'h> {
-    /// # Errors
-    /// [`HashFault`], one that asks for more work than is sensible among them.
+    /// Parses a stored hash.
+    ///
+    /// # Errors [`HashFault`], also if the hash needs too much work.
     fn parse(text: &'h str) -> Result<Self, HashFault> {
         if text.starts_with("$argon2") {
             return Argon2Hash::parse(text).map(Self::Argon2);
@@ -106,8 +112,9 @@ impl<'h> StoredHash<'h> {
         ForeignHash::parse(text).map(Self::Foreign)
     }
 
-    /// Returns whether this is a quick hash of the empty password. Slow hashes are not tried here: the empty password is never
-    /// compared with a hash.
+    /// Reports whether this is a fast hash of the empty password.
+    ///
+    /// Slow hashes are not checked here: the empty password is never compared with a hash.
     fn is_of_nothing(&self) -> bool {
         matches!(self, Self::Foreign(hash) if hash.is_of_nothing())
     }
@@ -128,10 +135,9 @@ struct Argon2Hash {
 }
 
 impl Argon2Hash {
-    /// Reads a PHC string.
+    /// Parses a PHC string.
     ///
-    /// # Errors
-    /// When it is not a hash of version 19, or asks for more work than is sensible.
+    /// # Errors Returns an error if it is not a hash of version 19, or needs too much work.
     fn parse(text: &str) -> Result<Self, HashFault> {
         let malformed = HashFault::Malformed("argon2");
         let phc = phc::PasswordHash::new(text).map_err(|_| malformed)?;
@@ -151,7 +157,7 @@ impl Argon2Hash {
         Ok(Self { algorithm, params, salt, output })
     }
 
-    /// Whether it is what a new hash would be.
+    /// Reports whether it has the parameters of a new hash.
     fn is_todays(&self) -> bool {
         self.algorithm == Algorithm::Argon2id
             && (self.params.m_cost(), self.params.t_cost(), self.params.p_cost()) == (MEMORY_KIB, PASSES, LANES)
@@ -159,24 +165,22 @@ impl Argon2Hash {
     }
 }
 
-/// Hashes on the calling thread, for the command line.
+/// Hashes a password on the calling thread, for the command line.
 ///
-/// # Errors
-/// `TooLong`, `Broken`.
+/// # Errors `TooLong`, `Broken`.
 pub fn hash_blocking(password: &SecretString, salt: [u8; 16]) -> Result<PasswordHash, PasswordError> {
     Hasher::new().hash(password, salt)
 }
 
-/// Judges a new password on the calling thread, for the command line.
+/// Checks a new password against the rules on the calling thread, for the command line.
 ///
-/// # Errors
-/// The first rule that it breaks.
+/// # Errors Returns the first rule that it violates.
 pub(crate) fn check_blocking(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFault> {
     check_form(password, owner)?;
     if is_common(password.expose()) { Err(PasswordFault::Common) } else { Ok(()) }
 }
 
-/// The threads that hash and check passwords.
+/// Threads that hash and check passwords.
 pub struct Passwords {
     queue: Arc<PasswordQueue>,
     threads: Vec<JoinHandle<()>>,
@@ -185,8 +189,7 @@ pub struct Passwords {
 impl Passwords {
     /// Starts the threads.
     ///
-    /// # Errors
-    /// The kernel's, when it gives no thread.
+    /// # Errors Returns the operating system's error if it cannot create a thread.
     pub fn new(login: &config::LoginConfig) -> io::Result<Self> {
         let queue = Arc::new(PasswordQueue::new(login.password_queue.max(1)));
         let mut passwords = Self { queue, threads: Vec::new() };
@@ -198,10 +201,9 @@ impl Passwords {
         Ok(passwords)
     }
 
-    /// The hash of a new password.
+    /// Hashes a new password.
     ///
-    /// # Errors
-    /// Any [`PasswordError`].
+    /// # Errors Any [`PasswordError`].
     pub async fn hash(&self, password: SecretString, salt: [u8; 16]) -> Result<PasswordHash, PasswordError> {
         if password.expose_secret().len() > MAX_PASSWORD_BYTES {
             return Err(PasswordError::TooLong);
@@ -211,10 +213,10 @@ impl Passwords {
         wait(answer).await
     }
 
-    /// Judges a new password on the password threads, where its cost delays no request.
+    /// Checks a new password against the rules on the password threads, so that it delays no
+    /// request.
     ///
-    /// # Errors
-    /// `Busy`, `Timeout`, `Broken`.
+    /// # Errors `Busy`, `Timeout`, `Broken`.
     pub(crate) async fn check(
         &self,
         line: Line,
@@ -229,18 +231,20 @@ impl Passwords {
         Ok(if wait(answer).await? { Err(PasswordFault::Common) } else { Ok(()) })
     }
 
-    /// Whether `password` is the one that was hashed. Without a hash, as for an unknown user, the same work is done and
-    /// the answer is no, so that the time taken tells nobody which users exist.
+    /// Reports whether `password` matches the hash.
     ///
-    /// # Errors
-    /// `Busy`, `Timeout`, `Broken`.
+    /// Without a hash, as for an unknown user, it does the same work and returns false. So the
+    /// duration does not reveal which users exist.
+    ///
+    /// # Errors `Busy`, `Timeout`, `Broken`.
     pub async fn verify(
         &self,
         line: Line,
         hash: Option<&PasswordHash>,
         password: SecretString,
     ) -> Result<bool, PasswordError> {
-        // The length is the sender's own doing; that this answer comes sooner tells nothing of any account.
+        // The faster answer depends only on the length that the client sent, and reveals nothing
+        // about accounts.
         if password.expose_secret().len() > MAX_PASSWORD_BYTES {
             return Ok(false);
         }
@@ -254,7 +258,7 @@ impl Drop for Passwords {
     fn drop(&mut self) {
         self.queue.close();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has told so itself.
+            // A panic was logged by the thread itself.
             let _ = thread.join();
         }
     }
@@ -269,7 +273,7 @@ async fn wait<T>(answer: oneshot::Receiver<Result<T, PasswordError>>) -> Result<
 }
 
 fn work(queue: &PasswordQueue) {
-    // Without the lower priority the threads still work; the signer then shares the cores with them.
+    // Without the lower priority the threads still work, but compete with the signer for the cores.
     if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
         tracing::warn!(%error, "password threads keep their normal priority");
     }
@@ -294,12 +298,12 @@ fn work(queue: &PasswordQueue) {
     }
 }
 
-/// The next job. While there is none, nothing is kept for it.
+/// Returns the next job. Frees the hasher's memory while there is none.
 fn next(queue: &PasswordQueue, hasher: &mut Hasher) -> Option<PasswordJob> {
     queue.pop(IDLE, || hasher.rest())
 }
 
-/// argon2id with memory that is kept from one password to the next.
+/// argon2id with memory that is reused for the next password.
 struct Hasher {
     blocks: Vec<Block>,
 }
@@ -334,9 +338,10 @@ impl Hasher {
         Ok(PasswordHash::new(phc.to_string()))
     }
 
-    /// Tries the composed form and then, only if that differs, what was typed.
+    /// Checks the composed form, and then the typed form if it differs.
     fn verify(&mut self, hash: Option<&PasswordHash>, password: &SecretString) -> Result<bool, PasswordError> {
-        // An imported hash may be of the empty password. It takes as long as an unknown user.
+        // An imported hash may be of the empty password. This check takes as long as for an unknown
+        // user.
         let hash = hash.filter(|_| !password.expose_secret().is_empty());
         if let Some(composed) = composed(password)
             && self.verify_bytes(hash, &composed)?
@@ -370,15 +375,16 @@ impl Hasher {
                 (right, false)
             }
         };
-        // A wrong password must not be refused sooner than for nobody: that would tell who was imported with a quick hash. The
-        // right one is hashed anew, which is the same work.
+        // A wrong password must not be rejected faster than for an unknown user. That would reveal
+        // which users have a fast imported hash. The right password is hashed again, which is the
+        // same work.
         if !right && !is_todays {
             self.spend(password)?;
         }
         Ok(right)
     }
 
-    /// The work of a check, for nothing.
+    /// Does the work of a check without a result.
     fn spend(&mut self, password: &SecretString) -> Result<(), PasswordError> {
         let mut output = Zeroizing::new([0; OUTPUT_BYTES]);
         self.derive(Algorithm::Argon2id, &new_params()?, password, &[0; 16], &mut *output)
@@ -397,7 +403,8 @@ impl Hasher {
         if self.blocks.len() < needed {
             self.blocks.resize(needed, Block::new());
         }
-        // What the blocks hold afterwards is no short cut to the password: the second pass has overwritten the first.
+        // The blocks reveal no shortcut to the password, because the second pass has overwritten
+        // the first.
         let argon2 = Argon2::new(algorithm, Version::V0x13, params.clone());
         let password = password.expose_secret().as_bytes();
         let derived = argon2.hash_password_into_with_memory(password, salt, output, &mut self.blocks);
@@ -409,8 +416,9 @@ impl Hasher {
     }
 }
 
-/// The password in Normalization Form C; `None` where that is what was typed. A form that is longer than a password may be
-/// is not used, neither for a new password nor for one that is tried.
+/// Returns the password in Normalization Form C. `None` if that is the typed form.
+///
+/// A composed form beyond the maximum length is not used, neither for new nor for typed passwords.
 fn composed(password: &SecretString) -> Option<SecretString> {
     let typed = password.expose_secret();
     if typed.is_ascii() {
@@ -420,7 +428,8 @@ fn composed(password: &SecretString) -> Option<SecretString> {
     if normalizer.is_normalized(typed) {
         return None;
     }
-    // One allocation that is wiped: no letter grows to more than three times its bytes (Unicode Standard Annex 15).
+    // One allocation that is zeroized. A character grows to at most three times its bytes (Unicode
+    // Standard Annex 15).
     let mut composed = Zeroizing::new(String::with_capacity(3 * typed.len()));
     normalizer.normalize_to(typed, &mut *composed).ok()?;
     (composed.len() <= MAX_PASSWORD_BYTES).then(|| SecretString::from(composed.as_str()))
@@ -464,7 +473,8 @@ mod tests {
         assert!(!passwords.verify(Line::Trusted, Some(&hash), secret("")).await.unwrap());
     }
 
-    /// By the reference implementation: `printf 'correct horse' | argon2 0123456789abcdef -id … -l 32 -e`.
+    /// Created with the reference implementation: `printf 'correct horse' | argon2 0123456789abcdef
+    /// -id … -l 32 -e`.
     const FOREIGN: [&str; 3] = [
         "$argon2id$v=19$m=12288,t=3,p=1$MDEyMzQ1Njc4OWFiY2RlZg$W2CvwLK2LDlk3BoCN5Nmrigs/uLQ3VdCUrYzjKQtTqo",
         "$argon2id$v=19$m=47104,t=1,p=1$MDEyMzQ1Njc4OWFiY2RlZg$mHib0oJhulgRRhujGCSbatBZgMc8EMY5ncGz/E3yQTg",
@@ -495,14 +505,14 @@ mod tests {
             }
         }
         let [known, unknown] = times.map(|time| time.as_secs_f64());
-        // Best of five; without the work it would be a thousandth.
+        // Minimum of five measurements. Without the work it would be a thousandth.
         assert!((0.2..5.0).contains(&(known / unknown)), "{known} {unknown}");
     }
 
     #[tokio::test]
     async fn a_quick_hash_of_another_program_costs_no_less() {
         let passwords = Passwords::new(&login(1, 8)).unwrap();
-        // By slappasswd; and by argon2 with a hundredth of our work.
+        // Created with slappasswd, and with argon2 at a hundredth of our work.
         let ssha = PasswordHash::new("{SSHA}3sziG0LBD8aJKms7qUVUc6jvnDlaSwlF".to_owned());
         let quick = PasswordHash::new(
             "$argon2id$v=19$m=1024,t=1,p=1$PidEqFUKISSkNAYgRGhNiQ$+7XIXXb49Vzfvbqkb/fNVWRPuiEJxt42QAmk1bbjDHQ"
@@ -517,7 +527,7 @@ mod tests {
             }
         }
         let [nobody, ssha, quick] = times.map(|time| time.as_secs_f64());
-        // Best of five; without the work it would be a hundredth.
+        // Minimum of five measurements. Without the work it would be a hundredth.
         assert!(
             (0.5..5.0).contains(&(ssha / nobody)) && (0.5..5.0).contains(&(quick / nobody)),
             "{nobody} {ssha} {quick}"
@@ -571,7 +581,8 @@ mod tests {
     async fn a_full_queue_sheds_load_and_recovers() {
         let passwords = Passwords::new(&login(1, 2)).unwrap();
         let hash = stored("correct horse");
-        // All are submitted before the first is done: a check takes milliseconds, a submission microseconds.
+        // All are submitted before the first is done: a check takes milliseconds, a submission
+        // microseconds.
         let checks: Vec<_> = (0..64)
             .map(|_| {
                 let (reply, answer) = oneshot::channel();

@@ -1,9 +1,12 @@
-//! A ring whose keys lie in several tokens, one a node: whose a key is, and which keys of others a node takes.
+//! Key rings with keys in several tokens, one per node: the holder of a key, and trust between
+//! nodes.
 //!
-//! The rule: a node publishes and believes the keys of its own token, and of other nodes those that a key of its own token has
-//! endorsed. It endorses what is endorsed by a key that it believes already; the first key of a new node an operator endorses
-//! by a command on one that is in. So a key goes from node to node, and each has proof of its own. For a further key of a node
-//! that has one, only that node's own keys can vouch: a stolen token leaves no key behind under another node's name.
+//! A node publishes and trusts the keys of its own token. It trusts keys of other nodes that a key
+//! of its own token has endorsed. It endorses keys that a key it already trusts has endorsed. An
+//! operator endorses the first key of a new node with a command on an existing node. So trust
+//! spreads from node to node, and each node has its own proof. For further keys of a node, only
+//! that node's own keys can vouch. Therefore a stolen token cannot introduce a key under another
+//! node's name.
 
 use super::endorsement::{Endorsement, PublicJwk};
 use super::trust::{self, Trust};
@@ -11,45 +14,48 @@ use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes};
 use crate::domain::secret::base64url;
 use crate::domain::time::UnixTime;
 
-/// The most endorsements of one key: one a node, two while its key is replaced.
+/// Maximum number of endorsements of a key: one per node, two while a node's key is replaced.
 const MOST_ENDORSEMENTS: usize = 64;
 
-/// A signature that a node is to make.
+/// Endorsement that a node has to sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueEndorsement {
     /// The key that is endorsed.
     pub kid: String,
-    /// The own key that is to sign.
+    /// The own key that signs.
     pub by: String,
-    /// What is signed.
+    /// The bytes to sign.
     pub statement: Vec<u8>,
-    /// Where it is a node's first key: on whose word this node begins to believe it.
+    /// For a node's first key: the key because of which this node begins to trust it.
     pub introduced: Option<Introduction>,
 }
 
-/// How a node comes to believe the first key of another one.
+/// Introduction of another node's first key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Introduction {
-    /// Whose key it is.
+    /// The node that holds the key.
     pub holder: String,
-    /// The kid of the believed key that vouches for it.
+    /// The kid of the trusted key that vouches for it.
     pub word_of: String,
 }
 
 impl KeyRing {
-    /// The ring as a node sees it whose token has keys of its own, or, without a name, as all do that have one token.
+    /// Returns the ring as seen by a node with its own token, or without a name, by nodes that
+    /// share a token.
     #[must_use]
     pub fn of_node(self, node: Option<&str>) -> Self {
         Self { node: node.map(str::to_owned), ..self }
     }
 
-    /// The keys of whoever reads the ring.
+    /// Returns the keys of the reader of the ring.
     pub fn own(&self) -> impl Iterator<Item = &KeyLife> {
         self.keys.iter().filter(|key| key.holder == self.node)
     }
 
-    /// Takes keys over that are in the token and were another kind of holder's: a server's that becomes a node of a fleet, and
-    /// the other way round. What is in the own token is not to be proven by others.
+    /// Takes over keys in the token after the server became a node with its own token, or the
+    /// reverse.
+    ///
+    /// Keys in the own token need no endorsement of other nodes.
     pub(super) fn claim(&mut self, found: &[String]) {
         for key in self.keys.iter_mut().filter(|key| found.contains(&key.kid)) {
             match (&self.node, &key.holder) {
@@ -63,10 +69,10 @@ impl KeyRing {
         }
     }
 
-    /// Whether the node has a key that others may know, or is the first of all. Else its keys are another node's business.
+    /// Checks that the node has an announced key, or that the ring is empty. Otherwise the ring
+    /// belongs to other nodes.
     ///
-    /// # Errors
-    /// `NotAdmitted`, with the kids that it has.
+    /// # Errors `NotAdmitted` with the node's kids.
     pub(super) fn check_admitted(&self, kids: &str) -> Result<(), KeyFault> {
         if self.node.is_none() || self.keys.is_empty() || self.own().next().is_some() {
             return Ok(());
@@ -74,8 +80,9 @@ impl KeyRing {
         Err(KeyFault::NotAdmitted(vec![kids.to_owned()]))
     }
 
-    /// # Errors
-    /// `Unannounced`, `NotAdmitted`, `OfAnother`.
+    /// Checks that all keys in the token are announced and belong to this node.
+    ///
+    /// # Errors `Unannounced`, `NotAdmitted`, `OfAnother`.
     pub(super) fn check_announced(&self, found: &[String]) -> Result<(), KeyFault> {
         let unknown: Vec<_> = found.iter().filter(|kid| self.find(kid).is_none()).cloned().collect();
         if !unknown.is_empty() {
@@ -87,10 +94,10 @@ impl KeyRing {
         of_another.map_or(Ok(()), |(kid, holder)| Err(KeyFault::OfAnother { kid, holder }))
     }
 
-    /// What becomes of a node of which no key is active: its first key waits, or it was taken out.
+    /// Returns the error of a node without an active key: its first key is scheduled, or the node
+    /// was retired.
     ///
-    /// # Errors
-    /// `Waiting`, `NodeRetired`.
+    /// # Errors `Waiting`, `NodeRetired`.
     pub(super) fn check_own_is_active(&self, now: UnixTime) -> Result<(), KeyFault> {
         let Some(node) = &self.node else { return Ok(()) };
         Err(match self.next_to_sign(now, |_| true) {
@@ -99,11 +106,12 @@ impl KeyRing {
         })
     }
 
-    /// Takes the first key of a node in, which an operator has compared with what that node shows. It signs once verifiers
-    /// know it. Who takes it in has to endorse it.
+    /// Adds the first key of a node, which an operator has compared with the key that the node
+    /// shows.
     ///
-    /// # Errors
-    /// `NotAKid` where it is no key, `Known`, `TooMany`.
+    /// It signs when verifiers know it. The caller must endorse it.
+    ///
+    /// # Errors `NotAKid` if it is not a valid key, `Known`, `TooMany`.
     pub fn admit(&mut self, holder: &str, jwk: PublicJwk, now: UnixTime, times: KeyTimes) -> Result<String, KeyFault> {
         let kid = jwk.thumbprint().ok_or_else(|| KeyFault::NotAKid(String::new()))?;
         if self.find(&kid).is_some() {
@@ -121,7 +129,7 @@ impl KeyRing {
         Ok(kid)
     }
 
-    /// Notes the public members of an own key, for the other nodes.
+    /// Records the public parameters of an own key, for the other nodes.
     pub fn describe(&mut self, kid: &str, jwk: &PublicJwk) {
         let node = self.node.clone();
         if let Some(key) = self.find_mut(kid).filter(|key| key.holder.is_some() && key.holder == node) {
@@ -129,8 +137,9 @@ impl KeyRing {
         }
     }
 
-    /// Adds what the key `by` has signed about the key `kid`, in the place of what it signed before. A key that was removed
-    /// needs nobody's word, and nobody needs its word.
+    /// Adds the signature of the key `by` about the key `kid`. It replaces an earlier one.
+    ///
+    /// Removed keys neither need nor make endorsements.
     pub fn endorse(&mut self, kid: &str, by: &str, signature: &[u8], now: UnixTime) {
         let now = self.at(now);
         self.strip_removed(now);
@@ -146,8 +155,10 @@ impl KeyRing {
         }
     }
 
-    /// Of a key that was removed there remains that it was, so that nobody takes it for new. What others went by would fill the ring: a
-    /// full one can be changed no more, not even by the removal of a key that was stolen.
+    /// Reduces removed keys to their kids, so that they are not mistaken for new ones.
+    ///
+    /// Endorsements of removed keys would fill the ring. A full ring cannot be changed, not even to
+    /// remove a stolen key.
     pub(super) fn strip_removed(&mut self, now: UnixTime) {
         let is_removed = |key: &KeyLife| key.holder.is_some() && key.state(now) == KeyState::Removed;
         let removed: Vec<String> = self.keys.iter().filter(|key| is_removed(key)).map(|key| key.kid.clone()).collect();
@@ -165,7 +176,8 @@ impl KeyRing {
         self.keys.iter().filter(move |key| key.state(now) != KeyState::Removed)
     }
 
-    /// The keys that a node publishes and believes. Of other nodes only those that a key of its own token has endorsed.
+    /// Returns the keys that a node publishes and trusts. Of other nodes, only those that an own
+    /// key has endorsed.
     pub fn trusted(&self, trust: &Trust<'_>, now: UnixTime) -> Vec<&KeyLife> {
         let now = self.at(now);
         let own: Vec<&KeyLife> = self.live(now).filter(|key| trust.is_own(key)).collect();
@@ -174,7 +186,7 @@ impl KeyRing {
         self.live(now).filter(is_trusted).collect()
     }
 
-    /// The keys of other nodes that a node does not believe.
+    /// Returns the keys of other nodes that a node does not trust.
     pub fn untrusted(&self, trust: &Trust<'_>, now: UnixTime) -> Vec<&KeyLife> {
         let trusted = self.trusted(trust, now);
         let now = self.at(now);
@@ -182,9 +194,10 @@ impl KeyRing {
         self.live(now).filter(|key| !is_trusted(key)).collect()
     }
 
-    /// The signatures that a node has to make: of each of its keys that signs or will sign, about every key that it believes,
-    /// and every one that such a key vouches for as may. So what it believes rests on its next key before the one that signs
-    /// goes.
+    /// Returns the endorsements that a node has to sign with each of its active and scheduled keys.
+    ///
+    /// They cover each key that it trusts, and each key that a trusted key may vouch for. So trust
+    /// already depends on the next key before the current one is removed.
     pub fn due_endorsements(&self, trust: &Trust<'_>, now: UnixTime) -> Vec<DueEndorsement> {
         let trusted = self.trusted(trust, now);
         let now = self.at(now);
@@ -211,8 +224,10 @@ impl KeyRing {
         due
     }
 
-    /// The believed key on whose word another node's key is believed too. Where that node has a believed key that signs or will
-    /// sign, only its own keys are asked. One whose keys are all retired was taken out: it may come back with a new one.
+    /// Returns the trusted key that vouches for another node's key.
+    ///
+    /// If that node has a trusted key that is active or scheduled, only its own keys may vouch. If
+    /// all its keys are retired, the node was removed and may return with a new key.
     fn voucher<'k>(key: &KeyLife, trusted: &[&'k KeyLife], trust: &Trust<'_>, now: UnixTime) -> Option<&'k KeyLife> {
         let signs = |other: &KeyLife| matches!(other.state(now), KeyState::PrePublished | KeyState::Active);
         let is_known = trusted.iter().any(|other| other.holder == key.holder && signs(other));

@@ -1,6 +1,8 @@
-//! Rotation that servers begin by themselves: when it is due, and who of several does it. Whoever begins one writes that
-//! down first, with the `CKA_ID` that the new key will have; so two servers do not make two keys, and a key whose maker
-//! died before it could announce it is known to be ours.
+//! Automatic key rotation: when it is due, and which server performs it.
+//!
+//! A server records a rotation before it begins, with the `CKA_ID` of the new key. So two servers
+//! do not create two keys. A key is recognised as ours even if its server failed before it
+//! announced the key.
 
 use std::time::Duration;
 
@@ -9,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes};
 use crate::domain::time::UnixTime;
 
-/// The most ids of keys that were begun and not announced that are remembered.
+/// Maximum number of remembered ids of keys that were begun and not announced.
 const MOST_IDS: usize = 16;
 
-/// Who rotates, and what they may have made.
+/// The server that rotates, and the keys that it may have created.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rotating {
-    /// The server that has begun, until when nobody else may.
+    /// The server that has begun, and until when no other server may begin.
     claim: Option<(String, UnixTime)>,
     /// The `CKA_ID`s of keys that may be in the token and are not announced, the latest last.
     ids: Vec<String>,
@@ -27,16 +29,16 @@ impl Rotating {
     }
 }
 
-/// What comes next by itself.
+/// Next automatic rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextRotation {
-    /// When the next key is made and published; none while one is published already that will sign.
+    /// When the next key is created and published. None if a scheduled key is already published.
     pub publish_at: Option<UnixTime>,
     pub activate_at: UnixTime,
 }
 
 impl KeyRing {
-    /// What comes next, where a key signs for `every`. `None` before the first key signs.
+    /// Returns the next rotation if each key signs for `every`. `None` before the first key signs.
     pub fn next_rotation(&self, every: Duration, times: KeyTimes, now: UnixTime) -> Option<NextRotation> {
         let now = self.at(now);
         if let Some(at) = self.own().find(|key| key.is_scheduled(now)).and_then(|key| key.activate_at) {
@@ -47,15 +49,16 @@ impl KeyRing {
         Some(NextRotation { publish_at: Some(publish_at), activate_at: publish_at.plus(times.publish) })
     }
 
-    /// Whether the next key should be published by now.
+    /// Reports whether the next key should be published by now.
     pub fn rotation_is_due(&self, every: Duration, times: KeyTimes, now: UnixTime) -> bool {
         let now = self.at(now);
         let next = self.next_rotation(every, times, now);
         next.and_then(|next| next.publish_at).is_some_and(|at| at <= now)
     }
 
-    /// Claims the rotation for the server `by` until `until`, unless another one has it. `id` is the `CKA_ID` that the
-    /// new key shall have; a server that claims again keeps the one that it gave first.
+    /// Claims the rotation for the server `by` until `until`, unless another server holds it.
+    ///
+    /// `id` is the `CKA_ID` of the new key. A server that claims again keeps its first id.
     pub fn begin_rotation(&mut self, by: &str, id: &str, until: UnixTime, now: UnixTime) {
         let rotating = self.rotating_mut();
         let again = match &rotating.claim {
@@ -72,12 +75,15 @@ impl KeyRing {
         }
     }
 
-    /// Notes the `CKA_ID` of a key that somebody is about to make, so that it is known to be ours whatever becomes of its
-    /// maker. `others`: the kids in the token; where the ring is empty, the only one of them is the key that signs. Into an
-    /// empty token nothing need be noted: its only key becomes active at the start.
+    /// Records the `CKA_ID` of a key before it is created, so that it is recognised as ours even if
+    /// its creator fails.
     ///
-    /// # Errors
-    /// `TooMany`, `NotAdmitted`, and `Unannounced` where it cannot be told which of the others signs.
+    /// `others` are the kids in the token. If the ring is empty, the only one of these becomes the
+    /// signing key. For an empty token nothing needs to be recorded: its only key becomes active at
+    /// the start.
+    ///
+    /// # Errors `TooMany`, `NotAdmitted`, and `Unannounced` if it is ambiguous which of the others
+    /// signs.
     pub fn begin_key(&mut self, id: &str, others: &[String], now: UnixTime) -> Result<(), KeyFault> {
         self.check_admitted(&others.join(", "))?;
         match (&self.keys[..], others) {
@@ -92,45 +98,46 @@ impl KeyRing {
         if ids.len() >= MOST_IDS {
             ids.remove(0);
         }
-        // The last one is the claim's, where there is one.
+        // If there is a claim, the last id belongs to it.
         let at = if rotating.claim.is_some() { ids.len().saturating_sub(1) } else { ids.len() };
         ids.insert(at, id.to_owned());
         Ok(())
     }
 
-    /// The key with this `CKA_ID` is announced.
+    /// Records that the key with this `CKA_ID` is announced.
     pub fn made(&mut self, id: &str) {
         self.end_rotating(id, false);
     }
 
-    /// The `CKA_ID`s of keys that may be in the token and are not announced.
+    /// Returns the `CKA_ID`s of keys that may be in the token and are not announced.
     pub fn begun(&self) -> &[String] {
         self.rotating().map_or(&[], |rotating| &rotating.ids)
     }
 
-    /// The `CKA_ID` for the new key, where the server `by` holds the claim.
+    /// Returns the `CKA_ID` for the new key if the server `by` holds the claim.
     pub fn rotation_of(&self, by: &str) -> Option<&str> {
         let rotating = self.rotating()?;
         let (holder, _) = rotating.claim.as_ref()?;
         if holder == by { rotating.ids.last().map(String::as_str) } else { None }
     }
 
-    /// Whether a key with this `CKA_ID` was begun by a server of this store and never announced.
+    /// Reports whether a server of this store began a key with this `CKA_ID` and never announced
+    /// it.
     pub fn began(&self, id: &str) -> bool {
         self.begun().iter().any(|own| own == id)
     }
 
-    /// The published key that waits for its activation, of those that `usable` names, the oldest first.
+    /// Returns the oldest published key without a scheduled activation among those that are
+    /// `usable`.
     pub fn waiting(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<&KeyLife> {
         let now = self.at(now);
         let waits = |key: &&KeyLife| key.state(now) == KeyState::PrePublished && key.activate_at.is_none();
         self.own().filter(waits).find(|key| usable(&key.kid))
     }
 
-    /// Publishes a key that a server began and did not live to announce.
+    /// Publishes a key that a server began but did not announce because it failed.
     ///
-    /// # Errors
-    /// `NotAKid`, `TooMany`.
+    /// # Errors `NotAKid`, `TooMany`.
     pub fn adopt(&mut self, kid: &str, id: &str, now: UnixTime) -> Result<(), KeyFault> {
         if self.began(id) && self.find(kid).is_none() && !self.keys.is_empty() {
             self.announce(kid, &[], now)?;
@@ -139,11 +146,12 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Publishes the key `kid`, where it is not yet, plans when it signs, and gives up the claim. Where another key is
-    /// planned by now, this one waits; so does a node's own, until the other nodes take it. `in_token`: the kids there, of which none is forgotten.
+    /// Publishes the key `kid` if necessary, schedules its activation, and releases the claim.
     ///
-    /// # Errors
-    /// As `announce` and `activate`.
+    /// If another key is scheduled by now, this one is not. A node's own key is not scheduled until
+    /// the other nodes accept it. `in_token` are the kids in the token. None of these is forgotten.
+    ///
+    /// # Errors The errors of `announce` and `activate`.
     pub fn finish_rotation(
         &mut self,
         kid: &str,
@@ -157,14 +165,14 @@ impl KeyRing {
             self.announce(kid, &[], now)?;
         }
         self.end_rotating(id, true);
-        // Where nodes have tokens of their own, the others must take the key first: see `untaken`.
+        // If nodes have their own tokens, the other nodes must accept the key first: see `untaken`.
         if self.node.is_some() || self.keys.iter().any(|key| key.is_scheduled(self.at(now))) {
             return Ok(());
         }
         self.activate(kid, None, false, now, times)
     }
 
-    /// What this node has begun, or all nodes where they have one token.
+    /// Returns the rotation of this node, or of all nodes if these share a token.
     fn rotating(&self) -> Option<&Rotating> {
         match &self.node {
             Some(node) => self.rotating_at.get(node),
@@ -179,7 +187,7 @@ impl KeyRing {
         }
     }
 
-    /// The key with this `CKA_ID` is there. `claim`: and nobody is about another one.
+    /// Removes a `CKA_ID` whose key is announced. `claim` also releases the claim.
     fn end_rotating(&mut self, id: &str, claim: bool) {
         let rotating = self.rotating_mut();
         rotating.ids.retain(|own| own != id);
@@ -189,8 +197,11 @@ impl KeyRing {
         self.rotating_at.retain(|_, rotating| !rotating.is_idle());
     }
 
-    /// Makes room in a full ring: forgets the oldest removed key of its own that is not in the token either. What is in another node's
-    /// token cannot be told here: were its key forgotten, that node would find a key there that nobody announced, and not start.
+    /// Frees space in a full ring: forgets the oldest removed key of its own that is not in the
+    /// token.
+    ///
+    /// The content of another node's token is unknown here. If its key were forgotten, that node
+    /// would find an unannounced key and refuse to start.
     fn forget_removed(&mut self, in_token: &[String], now: UnixTime) {
         if !self.is_full(self.node.as_deref()) {
             return;
@@ -220,7 +231,7 @@ mod tests {
         UnixTime::from_seconds(seconds)
     }
 
-    /// A ring in which the key 0 has been active since 0.
+    /// Creates a ring in which the key 0 has been active since 0.
     fn ring() -> KeyRing {
         let mut ring = KeyRing::default();
         ring.settle(&[kid(0)], at(0)).unwrap();
