@@ -45,7 +45,7 @@ pub(super) fn holds(headers: &HeaderMap, is_such: impl Fn(&str) -> bool) -> bool
     headers.get_all(AUTHORIZATION).iter().flat_map(|field| tokens(field.as_bytes())).any(is_such)
 }
 
-/// Returns the words that may be JWTs: those that begin with `eyJ`, the base64url form of `{"`.
+/// Returns the words that may be JWTs. They begin with `eyJ`, the base64url form of `{"`.
 ///
 /// Searches for that prefix instead of reading each byte: `Authorization` can have a kilobyte of
 /// the application's own data in every request.

@@ -245,9 +245,9 @@ impl Gateway {
             Ok(permit) => {
                 let issuer = &ctx.sealgate.issuer;
                 let headers = &ctx.head.headers;
-                // Programs send their application password to every path of an application that accepts
-                // some, even to public paths. `is_by_token` comes first: a token that was just verified
-                // need not be parsed again on every request.
+                // Programs send their application password to every path of an application that
+                // accepts some, even to public paths. `is_by_token` comes first: a token that was
+                // just verified need not be parsed again on every request.
                 let holds_token = credential.is_by_token()
                     || credential::holds(headers, |token| issuer.is_own_access_token(token))
                     || (gate.takes_app_passwords && app_password::is_presented(headers));

@@ -62,7 +62,7 @@ fn latin_5(char: char) -> Option<u8> {
 /// Percent-encodes (RFC 3986 §2.1, UTF-8) everything except visible ASCII and the space, and also
 /// the `special` characters.
 ///
-/// Headers have no encoding of their own, so many servers would read `ş` as two other letters. The
+/// Header values have no defined encoding: many servers would read `ş` as two other letters. The
 /// percent sign is always `special`, so that two names never become equal.
 fn encode(text: &str, special: &[u8]) -> String {
     let mut encoded = String::with_capacity(text.len());

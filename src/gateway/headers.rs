@@ -1,7 +1,7 @@
 //! Headers of a request to an upstream. Pure.
 //!
-//! Identity headers come only from the gateway. Cookies and tokens of Sealgate are removed, and the
-//! client's address is set to the one that the connection or a trusted proxy reports.
+//! Identity headers come only from the gateway. Cookies and tokens of Sealgate are removed. The
+//! client address comes from the connection or from a trusted proxy.
 
 use std::sync::Arc;
 

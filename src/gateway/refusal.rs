@@ -46,7 +46,8 @@ pub(super) fn refuse_spelled_method(ctx: &AppRequest<'_>) -> GateReply {
     GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
-/// Refuses a repeated header field, of which the application may read another one than the gateway.
+/// Refuses a header field that occurs twice. The application may read another occurrence than the
+/// gateway.
 pub(super) fn refuse_repeated(ctx: &AppRequest<'_>, field: &HeaderName) -> GateReply {
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, field = field.as_str(), reason = "repeated_field", "refused");

@@ -66,7 +66,7 @@ pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option
         Refusal::new(ErrorCode::LoginRequired, "Sign in, or send an access token in the Authorization header.");
     let mut wanted = Vec::new();
     if fault.is_none() {
-        // The scopes to request, for a client without a token.
+        // A client without a token needs the scopes to request.
         wanted = match rule {
             Some(rule) => scopes(std::slice::from_ref(rule)),
             None => ctx.scopes.iter().map(String::as_str).collect(),
@@ -105,8 +105,8 @@ fn respond(ctx: &AppRequest<'_>, scopes: &[&str], fault: Option<&Refusal>, missi
     challenge.respond(fault, missing)
 }
 
-/// Returns a refusal of a sign-in whose level is too low or that is too old (RFC 9470 §3). `acr`
-/// are the context classes of which one must be reached.
+/// Returns a refusal of a sign-in whose level is too low or that is too old (RFC 9470 §3). The new
+/// sign-in must reach one of the context classes in `acr`.
 pub(super) fn step_up_challenge(ctx: &AppRequest<'_>, acr: &[String], max_age: Option<Duration>) -> Response {
     const INSUFFICIENT: Refusal =
         Refusal::new(ErrorCode::InsufficientUserAuthentication, "A stronger or a more recent sign-in is needed.");

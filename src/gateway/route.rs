@@ -357,9 +357,10 @@ impl Routes {
         !agrees || is_below_a_name(&near, read, found)
     }
 
-    /// Returns the start of the path that decides which rules match it: one segment more than the
-    /// deepest rule has, each at most one byte longer than the longest rule. Bounds the work per
-    /// rule, whatever the length of the path.
+    /// Returns the start of the path that decides which rules match the path.
+    ///
+    /// It has one segment more than the deepest rule, and each segment at most one byte more than
+    /// the longest rule. This bounds the work per rule, whatever the length of the path.
     fn matchable_start(&self, path: &[u8]) -> Vec<u8> {
         let mut start = Vec::new();
         for (index, name) in path.split(|byte| *byte == b'/').take(self.max_segments + 1).enumerate() {

@@ -1,6 +1,7 @@
-//! Sign-in of a browser to an application: the authorization code flow (OpenID Connect Core §3.1)
-//! with the application's internal client, in process, with PKCE (RFC 7636) and a state bound to
-//! the browser (RFC 9700 §4.7).
+//! Sign-in of a browser to an application.
+//!
+//! Runs the authorization code flow (OpenID Connect Core §3.1) in process with the application's
+//! internal client. Uses PKCE (RFC 7636) and a state bound to the browser (RFC 9700 §4.7).
 //!
 //! The server stores the requested page under the hash of the state. The browser has the state and
 //! one binding cookie, however many tabs sign in at the same time.
