@@ -105,7 +105,7 @@ pub(in crate::edge) fn why(error: &Error) -> Option<&'static str> {
     }
 }
 
-/// Returns the reason for an error response, for the access log.
+/// Returns the reason for an error response. The access log contains it.
 pub(in crate::edge) fn reason(error: &Error, status: StatusCode) -> &'static str {
     match (&error.context, error.etype()) {
         (Some(ImmutStr::Static(why)), ErrorType::HTTPStatus(_)) => why,

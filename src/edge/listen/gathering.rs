@@ -103,7 +103,7 @@ impl AsyncWrite for GatheringStream {
     }
 
     fn is_write_vectored(&self) -> bool {
-        // The buffer accepts slices one after another, whatever the stream below supports.
+        // The buffer accepts slices one after another, even if the stream below does not.
         true
     }
 }

@@ -10,13 +10,12 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Fields that only shared caches use, for the freshness or storage of an answer.
 ///
-/// So is any field whose name ends in `-Cache-Control` (RFC 9213 §2.2: `CDN-Cache-Control` and
-/// those of single providers).
+/// Any field whose name ends in `-Cache-Control` is another one (RFC 9213 §2.2):
+/// `CDN-Cache-Control` and the fields of single providers.
 const FOR_SHARED: [&str; 3] = ["surrogate-control", "x-accel-expires", "edge-control"];
 const TARGETED: &str = "-cache-control";
 
-/// Directives to drop: those for shared caches only (RFC 9111 §5.2.2), and those that `private`
-/// replaces.
+/// Directives to drop: only shared caches use them (RFC 9111 §5.2.2), or `private` replaces them.
 const DROPPED: [&str; 4] = ["public", "private", "s-maxage", "proxy-revalidate"];
 
 /// Request fields that an answer depends on in addition to the URL.
@@ -24,7 +23,7 @@ const DEPENDS: [&str; 2] = ["Cookie", "Authorization"];
 /// `DEPENDS` as a field value.
 const DEPENDENT: HeaderValue = HeaderValue::from_static("Cookie, Authorization");
 
-/// Restricts caching of an answer to browsers, for the duration that the application sets.
+/// Restricts caching of an answer to browsers. The application still sets the duration.
 ///
 /// This also applies to a 304, whose fields replace those of a cached answer (RFC 9111 §3.2).
 pub(in crate::edge) fn keep_private(fields: &mut HeaderMap) {

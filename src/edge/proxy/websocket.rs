@@ -1,7 +1,7 @@
 //! Recognition of valid `WebSocket` handshakes.
 //!
-//! An upgraded connection has a timeout of an hour instead of a minute, and an upstream connection
-//! of its own. A mere `Upgrade` field must not suffice for that.
+//! By default, an upgraded connection has a timeout of an hour instead of a minute. It also has an
+//! upstream connection of its own. A mere `Upgrade` field must not suffice for that.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
