@@ -1,5 +1,5 @@
-//! Clients that registered themselves and need an administrator's approval before applications behind the gateway accept their
-//! tokens.
+//! Clients that registered themselves and need an administrator's approval before applications
+//! behind the gateway accept their tokens.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -123,7 +123,8 @@ async fn begin(
 }
 
 /// Returns whether the request is a POST without a session cookie that was not repeated as a GET
-/// (see [`RequestContext::again_with_cookies`]).
+/// (see [`RequestContext::again_with_cookies`]), for instance because the browser sends no Fetch
+/// Metadata.
 ///
 /// A form on the client's site is a cross-site POST. Browsers do not send `SameSite=Lax` cookies
 /// with it, but they do with the GET of the redirect. The session is therefore checked after that

@@ -1,4 +1,5 @@
-//! `/oauth/consent`: shows the user what a client would learn, and lets them allow or deny it.
+//! `/oauth/consent`: shows the user the data that a client requests, and lets them allow or deny
+//! it.
 
 use std::time::Duration;
 

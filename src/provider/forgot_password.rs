@@ -79,7 +79,7 @@ async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     Ok(Response::see_other(&next).with_cookie(remember(ctx, &waiting)))
 }
 
-/// Returns the cookie with which this browser returns to the sign-in after opening the link.
+/// Returns the cookie that lets this browser return to the sign-in after opening the link.
 fn remember(ctx: &RequestContext<'_>, waiting: &Waiting) -> HeaderValue {
     let value = format!("{}.{}", waiting.id, waiting.client.id);
     cookie::set_for(ctx.cookies.back, &value, ctx.cookies.secure, KNOWN_SECONDS)

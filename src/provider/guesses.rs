@@ -1,17 +1,17 @@
 //! Rate limits for password guesses, on all pages that accept a password. Guesses are counted
 //! before any hashing, so that a flood costs the server little.
 //!
-//! Exceeding a limit delays the next guess and locks no user out. Guesses in a browser from which
-//! the user has signed in before, or in one of their sessions, have a separate count that an
-//! attacker cannot use up. All other guesses are counted
+//! Exceeding a limit delays the next guess and locks no user out. Guesses from a known browser, in
+//! which the user has signed in before, or in one of their sessions have a separate count. An
+//! attacker elsewhere cannot use it up. All other guesses are counted
 //!
 //! - under the account and the sender's address together, with waits that grow up to the whole
-//!   window: a single attacker soon waits so long that others can use the account again;
+//!   window, so that a single attacker soon no longer delays other users of the account;
 //! - under the account, under the sender's address, and under its IPv6 /48 (ten times the address's
-//!   limit), with short waits that enforce the configured rate.
+//!   limit). Short waits enforce the configured rate.
 //!
-//! Accounts that do not exist are counted like those that do. The address and the username of one
-//! user are therefore counted separately: a shared count would reveal that they belong together. An
+//! Accounts that do not exist are counted in the same way. The address and the username of one user
+//! are therefore counted separately: a shared count would reveal that they belong together. An
 //! attacker who knows both has twice the guesses.
 //!
 //! Nodes of a cluster count together. While guesses cannot be counted, they are refused with 503,

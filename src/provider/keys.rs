@@ -1,8 +1,9 @@
-//! `GET /.well-known/sealgate/keys`: key information for auditors. For each published key it lists
-//! the attributes stated by the PKCS #11 token, its times, and the vendor's attestation if the
-//! operator has stored one. They are separate members because they differ in evidential value: the
-//! attributes are claims of the token, the times are claims of this server, and only an attestation
-//! is evidence.
+//! `GET /.well-known/sealgate/keys`: key information for auditors.
+//!
+//! For each published key it lists the attributes stated by the PKCS #11 token, its times, and the
+//! vendor's attestation, if stored. They are separate members because they differ in evidential
+//! value. The attributes are claims of the token, the times are claims of this server, and only an
+//! attestation is evidence.
 
 use serde_json::json;
 

@@ -82,7 +82,7 @@ fn wrong(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str, user: Option<
     show(ctx, waiting, StatusCode::OK, typed, Some(LoginProblem::WrongCredentials))
 }
 
-/// Records a failed sign-in in the audit log, for the user if there is one. The typed name is not
+/// Records a failed sign-in in the audit log, with the user if there is one. The typed name is not
 /// stored, because users may type a password into the wrong field.
 fn failed(ctx: &RequestContext<'_>, waiting: &Waiting, user: Option<&User>, why: &str) {
     let event = ctx.event(AuditKind::SignInFailed, Actor::Stranger).with_client(&waiting.client.id).with_detail(why);

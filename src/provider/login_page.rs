@@ -1,4 +1,4 @@
-//! The sign-in page, for a password or a passkey.
+//! The sign-in page, with a password form and the option to use a passkey.
 
 use http::StatusCode;
 

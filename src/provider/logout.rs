@@ -1,9 +1,9 @@
 //! `GET` and `POST /oauth/logout` (specification §7; OpenID Connect RP-Initiated Logout 1.0).
 //!
-//! Ends the session at once if the hint is a valid ID token of a user who is signed in in this
-//! browser, and the request is a POST or, according to the browser, a navigation by the user. Any
-//! other request may come from a link on another site, an image or a link scanner, so the user is
-//! asked first. Redirects only to URIs that are registered for logout.
+//! Ends the session at once if two conditions hold. The hint is a valid ID token of a user who is
+//! signed in in this browser. The request is a POST or, according to the browser, a navigation by
+//! the user. Any other request may come from a link on another site, an image or a link scanner, so
+//! the user is asked first. Redirects only to URIs that are registered for logout.
 
 use http::{Method, StatusCode};
 
@@ -72,7 +72,7 @@ pub(super) async fn confirm(ctx: &RequestContext<'_>) -> Result<Response, Failur
     end(ctx, &session, after.as_ref()).await
 }
 
-/// Answers the page that says that the user is signed out.
+/// Answers the page that confirms the sign-out.
 pub(super) fn signed_out(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let page = SignedOutPage { frame: ctx.frame(), client: None, sign_in: &ctx.path("/account") };
     ctx.query()?;

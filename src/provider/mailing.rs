@@ -53,8 +53,8 @@ pub(super) fn new_mail(
 
 /// Returns whether an unauthenticated request may cause another mail to this address.
 ///
-/// Checked before the account is looked up, so that a refusal does not reveal whether one exists.
-/// The caller must answer a refused request like an accepted one.
+/// The check precedes the account lookup, so that a refusal does not reveal whether an account
+/// exists. The caller must answer a refused request like an accepted one.
 pub(super) async fn stranger_may(ctx: &RequestContext<'_>, to: &Email) -> bool {
     // An internationalized domain has several spellings that mail servers treat as the same domain.
     let mailbox = MailAddress::of(to).map_or_else(|| to.as_str().to_owned(), |mailbox| mailbox.to_string());
@@ -65,10 +65,9 @@ pub(super) async fn stranger_may(ctx: &RequestContext<'_>, to: &Email) -> bool {
 /// Returns whether a password reset may cause another mail, requested by a browser with these
 /// marks.
 ///
-/// Once the limit for the account is used up, each browser from which its owner has signed in
-/// before has a small limit of its own. Whether the account knows the browser is checked when the
-/// mail is sent. Returns the marks of which the account must then know one (empty: no condition),
-/// or `None` if the limits are exceeded.
+/// Once the limit for the account is used up, each browser known to the account has a small limit
+/// of its own. Whether the account knows the browser is checked when the mail is sent. Returns the
+/// marks for that check (empty: no check needed), or `None` if the limits are exceeded.
 pub(super) async fn reset_may(
     ctx: &RequestContext<'_>,
     account: &SecretHash,

@@ -105,9 +105,8 @@ impl RequestContext<'_> {
         Ok(session.filter(|session| session.value.accepts(&cookie) && session.value.is_live(self.now)))
     }
 
-    /// Returns the live session that this request may end: with the current cookie or the one that
-    /// it has just replaced. A sign-out during a concurrent sign-in must not leave the session
-    /// alive.
+    /// Returns the live session that this request may end, with the current cookie or its direct
+    /// predecessor. A sign-out during a concurrent sign-in must not leave the session alive.
     pub(super) async fn session_to_end(&self) -> Result<Option<Loaded<Session>>, StoreError> {
         let Some(cookie) = self.session_cookie() else { return Ok(None) };
         let session = self.sealgate.store.session(cookie.id).await?;

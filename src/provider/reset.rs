@@ -131,7 +131,7 @@ fn show(
     Response::page(status, html(&page), None)
 }
 
-/// Answers the page that says how to continue. It is the same for every account.
+/// Answers the page that explains how to continue. It is the same for every account.
 pub(super) fn done(ctx: &RequestContext<'_>) -> Response {
     let page = ResetDonePage { frame: ctx.frame(), sign_in: &forgot_password::way_back(ctx) };
     Response::page(StatusCode::OK, html(&page), None)

@@ -112,10 +112,10 @@ pub(super) fn terms(
 
 /// Continues after a proof: signs the user in, or stores the pending sign-in.
 ///
-/// A new pending sign-in is stored under a new id that only this response contains. Otherwise an
-/// attacker who planted the browser cookie and knows the page's address, for instance on a shared
-/// computer, could continue it and enrol a factor. The request also remains under its old id, for a
-/// form that is sent twice and for the browser's Back button.
+/// A new pending sign-in is stored under a new id that only this response contains. An attacker may
+/// have planted the browser cookie and know the page's address, for instance on a shared computer.
+/// With the old id, they could continue the sign-in and enrol a factor. The request also remains
+/// under its old id, because forms may be sent twice and users press the Back button.
 pub(super) async fn proceed(
     ctx: &RequestContext<'_>,
     waiting: &Waiting,
@@ -202,7 +202,7 @@ pub(super) async fn stands(ctx: &RequestContext<'_>, proof: &Proof) -> Result<bo
     Ok(CredentialMark::of(&now, generation) == proof.credentials)
 }
 
-/// Returns the authentication methods in order of use, for the audit log.
+/// Returns the authentication methods in order of use, as text in the audit log.
 fn methods(steps: &AuthenticationSteps) -> String {
     let words: Vec<&str> = steps.all().iter().map(|step| step.method.as_str()).collect();
     words.join(" ")

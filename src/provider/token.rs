@@ -220,9 +220,9 @@ async fn still_valid(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> 
     Ok(user)
 }
 
-/// Checks that the sign-in meets the client's level, whatever the authorization request asked for.
-/// The user can edit that request's address, and the level may have risen since. On failure the
-/// code or refresh token remains unused.
+/// Checks that the sign-in meets the client's level, regardless of the level in the authorization
+/// request. The user can edit that request's address, and the client's level may have risen since.
+/// On failure the code or refresh token remains unused.
 fn require_level(client: &Client, acr: &str) -> Result<(), Refusal> {
     if client.is_served_by(acr) {
         return Ok(());
