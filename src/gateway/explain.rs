@@ -184,7 +184,7 @@ fn credential(config: &Config, asker: &Asker, now: UnixTime) -> Option<Credentia
                 user: user.as_ref().clone(),
                 session: SessionId::from_bytes([0; 16]),
                 steps: steps_of(level.unwrap_or(policy.level), now),
-                // A user with a second factor is asked for it at each sign-in. So a sign-in at
+                // Each sign-in requires the second factor of a user who has one. So a sign-in at
                 // level 1 implies a user without a second factor.
                 required: policy.in_force(*level != Some(AssuranceLevel::One)),
             }))

@@ -35,8 +35,8 @@ pub(super) fn refuse_unopened(ctx: &AppRequest<'_>) -> GateReply {
     GateReply::new("unopened", ctx.refuse(StatusCode::FORBIDDEN, &refusal, Problem::NotFound))
 }
 
-/// Refuses a method that differs only in letter case from a registered one or one that a rule
-/// names.
+/// Refuses a method that differs only in letter case from a registered method or from a method in a
+/// rule.
 ///
 /// Methods are case-sensitive (RFC 9110 §9.1), but many frameworks ignore the case.
 pub(super) fn refuse_spelled_method(ctx: &AppRequest<'_>) -> GateReply {

@@ -223,8 +223,8 @@ impl Routes {
         !self.ruled_methods.is_empty()
     }
 
-    /// Returns whether the method differs only in letter case from a registered one or one that a
-    /// rule names.
+    /// Returns whether the method differs only in letter case from a registered method or from a
+    /// method in a rule.
     pub(super) fn respells(&self, method: &Method) -> bool {
         let method = method.as_str();
         // Lower-case letters are rare in methods, and no rule names a method that has one.
@@ -360,7 +360,7 @@ impl Routes {
     /// Returns the start of the path that decides which rules match the path.
     ///
     /// It has one segment more than the deepest rule, and each segment at most one byte more than
-    /// the longest rule. This bounds the work per rule, whatever the length of the path.
+    /// the longest rule. This bounds the work per rule for paths of any length.
     fn matchable_start(&self, path: &[u8]) -> Vec<u8> {
         let mut start = Vec::new();
         for (index, name) in path.split(|byte| *byte == b'/').take(self.max_segments + 1).enumerate() {
