@@ -56,8 +56,9 @@ impl ShownClient {
     }
 }
 
-/// Sets the fields that describe the client certificate. Removes those fields from the client's
-/// request.
+/// Replaces the fields that describe the client certificate.
+///
+/// Without a certificate it only removes them, so that clients cannot set them.
 pub(in crate::edge) fn tell(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
     fields.remove(SUBJECT);
     fields.remove(FINGERPRINT);

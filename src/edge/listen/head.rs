@@ -58,7 +58,7 @@ pub enum HeadFault {
     /// The request line is not `METHOD SP target SP HTTP/1.x`, or the target contains bytes that
     /// must be percent-encoded.
     RequestLine,
-    /// A line does not end in CR LF, or contains another CR, LF or NUL.
+    /// A line does not end in CR LF, or contains a further CR or LF, or a NUL.
     LineEnd,
     /// A field line has no valid name, or continues the previous line.
     Field,

@@ -85,7 +85,7 @@ impl Lanes {
 pub(in crate::edge) struct Turn {
     lanes: Arc<Lanes>,
     client: Option<IpAddr>,
-    /// `None` after the turn was released to the client as long-lived.
+    /// Permit of the client's share; `None` once the exchange is long-lived.
     own: Option<OwnedSemaphorePermit>,
     all: Option<OwnedSemaphorePermit>,
 }
@@ -107,8 +107,8 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         let Some(client) = self.client else { return };
-        // A request that never got its turn has neither permit. A long-lived exchange has only a
-        // permit of `all`.
+        // A request that never got its turn has no permit of `all`. A long-lived exchange has only
+        // that permit.
         let lasted = self.own.is_none() && self.all.is_some();
         if let Entry::Occupied(mut entry) = self.lanes.clients().entry(client) {
             let client = entry.get_mut();
