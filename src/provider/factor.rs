@@ -107,8 +107,10 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Cand
     Ok(Some(Candidate { user, loaded, before, is_step_up, offers }))
 }
 
-/// Returns the accepted methods, most recently used first and recovery codes last. If a
-/// phishing-resistant method is required, only keys are offered.
+/// Returns the accepted methods, most recently used first and recovery codes last.
+///
+/// If a phishing-resistant method is required, only keys are offered, and recovery codes only in a
+/// sign-in to the provider's own pages.
 fn offers(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User, factors: &Factors) -> Vec<FactorChoice> {
     let terms = sign_in::terms(ctx, waiting.interaction(), user, Some(factors));
     // Do not refuse the user's factors because a higher level is required than they can reach:

@@ -5,10 +5,10 @@
 //! which the user has signed in before, or in one of their sessions have a separate count. An
 //! attacker elsewhere cannot use it up. All other guesses are counted
 //!
-//! - under the account and the sender's address together, with waits that grow up to the whole
-//!   window, so that a single attacker soon no longer delays other users of the account;
-//! - under the account, under the sender's address, and under its IPv6 /48 (ten times the address's
-//!   limit). Short waits enforce the configured rate.
+//! - under the account and the sender's IPv4 address or IPv6 /48 together, with waits that grow up to
+//!   the whole window, so that a single attacker soon no longer delays the account's owner;
+//! - under the account, under the sender's IPv4 address or IPv6 /64, and under its IPv6 /48 (ten
+//!   times the address's limit). Short waits enforce the configured rate.
 //!
 //! Accounts that do not exist are counted in the same way. The address and the username of one user
 //! are therefore counted separately: a shared count would reveal that they belong together. An
@@ -30,7 +30,7 @@ use crate::store::shared_counts::NotCounted;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 
-/// Number of addresses of one /48 that may use up their failures at the same time.
+/// Number of /64 networks in one /48 that may use up their failures at the same time.
 const SITE: u32 = 10;
 
 /// Guess that was counted, with the reason for its limits.
