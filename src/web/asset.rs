@@ -1,4 +1,4 @@
-//! What the pages load. Each address carries a version, so that it may be kept for ever.
+//! Files that pages load. Each URL contains a version, so that browsers can cache it forever.
 
 use http::header::CONTENT_SECURITY_POLICY;
 
@@ -17,13 +17,15 @@ pub(crate) fn return_script(pages: &Pages) -> Response {
     Response::kept(pages.return_script())
 }
 
-/// The operator's logo, where there is one.
+/// Returns the operator's logo, if configured.
 pub(crate) fn logo(pages: &Pages) -> Option<Response> {
     pages.logo().map(picture)
 }
 
-/// A picture from a file of the operator's. Pages show it as an image, where no script in it runs; its own policy is for
-/// whoever opens its address.
+/// Returns an operator-supplied picture.
+///
+/// Pages show it as an image, so its scripts do not run. Its own policy applies when a user opens
+/// its URL.
 pub(crate) fn picture(picture: &Asset) -> Response {
     Response::kept(picture).with(CONTENT_SECURITY_POLICY, LOGO_POLICY)
 }

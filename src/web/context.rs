@@ -1,4 +1,4 @@
-//! One request on its way through the provider or the gate: what was sent, who sent it, when.
+//! A request in the provider or the gateway: its head, body, sender and time.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -26,73 +26,73 @@ use crate::web::cookie;
 use crate::web::navigation;
 use crate::web::origin::{Again, Origin};
 
-/// Of what a browser calls itself, so many bytes are looked at.
+/// Maximum length of `User-Agent` that is read, bytes.
 const LONGEST_USER_AGENT: usize = 800;
 
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// Nobody can read it here.
+    /// The body cannot be read here.
     Away,
-    /// It has not been read.
+    /// The body has not been read.
     Unread,
     Read(Bytes),
 }
 
-/// To whom failures speak.
+/// Recipient of error responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recipient {
-    /// To programs, in JSON.
+    /// Programs: errors are JSON.
     Programs,
     People,
-    /// To whoever sent the request, as it looks.
+    /// Decided from the request's header fields.
     Sender,
 }
 
-/// What differs between the pages on the issuer's host and those on an application's.
+/// Differences between the pages on the issuer's host and those on an application's host.
 pub(crate) struct PageHost {
-    /// The folder of stylesheet, script and logo.
+    /// Returns the folder of the stylesheet, script and logo.
     pub(crate) assets: fn(&Config) -> String,
     pub(crate) has_script: bool,
-    /// Where the forms of pages that say what went wrong may go (CSP Level 3, `form-action`).
+    /// Permitted targets of forms on error pages (CSP Level 3, `form-action`).
     pub(crate) form_action: &'static str,
-    /// The address of this very page in another language, named by its tag.
+    /// Returns the URL of this page in another language, given by its tag.
     pub(crate) in_language: fn(&RequestContext<'_>, &str) -> String,
-    /// Where a page leads that says what went wrong, and what that is.
+    /// Returns the link on an error page, and the kind of its target.
     pub(crate) way: for<'c> fn(&'c RequestContext<'_>, Problem) -> (String, WayTo<'c>),
 }
 
-/// The application that a request is about, as its pages name it.
+/// The application that a request is for, as shown on its pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Party {
     pub(crate) name: String,
-    /// Its first page.
+    /// URL of its first page.
     pub(crate) address: String,
 }
 
-/// A request on its way.
+/// Context of a request.
 pub(crate) struct RequestContext<'a> {
     pub(crate) sealgate: &'a Sealgate,
     pub(crate) head: &'a Parts,
     pub(crate) body: Body,
     pub(crate) origin: Cow<'a, Origin>,
-    /// When it came: one instant for all that it decides.
+    /// Time of arrival; all decisions about the request use this instant.
     pub(crate) now: UnixTime,
-    /// The names of our cookies.
+    /// Names of Sealgate's cookies.
     pub(crate) cookies: cookie::CookieNames,
     pub(crate) recipient: Recipient,
     pub(crate) host: &'static PageHost,
-    /// The language that the person has just chosen with the switch on a page.
+    /// Language that the user has just chosen with the language switch of a page.
     pub(crate) switched: Option<Language>,
-    /// The application that the request is about, where that is known.
+    /// Application that the request is for, if known.
     pub(crate) party: OnceLock<Party>,
-    /// The languages that the client asked the pages to speak (`ui_locales`).
+    /// Languages that the client requested for the pages (`ui_locales`).
     pub(crate) ui_locales: OnceLock<String>,
-    /// What the request was charged; none inside where no limit applies.
+    /// Rate limit reading of the charge; the inner value is none if no limit applies.
     pub(super) charged: OnceLock<Option<Reading>>,
 }
 
 impl<'a> RequestContext<'a> {
-    /// A request that has just come.
+    /// Creates the context of a new request.
     pub(crate) fn new(
         sealgate: &'a Sealgate,
         head: &'a Parts,
@@ -116,28 +116,28 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// Whether it is asked about again, its exchange still open.
+    /// Returns whether an open exchange is being evaluated again.
     pub(crate) fn is_again(&self) -> bool {
         self.head.extensions.get::<Again>().is_some()
     }
 
-    /// What it carries, as far as it was read.
+    /// Returns the body, empty if it was not read.
     pub(crate) fn body(&self) -> &[u8] {
         if let Body::Read(body) = &self.body { body } else { &[] }
     }
 
-    /// The query's parameters.
+    /// Parses the query parameters.
     ///
     /// # Errors
-    /// `invalid_request` when they cannot be read.
+    /// `invalid_request` if they are malformed.
     pub(crate) fn query(&self) -> Result<Params, Refusal> {
         Params::parse(self.head.uri.query().unwrap_or_default().as_bytes())
     }
 
-    /// The form's parameters (RFC 6749 §3.2: the body is `application/x-www-form-urlencoded`).
+    /// Parses the form parameters (RFC 6749 §3.2: the body is `application/x-www-form-urlencoded`).
     ///
     /// # Errors
-    /// `invalid_request` when the body is something else or cannot be read.
+    /// `invalid_request` if the body has another type or is malformed.
     pub(crate) fn form(&self) -> Result<Params, Refusal> {
         if !self.is_labelled("application/x-www-form-urlencoded") {
             return Err(Refusal::invalid_request("The body is application/x-www-form-urlencoded."));
@@ -145,36 +145,38 @@ impl<'a> RequestContext<'a> {
         Params::parse(self.body())
     }
 
-    /// The query's parameters of a GET, the form's of a POST.
+    /// Parses the query parameters of a GET, or the form parameters of a POST.
     ///
     /// # Errors
-    /// `invalid_request` when they cannot be read.
+    /// `invalid_request` if they are malformed.
     pub(crate) fn params(&self) -> Result<Params, Refusal> {
         if self.head.method == Method::POST { self.form() } else { self.query() }
     }
 
-    /// Whether the body is said to be of this media type, whatever its parameters.
+    /// Returns whether `Content-Type` is this media type, ignoring parameters.
     pub(crate) fn is_labelled(&self, media_type: &str) -> bool {
         let label = self.head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
         let bare = label.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
         bare.eq_ignore_ascii_case(media_type.as_bytes())
     }
 
-    /// The value of one of our cookies.
+    /// Returns the value of one of Sealgate's cookies.
     pub(crate) fn cookie(&self, name: &str) -> Option<&str> {
         cookie::find(&self.head.headers, name)
     }
 
-    /// The session cookie that came, of whatever worth.
+    /// Returns the session cookie, which may be invalid.
     pub(crate) fn session_cookie(&self) -> Option<SessionCookie> {
         self.cookie(self.cookies.session).and_then(SessionCookie::parse)
     }
 
-    /// The level that `[factors]` demands of this user's sign-ins now, wherever they lead to. The gate, the console and the
-    /// account pages ask here, so that a sign-in below it is good for the user's own account only.
+    /// Returns the level that `[factors]` currently requires of this user's sign-ins.
+    ///
+    /// The gateway, the console and the account pages call this. A sign-in below the level is valid
+    /// only for the user's own account.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub(crate) async fn level_in_force(&self, user: &User) -> Result<AssuranceLevel, StoreError> {
         let policy = self.sealgate.config.factors.policy_for(user, self.now);
         if !policy.may_postpone || policy.level == AssuranceLevel::One {
@@ -184,22 +186,24 @@ impl<'a> RequestContext<'a> {
         Ok(policy.in_force(factors.is_some_and(|factors| factors.value.has_any())))
     }
 
-    /// What the browser calls itself, cut to what is worth keeping.
+    /// Returns the browser's `User-Agent`, truncated for storage.
     pub(crate) fn user_agent(&self) -> String {
-        // A byte beyond ASCII hides no device from the list of sessions.
+        // Lossy, so that a byte beyond ASCII does not hide the device in the list of sessions.
         let bytes = self.head.headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
         let text = String::from_utf8_lossy(bytes.get(..LONGEST_USER_AGENT).unwrap_or(bytes));
         text.chars().take(200).collect()
     }
 
-    /// Whether the answer is shown as a page. What only programs use shows one to a user who opens its address; a POST there is
-    /// always a program's.
+    /// Returns whether the response is shown as a page.
+    ///
+    /// An endpoint for programs shows a page to a user who opens its URL. A POST to it always comes
+    /// from a program.
     pub(crate) fn reads_pages(&self) -> bool {
         let opens = matches!(self.head.method, Method::GET | Method::HEAD);
         (opens || self.recipient != Recipient::Programs) && navigation::reads_pages(self.head)
     }
 
-    /// Whether a page says what went wrong, and not JSON.
+    /// Returns whether errors are pages instead of JSON.
     pub(crate) fn speaks_to_people(&self) -> bool {
         match self.recipient {
             Recipient::Programs => false,
@@ -208,8 +212,10 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// The language of the page that answers: chosen with the switch on this very page, asked for by the client, chosen
-    /// before, asked for by the browser, or the operator's.
+    /// Returns the language of the response.
+    ///
+    /// In this order: chosen with the switch on this page, requested by the client, chosen earlier,
+    /// accepted by the browser, the operator's default.
     pub(crate) fn language(&self) -> Language {
         let accepted = self.head.headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
         let asked = self.ui_locales.get().map(String::as_str);
@@ -217,7 +223,7 @@ impl<'a> RequestContext<'a> {
         self.switched.unwrap_or_else(chosen)
     }
 
-    /// An event of the audit trail in this request, to be told more of.
+    /// Creates an audit event of this request, to be completed by the caller.
     pub(crate) fn event(&self, kind: AuditKind, actor: Actor) -> AuditEvent {
         let event = AuditEvent::new(self.now, kind, actor).from_request(self.origin.address, &self.origin.request_id);
         match event.notice() {
@@ -226,14 +232,16 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// How somebody is told of what was done in this request. The language of the request is theirs only if they made it.
+    /// Returns the data for a notification about an action in this request.
+    ///
+    /// The language of the request is used only if the user made it.
     pub(crate) fn telling(&self, notice: Notice, actor: Actor) -> Telling {
         let RequestOrigin { browser, system, .. } = self.request_origin();
         let language = (actor == Actor::Person).then(|| self.language());
         Telling { notice, language, browser, system }
     }
 
-    /// From where the request came, for mails.
+    /// Returns the origin of the request, for mails.
     pub(crate) fn request_origin(&self) -> RequestOrigin {
         let user_agent = self.user_agent();
         RequestOrigin {
@@ -243,7 +251,7 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// Fresh random bytes.
+    /// Returns random bytes.
     pub(crate) fn random<const N: usize>(&self) -> [u8; N] {
         clock::random(self.sealgate.entropy.as_ref())
     }

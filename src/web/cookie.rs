@@ -1,7 +1,8 @@
-//! Our cookies: their names, and reading, setting and removing them (RFC 6265).
+//! Sealgate's cookies: their names, and reading, setting and removing them (RFC 6265).
 //!
-//! All are `__Host-`: bound to one host, sent over TLS only, set by no other subdomain. On an http issuer (a loopback
-//! host, for development) browsers refuse that prefix, so the plain names are used there.
+//! All have the prefix `__Host-`: bound to one host, sent only over TLS, and not settable by
+//! another subdomain. On an http issuer (a loopback host, for development) browsers refuse that
+//! prefix, so the plain names are used.
 
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
@@ -12,27 +13,28 @@ use crate::domain::user::Subject;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CookieNames {
-    /// The session: at the provider, and on an application's host the application's.
+    /// Session of the provider, or on an application's host the session of the application.
     pub session: &'static str,
-    /// Names the browser while it signs in, so that nobody else can go on with what it began. One, however many tabs.
+    /// Identifies the browser during a sign-in, so that no other browser can continue it. Shared by
+    /// all tabs.
     pub browser: &'static str,
     pub language: &'static str,
-    /// Marks of the people who have signed in from this browser before.
+    /// Marks of users who have signed in from this browser before.
     pub known: &'static str,
-    /// Who has signed out last on this host: see [`CookieNames::left_by`].
+    /// User who last signed out on this host; see [`CookieNames::left_by`].
     pub left: &'static str,
-    /// The token of a mailed link that this browser has opened.
+    /// Token of a mailed link that this browser has opened.
     pub link: &'static str,
-    /// The sign-in in which a link was asked for.
+    /// Sign-in from which a link was requested.
     pub back: &'static str,
-    /// What names the account that somebody makes for themselves in this browser.
+    /// Identifies the account that a user is registering in this browser.
     pub registration: &'static str,
-    /// Whether cookies carry `Secure`.
+    /// Whether cookies have the attribute `Secure`.
     pub secure: bool,
 }
 
 impl CookieNames {
-    /// The names under this issuer.
+    /// Returns the names for this issuer.
     pub(crate) fn of(issuer: &IssuerUrl) -> Self {
         if issuer.is_https() {
             Self {
@@ -63,7 +65,7 @@ impl CookieNames {
 }
 
 impl CookieNames {
-    /// The browser's name for itself: the one that it has, or `fresh` with the cookie that gives it.
+    /// Returns the browser's identifier: the current one, or `fresh` with the cookie that sets it.
     pub(crate) fn browser(&self, headers: &HeaderMap, fresh: [u8; 32]) -> (String, Option<HeaderValue>) {
         match find(headers, self.browser) {
             Some(known) if known.len() == 43 => (known.to_owned(), None),
@@ -76,22 +78,24 @@ impl CookieNames {
     }
 }
 
-/// How long a browser remembers the language that a person chose, seconds: a year.
+/// Lifetime of the cookie with the chosen language, seconds: a year.
 pub(crate) const LANGUAGE_SECONDS: u64 = 365 * 24 * 3600;
 
-/// Who was signed in on a host before.
+/// Previous users of this browser on a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     Nobody,
-    /// This person, and nobody else.
+    /// Only this user.
     By(Subject),
-    /// Several, or somebody of whom nobody knows who it was.
+    /// Several users, or an unknown one.
     Somebody,
 }
 
 impl CookieNames {
-    /// Notes in the browser that this person, or somebody unknown, has signed out. Pages that they had open stay open: what
-    /// is sent from one of those later is theirs, and not of whoever signs in next. The cookie opens nothing.
+    /// Returns a cookie that records the sign-out of this user, or of an unknown one.
+    ///
+    /// The user's open pages stay open. Requests from them must be attributed to that user, not to
+    /// the next one who signs in. The cookie grants no access.
     pub(crate) fn left_by(&self, headers: &HeaderMap, person: Option<Subject>) -> HeaderValue {
         let only = match (self.left(headers), person) {
             (Left::Nobody, person) => person,
@@ -102,7 +106,7 @@ impl CookieNames {
         set(self.left, &value, self.secure)
     }
 
-    /// Who has signed out in this browser on this host.
+    /// Returns who has signed out in this browser on this host.
     pub(crate) fn left(&self, headers: &HeaderMap) -> Left {
         match find(headers, self.left) {
             None => Left::Nobody,
@@ -111,8 +115,11 @@ impl CookieNames {
     }
 }
 
-/// Each name-value pair of every Cookie header: HTTP/2 clients may send several (RFC 9113 §8.2.3). Bytes, since old
-/// applications set cookies in the encoding of their pages (`ad=Ayşe`), and one such byte must not hide the others.
+/// Returns each name-value pair of every Cookie header; HTTP/2 clients may send several (RFC 9113
+/// §8.2.3).
+///
+/// Pairs are bytes, because old applications set cookies in the encoding of their pages
+/// (`ad=Ayşe`). Such a byte must not hide the other pairs.
 fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     headers
         .get_all(COOKIE)
@@ -122,7 +129,8 @@ fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
         .filter(|pair| !pair.is_empty())
 }
 
-/// Without the blanks around it (RFC 6265 §5.2): space and tab, and nothing that another encoding takes for a letter.
+/// Trims blanks (RFC 6265 §5.2): only space and tab, because other bytes may be letters in another
+/// encoding.
 pub(crate) fn trimmed(bytes: &[u8]) -> &[u8] {
     let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
     let start = bytes.iter().position(is_text).unwrap_or(bytes.len());
@@ -130,13 +138,15 @@ pub(crate) fn trimmed(bytes: &[u8]) -> &[u8] {
     bytes.get(start..end).unwrap_or_default()
 }
 
-/// The value of the first cookie with this name that is text, as the values of ours are.
+/// Returns the value of the first cookie with this name whose value is text. Sealgate's values
+/// always are.
 pub(crate) fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let value = |pair: &'a [u8]| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=");
     pairs(headers).filter_map(value).find_map(|value| str::from_utf8(value).ok())
 }
 
-/// The Cookie header without our cookies, under either of their names; `None` when nothing is left.
+/// Returns the Cookie header without Sealgate's cookies, with or without prefix; `None` if nothing
+/// remains.
 pub(crate) fn without_ours(headers: &HeaderMap) -> Option<HeaderValue> {
     let theirs: Vec<&[u8]> = pairs(headers).filter(|pair| !is_ours(pair)).collect();
     (!theirs.is_empty()).then(|| HeaderValue::from_bytes(&theirs.join(b"; ".as_slice())).ok()).flatten()
@@ -148,7 +158,7 @@ fn is_ours(pair: &[u8]) -> bool {
     OURS.contains(&bare)
 }
 
-/// Our cookies, without the prefix.
+/// Names of Sealgate's cookies, without the prefix.
 const OURS: [&[u8]; 9] = [
     b"sealgate",
     b"sealgate-browser",
@@ -161,24 +171,27 @@ const OURS: [&[u8]; 9] = [
     b"sealgate-rounds",
 ];
 
-/// Whether this Set-Cookie of an application would give the browser one of our cookies. A cookie without a name counts by
-/// its value: `=sealgate=x` comes back as `sealgate=x`.
+/// Returns whether an application's Set-Cookie would set one of Sealgate's cookies.
+///
+/// A cookie without a name is checked by its value, because browsers send `=sealgate=x` as
+/// `sealgate=x`.
 pub(crate) fn sets_ours(line: &[u8]) -> bool {
     let pair = trimmed(line.split(|byte| *byte == b';').next().unwrap_or_default());
     is_ours(pair) || pair.strip_prefix(b"=").is_some_and(|value| is_ours(trimmed(value)))
 }
 
-/// A Set-Cookie that lives until the browser closes. `value` is of our own making: base64url or a plain word.
+/// Returns a Set-Cookie for a session cookie. `value` is generated by the server: base64url or a
+/// plain word.
 pub(crate) fn set(name: &str, value: &str, secure: bool) -> HeaderValue {
     attributes(name, value, secure, "")
 }
 
-/// A Set-Cookie that lives this long.
+/// Returns a Set-Cookie with a lifetime in seconds.
 pub(crate) fn set_for(name: &str, value: &str, secure: bool, seconds: u64) -> HeaderValue {
     attributes(name, value, secure, &format!("; Max-Age={seconds}"))
 }
 
-/// A Set-Cookie that removes the cookie.
+/// Returns a Set-Cookie that removes the cookie.
 pub(crate) fn expire(name: &str, secure: bool) -> HeaderValue {
     attributes(name, "", secure, "; Max-Age=0")
 }
@@ -186,7 +199,7 @@ pub(crate) fn expire(name: &str, secure: bool) -> HeaderValue {
 fn attributes(name: &str, value: &str, secure: bool, life: &str) -> HeaderValue {
     let secure = if secure { "; Secure" } else { "" };
     let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{life}");
-    // Names and values hold letters, digits, '-', '_' and '.' only.
+    // Names and values contain only letters, digits, '-', '_' and '.'.
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 

@@ -1,8 +1,7 @@
-//! What goes wrong at an endpoint or at the gate, and the only place where that becomes HTTP.
+//! Failures of endpoints and of the gateway, and their conversion to HTTP responses.
 //!
-//! A failure knows whether it may travel to a client's redirect URI: only [`Failure::Return`] does, and it cannot be
-//! made without a [`ReturnTo`]. Causes that concern the operator go to the log with the request's id; the answer names
-//! none of them.
+//! Only [`Failure::Return`] is sent to a client's redirect URI, and it requires a [`ReturnTo`].
+//! Causes for the operator are logged with the request's id; the response contains none of them.
 
 use std::time::Duration;
 
@@ -22,28 +21,28 @@ use crate::web::limits::Exceeded;
 use crate::web::response::Response;
 use crate::web::way_back;
 
-/// Why an endpoint does not do what was asked.
+/// Reason why an endpoint does not perform a request.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// A refusal, to a program as JSON and to a person as a page.
+    /// A refusal: JSON for programs, a page for users.
     Refused(StatusCode, Refusal),
-    /// A client that has not proven who it is.
+    /// Failed client authentication.
     Client(Refusal),
-    /// An access token that is missing, does not stand or does not suffice (RFC 6750 §3).
+    /// A missing, invalid or insufficient access token (RFC 6750 §3).
     Bearer(Option<Refusal>),
-    /// A page that says what went wrong.
+    /// An error page.
     Page(StatusCode, Problem),
-    /// The browser has to go to another of our pages first.
+    /// The browser must first visit another page of the server.
     Elsewhere(String),
-    /// A refusal that travels back to the client.
+    /// A refusal that is returned to the client.
     Return(Box<ReturnTo>, Refusal),
-    /// The path exists, the method does not; these do.
+    /// The path exists but not the method; the slice has the allowed ones.
     Method(&'static [Method]),
-    /// The allowance is used up for this many seconds.
+    /// The rate limit is exceeded for this many seconds.
     RateLimited(u64),
-    /// A part is overloaded or away; nothing was used up.
+    /// A component is overloaded or unavailable; nothing was consumed.
     Unavailable,
-    /// The sign-in ended while one of our own pages worked.
+    /// The session ended while a page of the server handled the request.
     SignedOut,
     Internal,
 }
@@ -55,17 +54,19 @@ struct ErrorBody<'a> {
 }
 
 impl Failure {
-    /// A refusal with a status of its own.
+    /// Creates a refusal with a specific status.
     pub(crate) fn json(status: StatusCode, refusal: Refusal) -> Self {
         Self::Refused(status, refusal)
     }
 
-    /// A page with status 400.
+    /// Creates an error page with status 400.
     pub(crate) fn page(problem: Problem) -> Self {
         Self::Page(StatusCode::BAD_REQUEST, problem)
     }
 
-    /// The same failure, but one of ours (not the client's) travels back as the code that RFC 6749 §4.1.2.1 has for it.
+    /// Returns the failure in the form that is sent to the client.
+    ///
+    /// Failures of the server get the codes of RFC 6749 §4.1.2.1.
     #[must_use]
     pub(crate) fn returning_to(self, return_to: &ReturnTo) -> Self {
         let refusal = match self {
@@ -77,7 +78,7 @@ impl Failure {
         Self::Return(Box::new(return_to.clone()), refusal)
     }
 
-    /// What became of a request to the store; the log is told by the caller.
+    /// Converts a store error. The caller logs it.
     pub(crate) fn of_store(error: &StoreError) -> Self {
         match error {
             StoreError::Broken(_) => Self::Internal,
@@ -86,13 +87,14 @@ impl Failure {
         }
     }
 
-    /// The failure on the wire.
+    /// Converts the failure to a response.
     pub(crate) fn into_response(self, ctx: &RequestContext<'_>) -> Response {
         match self {
             Self::Refused(status, refusal) => ctx.refuse(status, &refusal, Problem::InvalidRequest),
             Self::Client(refusal) => {
                 let response = error(status_of(&refusal), &refusal);
-                // However the client tried: no 401 goes without a challenge (RFC 9110 §15.5.2; RFC 6749 §5.2).
+                // Independent of how the client authenticated: a 401 always has a challenge (RFC
+                // 9110 §15.5.2; RFC 6749 §5.2).
                 if refusal.code == ErrorCode::InvalidClient {
                     response.with(WWW_AUTHENTICATE, r#"Basic realm="sealgate", charset="UTF-8""#)
                 } else {
@@ -125,7 +127,8 @@ impl Failure {
                 let response = if ctx.reads_pages() {
                     ctx.problem(StatusCode::TOO_MANY_REQUESTS, Problem::TooManyRequests { seconds })
                 } else {
-                    // The specification's 429: JSON to every program wherever it happens, with the seconds in words too.
+                    // The specification's 429: JSON for every program on every path, with the
+                    // seconds also in the description.
                     let description = format!("Too many requests. Try again in {seconds} seconds.");
                     json(StatusCode::TOO_MANY_REQUESTS, ErrorCode::RateLimitExceeded, &description)
                 };
@@ -134,7 +137,7 @@ impl Failure {
             Self::Unavailable => {
                 ctx.refuse(StatusCode::SERVICE_UNAVAILABLE, &OVERLOADED, Problem::Unavailable).with(RETRY_AFTER, "1")
             }
-            // The page itself finds that the user is signed out, and asks for the sign-in.
+            // The page itself detects the sign-out and starts a sign-in.
             Self::SignedOut => Response::see_other(ctx.head.uri.path_and_query().map_or("/", PathAndQuery::as_str)),
             Self::Internal => ctx.refuse(StatusCode::INTERNAL_SERVER_ERROR, &FAILED, Problem::Internal),
         }
@@ -146,13 +149,13 @@ const OVERLOADED: Refusal =
 const FAILED: Refusal = Refusal::new(ErrorCode::ServerError, "The service failed.");
 
 impl RequestContext<'_> {
-    /// A refusal: to a person as a page, to a program as JSON.
+    /// Returns a refusal: a page for users, JSON for programs.
     pub(crate) fn refuse(&self, status: StatusCode, refusal: &Refusal, problem: Problem) -> Response {
         if self.speaks_to_people() { self.problem(status, problem) } else { error(status, refusal) }
     }
 }
 
-/// A refusal, to a program.
+/// Returns a refusal as JSON.
 pub(crate) fn error(status: StatusCode, refusal: &Refusal) -> Response {
     json(status, refusal.code, &refusal.description)
 }
@@ -161,21 +164,23 @@ fn json(status: StatusCode, code: ErrorCode, description: &str) -> Response {
     Response::json(status, &ErrorBody { error: code.as_str(), error_description: description })
 }
 
-/// What a token must be like (RFC 6750 §3, RFC 9470 §3, RFC 9728 §5.1).
+/// Requirements for a token in a challenge (RFC 6750 §3, RFC 9470 §3, RFC 9728 §5.1).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Challenge<'a> {
     pub(crate) realm: &'a str,
     pub(crate) scopes: &'a [&'a str],
     pub(crate) acr: &'a [String],
-    /// The longest ago that the person may have signed in.
+    /// Maximum age of the sign-in.
     pub(crate) max_age: Option<Duration>,
-    /// Where the resource says whose tokens it takes.
+    /// URL of the resource metadata, which lists the accepted issuers.
     pub(crate) resource_metadata: Option<&'a str>,
 }
 
 impl Challenge<'_> {
-    /// A refusal that tells how to be let in. Without any credentials there is nothing to explain: then `fault` is none, no
-    /// error stands in the challenge, and `missing` in the body.
+    /// Returns a refusal with the requirements for access.
+    ///
+    /// Without credentials, `fault` is none: the challenge then contains no error, and the body
+    /// contains `missing`.
     pub(crate) fn respond(&self, fault: Option<&Refusal>, missing: &Refusal) -> Response {
         let mut parts = vec![format!("Bearer realm=\"{}\"", self.realm)];
         if let Some(fault) = fault {
@@ -199,7 +204,8 @@ impl Challenge<'_> {
     }
 }
 
-/// The status of a refusal at the JSON endpoints (RFC 6749 §5.2; RFC 6750 §3.1; RFC 9470 §3).
+/// Returns the status of a refusal at the JSON endpoints (RFC 6749 §5.2; RFC 6750 §3.1; RFC 9470
+/// §3).
 fn status_of(refusal: &Refusal) -> StatusCode {
     match refusal.code {
         ErrorCode::InvalidClient | ErrorCode::InvalidToken | ErrorCode::InsufficientUserAuthentication => {

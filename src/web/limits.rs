@@ -1,4 +1,4 @@
-//! What requests are counted under, and how the count is kept and shown.
+//! Rate limit buckets of requests, their charges and response headers.
 
 use crate::config::RateLimits;
 use crate::domain::rate_limit::RateLimit;
@@ -7,12 +7,13 @@ use crate::limits::LimitScope;
 use crate::tokens::clients::INTERNAL_CLIENT;
 use crate::web::context::RequestContext;
 
-/// What a request is counted under.
+/// Rate limit bucket of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bucket {
     /// `/oauth/authorize`.
     Authorize,
-    /// `/oauth/authorize`, for a sign-in to an application behind the gate or to the provider's own pages.
+    /// `/oauth/authorize`, for a sign-in to an application behind the gateway or to the provider's
+    /// own pages.
     SignIns,
     /// `/oauth/token`.
     Token,
@@ -27,18 +28,20 @@ pub(crate) enum Bucket {
     Logout,
     /// `/oauth/register`.
     Register,
-    /// All else.
+    /// All other paths.
     Pages,
 }
 
 impl Bucket {
-    /// What a client's authorization requests are counted as. Those that the gate begins have an allowance of their own: a
-    /// whole office begins them at once, and the gate has counted them already.
+    /// Returns the bucket of a client's authorization requests.
+    ///
+    /// Those from the gateway have their own allowance: all users of an office may start them at
+    /// once, and the gateway has already charged them.
     pub(crate) fn of_request(client_id: &str) -> Self {
         if client_id.starts_with(INTERNAL_CLIENT) { Self::SignIns } else { Self::Authorize }
     }
 
-    /// The name in metrics and in the limiter's keys.
+    /// Returns the name in metrics and in the limiter's keys.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Authorize => "authorize",
@@ -54,7 +57,7 @@ impl Bucket {
         }
     }
 
-    /// The name in the limiter's keys of IPv6 /48s.
+    /// Returns the name in the limiter's keys of IPv6 /48s.
     const fn site_name(self) -> &'static str {
         match self {
             Self::Authorize => "authorize_site",
@@ -70,7 +73,8 @@ impl Bucket {
         }
     }
 
-    /// Whether all nodes count its requests together. What is read from memory each node gives by itself.
+    /// Returns whether all nodes count the requests together. Requests that are answered from
+    /// memory are counted per node.
     const fn scope(self) -> LimitScope {
         match self {
             Self::Discovery | Self::Jwks | Self::Pages => LimitScope::Node,
@@ -100,7 +104,7 @@ impl Bucket {
     }
 }
 
-/// The allowance is used up for this many seconds.
+/// The rate limit is exceeded for this many seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exceeded(pub(crate) u64);
 
@@ -111,7 +115,7 @@ impl Exceeded {
 }
 
 impl RequestContext<'_> {
-    /// Counts the request against a key of the fleet, under this name in metrics.
+    /// Charges a key that all nodes share, under this name in metrics.
     pub(crate) async fn count(&self, name: &'static str, key: &LimitKey<'_>, rule: Rule) -> Result<(), Exceeded> {
         Exceeded::check(self.take(LimitScope::Fleet, name, key, rule).await)
     }
@@ -122,12 +126,12 @@ impl RequestContext<'_> {
         reading
     }
 
-    /// Counts the request against its sender's address.
+    /// Charges the sender's address.
     pub(crate) async fn charge_address(&self, bucket: Bucket) -> Result<(), Exceeded> {
         self.charge(bucket, &LimitKey::address(bucket.name(), self.origin.address)).await
     }
 
-    /// Counts the request against what its sender's address may have of all that has no bucket of its own.
+    /// Charges the sender's address in the bucket for all other paths.
     pub(crate) fn charge_page(&self) -> Result<(), Exceeded> {
         let (limits, name) = (&self.sealgate.limits, Bucket::Pages.name());
         let key = LimitKey::address(name, self.origin.address);
@@ -136,12 +140,12 @@ impl RequestContext<'_> {
         self.charged.get_or_init(|| reading).map_or(Ok(()), Exceeded::check)
     }
 
-    /// Counts the request against a key. The charge is what the response's headers show.
+    /// Charges a key. The response headers show this charge.
     pub(crate) async fn charge(&self, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
         self.charge_within(self.limit(bucket), bucket, key).await
     }
 
-    /// The same where the key has a limit of its own.
+    /// Charges a key that has its own limit.
     pub(crate) async fn charge_within(
         &self,
         limit: RateLimit,
@@ -155,16 +159,17 @@ impl RequestContext<'_> {
         if reading.is_none() {
             self.sealgate.metrics.rate_limited(bucket.name(), true);
         }
-        // A request is charged once; a second charge would be a fault of the endpoint and changes no header.
+        // A request is charged once. A second charge would be a bug of the endpoint and changes no
+        // header.
         self.charged.get_or_init(|| reading).map_or(Ok(()), Exceeded::check)
     }
 
-    /// How often requests may come that are counted so.
+    /// Returns the limit of a bucket.
     pub(crate) fn limit(&self, bucket: Bucket) -> RateLimit {
         bucket.limit(&self.sealgate.config.rate_limits)
     }
 
-    /// Fails where a key's allowance is used up, and counts nothing.
+    /// Fails if a key's allowance is used up, without charging it.
     pub(crate) fn require_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
         let peek = |rule| self.sealgate.limits.peek(bucket.scope(), key, rule, self.now);
         let reading = Rule::of(limit).map(peek);
@@ -175,14 +180,16 @@ impl RequestContext<'_> {
         self.charged.get_or_init(|| reading).map_or(Ok(()), Exceeded::check)
     }
 
-    /// Whether the request has been charged.
+    /// Returns whether the request has been charged.
     pub(crate) fn is_charged(&self) -> bool {
         self.charged.get().is_some()
     }
 
-    /// Counts the request against the sender's IPv6 /48, beyond what its /64 was charged: one subscriber may have all of its
-    /// networks. Ten of them may use up their allowance at once; of sign-ins to applications, where the allowance is that
-    /// of an office, two.
+    /// Charges the sender's IPv6 /48 in addition to its /64, because one subscriber may control the
+    /// whole /48.
+    ///
+    /// The allowance is that of ten /64s at once, or of two for sign-ins to applications, whose
+    /// allowance is meant for an office.
     pub(crate) async fn charge_site(&self, bucket: Bucket) -> Result<(), Exceeded> {
         let networks = if bucket == Bucket::SignIns { 2 } else { 10 };
         let Some(site) = LimitKey::site(bucket.site_name(), self.origin.address) else { return Ok(()) };
@@ -190,8 +197,10 @@ impl RequestContext<'_> {
         self.count(bucket.name(), &site, Rule { limit: rule.limit.saturating_mul(networks), ..rule }).await
     }
 
-    /// What the response's rate limit headers show: the charge, or where nothing was charged yet, what is left of the
-    /// address's general allowance. `None` where no limit applies: then there is nothing to show.
+    /// Returns the reading for the rate limit headers.
+    ///
+    /// This is the charge, or the remaining general allowance of the address if nothing was
+    /// charged. Returns `None` if no limit applies.
     pub(crate) fn reading(&self) -> Option<Reading> {
         self.charged.get().copied().unwrap_or_else(|| {
             let key = LimitKey::address(Bucket::Pages.name(), self.origin.address);

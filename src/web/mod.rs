@@ -1,6 +1,7 @@
-//! What the provider and the gate share of HTTP. At the bottom: cookies, where a request comes from, and the changes to a
-//! request and its answer. Above the shared state: the request's context, responses, and the one place where an error becomes
-//! HTTP.
+//! HTTP code shared by the provider and the gateway.
+//!
+//! The lower layer: cookies, origin of requests, and changes to requests and responses. Above the
+//! shared state: the request's context, responses, and the conversion of errors to HTTP.
 
 pub(crate) mod asset;
 pub(crate) mod context;

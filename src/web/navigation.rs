@@ -1,8 +1,10 @@
-//! Who sent a request: a user who opens a page, a page that frames another one, a browser that looks ahead, or a program. The
-//! gateway, the provider and the edge all decide it here. Pure.
+//! Classifies the sender of a request: a user who opens a page, a page that frames another one, a
+//! browser that looks ahead, or a program.
 //!
-//! Only a user can be sent to sign in, and reads a page where a program reads JSON. A script that is redirected instead of
-//! answered 401 gets the sign-in page where it wants data.
+//! The gateway, the provider and the edge use the same functions, which are pure.
+//!
+//! Only a user can be sent to sign in, and gets a page where a program gets JSON. A script that is
+//! redirected instead of answered 401 would get the sign-in page as data.
 
 use http::header::{ACCEPT, HOST, HeaderName, ORIGIN, UPGRADE, USER_AGENT};
 use http::request::Parts;
@@ -11,7 +13,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use crate::domain::error::{ErrorCode, Refusal};
 use crate::web::origin::Again;
 
-/// The answer to a browser that looks ahead at what only its user may do.
+/// Refusal for a browser that looks ahead at a page that only its user may open.
 pub(crate) const AHEAD: Refusal =
     Refusal::new(ErrorCode::AccessDenied, "This is done when a user opens it, and not before.");
 
@@ -20,7 +22,8 @@ const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
-/// What browsers say when they fetch a page before their user asks for it: today, and in older versions.
+/// Header fields of requests that browsers send before their user opens a page, in current and
+/// older versions.
 const PURPOSES: [HeaderName; 4] = [
     HeaderName::from_static("sec-purpose"),
     HeaderName::from_static("purpose"),
@@ -28,22 +31,23 @@ const PURPOSES: [HeaderName; 4] = [
     HeaderName::from_static("x-moz"),
 ];
 
-/// Who sent a request, and so who reads its answer.
+/// Sender of a request, who reads its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Requester {
     /// A user who opens a page in a window or a tab.
     Window,
     /// A page that shows another one in a frame.
     Frame,
-    /// A browser that fetches a page before its user asks for it (prefetch, prerendering, preview).
+    /// A browser that fetches a page before its user opens it (prefetch, prerendering, preview).
     LookAhead,
     /// A script, an image, a program, or the handshake of a WebSocket.
     Program,
 }
 
 impl Requester {
-    /// Reads it from the header: what browsers say themselves (Fetch Metadata, which no script can set), otherwise the media types
-    /// that are accepted.
+    /// Classifies a request by its header fields.
+    ///
+    /// Uses Fetch Metadata, which no script can set; otherwise the accepted media types.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         if headers.contains_key(UPGRADE) || is_by_script(headers) {
             return Self::Program;
@@ -55,7 +59,8 @@ impl Requester {
             let in_frame = ["iframe", "frame", "object", "embed", "fencedframe"];
             return match () {
                 () if !is(headers, &FETCH_MODE, "navigate") => Self::Program,
-                // A service worker that passes a navigation on has no destination of its own. No script can make such a request.
+                // A service worker that forwards a navigation has no destination of its own. No
+                // script can make such a request.
                 () if is(headers, &FETCH_DEST, "document") || is(headers, &FETCH_DEST, "empty") => Self::Window,
                 () if in_frame.iter().any(|dest| is(headers, &FETCH_DEST, dest)) => Self::Frame,
                 () => Self::Program,
@@ -64,28 +69,31 @@ impl Requester {
         if names_html(headers) && !is_java(headers) { Self::Window } else { Self::Program }
     }
 
-    /// Whether the answer is shown as a page.
+    /// Returns whether the response is shown as a page.
     pub(crate) const fn reads_pages(self) -> bool {
         matches!(self, Self::Window | Self::Frame)
     }
 }
 
-/// Whether a user opens a page with this request, and can be sent to sign in first.
+/// Returns whether a user opens a page with this request, and can be sent to sign in first.
 pub(crate) fn is_navigation(head: &Parts) -> bool {
-    // When an open exchange is judged again, there is no response that could redirect its user.
+    // The re-evaluation of an open exchange has no response that could redirect the user.
     matches!(head.method, Method::GET | Method::HEAD)
         && head.extensions.get::<Again>().is_none()
         && Requester::of(&head.headers) == Requester::Window
 }
 
-/// Whether the answer is shown as a page, that to a form included.
+/// Returns whether the response is shown as a page; includes responses to forms.
 pub(crate) fn reads_pages(head: &Parts) -> bool {
     head.extensions.get::<Again>().is_none() && Requester::of(&head.headers).reads_pages()
 }
 
-/// Whether a GET or POST that changes something is the act of a user: a POST, or a page that the browser says its user opens. Images,
-/// frames, prefetches and link scanners send GETs as well. A client without Fetch Metadata could be any of them, so its user is
-/// asked; that is one click more in browsers from before 2023. A navigation that a service worker passes on may be a look-ahead too.
+/// Returns whether a GET or POST that changes state was made by the user.
+///
+/// That is a POST, or a page that the user opened according to the browser. Images, frames,
+/// prefetches and link scanners also send GETs. A client without Fetch Metadata could be any of
+/// them, so its user is asked to confirm. That is one more click in browsers from before 2023. A
+/// navigation that a service worker forwards may be a look-ahead too.
 pub(crate) fn is_act_of_user(head: &Parts) -> bool {
     let opened = || {
         Requester::of(&head.headers) == Requester::Window
@@ -95,8 +103,10 @@ pub(crate) fn is_act_of_user(head: &Parts) -> bool {
     head.method == Method::POST || (head.method == Method::GET && opened())
 }
 
-/// Whether Microsoft Office opens a link from a document. It follows redirects with its own cookies and hands the last address to
-/// the browser, which has begun no sign-in there.
+/// Returns whether Microsoft Office opens a link from a document.
+///
+/// Office follows redirects with its own cookies and passes the last URL to the browser, which has
+/// started no sign-in there.
 pub(crate) fn is_office(head: &Parts) -> bool {
     let agent = head.headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
     let names = [&b"ms-office"[..], b"Microsoft Office"];
@@ -104,19 +114,23 @@ pub(crate) fn is_office(head: &Parts) -> bool {
     opens && names.iter().any(|name| memchr::memmem::find(agent, name).is_some())
 }
 
-/// Whether a browser fetches this before its user asks for it.
+/// Returns whether a browser fetches this before its user opens it.
 pub(crate) fn is_look_ahead(head: &Parts) -> bool {
     Requester::of(&head.headers) == Requester::LookAhead
 }
 
-/// Whether a browser sent this, which puts up a window of its own where it is offered Basic. Every browser says where a request comes
-/// from; Node.js, which is none, says the mode alone.
+/// Returns whether a browser sent this. Browsers open a password dialog when they are offered
+/// Basic.
+///
+/// Every browser sends the site of the request's origin. Node.js sends only the mode.
 pub(crate) fn is_by_browser(headers: &HeaderMap) -> bool {
     [FETCH_SITE, REQUESTED_WITH].iter().any(|name| headers.contains_key(name)) || Requester::of(headers).reads_pages()
 }
 
-/// Whether a page of this very origin, `own`, sends a form with this request and a user waits for the answer. Browsers
-/// say so themselves; of older ones, the `Origin` must tell.
+/// Returns whether a page of the origin `own` sends a form with this request and a user waits for
+/// the response.
+///
+/// Browsers send that in Fetch Metadata; for older ones, `Origin` decides.
 pub(crate) fn is_own_form(head: &Parts, own: &str) -> bool {
     let headers = &head.headers;
     let waits = head.extensions.get::<Again>().is_none() && Requester::of(headers) == Requester::Window;
@@ -125,22 +139,25 @@ pub(crate) fn is_own_form(head: &Parts, own: &str) -> bool {
     }
     let origin = headers.get(ORIGIN);
     if has_fetch_metadata(headers) {
-        // A page that sends no referrer sends no origin either (Fetch Standard, "append a request `Origin` header").
+        // A page that sends no referrer sends no origin either (Fetch Standard, "append a request
+        // `Origin` header").
         return is(headers, &FETCH_SITE, "same-origin")
             && origin.is_none_or(|origin| origin == "null" || is_own(headers, origin, own));
     }
     origin.is_some_and(|origin| is_own(headers, origin, own))
 }
 
-/// Whether a browser says that another site's page caused this request.
+/// Returns whether a page of another site caused this request, according to the browser.
 pub(crate) fn is_cross_site(headers: &HeaderMap) -> bool {
     is(headers, &FETCH_SITE, "cross-site")
 }
 
-/// Whether this is the handshake of a WebSocket that a page of another origin opens (RFC 6455 §10.2). Scripts of other
-/// sites may open one with the person's cookies and read what comes; the `Origin` tells. `own` is the application's.
+/// Returns whether this is a WebSocket handshake from a page of another origin (RFC 6455 §10.2).
+///
+/// Scripts of other sites could open one with the user's cookies and read the messages; the
+/// `Origin` reveals that. `own` is the application's origin.
 pub(crate) fn is_foreign_websocket(headers: &HeaderMap, own: &str) -> bool {
-    // A proxy that asks on behalf of its client may have dropped `Upgrade`, which is not its to pass on.
+    // A forward-auth proxy may have dropped `Upgrade`, because it is a hop-by-hop field.
     let upgrades = is(headers, &FETCH_MODE, "websocket")
         || headers.get_all(UPGRADE).iter().any(|value| {
             value.as_bytes().split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(b"websocket"))
@@ -149,7 +166,7 @@ pub(crate) fn is_foreign_websocket(headers: &HeaderMap, own: &str) -> bool {
     !is_own(headers, origin, own)
 }
 
-/// Whether an `Origin` names the application itself.
+/// Returns whether an `Origin` names the application itself.
 fn is_own(headers: &HeaderMap, origin: &HeaderValue, own: &str) -> bool {
     let Some((scheme, host)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else { return false };
     let Some((own_scheme, own_host)) = own.split_once("://") else { return false };
@@ -168,7 +185,8 @@ fn has_fetch_metadata(headers: &HeaderMap) -> bool {
     [FETCH_MODE, FETCH_DEST, FETCH_SITE].iter().any(|name| headers.contains_key(name))
 }
 
-/// Whether this says that a browser looks ahead: `prefetch`, `prefetch;prerender` (a structured field) or `preview`.
+/// Returns whether the value marks a look-ahead: `prefetch`, `prefetch;prerender` (a structured
+/// field) or `preview`.
 fn is_ahead(purpose: &HeaderValue) -> bool {
     let words = purpose.as_bytes().split(|byte| matches!(byte, b';' | b',')).map(<[u8]>::trim_ascii);
     words
@@ -176,8 +194,10 @@ fn is_ahead(purpose: &HeaderValue) -> bool {
         .any(|word| [&b"prefetch"[..], b"prerender", b"preview"].iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
-/// Whether a script says that it asks (`XMLHttpRequest`, by convention). An Android `WebView` sends the name of its app in the same
-/// field with each page that its user opens, or nothing.
+/// Returns whether a script sent this, by the convention of `XMLHttpRequest`.
+///
+/// In the same field, an Android `WebView` sends its app's package name with each page that its
+/// user opens, or nothing.
 fn is_by_script(headers: &HeaderMap) -> bool {
     let is_package = |name: &[u8]| {
         let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -191,7 +211,8 @@ fn is_by_script(headers: &HeaderMap) -> bool {
         .any(|value| !value.is_empty() && !is_package(value))
 }
 
-/// Whether this is what Java's `HttpURLConnection` accepts where its program sets nothing: HTML before all, as no browser says it.
+/// Returns whether `Accept` is the default of Java's `HttpURLConnection`: HTML first, in a form
+/// that no browser sends.
 fn is_java(headers: &HeaderMap) -> bool {
     let mut accept = headers.get_all(ACCEPT).iter();
     let (Some(only), None) = (accept.next(), accept.next()) else { return false };
@@ -199,7 +220,7 @@ fn is_java(headers: &HeaderMap) -> bool {
     tight.starts_with(b"text/html,image/gif,image/jpeg,*")
 }
 
-/// Whether `Accept` names text/html itself (RFC 9110 §12.5.1). `*/*` is what programs send.
+/// Returns whether `Accept` names text/html itself (RFC 9110 §12.5.1). `*/*` is sent by programs.
 fn names_html(headers: &HeaderMap) -> bool {
     let ranges = headers.get_all(ACCEPT).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
     ranges.into_iter().any(|range| {
@@ -230,10 +251,10 @@ mod tests {
         request.body(()).unwrap().into_parts().0
     }
 
-    /// A client, its header fields, and what it is.
+    /// A client, its header fields and its expected class.
     type Client = (&'static str, &'static [(&'static str, &'static str)], Requester);
 
-    /// Header sets of real clients: browsers, what they fetch for a page, and programs.
+    /// Header fields of real clients: browsers, their subresource requests, and programs.
     const CLIENTS: &[Client] = {
         use Requester::{Frame, LookAhead, Program, Window};
         const MODE: &str = "sec-fetch-mode";

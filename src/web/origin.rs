@@ -1,37 +1,38 @@
-//! Who sent a request, as far as it can be known: made once at the edge, carried in the request's extensions.
+//! Origin of a request. The edge determines it once and stores it in the request's extensions.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
 use http::request::Parts;
 
-/// Where a request came from.
+/// Network origin of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The client's address; behind a trusted proxy the one that the proxy names.
+    /// Client's address; behind a trusted proxy, the address that the proxy reports.
     pub address: IpAddr,
-    /// Who opened the connection that the request came on: the client, or a proxy before us.
+    /// Peer of the connection: the client, or a proxy in front of the server.
     pub peer: IpAddr,
-    /// Whether the client came over TLS, to us or to a trusted proxy.
+    /// Whether the client used TLS, to this server or to a trusted proxy.
     pub secure: bool,
-    /// Names the request in logs, answers and towards the application.
+    /// Identifies the request in logs, in responses and to the application.
     pub request_id: String,
 }
 
 impl Origin {
-    /// What the edge knows of who sent this request.
+    /// Returns the origin that the edge stored for this request.
     pub fn of(head: &Parts) -> Cow<'_, Self> {
         head.extensions.get::<Self>().map_or_else(|| Cow::Owned(Self::unknown()), Cow::Borrowed)
     }
 
-    /// Of a request of which nothing is known.
+    /// Returns a placeholder for a request of unknown origin.
     pub const fn unknown() -> Self {
         let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         Self { address: nowhere, peer: nowhere, secure: false, request_id: String::new() }
     }
 
-    /// The client's address as text. The standard library writes one of IPv4 by its general formatter, at the price of a gate's
-    /// decision.
+    /// Returns the client's address as text.
+    ///
+    /// The standard library's formatter for IPv4 takes as long as a whole decision of the gateway.
     pub fn address_text(&self) -> String {
         let IpAddr::V4(address) = self.address else { return self.address.to_string() };
         let mut text = String::with_capacity(15);
@@ -49,8 +50,10 @@ impl Origin {
     }
 }
 
-/// Stands in the extensions of a request that is asked about again while its exchange is open: nobody sent it anew, so it
-/// counts as no use of a session and as no decision.
+/// Request extension for the re-evaluation of an open exchange.
+///
+/// The client did not send a new request, so this counts neither as use of a session nor as a
+/// decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Again;
 

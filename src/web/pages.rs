@@ -1,4 +1,4 @@
-//! The pages of provider and gate: what surrounds each of them, and the one that says what went wrong.
+//! Pages of the provider and the gateway: their frame, and the error page.
 
 use http::StatusCode;
 
@@ -7,7 +7,8 @@ use crate::web::context::RequestContext;
 use crate::web::response::Response;
 
 impl RequestContext<'_> {
-    /// What surrounds every page: its language, what it loads, and the same page in the other language.
+    /// Returns the frame of a page: its language, its assets, and the same page in the other
+    /// language.
     pub(crate) fn frame(&self) -> Frame<'_> {
         let (pages, host) = (&self.sealgate.pages, self.host);
         let folder = (host.assets)(&self.sealgate.config);
@@ -27,7 +28,7 @@ impl RequestContext<'_> {
         pages.frame(self.language(), addresses)
     }
 
-    /// A page that says what went wrong.
+    /// Returns an error page.
     pub(crate) fn problem(&self, status: StatusCode, problem: Problem) -> Response {
         let (address, to) = (self.host.way)(self, problem);
         let way = Way { address: &address, to };

@@ -1,9 +1,11 @@
-//! Which fields of a client's head go no further to an application, and which may stand once only. Pure.
+//! Decides which header fields of a client are not forwarded to an application, and which may occur
+//! only once. Pure.
 //!
-//! An application that believes one of these names believes it from us, or from nobody. CGI and its heirs (WSGI, PSGI, Rack,
-//! PHP) make `HTTP_X_REAL_IP` of `X-Real-IP` and of `X_Real_IP` alike, and some servers fold every character that is no letter
-//! or digit. So a name with such characters is compared as they read it, and must not be taken for any name of weight: not
-//! for one of these, not for one that steers the exchange (`Transfer_Encoding`), not for another field of the same request.
+//! Applications trust these names, so only the gateway may set them. CGI and its successors (WSGI,
+//! PSGI, Rack, PHP) map `X-Real-IP` and `X_Real_IP` to the same `HTTP_X_REAL_IP`. Some servers also
+//! fold every character that is neither letter nor digit. Names with such characters are therefore
+//! compared in their folded form. They must not match a listed name, a name that controls the
+//! exchange (`Transfer_Encoding`), or another field of the same request.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -11,18 +13,18 @@ use std::sync::LazyLock;
 use http::HeaderMap;
 use http::header::HeaderName;
 
-/// What the names begin with that tell of the way that a request came. Each ends in one dash.
+/// Prefixes of fields that describe the route of a request. Each ends in one dash.
 const WAY_PREFIXES: &[&str] = &[
-    // Ours.
+    // Sealgate's own.
     "x-sealgate-",
-    // Who somebody is, where they come from, and which address they asked for: `-User`, `-For`, `-Scheme`, `-Ssl`, `-Uri`,
+    // The user, the origin and the requested URL: `-User`, `-For`, `-Scheme`, `-Ssl`, `-Uri`,
     // `-Client-Cert`, `-Tls-Client-Cert` and so on.
     "x-forwarded-",
-    // The request as it was before a proxy changed it.
+    // The request before a proxy changed it.
     "x-original-",
     "x-rewrite-",
     "x-envoy-",
-    // TLS that another server has ended, and the certificate that it was shown.
+    // TLS that another server terminated, and the client certificate that it received.
     "x-ssl-",
     "x-arr-",
     "x-tls-client-",
@@ -46,7 +48,7 @@ const WAY: &[&str] = &[
     "x-azure-socketip",
     "x-appengine-user-ip",
     "x-proxy-user-ip",
-    // The scheme, the host and the path that were asked for.
+    // The requested scheme, host and path.
     "x-scheme",
     "x-url-scheme",
     "x-host",
@@ -74,18 +76,17 @@ const WAY: &[&str] = &[
     "front-end-https",
     "remote-addr",
     "remote-host",
-    // The variables of CGI, as names.
+    // CGI variables as field names.
     "http-client-ip",
     "http-x-forwarded-for",
-    // CGI makes the setting of the same name of it.
+    // CGI would turn it into the environment variable `HTTP_PROXY`.
     "proxy",
     // RFC 9440.
     "client-cert",
     "client-cert-chain",
 ];
 
-/// What the names begin with by which an application may be told who somebody is: by other gates and servers, in whose
-/// place we are.
+/// Prefixes of fields in which other gateways and servers send a user's identity to an application.
 const WHO_PREFIXES: &[&str] = &[
     "x-remote-",
     // oauth2-proxy.
@@ -105,7 +106,7 @@ const WHO_PREFIXES: &[&str] = &[
     // Kong.
     "x-consumer-",
     "x-credential-",
-    // Google's, Microsoft's and Amazon's.
+    // Google, Microsoft and Amazon.
     "x-goog-authenticated-user-",
     "x-goog-iap-",
     "x-ms-client-principal-",
@@ -123,7 +124,7 @@ const WHO_PREFIXES: &[&str] = &[
     "oidc-",
     "mellon-",
     "shib-",
-    // IBM's WebSEAL, SiteMinder, Oracle's.
+    // IBM WebSEAL, SiteMinder, Oracle.
     "iv-",
     "sm-",
     "oam-",
@@ -180,14 +181,16 @@ const WHO: &[&str] = &[
     "entitlement",
 ];
 
-/// One that begins like those and says something else.
+/// Begins with an identity prefix but contains no identity.
 const NOBODY: &str = "x-user-agent";
 
-/// Names by which some frameworks let a client say which method it means. They go where a rule looks at methods.
+/// Fields by which some frameworks let a client override the method. They are removed if a rule
+/// depends on methods.
 const METHOD_OVERRIDES: &[&str] = &["x-http-method-override", "x-http-method", "x-method-override"];
 const SHORTEST_METHOD_OVERRIDE: usize = "x-http-method".len();
 
-/// Fields that steer an exchange or say who asks: they pass as they are, and in no other spelling.
+/// Fields that control an exchange or carry credentials. They are forwarded unchanged, but not in
+/// another spelling.
 const STANDARD: &[&str] = &[
     "accept",
     "authorization",
@@ -213,11 +216,13 @@ const STANDARD: &[&str] = &[
     "x-requested-with",
 ];
 
-/// What further ones begin with.
+/// Prefixes of further standard fields.
 const STANDARD_PREFIXES: &[&str] = &["accept-", "access-control-", "content-", "if-", "sec-", "trace", "x-csrf"];
 
-/// Fields of which two would be two requests in one: we judge by one of them, and the application may read the other. Of
-/// `Authorization` the gate's credentials speak.
+/// Fields that must not occur twice: the gateway would evaluate one value and the application could
+/// read the other.
+///
+/// `Authorization` is checked with the gateway's credentials.
 static SINGLE: [HeaderName; 14] = [
     http::header::PROXY_AUTHORIZATION,
     http::header::HOST,
@@ -235,26 +240,26 @@ static SINGLE: [HeaderName; 14] = [
     HeaderName::from_static("x-requested-with"),
 ];
 
-/// The first of the fields that may stand once only and stands more often.
+/// Returns the first field that occurs more often than once, although it must not.
 pub(crate) fn repeated(headers: &HeaderMap) -> Option<&'static HeaderName> {
-    // Hardly any request has two fields of one name, and this is known without a look at them.
+    // Fast path: few requests have two fields of one name.
     if headers.len() == headers.keys_len() {
         return None;
     }
     SINGLE.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some())
 }
 
-/// What one application has settled about fields of its requests.
+/// Settings of one application for header fields of its requests.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms<'a, O> {
     pub methods_ruled: bool,
-    /// Whether this name, in lower case, is one under which we tell the application who somebody is.
+    /// Whether the gateway sends an identity to the application in this field (lower case).
     pub ours: O,
-    /// Names that pass in this very spelling, although they may say who somebody is.
+    /// Fields that are forwarded in exactly this spelling, although they may carry an identity.
     pub passed: &'a [HeaderName],
 }
 
-/// Whether a field names another method than the request's, in a spelling that some framework reads.
+/// Returns whether a field overrides the request's method, in a spelling that some framework reads.
 pub(crate) fn override_method(headers: &HeaderMap) -> bool {
     // Folding never lengthens a name.
     let names_method = |name: &str| {
@@ -263,7 +268,7 @@ pub(crate) fn override_method(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| names_method(name.as_str()))
 }
 
-/// Whether a field of a client goes no further.
+/// Returns whether a client's field is not forwarded.
 pub(crate) fn goes(name: &HeaderName, headers: &HeaderMap, terms: &Terms<'_, impl Fn(&str) -> bool>) -> bool {
     let listed = |name: &str| {
         tells_of_the_way(name)
@@ -276,21 +281,23 @@ pub(crate) fn goes(name: &HeaderName, headers: &HeaderMap, terms: &Terms<'_, imp
     }
     match folded(name.as_str()) {
         Cow::Borrowed(plain) => listed(plain) && !terms.passed.contains(name),
-        // Either is taken for the other, and this is the one with the strange name.
+        // Servers could confuse the two; this is the one with the unusual name.
         Cow::Owned(folded) => {
             folded.is_empty() || listed(&folded) || is_standard(&folded) || headers.contains_key(folded.as_str())
         }
     }
 }
 
-/// Makes the list and the look into it of the same names: the look is a comparison by length and bytes, without a search.
+/// Creates the list and the lookup from the same names. The lookup compares lengths and bytes,
+/// without a search.
 macro_rules! everyday {
     ($($name:literal)|+) => {
         #[cfg(test)]
         const EVERYDAY: &[&str] = &[$($name),+];
 
-        /// Whether a name is one of those that every browser sends. None of them is on a list of those that go: so much need not be
-        /// found out for each field of each request.
+        /// Returns whether every browser sends this name.
+        ///
+        /// None of these names is on a list of removed fields, so the other lookups can be skipped.
         fn is_everyday(name: &str) -> bool {
             matches!(name, $($name)|+)
         }
@@ -325,37 +332,44 @@ everyday!(
         | "user-agent"
 );
 
-/// Whether a name, in lower case, tells of the way that a request came: nobody but us knows that.
+/// Returns whether a name (lower case) describes the route of a request. Only the gateway may set
+/// such fields.
 pub(crate) fn tells_of_the_way(name: &str) -> bool {
     static NAMES: LazyLock<Names> = LazyLock::new(|| Names::of(WAY, WAY_PREFIXES));
     NAMES.contains(name)
 }
 
-/// Whether a name, in lower case, is one by which some application is told who somebody is.
+/// Returns whether some application reads an identity from this name (lower case).
 pub(crate) fn tells_who(name: &str) -> bool {
     static NAMES: LazyLock<Names> = LazyLock::new(|| Names::of(WHO, WHO_PREFIXES));
     name != NOBODY && NAMES.contains(name)
 }
 
-/// Whether a name, in lower case, steers an exchange, or is the credential or the browser's own word.
+/// Returns whether a name (lower case) controls an exchange, carries credentials or is set by the
+/// browser itself.
 pub(crate) fn is_standard(name: &str) -> bool {
     STANDARD.contains(&name) || STANDARD_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether a name has no character that some servers fold into another one.
+/// Returns whether a name has no character that some servers fold into another one.
 pub(crate) fn is_plain(name: &str) -> bool {
     !name.is_empty() && matches!(folded(name), Cow::Borrowed(_))
 }
 
-/// Names, and all that begin with certain words. Every field of every request is looked up here, and hardly any is found.
+/// Set of names and prefixes. Optimised for misses: every field of every request is checked, and
+/// few match.
 struct Names {
-    /// Of each first letter, the second ones that any of them has, as bits. A letter stands for its last five bits, so that
-    /// what is no letter may pass for one; none is left out.
+    /// For each first letter, the second letters that occur, as bits.
+    ///
+    /// A letter is represented by its last five bits. Other characters may therefore match a
+    /// letter, but no letter is missed.
     beginnings: [u32; 32],
     /// Sorted.
     whole: Vec<&'static str>,
-    /// Sorted, without the dash. None begins with another word and a dash, so that the last word before a name is the only one
-    /// that the name may begin with.
+    /// Prefixes, sorted, without the dash.
+    ///
+    /// None is a prefix of another one followed by a dash. Therefore only the last entry that sorts
+    /// before a name can be its prefix.
     words: Vec<&'static str>,
 }
 
@@ -387,18 +401,19 @@ impl Names {
     }
 }
 
-/// The first letter of a name as a number below 32, and the second as one bit.
+/// Returns the first letter of a name as a number below 32, and the second as one bit.
 fn beginning(name: &str) -> Option<(usize, u32)> {
     let [first, second, ..] = name.as_bytes() else { return None };
     Some((usize::from(first & 31), 1 << (second & 31)))
 }
 
-/// Whether a name is this word, or begins with it and a dash.
+/// Returns whether a name is this word, or starts with it and a dash.
 fn begins(name: &str, word: &str) -> bool {
     name.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// A name as servers read it that fold all but letters and digits: each into a dash, and none at either end.
+/// Folds a name as some servers do: every character except letters and digits becomes a dash, and
+/// outer dashes are removed.
 fn folded(name: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if name.bytes().all(is_plain) && !name.starts_with('-') && !name.ends_with('-') {
@@ -419,7 +434,7 @@ mod tests {
         !goes(&HeaderName::from_bytes(name.as_bytes()).unwrap(), &HeaderMap::new(), &terms(&[]))
     }
 
-    /// Of an application that is told of people under a name of its own.
+    /// Settings of an application that receives identities in a field of its own.
     fn terms(passed: &[HeaderName]) -> Terms<'_, fn(&str) -> bool> {
         Terms { methods_ruled: false, ours: |name| name == "x-staff", passed }
     }
@@ -449,7 +464,7 @@ mod tests {
         for name in ["api_key", "X_Custom", "x-custom", "SOAPAction", "x.y"] {
             assert!(passes(name), "{name}");
         }
-        // Nothing but its spelling tells it from the other one.
+        // The two names differ only in spelling.
         let both = HeaderMap::from_iter([(HeaderName::from_static("x-custom"), HeaderValue::from_static("1"))]);
         assert!(goes(&HeaderName::from_static("x_custom"), &both, &terms(&[])));
         assert!(!goes(&HeaderName::from_static("x-custom"), &both, &terms(&[])));
@@ -460,7 +475,7 @@ mod tests {
         for name in EVERYDAY {
             assert!(is_plain(name) && !tells_of_the_way(name) && !tells_who(name), "{name}");
             assert!(!METHOD_OVERRIDES.contains(name), "{name}");
-            // But for an application that is told of people under that name.
+            // Except for an application that receives identities in that field.
             let told = Terms { methods_ruled: true, ours: |ours: &str| ours == *name, passed: &[] };
             assert!(goes(&HeaderName::from_static(name), &HeaderMap::new(), &told), "{name}");
         }
@@ -510,7 +525,7 @@ mod tests {
     }
 
     proptest! {
-        /// Names near those of the lists: cut, longer, and with something behind a dash.
+        /// Names similar to the listed ones: truncated, longer, and with a suffix after a dash.
         #[test]
         fn a_name_is_found_as_by_a_look_at_every_one(
             index in 0..listed().len(), cut in 0..4_usize, tail in "(-|-?[a-z]{0,3}|s-x)",

@@ -1,4 +1,5 @@
-//! Our own responses, and the headers that each kind always carries. Nobody may keep any of them, unless it says so.
+//! The server's own responses, and the header fields of each kind. They are not cacheable unless
+//! stated otherwise.
 
 use bytes::Bytes;
 use http::header::{
@@ -18,16 +19,16 @@ const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// What scripts of other origins may send. Clients of the Model Context Protocol name its version in every request, those to
-/// the provider too.
+/// Header fields that scripts of other origins may send. Model Context Protocol clients send its
+/// version in every request, also to the provider.
 const ALLOWED_HEADERS: &str = "Authorization, Content-Type, MCP-Protocol-Version";
 
-/// A response that is being put together.
+/// A response under construction.
 #[derive(Debug)]
 pub(crate) struct Response(http::Response<Bytes>);
 
 impl Response {
-    /// An empty response that nobody may keep.
+    /// Creates an empty response that must not be stored.
     pub(crate) fn empty(status: StatusCode) -> Self {
         let mut response = http::Response::new(Bytes::new());
         *response.status_mut() = status;
@@ -38,7 +39,7 @@ impl Response {
             .with(REFERRER_POLICY, "no-referrer")
     }
 
-    /// A JSON document that nobody may keep.
+    /// Creates a JSON response that must not be stored.
     pub(crate) fn json(status: StatusCode, document: &impl Serialize) -> Self {
         match serde_json::to_vec(document) {
             Ok(body) => Self::empty(status).body(body).with(CONTENT_TYPE, "application/json"),
@@ -49,22 +50,24 @@ impl Response {
         }
     }
 
-    /// A public JSON document that may be kept for this long.
+    /// Creates a public JSON response that can be cached for this many seconds.
     pub(crate) fn public_json(document: &impl Serialize, seconds: u32) -> Self {
         let mut response = Self::json(StatusCode::OK, document);
         response.0.headers_mut().remove(PRAGMA);
         response.with(CACHE_CONTROL, &format!("public, max-age={seconds}"))
     }
 
-    /// A page of the provider. Its form may only be sent to us and on, by redirects, to `then`: Chromium applies
-    /// `form-action` to the redirects that answer a form, so a policy without the client would stop the sign-in at its last
-    /// step.
+    /// Creates a page of the provider.
+    ///
+    /// Its form may be sent only to this server and, by redirects, to `then`. Chromium applies
+    /// `form-action` to the redirects that answer a form. Without the client in the policy, the
+    /// sign-in would stop at its last step.
     pub(crate) fn page(status: StatusCode, html: String, then: Option<&str>) -> Self {
         let then = then.map(|origin| format!(" {origin}")).unwrap_or_default();
         Self::html(status, html, Some(&format!("'self'{then}")))
     }
 
-    /// A page whose forms may be sent to these places only; anywhere when none are named.
+    /// Creates a page whose forms may be sent only to `form_action`; to any URL if it is none.
     pub(crate) fn html(status: StatusCode, html: String, form_action: Option<&str>) -> Self {
         let form_action = form_action.map(|places| format!("; form-action {places}")).unwrap_or_default();
         Self::empty(status)
@@ -74,7 +77,7 @@ impl Response {
             .with(X_FRAME_OPTIONS, "DENY")
     }
 
-    /// The same page, which may show pictures from one other origin too.
+    /// Permits the page to show pictures from one other origin.
     #[must_use]
     pub(crate) fn showing_from(self, origin: &str) -> Self {
         let policy = self.0.headers().get(CONTENT_SECURITY_POLICY).and_then(|policy| policy.to_str().ok());
@@ -83,7 +86,7 @@ impl Response {
         self.with(CONTENT_SECURITY_POLICY, &policy)
     }
 
-    /// The same page, which pages of its own origin may show in a frame.
+    /// Permits pages of the same origin to frame the page.
     #[must_use]
     pub(crate) fn framed_by_own_origin(self) -> Self {
         let policy = self.0.headers().get(CONTENT_SECURITY_POLICY).and_then(|policy| policy.to_str().ok());
@@ -91,7 +94,7 @@ impl Response {
         self.with(CONTENT_SECURITY_POLICY, &policy).with(X_FRAME_OPTIONS, "SAMEORIGIN")
     }
 
-    /// The same response with the challenges of another one (RFC 9110 §11.6.1).
+    /// Adds the challenges of another response (RFC 9110 §11.6.1).
     #[must_use]
     pub(crate) fn with_challenges_of(mut self, other: &Self) -> Self {
         for challenge in other.0.headers().get_all(WWW_AUTHENTICATE) {
@@ -100,7 +103,8 @@ impl Response {
         self
     }
 
-    /// A file that pages load. Its address changes with its bytes, so it may be kept for ever.
+    /// Returns a file that pages load. Its URL changes with its content, so it can be cached
+    /// forever.
     pub(crate) fn kept(asset: &Asset) -> Self {
         let mut response = Self::empty(StatusCode::OK)
             .body(asset.bytes.clone())
@@ -110,10 +114,12 @@ impl Response {
         response
     }
 
-    /// A redirect: 302 to a client, 303 after a POST and between our own pages (the browser must come with a GET). Never
-    /// 307 or 308, which would send a password on (RFC 9700 §4.12).
+    /// Creates a redirect: 302 to a client, 303 after a POST and between the server's own pages
+    /// (the browser must use GET).
+    ///
+    /// Never 307 or 308, which would forward a password (RFC 9700 §4.12).
     pub(crate) fn redirect(status: StatusCode, location: &str) -> Self {
-        // A query may have bytes beyond ASCII, and comes back as it was.
+        // A query may contain bytes beyond ASCII, which are returned unchanged.
         if let Ok(location) = HeaderValue::from_bytes(location.as_bytes()) {
             Self::empty(status).with_value(LOCATION, location)
         } else {
@@ -122,12 +128,12 @@ impl Response {
         }
     }
 
-    /// 303 to one of our own pages.
+    /// Creates a 303 redirect to a page of the server.
     pub(crate) fn see_other(location: &str) -> Self {
         Self::redirect(StatusCode::SEE_OTHER, location)
     }
 
-    /// The answer to a preflight (Fetch §3.2.2).
+    /// Creates the response to a CORS preflight (Fetch §3.2.2).
     pub(crate) fn preflight(methods: &[Method]) -> Self {
         let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
         Self::empty(StatusCode::NO_CONTENT)
@@ -136,14 +142,14 @@ impl Response {
             .with(ACCESS_CONTROL_MAX_AGE, "600")
     }
 
-    /// The same response with another body.
+    /// Replaces the body.
     #[must_use]
     pub(crate) fn body(mut self, body: impl Into<Bytes>) -> Self {
         *self.0.body_mut() = body.into();
         self
     }
 
-    /// The same response with a header in place of all of its name. `value` is of our own making.
+    /// Sets a header field and replaces all with its name. `value` is generated by the server.
     #[must_use]
     pub(crate) fn with(self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
@@ -154,35 +160,38 @@ impl Response {
         }
     }
 
-    /// The same response with this header, in place of those of the same name.
+    /// Sets a header field and replaces all with its name.
     #[must_use]
     pub(crate) fn with_value(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.headers_mut().insert(name, value);
         self
     }
 
-    /// The same response with a header beside others of its name.
+    /// Adds a header field to those of the same name.
     #[must_use]
     pub(crate) fn and(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.headers_mut().append(name, value);
         self
     }
 
-    /// The same response with a cookie.
+    /// Adds a cookie.
     #[must_use]
     pub(crate) fn with_cookie(self, cookie: HeaderValue) -> Self {
         self.and(SET_COOKIE, cookie)
     }
 
-    /// Has the browser forget the pages of this origin that it keeps, so that Back after a sign-out shows none of them
-    /// (Clear Site Data §3.1). Browsers heed it in secure contexts only, of which localhost is one.
+    /// Clears the browser's cache for this origin, so that Back after a sign-out shows no page
+    /// (Clear Site Data §3.1).
+    ///
+    /// Browsers do this only in secure contexts, which include localhost.
     #[must_use]
     pub(crate) fn clearing_cache(self) -> Self {
         self.with(CLEAR_SITE_DATA, r#""cache""#)
     }
 
-    /// Lets scripts of every origin read the response. They get no cookies along, so the response shows them only what
-    /// anybody could have asked for.
+    /// Permits scripts of every origin to read the response.
+    ///
+    /// Browsers send no cookies with such requests, so the response contains only public data.
     #[must_use]
     pub(crate) fn for_every_origin(self) -> Self {
         self.with(ACCESS_CONTROL_ALLOW_ORIGIN, "*").with(
@@ -191,7 +200,7 @@ impl Response {
         )
     }
 
-    /// Shows where the sender stands with its allowance (specification, "Rate limit headers"); nothing where it has no limit.
+    /// Adds the rate limit headers (specification, "Rate limit headers"); none if no limit applies.
     #[must_use]
     pub(crate) fn with_reading(mut self, reading: Option<&Reading>) -> Self {
         if let Some(reading) = reading {
@@ -207,7 +216,7 @@ impl Response {
         self.0.status()
     }
 
-    /// The response on its way.
+    /// Returns the finished response.
     pub(crate) fn finish(self) -> http::Response<Bytes> {
         self.0
     }

@@ -1,27 +1,28 @@
-//! How the gate has the edge change a request on its way to an application, and the answer on its way back.
+//! Changes to a request on its way to an application and to the response, decided by the gateway
+//! and applied by the edge.
 
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue};
 
-/// The changes to a request's head: first those fields go that the application may not see, then others are set.
+/// Changes to a request's head. Fields are removed first, then set.
 #[derive(Debug, Clone)]
 pub struct Rewrite {
     pub remove: Vec<HeaderName>,
-    /// Each in place of all of its name.
+    /// Each value replaces all fields of its name.
     pub set: Vec<(HeaderName, HeaderValue)>,
-    /// The target that was decided on; the upstream gets exactly this.
+    /// Target that the decision was made for; the upstream receives exactly this.
     pub path_and_query: PathAndQuery,
-    /// How the answer is changed on its way back, one that the edge itself makes in the upstream's place included.
+    /// Changes to the response, including one that the edge creates instead of the upstream.
     pub answer: AnswerRewrite,
 }
 
-/// The changes to an answer's head: first fields go, then others are set, then others are added.
+/// Changes to a response's head. Fields are removed first, then set, then appended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AnswerRewrite {
     pub remove: Vec<HeaderName>,
-    /// Each in place of all of its name.
+    /// Each value replaces all fields of its name.
     pub set: Vec<(HeaderName, HeaderValue)>,
     pub append: Vec<(HeaderName, HeaderValue)>,
-    /// Whether it is one person's: no cache that serves several may keep it.
+    /// Whether the response is specific to one user, so that shared caches must not store it.
     pub private: bool,
 }

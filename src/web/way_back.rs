@@ -1,5 +1,5 @@
-//! How an answer of the authorization endpoint goes back to the client: by a redirect, or in a form that the browser posts
-//! (OAuth 2.0 Form Post Response Mode).
+//! Returns responses of the authorization endpoint to the client: by a redirect, or in a form that
+//! the browser posts (OAuth 2.0 Form Post Response Mode).
 
 use http::StatusCode;
 use url::Url;
@@ -10,12 +10,12 @@ use crate::page::{ReturnFormPage, html};
 use crate::web::context::RequestContext;
 use crate::web::response::Response;
 
-/// The answer to the browser.
+/// Creates the response to the browser.
 pub(crate) fn respond(ctx: &RequestContext<'_>, way: &WayBack) -> Response {
     match way {
         WayBack::Redirect(location) => Response::redirect(StatusCode::FOUND, location),
         WayBack::Form { action, fields } => {
-            // A registered URI: it was read as one before.
+            // The URI is registered and was parsed before.
             let to = Url::parse(action).ok();
             let host = to.as_ref().and_then(Url::host_str).unwrap_or_default();
             let page = ReturnFormPage { frame: ctx.frame(), action, host, fields };
