@@ -1,4 +1,5 @@
-//! Where a command is carried out: by the server that runs, or else on the store itself, which only one process can open.
+//! Executes commands on the running server, or directly on the store, which only one process can
+//! open.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -20,11 +21,11 @@ use crate::store::engine::Engine;
 use crate::store::postgres::{PostgresEngine, PostgresSettings};
 use crate::store::sled::SledEngine;
 
-/// The way to the people and clients of a configuration.
+/// Access to the users and clients of a configuration.
 pub(super) struct StoreAccess {
     config: Config,
     runtime: Runtime,
-    /// Opened when no server answered.
+    /// Opened if no server answered.
     store: Option<Store>,
 }
 
@@ -52,8 +53,9 @@ impl StoreAccess {
         self.runtime.block_on(execute_on(store, &self.config, command))
     }
 
-    /// The keys' times: the server's, or those of the store as it lies. Nothing is made or written for that; without a
-    /// server and a store there are none.
+    /// Returns the key schedule of the server, or of the store on disk.
+    ///
+    /// Creates and writes nothing. Without a server and a store the schedule is empty.
     pub(super) fn key_times(&self) -> Result<KeysAnswer, CommandFailure> {
         let list = Command::Key(KeyCommand::List);
         let answer = match self.connect(&list) {
@@ -76,7 +78,7 @@ impl StoreAccess {
         !matches!(self.connect(&Command::Status), Err(AskError::NobodyListens))
     }
 
-    /// The store of a server that does not run, to be read and no more; `None` before there is one.
+    /// Opens the store of a stopped server for reading; `None` if it does not exist yet.
     pub(super) async fn store_as_it_lies(&self) -> Result<Option<Store>, CommandFailure> {
         let is_there = match &self.config.store {
             StoreConfig::Sled(settings) => settings.path.join("db").is_file(),
@@ -89,7 +91,7 @@ impl StoreAccess {
         Ok(Some(store.of_node(self.config.token_holder().as_ref())))
     }
 
-    /// The files of the store, for what is done with files.
+    /// Returns the settings of a file-based store, for operations on its files.
     pub(super) fn files(&self) -> Result<&SledConfig, CommandFailure> {
         match &self.config.store {
             StoreConfig::Sled(settings) => Ok(settings),
@@ -99,7 +101,7 @@ impl StoreAccess {
         }
     }
 
-    /// Carries a command out that is answered with a page of a list.
+    /// Executes a command whose answer is a page of a list.
     pub(super) fn ask_page(&mut self, command: &Command) -> Result<ListPage, CommandFailure> {
         match self.ask(command)? {
             Answer::Page(page) => Ok(page),
@@ -107,7 +109,7 @@ impl StoreAccess {
         }
     }
 
-    /// Has a command carried out by the server, and by nobody else.
+    /// Executes a command on the server, never directly on the store.
     pub(super) fn ask_server(&self, command: &Command) -> Result<Answer, CommandFailure> {
         self.connect(command).map_err(|error| match error {
             AskError::NobodyListens => {
@@ -117,7 +119,7 @@ impl StoreAccess {
         })
     }
 
-    /// Refuses to lay down a store where a server serves one, or where root would own its files.
+    /// Refuses to write a store while a server uses it, or if root would own its files.
     pub(super) fn refuse_beside_server(&self) -> Result<(), CommandFailure> {
         match self.connect(&Command::Status) {
             Err(AskError::NobodyListens) => refuse_as_root(&self.config.store),
@@ -128,7 +130,7 @@ impl StoreAccess {
         }
     }
 
-    /// The store, while no server of this configuration runs.
+    /// Opens the store, provided that no server with this configuration runs.
     pub(super) async fn open_store(&self) -> Result<Store, CommandFailure> {
         open_store(&self.config).await
     }
@@ -187,7 +189,7 @@ async fn engine(config: &Config) -> Result<Arc<dyn Engine>, CommandFailure> {
     })
 }
 
-/// Files that root makes in another user's store cannot be opened by the server afterwards.
+/// If root creates files in another user's store, the server cannot open them afterwards.
 fn refuse_as_root(store: &StoreConfig) -> Result<(), CommandFailure> {
     let StoreConfig::Sled(SledConfig { path: store, .. }) = store else { return Ok(()) };
     if !rustix::process::geteuid().is_root() {

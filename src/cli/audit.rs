@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &Arguments, access: &mut StoreAccess, output: &Outp
     output.list("events", &events, &columns)
 }
 
-/// A page of events, and after which event to go on.
+/// Returns a page of events, and the cursor of the next page.
 fn page(access: &mut StoreAccess, wanted: &AuditCommand) -> Result<(Vec<EventAnswer>, Option<String>), CommandFailure> {
     match access.ask_page(&Command::Audit(Box::new(wanted.clone())))? {
         ListPage { rows: Rows::Events(events), next } => Ok((events, next)),
@@ -70,7 +70,7 @@ fn page(access: &mut StoreAccess, wanted: &AuditCommand) -> Result<(Vec<EventAns
 }
 
 impl Export {
-    /// Page by page, so that a long trail needs no more memory than a short one.
+    /// Exports page by page, so that memory use does not depend on the length of the log.
     fn run(&self, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
         if self.to == Path::new("-") {
             self.write(access, BufWriter::new(io::stdout().lock()))?;
@@ -78,14 +78,14 @@ impl Export {
         }
         let to = &self.to;
         let named = |error: io::Error| CommandFailure::line(format_args!("{}: {error}", to.display()));
-        // It says who did what from where.
+        // The file contains users, their actions and their addresses.
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(named)?;
         let written = self.write(access, BufWriter::new(&file)).and_then(|events| {
             file.sync_all().map_err(named)?;
             Ok(events)
         });
         if written.is_err() {
-            // Made above; part of a trail is none.
+            // This function created the file; a partial export is useless.
             let _ = fs::remove_file(to);
         }
         let events = written?;
@@ -118,7 +118,7 @@ impl Export {
     }
 }
 
-/// How events are written.
+/// Format of exported events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// One JSON object a line

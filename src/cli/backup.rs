@@ -19,7 +19,7 @@ use crate::store::postgres::{PostgresSettings, members};
 use crate::store::sled::{self, NewStore, OpenError, Options, SledEngine};
 use crate::store::{Store, StoreError};
 
-/// Where a backup goes.
+/// Destination of a backup.
 #[derive(Debug, Args)]
 pub(super) struct BackupArguments {
     /// New directory for the copy; the server's user must be able to create it
@@ -27,7 +27,7 @@ pub(super) struct BackupArguments {
     to: PathBuf,
 }
 
-/// Where a backup is.
+/// Location of a backup.
 #[derive(Debug, Args)]
 pub(super) struct RestoreArguments {
     /// Directory that `backup` created
@@ -41,7 +41,7 @@ pub(super) struct RestoreArguments {
     accept_loss: bool,
 }
 
-/// The copy that a server made.
+/// A copy that a server made.
 #[derive(Debug, Args)]
 pub(super) struct VerifyCopyArguments {
     #[arg(long, value_name = "DIR")]
@@ -103,8 +103,9 @@ pub(super) fn restore(
     output.result(&result, || said(store, taken.sessions, taken.grants, proven) + &restored_keys::said(&keys))
 }
 
-/// Does to a store that was put back to an earlier moment by other means what a restore does to the one that it lays down. It can
-/// be done again where it has broken off.
+/// Revokes sessions and grants in a store that other tools rolled back, as a restore does.
+///
+/// Can be repeated after a failure.
 pub(super) fn restored(access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     access.refuse_beside_server()?;
     match &access.config().store {
@@ -128,7 +129,7 @@ pub(super) fn restored(access: &StoreAccess, output: &Output) -> Result<(), Comm
     output.result(&result, || ended(taken.sessions, taken.grants) + &restored_keys::said(&keys))
 }
 
-/// A node has read what was there before, and goes on by it.
+/// Serving nodes have cached the previous state and would continue with it.
 fn refuse_beside_nodes(settings: &PostgresConfig, access: &StoreAccess) -> Result<(), CommandFailure> {
     let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
     let members = access.block_on(members(&settings)).map_err(CommandFailure::line)?;
@@ -142,7 +143,7 @@ fn refuse_beside_nodes(settings: &PostgresConfig, access: &StoreAccess) -> Resul
     )))
 }
 
-/// Looks through a copy: sled writes to whatever it opens.
+/// Verifies a backup on a copy of it, because sled writes to every store that it opens.
 fn check(from: &Path, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let store = access.files()?;
     let mut name = store.path.file_name().unwrap_or_default().to_owned();
@@ -164,7 +165,7 @@ fn check(from: &Path, access: &StoreAccess, output: &Output) -> Result<(), Comma
     })
 }
 
-/// Opens the copy in the words of who gave the original.
+/// Opens the copy; errors name the original path.
 fn open_copy(from: &Path, new: &NewStore, options: Options) -> Result<SledEngine, CommandFailure> {
     let from = from.display();
     SledEngine::open_with(new.settings(), options, Arc::new(())).map_err(|error| match error {

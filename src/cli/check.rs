@@ -1,4 +1,4 @@
-//! `sealgate check`: what a start would refuse.
+//! `sealgate check`: reports the errors that would prevent a start.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::clock::{Clock, OsEntropy, SystemClock, wall_clock_seconds};
 use crate::config::{Config, StoreConfig};
 use crate::store::postgres::{FormatSurvey, PostgresSettings, Survey, survey};
 
-/// How much is looked at.
+/// Scope of the check.
 #[derive(Debug, Args)]
 pub(super) struct CheckArguments {
     /// Check only the configuration file and the files it refers to, not the token and the store
@@ -36,7 +36,7 @@ pub(super) fn run(
     let mut database = None;
     if !arguments.file_only {
         let access = StoreAccess::open(config)?;
-        // First: the other questions wait long for a database that acknowledges nothing.
+        // First: the other queries wait long for a database that acknowledges nothing.
         database = look_at_database(&access)?;
         warnings.extend(database.iter().flat_map(|survey| survey.setup.warnings()));
         let keys = key::check::find(&access)?;
@@ -58,7 +58,7 @@ pub(super) fn run(
     })
 }
 
-/// Which server the nodes would use, and how it is set up; none where the store lies in files.
+/// Surveys the database server that the nodes would use; none for a file-based store.
 fn look_at_database(access: &StoreAccess) -> Result<Option<Survey>, CommandFailure> {
     let StoreConfig::Postgres(settings) = &access.config().store else { return Ok(None) };
     let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
@@ -68,7 +68,7 @@ fn look_at_database(access: &StoreAccess) -> Result<Option<Survey>, CommandFailu
     if faults.is_empty() { Ok(Some(survey)) } else { Err(CommandFailure::Failed(faults)) }
 }
 
-/// The survey as people read it.
+/// Formats the survey as text.
 fn lines(survey: &Survey) -> Vec<String> {
     let setup = &survey.setup;
     let standbys = setup.standbys.iter().map(|standby| {
@@ -96,7 +96,7 @@ fn lines(survey: &Survey) -> Vec<String> {
         format!("round trip: {:.2} ms (the median of 20)", survey.round_trip_seconds * 1000.0),
     ];
     lines.push(format_line(&survey.formats));
-    // Without the sign of a nought.
+    // Adding 0.0 turns a negative zero into zero.
     let clock = survey.clock_offset_seconds.map(|offset| (offset * 1000.0).round() + 0.0);
     lines.extend(clock.map(|offset| format!("clock: {offset:+} ms from this machine's")));
     lines
@@ -113,7 +113,7 @@ fn format_line(formats: &FormatSurvey) -> String {
     format!("format: {format} (this version serves {reads_from} to {reads_to}{more})")
 }
 
-/// Whether people's security keys and passkeys work under the issuer of the file.
+/// Checks that users' security keys and passkeys work with the issuer of the file.
 fn keys_stay_usable(access: &StoreAccess) -> Result<(), CommandFailure> {
     let fault = |fault: &dyn std::fmt::Display| CommandFailure::line(fault);
     if access.is_served() {
@@ -128,7 +128,8 @@ fn keys_stay_usable(access: &StoreAccess) -> Result<(), CommandFailure> {
     })
 }
 
-/// Why a start would seal nothing, if it would. A server that runs has opened the data key.
+/// Returns why a start could not seal secrets, if so. A running server has already opened the data
+/// key.
 fn data_key_opens(access: &StoreAccess) -> Result<Option<String>, CommandFailure> {
     if access.is_served() {
         return Ok(None);
@@ -136,7 +137,7 @@ fn data_key_opens(access: &StoreAccess) -> Result<Option<String>, CommandFailure
     access.block_on(async {
         let Some(store) = access.store_as_it_lies().await? else { return Ok(None) };
         let unsealed = sealing::check(&access.config().hsm, &store, &OsEntropy).await.map_err(CommandFailure::line)?;
-        // A start takes what was sent.
+        // A start accepts a data key that another node has sent.
         let was_sent = match access.config().token_holder() {
             Some(holder) => store.data_key_envelope(&holder.node).await.map_err(CommandFailure::line)?.is_some(),
             None => false,

@@ -1,5 +1,6 @@
-//! The commands about what a server keeps, which it carries out, or the store itself while none runs: what is filled in
-//! before they are sent, and how the answers are shown.
+//! Commands on the server's data: completes them before they are sent, and shows the answers.
+//!
+//! The server executes them, or the store directly while no server runs.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -20,14 +21,14 @@ use crate::admin::user_settings::Invited;
 use crate::config::{RegistrationMode, StoreConfig};
 use crate::store::postgres::{PostgresSettings, wait_for_beats};
 
-/// How an answer is shown to people.
+/// Form in which an answer is shown to users.
 enum Form {
     Whole,
     /// These members, or these columns of a list.
     Members(&'static [&'static str]),
 }
 
-/// The command as it is sent. Whoever is added without a password is invited.
+/// Returns the command as it is sent. A user who is added without a password is invited.
 fn as_sent(command: Command) -> Result<Command, CommandFailure> {
     let invitee = match command {
         Command::User(UserCommand::Invite(arguments)) => match (*arguments).into() {
@@ -51,7 +52,7 @@ fn as_sent(command: Command) -> Result<Command, CommandFailure> {
     Ok(Command::User(UserCommand::InvitePerson(invitee)))
 }
 
-/// An account that nobody can sign in to surprises less when that is said.
+/// Notes that the account remains although no one can sign in to it.
 fn note_withdrawal() {
     let note = "the account stays, without a password: nobody can sign in as it; remove it with user delete, or mail another link \
                 with user invitation resend";
@@ -88,9 +89,9 @@ pub(super) fn run(command: Command, access: &mut StoreAccess, output: &Output) -
     }
 }
 
-/// Returns when nobody is let in any more, at no node of a fleet, on what has been taken away.
+/// Waits until every node of the cluster refuses the revoked access.
 fn wait_for_nodes(access: &StoreAccess) -> Result<(), CommandFailure> {
-    // One server has heard of it when it answers.
+    // A single server has applied the change when it answers.
     let StoreConfig::Postgres(settings) = &access.config().store else { return Ok(()) };
     let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
     let silent = access.block_on(wait_for_beats(&settings)).map_err(|fault| {
@@ -105,7 +106,7 @@ fn wait_for_nodes(access: &StoreAccess) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// All rows of a list, page by page, and what they are called.
+/// Returns all rows of a list, page by page, and their name.
 fn rows(
     mut page: ListPage,
     command: &mut Command,
@@ -127,7 +128,7 @@ fn rows(
         }
         page = access.ask_page(command)?;
     };
-    // A session of which a client has several grants stands on each page that has one.
+    // A session with several grants of a client appears on each page that has one of them.
     let mut known = HashSet::new();
     rows.retain(|row| row["sid"].is_null() || name != "sessions" || known.insert(row["sid"].to_string()));
     Ok((name, rows))
@@ -194,13 +195,13 @@ fn form(command: &Command) -> Form {
     })
 }
 
-/// A token that nobody will ask for surprises less when that is said.
+/// Notes that a registration token has no effect in the current registration mode.
 fn note_mode(mode: RegistrationMode) {
     let note = match mode {
         RegistrationMode::Token => return,
         RegistrationMode::Off => "registration.mode is \"off\": the token works once it is \"token\"",
         RegistrationMode::Open => "registration.mode is \"open\": clients are registered without a token",
     };
-    // Where nobody reads, nobody is told.
+    // Standard error may be closed.
     let _ = writeln!(io::stderr(), "note: {note}");
 }

@@ -1,5 +1,5 @@
-//! `sealgate documents`, for whoever packages the program: man pages, completions, and the page about metrics, all made from
-//! what the program is.
+//! `sealgate documents`, for packagers: generates man pages, completions and the page about
+//! metrics.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,7 +12,7 @@ use super::failure::CommandFailure;
 use super::output::Output;
 use crate::metrics::Metrics;
 
-/// Where they go.
+/// Output location.
 #[derive(Debug, Args)]
 pub(super) struct DocumentsArguments {
     /// Output directory for man/, completions/ and metrics.md; created if absent
@@ -36,6 +36,6 @@ fn write(command: &Command, to: &Path) -> io::Result<()> {
     }
     let metrics = Metrics::new().map_err(io::Error::other)?;
     fs::write(to.join("metrics.md"), metrics.page())?;
-    // Packages are built from what is on the disk.
+    // Package builds read the files from the disk.
     File::open(to)?.sync_all()
 }

@@ -1,4 +1,4 @@
-//! `sealgate explain`: which application, which rule and which claim decide on a request.
+//! `sealgate explain`: reports the application, the rule and the claim that decide on a request.
 
 use std::io::Read as _;
 
@@ -20,7 +20,7 @@ use crate::oauth::claims::AccessTokenClaims;
 use crate::oauth::jwt::{self, Unverified};
 use crate::oauth::trusted_token::{ForeignFault, Signed, claimed_issuer};
 
-/// The longest token that is read from standard input.
+/// Maximum length of a token on standard input, bytes.
 const LONGEST_INPUT: u64 = 64 * 1024;
 
 #[derive(Debug, Args)]
@@ -57,13 +57,14 @@ pub(super) fn run(
         },
         (None, Some(person)) => {
             let user = find(person, access)?;
-            // Whoever is kept out has no session.
+            // A disabled user has no session.
             (if user.is_enabled() { Asker::Person(Box::new(user), level) } else { Asker::Nobody }, None)
         }
         (None, None) => (Asker::Nobody, None),
     };
     let mut told = explain(access.config(), &method, &url, &asker, now).map_err(CommandFailure::line)?;
-    // At the gate a token that does not stand is refused before any rule is looked at; a public rule takes no notice of it.
+    // The gateway refuses an invalid token before it evaluates a rule; a public rule ignores the
+    // token.
     if let Some(claim) = fault
         && !told.forwarded
         && told.reason == "unauthenticated"
@@ -83,7 +84,7 @@ fn read(token: String) -> Result<String, CommandFailure> {
     Ok(text.trim().to_owned())
 }
 
-/// The holder of a token, or the claim that makes it worthless, as far as can be told without its key.
+/// Returns the holder of a token, or the claim that makes it invalid. The signature is not checked.
 fn by_token(
     token: &str,
     access: &mut StoreAccess,
@@ -116,7 +117,8 @@ fn by_token(
     Ok(Ok(Asker::Token { claims: Box::new(claims), user: Box::new(user), vouched_for: client.vouched_for }))
 }
 
-/// The same of a token of another issuer that some application takes; `None` for every other one.
+/// Like [`by_token`], for a token of another issuer that some application accepts; `None` for every
+/// other token.
 fn by_foreign_token(token: &str, access: &StoreAccess, now: UnixTime) -> Option<Result<Asker, Option<&'static str>>> {
     let claimed = claimed_issuer(token)?;
     let mut trusted = access.config().trusted_issuers.iter().map(|issuer| &issuer.terms);
@@ -127,7 +129,7 @@ fn by_foreign_token(token: &str, access: &StoreAccess, now: UnixTime) -> Option<
 
 fn find(person: Person, access: &mut StoreAccess) -> Result<User, CommandFailure> {
     let found = access.ask(&Command::User(UserCommand::Show(person)))?;
-    // The members are those of a person's record, but for the password.
+    // The members are those of a user record without the password.
     serde_json::to_value(&*found.members())
         .and_then(serde_json::from_value)
         .map_err(|error| CommandFailure::line(format_args!("the person cannot be read: {error}")))

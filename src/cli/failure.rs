@@ -1,4 +1,4 @@
-//! How the program ends when it did not do what it was asked.
+//! Failures of the program and their exit statuses.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -6,19 +6,20 @@ use std::io::{self, Write};
 use super::printable::printable;
 use crate::log;
 
-/// systemd tries again after this one, and not after a refusal.
+/// Exit status after which systemd restarts the service; it does not after a refusal.
 const AWAY: i32 = 75;
 
-/// Why a command line was not carried out.
+/// Reason why a command line was not executed.
 #[derive(Debug)]
 pub(crate) enum CommandFailure {
-    /// The arguments are wrong, or ask for help or the version.
+    /// Invalid arguments, or a request for help or the version.
     Usage(Box<clap::Error>),
-    /// It failed: one line a fault.
+    /// The command failed; one line per error.
     Failed(Vec<String>),
-    /// It failed for want of a device that may come back by itself: one line a fault.
+    /// The command failed because a device is unavailable, possibly temporarily; one line per
+    /// error.
     Away(Vec<String>),
-    /// Nothing is wrong, and what was to be proven is not.
+    /// No error was found, but the proof is incomplete.
     Unproven(String),
 }
 
@@ -27,7 +28,7 @@ impl CommandFailure {
         Self::Failed(vec![line.to_string()])
     }
 
-    /// A server answered something else than was asked for.
+    /// Creates the failure for an answer of an unexpected type.
     pub(super) fn other_answer() -> Self {
         Self::line("the running server answers in another version's words; restart it after an upgrade")
     }
@@ -36,13 +37,15 @@ impl CommandFailure {
         Self::Failed(lines.iter().map(ToString::to_string).collect())
     }
 
-    /// Prints the failure to standard error, or the help that was asked for to standard output. Yields the exit status:
-    /// 1 for a failure, 2 for wrong usage, 3 for what is not proven, 75 (`EX_TEMPFAIL`) for a failure that may pass by
-    /// itself, 0 for help.
+    /// Prints the failure to standard error, or requested help to standard output, and returns the
+    /// exit status.
+    ///
+    /// 1 for a failure, 2 for wrong usage, 3 for an incomplete proof, 75 (`EX_TEMPFAIL`) for a
+    /// failure that may be temporary, 0 for help.
     pub(crate) fn report(&self) -> i32 {
         match self {
             Self::Usage(error) => {
-                // Where nobody reads, nobody is told.
+                // Standard error may be closed.
                 let _ = error.print();
                 error.exit_code()
             }

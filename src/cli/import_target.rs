@@ -1,4 +1,4 @@
-//! Where an import goes: a store of the kind that the configuration names, built where nobody sees it.
+//! Destination of an import: a new store of the configured kind, invisible until it is complete.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::store::engine::Engine;
 use crate::store::postgres::{NewPostgresStore, PostgresSettings};
 use crate::store::sled::{NewStore, Options, SledEngine};
 
-/// A store in the making. Dropped before [`ImportTarget::finish`], nothing of it stays.
+/// A store under construction. It is discarded if it is dropped before [`ImportTarget::finish`].
 pub(super) enum ImportTarget {
     // In this order: the engine closes before its files are removed.
     Files { engine: Arc<SledEngine>, new: NewStore },
@@ -17,7 +17,7 @@ pub(super) enum ImportTarget {
 }
 
 impl ImportTarget {
-    /// An empty one, where there is none yet.
+    /// Creates an empty store, unless one exists.
     pub(super) async fn begin(store: &StoreConfig) -> Result<Self, CommandFailure> {
         match store {
             StoreConfig::Sled(files) => {
@@ -40,7 +40,7 @@ impl ImportTarget {
         }
     }
 
-    /// Puts it in its place, whole.
+    /// Moves the complete store to its final location.
     pub(super) async fn finish(self) -> Result<(), CommandFailure> {
         match self {
             Self::Files { engine, new } => {
@@ -53,7 +53,7 @@ impl ImportTarget {
     }
 }
 
-/// The directory that a store has of its own.
+/// Returns the directory of a file-based store.
 pub(super) fn directory(store: &StoreConfig) -> Option<&Path> {
     match store {
         StoreConfig::Sled(files) => Some(&files.path),

@@ -1,5 +1,7 @@
-//! `sealgate key`: signing keys. What is in the PKCS#11 token these commands ask the token themselves, server or not; the
-//! keys' times are the server's matter, or the store's while none runs.
+//! `sealgate key`: signing keys.
+//!
+//! These commands access the PKCS#11 token directly, whether a server runs or not. The key schedule
+//! is managed by the server, or by the store while no server runs.
 
 pub(super) mod attestation;
 pub(super) mod check;
@@ -79,10 +81,10 @@ pub(super) struct Size {
     bits: KeySize,
 }
 
-/// For how long the removal of a key that signs waits for the nodes to know the next one.
+/// Maximum time that the removal of a signing key waits for the nodes to accept the next one.
 const TAKEN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What tables about keys show.
+/// Columns of tables about keys.
 const COLUMNS: [&str; 6] = ["kid", "state", "published_at", "activate_at", "retire_at", "remove_at"];
 
 fn sizes() -> impl TypedValueParser<Value = KeySize> {
@@ -144,13 +146,13 @@ fn remove_now(kid: &str, access: &mut StoreAccess, output: &Output) -> Result<()
          with the label {}: delete it there",
         signer::removed_label(&access.config().hsm)
     );
-    // A token that cannot be looked at is no reason to wait: any key that waits will do then.
+    // An unreadable token is no reason to wait: any published key can then take over.
     let in_token = kids_in_token(access).ok();
     let keys = lives(KeyCommand::Remove { kid: kid.to_owned(), now: true, in_token }, access)?.keys;
-    // The token remembers it: a backup that is restored does not.
+    // The mark in the token survives the restore of an older backup.
     let marked = signer::mark_removed(&access.config().hsm, kid);
     show(&keys, output)?;
-    // Where nobody reads, nobody is told.
+    // Standard error may be closed.
     let _ = writeln!(io::stderr(), "{warning}");
     if let Err(error) = marked {
         let _ = writeln!(
@@ -162,7 +164,7 @@ fn remove_now(kid: &str, access: &mut StoreAccess, output: &Output) -> Result<()
     Ok(())
 }
 
-/// What the token states of the keys with the configured label.
+/// Returns the keys in the token that have the configured label.
 fn keys_in_token(access: &StoreAccess) -> Result<Vec<KeyReport>, CommandFailure> {
     let hsm = &access.config().hsm;
     let mut keys = signer::list(hsm).map_err(CommandFailure::line)?;
@@ -174,14 +176,15 @@ fn kids_in_token(access: &StoreAccess) -> Result<Vec<String>, CommandFailure> {
     Ok(keys_in_token(access)?.iter().map(|key| key.kid.to_string()).collect())
 }
 
-/// Announces one of the token's keys.
+/// Creates the command that announces a key of the token.
 fn announcing(key: &KeyReport, found: &[KeyReport]) -> KeyCommand {
     let others = found.iter().filter(|other| other.kid != key.kid).map(|other| other.kid.to_string()).collect();
     KeyCommand::Announce { kid: key.kid.to_string(), id: key.id.clone(), others }
 }
 
-/// Makes a key beside others and announces it, so that no server refuses it as a stranger's. Its `CKA_ID` is written down
-/// first: where the announcement fails, the next start makes up for it.
+/// Generates a further key and announces it, so that servers do not refuse it as unknown.
+///
+/// Its `CKA_ID` is recorded first. If the announcement fails, the next start repeats it.
 fn generate_next(size: Size, access: &mut StoreAccess) -> Result<KeyReport, CommandFailure> {
     let mut found = keys_in_token(access)?;
     let id: [u8; 16] = random(&OsEntropy);
@@ -208,7 +211,7 @@ fn announce(key: &KeyReport, found: &[KeyReport], access: &mut StoreAccess) -> R
     })
 }
 
-/// A further key for a rotation: one that was begun earlier and could not be announced, or a new one.
+/// Returns a further key for a rotation: an earlier one that was not announced, or a new one.
 fn next_key(size: Size, access: &mut StoreAccess) -> Result<String, CommandFailure> {
     let begun = lives(KeyCommand::List, access)?.begun;
     if !begun.is_empty() {
@@ -221,7 +224,7 @@ fn next_key(size: Size, access: &mut StoreAccess) -> Result<String, CommandFailu
     Ok(generate_next(size, access)?.kid.to_string())
 }
 
-/// Carries a change out and shows the keys as they then are.
+/// Executes a change and shows the resulting keys.
 fn change(command: KeyCommand, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     show(&lives(command, access)?.keys, output)
 }
@@ -249,7 +252,7 @@ fn rotate(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), C
             "a rotation is under way: the key {kid} is published and will sign; `sealgate key list` shows when"
         )));
     }
-    // A key that waits was made for this.
+    // A published key was generated for this purpose.
     let kid = match waiting.first() {
         Some(key) => key.life.kid.clone(),
         None => next_key(size, access)?,
@@ -258,7 +261,8 @@ fn rotate(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), C
     change(KeyCommand::Activate { kid, at: None, early: false }, access, output)
 }
 
-/// The emergency: a key that waits, or a new one, signs from now on, and the one that signed is removed.
+/// Emergency rotation: a published or new key signs immediately, and the previous signing key is
+/// removed.
 fn replace_at_once(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let keys = lives(KeyCommand::List, access)?.keys;
     let node = access.config().token_holder().map(|holder| holder.node);
@@ -277,8 +281,10 @@ fn replace_at_once(size: Size, access: &mut StoreAccess, output: &Output) -> Res
     remove_now(&active.life.kid, access, output)
 }
 
-/// Waits until the other nodes that serve take the key, on the word of the one that signs: once that is removed, nobody vouches
-/// for the next one. One that does not take it soon is told of, and holds nothing up.
+/// Waits until the other serving nodes accept the key, which the current signing key vouches for.
+///
+/// After the removal of that key, no key could vouch for the next one. A node that does not accept
+/// it in time is reported, and the removal continues.
 fn await_taken(kid: &str, access: &mut StoreAccess) -> Result<(), CommandFailure> {
     let started = Instant::now();
     loop {
@@ -296,7 +302,7 @@ fn await_taken(kid: &str, access: &mut StoreAccess) -> Result<(), CommandFailure
     }
 }
 
-/// Keys of the token with their times, then keys that are known and not there.
+/// Lists the keys of the token with their schedule, then known keys that are missing in the token.
 fn list(access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let found = signer::list(&access.config().hsm).map_err(CommandFailure::line)?;
     let KeysAnswer { keys: mut lives, begun, rotation } = lives(KeyCommand::List, access)?;
@@ -320,7 +326,7 @@ fn list(access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure>
     let own = access.config().token_holder().map(|holder| holder.node);
     rows.extend(lives.iter().map(|life| {
         let mut row = json!(life);
-        // Whoever writes the database could have it be read for a key of this node.
+        // An attacker who can write to the database could add a key that seems to be this node's.
         if own.is_some() && life.life.holder == own && life.state != KeyState::Removed {
             row["state"] = json!("not_in_token");
         }

@@ -78,7 +78,7 @@ fn test(arguments: TestArguments, config: &Config, output: &Output) -> Result<()
     })
 }
 
-/// Where the error itself does not say it.
+/// Returns advice that the error itself does not contain.
 fn what_to_do(error: &SendError) -> Option<&'static str> {
     match error {
         SendError::Refused(_) => Some(

@@ -1,6 +1,7 @@
-//! The command line: reads arguments, gives the command to a running server or carries it out on the store itself, and
-//! prints what came of it. The rules about people and clients are in [`crate::admin`], those about keys in
-//! [`crate::signer`].
+//! The command line: parses arguments, sends the command to a running server or executes it on the
+//! store, and prints the result.
+//!
+//! The rules for users and clients are in [`crate::admin`], those for keys in [`crate::signer`].
 
 mod access;
 mod audit;
@@ -61,7 +62,7 @@ struct Cli {
     noun: Noun,
 }
 
-/// The configuration file of the Debian package.
+/// Configuration file of the Debian package.
 const DEFAULT_CONFIG: &str = "/etc/sealgate/sealgate.toml";
 
 const GLOBAL_OPTIONS: &str = "Global options";
@@ -139,7 +140,7 @@ enum Noun {
     VerifyCopy(backup::VerifyCopyArguments),
 }
 
-/// The program: runs the command of the command line and ends the process.
+/// Runs the command of the command line and exits the process.
 pub fn main() -> ! {
     memory::use_small_pages();
     let ended = run(std::env::args_os());
@@ -147,7 +148,7 @@ pub fn main() -> ! {
     log::leave(ended.map_or_else(|failure| failure.report(), |()| 0))
 }
 
-/// Runs the program with these arguments, the first of which is its name.
+/// Runs the program with these arguments, whose first is the program's name.
 ///
 /// # Errors
 /// [`CommandFailure`], which prints itself.
@@ -188,24 +189,26 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
         Noun::Restore(arguments) => backup::restore(&arguments, &StoreAccess::open(load_or_read(&file)?)?, &output),
         Noun::Export(arguments) => transfer::export(&arguments, &StoreAccess::open(read(&file)?)?, &output),
         Noun::Import(arguments) => transfer::import(&arguments, &StoreAccess::open(load_or_read(&file)?)?, &output),
-        // Above.
+        // Handled above.
         Noun::Documents(_) | Noun::VerifyCopy(_) => Ok(()),
         Noun::Key(verb) => key::run(verb, &mut StoreAccess::open(load(&file)?)?, &output),
     }
 }
 
-/// The configuration, with the files that it names.
+/// Loads the configuration and checks the files that it names.
 fn load(file: &Path) -> Result<Config, CommandFailure> {
     Config::load(file).map_err(|faults| CommandFailure::from_lines(&faults))
 }
 
-/// The configuration with the files that it names where they are there, and alone otherwise: for what looks at the token if
-/// it can.
+/// Loads the configuration with the files that it names if they exist, otherwise alone.
+///
+/// For commands that use the token if possible.
 fn load_or_read(file: &Path) -> Result<Config, CommandFailure> {
     Config::load(file).or_else(|_| Config::read(file)).map_err(|faults| CommandFailure::from_lines(&faults))
 }
 
-/// The configuration alone: people and clients can be kept by who may not see the PIN or the certificate.
+/// Reads the configuration alone. Users and clients can be managed without access to the PIN or the
+/// certificate.
 fn read(file: &Path) -> Result<Config, CommandFailure> {
     Config::read(file).map_err(|faults| CommandFailure::from_lines(&faults))
 }

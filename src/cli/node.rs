@@ -1,4 +1,4 @@
-//! `sealgate node`: the servers of a fleet.
+//! `sealgate node`: the nodes of a cluster.
 
 mod admission;
 
@@ -81,12 +81,12 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
         NodeVerb::Request { trust } => return admission::request(trust, access, output),
         NodeVerb::Admit { name, key: Some(key), enrolment: Some(enrolment) } => {
             admission::admit(name, key, enrolment, access)?;
-            // A new one has no row yet.
+            // A new node has no row yet.
             access.block_on(set_removed(&settings, name, false)).map_err(CommandFailure::line)?;
             return output
                 .result(&json!({ "name": name, "removed": false }), || format!("{name}: admitted; start it\n"));
         }
-        // Its keys were taken out with it: it would serve and could sign nothing.
+        // The node's keys were removed with it: it would serve but could not sign.
         NodeVerb::Admit { .. } if has_own_keys => {
             return Err(CommandFailure::line(
                 "a node with a token of its own is admitted by the fingerprints that `sealgate node request` prints there: give --key \
@@ -99,7 +99,8 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
     if let NodeVerb::Remove { name, now } = verb
         && has_own_keys
     {
-        // A node that was admitted and never started has keys and no row. A slip in the name is no event for the trail.
+        // An admitted node that never started has keys but no row. A mistyped name must not create
+        // an audit event.
         is_known |= has_keys(name, access)?;
         if is_known {
             access.ask(&Command::Key(KeyCommand::RetireNode { node: name.clone(), now: *now }))?;
@@ -113,7 +114,7 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
     })
 }
 
-/// Whether the ring has keys of this node.
+/// Returns whether the key ring has keys of this node.
 fn has_keys(name: &str, access: &mut StoreAccess) -> Result<bool, CommandFailure> {
     let Answer::Keys(answer) = access.ask(&Command::Key(KeyCommand::List))? else {
         return Err(CommandFailure::other_answer());

@@ -1,4 +1,4 @@
-//! What is printed on standard output: for people, or one JSON object.
+//! Standard output: text for users, or one JSON object.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -12,7 +12,7 @@ use super::failure::CommandFailure;
 use super::printable::printable;
 use crate::admin::Answer;
 
-/// Where and how results are printed.
+/// Printer of results.
 pub(super) struct Output {
     json: bool,
 }
@@ -22,7 +22,7 @@ impl Output {
         Self { json }
     }
 
-    /// One thing, with all that is known of it.
+    /// Prints one object with all its members.
     pub(super) fn record(&self, answer: &Answer) -> Result<(), CommandFailure> {
         let members = answer.members();
         self.result(&members, || {
@@ -34,7 +34,7 @@ impl Output {
         })
     }
 
-    /// The members of this name; for people alone on lines of their own, one after the other.
+    /// Prints only these members. Text output has one value, or one line per member.
     pub(super) fn only(&self, answer: &Answer, names: &[&str]) -> Result<(), CommandFailure> {
         let members = answer.members();
         self.result(&members, || match names {
@@ -51,12 +51,12 @@ impl Output {
         })
     }
 
-    /// Many things: in a table of these columns for people.
+    /// Prints a list; text output is a table with these columns.
     pub(super) fn list(&self, name: &str, rows: &impl Serialize, columns: &[&str]) -> Result<(), CommandFailure> {
         self.list_with(name, rows, columns, &Map::<String, Value>::new())
     }
 
-    /// Many things, and after them what is said of them all.
+    /// Prints a list, followed by members that concern all of it.
     pub(super) fn list_with(
         &self,
         name: &str,
@@ -77,7 +77,7 @@ impl Output {
         write(&text)
     }
 
-    /// Any result that can be said as JSON and as a text.
+    /// Prints a result as JSON or as text.
     pub(super) fn result(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), CommandFailure> {
         if self.json {
             return write_json(value);
@@ -125,12 +125,12 @@ fn cells(row: &Value, columns: &[&str]) -> Vec<String> {
     columns.iter().map(|name| row.get(name).map_or_else(String::new, |value| shown(name, value))).collect()
 }
 
-/// Whether a member of this name is an instant, in seconds.
+/// Returns whether a member with this name is a time, in seconds.
 fn is_instant(name: &str) -> bool {
     name.ends_with("_at") || name.ends_with("_time") || ["added", "last_used"].contains(&name)
 }
 
-/// A value as people read it.
+/// Formats a value for users.
 fn shown(name: &str, value: &Value) -> String {
     match value {
         Value::Null => String::new(),

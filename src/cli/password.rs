@@ -1,4 +1,5 @@
-//! A password from standard input: arguments and environment can be seen by others on the machine.
+//! Reads a password from standard input, because other users of the machine can see arguments and
+//! environment.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -9,12 +10,12 @@ use zeroize::Zeroizing;
 use super::failure::CommandFailure;
 use crate::domain::secret::Secret;
 
-/// More than any password that is taken.
+/// Maximum length that is read, bytes; more than any accepted password.
 const LONGEST: usize = 8192;
 
 pub(super) fn read() -> Result<Secret, CommandFailure> {
     let unread = |error: io::Error| CommandFailure::line(format_args!("cannot read the password: {error}"));
-    // Past std's buffer, which nobody wipes.
+    // Bypasses the buffer of std, which is not wiped.
     let descriptor = io::stdin().as_fd().try_clone_to_owned().map_err(unread)?;
     let line = first_line(&mut File::from(descriptor)).map_err(unread)?;
     let text = std::str::from_utf8(&line).map_err(|_| CommandFailure::line("the password is not UTF-8"))?;

@@ -1,4 +1,4 @@
-//! `sealgate user import`, `user invite --from` and `user export`: the files.
+//! Files of `sealgate user import`, `user invite --from` and `user export`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
@@ -32,16 +32,16 @@ pub(super) fn read(import: &mut Import) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// Reads the file of those who are to be invited.
+/// Reads the file of users to invite.
 pub(super) fn read_invitees(from: &Path) -> Result<PeopleFile, CommandFailure> {
     Ok(people_file::read_invitees(&whole(from, MOST_INVITEE_BYTES)?))
 }
 
-/// All of a file, or of standard input.
+/// Reads a whole file, or standard input.
 fn whole(path: &Path, most: usize) -> Result<Zeroizing<Vec<u8>>, CommandFailure> {
     let named = |why: &dyn std::fmt::Display| CommandFailure::line(format_args!("{}: {why}", path.display()));
     let mut bytes = Zeroizing::new(Vec::new());
-    // A byte more than is taken, where there is more.
+    // One byte more than is accepted, to detect longer files.
     let most_read = most as u64 + 1;
     let read = if path == Path::new("-") {
         io::stdin().take(most_read).read_to_end(&mut bytes)
@@ -55,21 +55,21 @@ fn whole(path: &Path, most: usize) -> Result<Zeroizing<Vec<u8>>, CommandFailure>
     Ok(bytes)
 }
 
-/// Writes all people, page by page.
+/// Exports all users, page by page.
 pub(super) fn export(to: &Path, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     if to == Path::new("-") {
         write(access, BufWriter::new(io::stdout().lock()))?;
         return Ok(());
     }
     let named = |error: io::Error| CommandFailure::line(format_args!("{}: {error}", to.display()));
-    // Names, addresses and telephone numbers stand in it.
+    // The file contains names, addresses and telephone numbers.
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(named)?;
     let written = write(access, BufWriter::new(&file)).and_then(|people| {
         file.sync_all().map_err(named)?;
         Ok(people)
     });
     if written.is_err() {
-        // Made above; some of the people are not all.
+        // This function created the file; a partial export is useless.
         let _ = fs::remove_file(to);
     }
     let people = written?;

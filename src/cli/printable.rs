@@ -1,7 +1,9 @@
-//! Texts of strangers on a terminal.
+//! Untrusted text on a terminal.
 
-/// A text that is safe on a terminal: strangers choose the names of clients and browsers, and a control character could
-/// rewrite what the operator sees; one that turns the direction of writing could disguise it.
+/// Escapes a text for a terminal.
+///
+/// Attackers can choose the names of clients and browsers. A control character could rewrite the
+/// operator's output, and a bidirectional one could disguise it.
 pub(super) fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for char in text.chars() {

@@ -12,8 +12,10 @@ use crate::admin::command::Command;
 use crate::admin::{self, Answer, AskError};
 use crate::config::{Config, Reach};
 
-/// The file may have faults, which the server is to tell of, in its log too: so no more is read of it here than where the
-/// server is.
+/// Reloads the configuration of the running server.
+///
+/// Reads only the server's location from the file, because the server reports errors in it, also in
+/// its log.
 pub(super) fn run(file: &Path, output: &Output) -> Result<(), CommandFailure> {
     let Some(Reach { socket, owned }) = Config::reach(file) else {
         let faults = Config::read(file).err().unwrap_or_default();

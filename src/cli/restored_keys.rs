@@ -1,6 +1,8 @@
-//! Signing keys after a restore or an import. What was laid down may be older than the token: it knows nothing of keys that
-//! were removed for cause since, nor of those made since. The token has the last word on the former; the operator on the
-//! latter, for whoever can put a key into the token must not thereby decide what signs.
+//! Signing keys after a restore or an import.
+//!
+//! The restored store may be older than the token. It lacks keys that were removed as compromised
+//! or created since. The token decides on removed keys. The operator decides on new keys, because
+//! an attacker who can add a key to the token must not thereby choose the signing key.
 
 use serde_json::{Value, json};
 
@@ -10,18 +12,19 @@ use crate::domain::time::UnixTime;
 use crate::signer;
 use crate::store::{Store, StoreError};
 
-/// What became of the keys.
+/// Result of comparing the keys.
 pub(super) struct KeysReport {
-    /// Each key with its state, and what the token has of it; none where the token could not be looked at.
+    /// Each key with its state and its presence in the token; empty if the token could not be read.
     pub(super) keys: Vec<Value>,
-    /// What to know and what to do, one line each.
+    /// Notes and necessary actions, one line each.
     pub(super) lines: Vec<String>,
 }
 
-/// Compares a store that nobody serves yet with the token, and removes the keys that the token has as removed for cause.
+/// Compares a store that is not served yet with the token, and removes the keys that the token
+/// marks as compromised.
 ///
 /// # Errors
-/// When the store fails. A token that cannot be looked at is a line of the report: the start looks at it again.
+/// If the store fails. An unreadable token becomes a line of the report; the start reads it again.
 pub(super) async fn settle(store: &Store, hsm: &config::Hsm, now: UnixTime) -> Result<KeysReport, StoreError> {
     let found = match signer::list(hsm) {
         Ok(found) => found,
@@ -43,7 +46,7 @@ pub(super) async fn settle(store: &Store, hsm: &config::Hsm, now: UnixTime) -> R
     let alive = before.keys().iter().filter(|key| before.state(key, now) != KeyState::Removed);
     let mut revived: Vec<&str> =
         alive.map(|key| key.kid.as_str()).filter(|kid| removed.iter().any(|own| own == kid)).collect();
-    // The one that signs last: none of the others may take over from it.
+    // The signing key is last, so that none of the others can take over from it.
     let active = before.active(now, |_| true).map(|key| key.kid.as_str());
     revived.sort_by_key(|kid| active == Some(*kid));
     for kid in revived {
@@ -66,7 +69,7 @@ pub(super) async fn settle(store: &Store, hsm: &config::Hsm, now: UnixTime) -> R
         let token = match &key.kid {
             kid if removed.contains(kid) => "removed",
             kid if present.contains(kid) => "present",
-            // In the token of another node, which compares it at its start.
+            // The key is in the token of another node, which compares it at its start.
             kid if key.holder.is_some() && !is_own(kid) => continue,
             _ => "absent",
         };

@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::log;
 
 pub(super) fn run(config: Config, file: &Path) -> Result<(), CommandFailure> {
-    // Reloads find it wherever the working directory is by then.
+    // Absolute, so that reloads find the file from any working directory.
     let file =
         std::path::absolute(file).map_err(|error| CommandFailure::line(format_args!("{}: {error}", file.display())))?;
     let set_filter = log::start(&config.log).map_err(CommandFailure::line)?;

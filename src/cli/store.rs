@@ -1,4 +1,4 @@
-//! `sealgate store`: a store that lies in a database.
+//! `sealgate store`: a store in a database.
 
 use clap::Subcommand;
 use serde_json::json;

@@ -23,7 +23,7 @@ use crate::store::postgres::{PostgresSettings, snapshot};
 use crate::store::sled::{Options, SledEngine};
 use crate::store::{Store, StoreError};
 
-/// What is exported, and where to.
+/// Source and destination of an export.
 #[derive(Debug, Args)]
 pub(super) struct ExportArguments {
     /// New file, or - for standard output
@@ -34,7 +34,7 @@ pub(super) struct ExportArguments {
     backup: Option<PathBuf>,
 }
 
-/// What is imported.
+/// Source of an import.
 #[derive(Debug, Args)]
 pub(super) struct ImportArguments {
     /// File that `export` wrote
@@ -51,7 +51,7 @@ pub(super) struct ImportArguments {
     old: bool,
 }
 
-/// What is exported.
+/// Store to export.
 enum Source {
     Files(SledConfig),
     Database(PostgresSettings),
@@ -60,7 +60,7 @@ enum Source {
 impl Source {
     fn of(arguments: &ExportArguments, access: &StoreAccess) -> Result<Self, CommandFailure> {
         if let (None, StoreConfig::Postgres(settings)) = (&arguments.backup, &access.config().store) {
-            // Beside servers too: an export of it is one moment.
+            // Possible while servers run: the export reads one snapshot.
             return PostgresSettings::of(settings, None).map(Self::Database).map_err(CommandFailure::line);
         }
         let store = access.files()?;
@@ -74,7 +74,7 @@ impl Source {
     async fn engine(&self) -> io::Result<Arc<dyn Engine>> {
         match self {
             Self::Files(settings) => {
-                // A backup may lie anywhere, and is only read.
+                // A backup may be anywhere, and is only read.
                 let options = Options { allow_volatile: true, ..Options::default() };
                 let engine = SledEngine::open_with(settings, options, Arc::new(())).map_err(io::Error::other)?;
                 Ok(Arc::new(engine))
@@ -92,7 +92,7 @@ pub(super) fn export(arguments: &ExportArguments, access: &StoreAccess, output: 
     }
     let to = &arguments.to;
     let named = |error: ExportError| CommandFailure::line(format_args!("{}: {error}", to.display()));
-    // People's names and the hashes of their passwords stand in it.
+    // The file contains users' names and password hashes.
     let file =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(|error| named(error.into()))?;
     let mut file = BufWriter::new(file);
@@ -102,14 +102,14 @@ pub(super) fn export(arguments: &ExportArguments, access: &StoreAccess, output: 
         Ok(records)
     });
     if written.is_err() {
-        // Made above; half of an export is of no use.
+        // This function created the file; a partial export is useless.
         let _ = fs::remove_file(to);
     }
     let records = written.map_err(named)?;
     output.result(&json!({ "file": to, "records": records }), || format!("{}: {records} records\n", to.display()))
 }
 
-/// A store that is there: to export one that is not would make an empty one.
+/// Returns the path of an existing store. Opening a missing one would create it.
 pub(super) fn existing(store: &Path) -> Result<PathBuf, CommandFailure> {
     if store.join("db").is_file() {
         return Ok(store.to_owned());
@@ -164,7 +164,7 @@ pub(super) fn import(arguments: &ImportArguments, access: &StoreAccess, output: 
     output.result(&result, || format!("{place}: {records} records\n") + &restored_keys::said(&keys))
 }
 
-/// Writes all that an import leaves in a store.
+/// Writes everything that an import creates in a store.
 async fn fill(
     engine: Arc<dyn Engine>,
     mut file: BufReader<Hashing>,
@@ -175,7 +175,7 @@ async fn fill(
     let store = Store::open(engine, usize::MAX).await?;
     let instance = arguments.issuer.as_deref().unwrap_or(config.issuer.as_str());
     let records = admin::import(&store, instance, &mut file).await?;
-    // An import reads to the file's end.
+    // The import has read the file to its end.
     let found = admin::hex(&file.get_ref().digest.clone().finalize());
     if arguments.sha256.as_ref().is_some_and(|meant| *meant != found) {
         return Err(ExportError::OtherFile { found });
@@ -186,7 +186,7 @@ async fn fill(
     Ok((records, restored_keys::settle(&store, &config.hsm, SystemClock.now()).await?))
 }
 
-/// A file whose bytes are hashed as they are read.
+/// A file whose bytes are hashed while they are read.
 struct Hashing {
     file: File,
     digest: Sha256,
@@ -200,7 +200,7 @@ impl Read for Hashing {
     }
 }
 
-/// A SHA-256 in hexadecimal digits.
+/// Parses a SHA-256 in hexadecimal digits.
 fn digest(text: &str) -> Result<String, &'static str> {
     let sound = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if sound { Ok(text.to_ascii_lowercase()) } else { Err("a SHA-256 has 64 hexadecimal digits") }

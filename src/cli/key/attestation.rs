@@ -1,4 +1,5 @@
-//! `sealgate key attestation`: what can be proven from outside about a provider's keys. Needs no configuration.
+//! `sealgate key attestation`: verifies the published attestations of a provider's keys. Needs no
+//! configuration.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,16 +16,16 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::IssuerUrl;
 use crate::fetch::Web;
 
-/// The longest that one document may take.
+/// Timeout for fetching one document.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// The longest document, bytes: a key set with chains is a few kilobytes a key.
+/// Maximum size of a document, bytes. A key set with chains has a few kilobytes per key.
 const LONGEST_DOCUMENT: u64 = 2 << 20;
 
-/// The longest file of roots, bytes.
+/// Maximum size of a file of root certificates, bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// What to examine.
+/// Provider to examine.
 #[derive(Debug, Args)]
 pub(crate) struct Attestation {
     /// Issuer URL of the provider
@@ -35,7 +36,8 @@ pub(crate) struct Attestation {
     root: Vec<PathBuf>,
 }
 
-/// Examines the provider. Fails when something is wrong; what is not wrong and not proven either is a failure of its own.
+/// Examines the provider. Fails if an error was found, or with [`CommandFailure::Unproven`] if the
+/// proof is incomplete.
 pub(crate) fn run(arguments: &Attestation, output: &Output) -> Result<(), CommandFailure> {
     let mut roots = Vec::new();
     for file in &arguments.root {

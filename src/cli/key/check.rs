@@ -1,5 +1,7 @@
-//! What the token states and does, and whether it agrees with the times in the store: for `sealgate key check`, and for
-//! `sealgate check`, which tells what a start would refuse.
+//! Checks the keys in the token, and compares them with the schedule in the store.
+//!
+//! For `sealgate key check`, and for `sealgate check`, which reports the errors that would prevent
+//! a start.
 
 use std::io::{self, Write};
 
@@ -15,7 +17,7 @@ use crate::signer::{self, Check, KeyReport};
 
 pub(crate) struct Findings {
     check: Check,
-    /// What stops a start, or takes a key out of the published ones.
+    /// Errors that prevent a start, or remove a key from the published ones.
     pub(crate) faults: Vec<String>,
     pub(crate) warnings: Vec<String>,
 }
@@ -26,7 +28,7 @@ pub(super) fn run(access: &StoreAccess, output: &Output) -> Result<(), CommandFa
         return Err(CommandFailure::Failed(faults));
     }
     for warning in warnings {
-        // Where nobody reads, nobody is told.
+        // Standard error may be closed.
         let _ = writeln!(io::stderr(), "warning: {warning}");
     }
     let keys = check.keys.iter().map(|key| &key.report).collect::<Vec<_>>();
@@ -35,10 +37,10 @@ pub(super) fn run(access: &StoreAccess, output: &Output) -> Result<(), CommandFa
     })
 }
 
-/// Looks at the token, and at the times that the server or the store has.
+/// Checks the token and the schedule of the server or the store.
 ///
 /// # Errors
-/// When the token or the store cannot be looked at.
+/// If the token or the store cannot be read.
 pub(crate) fn find(access: &StoreAccess) -> Result<Findings, CommandFailure> {
     let check = signer::check(&access.config().hsm).map_err(CommandFailure::line)?;
     let KeysAnswer { keys: lives, begun, .. } = access.key_times()?;
@@ -60,7 +62,7 @@ pub(crate) fn find(access: &StoreAccess) -> Result<Findings, CommandFailure> {
     Ok(Findings { check, faults, warnings })
 }
 
-/// What a server that starts now would refuse, or publish less than it announced.
+/// Reports keys that a starting server would refuse, and announced keys that it could not publish.
 fn compare(
     check: &Check,
     lives: &[KeyAnswer],
@@ -76,7 +78,7 @@ fn compare(
         match lives.iter().find(|one| one.life.kid == kid.as_str()).map(|one| one.state) {
             Some(KeyState::Removed) => warnings.push(format!("key {kid} was removed and is still in the token; delete it there")),
             Some(_) => {}
-            // The only key of a token that was never used needs no announcement.
+            // The only key of an unused token needs no announcement.
             None if lives.is_empty() && check.keys.len() == 1 => {}
             None if begun.contains(id) => warnings.push(format!(
                 "key {kid} was made here and is not announced yet; the next start announces it, and so does `sealgate key announce --kid {kid}`"

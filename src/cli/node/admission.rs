@@ -1,5 +1,7 @@
-//! How a node with a token of its own comes into a fleet: `sealgate node request` on the new one, `sealgate node admit` with
-//! what that prints on one that is in.
+//! Admits a node with its own token to a cluster.
+//!
+//! Run `sealgate node request` on the new node, and `sealgate node admit` with its output on a
+//! member.
 
 use serde_json::json;
 
@@ -13,7 +15,8 @@ use crate::domain::key_ring::{Endorsement, KeyRing, KeyState, statement};
 use crate::domain::secret::base64url;
 use crate::signer::{self, EnrolmentKeys};
 
-/// Asks to be taken in. `trust`: the key of the node that will do it, as its operator has read it there.
+/// Requests admission. `trust` is the signing key of the admitting node, which the operator has
+/// read there.
 pub(super) fn request(trust: &str, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let config = access.config();
     let Some(holder) = config.token_holder() else {
@@ -71,7 +74,7 @@ fn unknown(trust: &str, ring: &KeyRing) -> CommandFailure {
     ))
 }
 
-/// Has the server of this node take another one in.
+/// Makes the server of this node admit another one.
 pub(super) fn admit(node: &str, key: &str, enrolment: &str, access: &StoreAccess) -> Result<(), CommandFailure> {
     let (node, key, enrolment) = (node.to_owned(), key.to_owned(), enrolment.to_owned());
     access.ask_server(&Command::Node(NodeCommand::Admit { node, key, enrolment })).map(drop)
