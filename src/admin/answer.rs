@@ -1,5 +1,7 @@
-//! What a command yields. Names are those that stand on the wire of OAuth and OpenID Connect; no hash of a password, secret
-//! or cookie is ever among them.
+//! Answers of commands.
+//!
+//! Names are those of OAuth and OpenID Connect. Answers never contain hashes of passwords, secrets
+//! or cookies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -35,18 +37,20 @@ use crate::factors::{FactorKind, Factors};
 use crate::password::foreign_scheme;
 use crate::store::AuditRecord;
 
-/// The answer to a command. A secret in it is wiped when it is dropped and never printed by `Debug`.
+/// The answer to a command.
+///
+/// A secret in it is wiped when it is dropped, and never printed by `Debug`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     Status(ServerStatus),
     Reloaded(Reloaded),
     Backup(BackupMade),
-    /// A person, and what was done to them.
+    /// A user, and the effects of the command.
     User(Box<UserAnswer>),
     Imported(ImportAnswer),
     Invited(InvitedAnswer),
-    /// A client, and what was done to it.
+    /// A client, and the effects of the command.
     Client(Box<ClientAnswer>),
     InitialToken(InitialToken),
     Keys(KeysAnswer),
@@ -55,10 +59,10 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The answer as one JSON object, which is how it is printed.
+    /// Returns the answer as one JSON object, as it is printed.
     pub fn members(&self) -> Members {
         match serde_json::to_value(self) {
-            // One member: the kind of answer, with the answer.
+            // An object with a single member: the kind of answer, with the answer.
             Ok(Value::Object(tagged)) => match tagged.into_iter().next() {
                 Some((_, Value::Object(members))) => Members(members),
                 _ => Members(Map::new()),
@@ -68,7 +72,7 @@ impl Answer {
     }
 }
 
-/// The members of an answer. Texts are wiped when they are dropped: one may be a secret.
+/// The members of an answer. Strings may be secrets and are wiped when they are dropped.
 #[derive(Serialize)]
 pub struct Members(Map<String, Value>);
 
@@ -95,14 +99,15 @@ pub struct ServerStatus {
     pub(super) version: String,
     pub(super) store: String,
     pub(super) open_interactions: usize,
-    /// The host that people's security keys and passkeys are for, where anybody has one.
+    /// Host that users' security keys and passkeys are bound to, if any exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys_of: Option<String>,
     #[serde(flatten)]
     pub(super) rotation: Rotation,
 }
 
-/// When the server rotates its keys by itself, and why it does not; nothing where it is not told to.
+/// Schedule of automatic rotation, and the error that prevents it; empty if rotation is not
+/// configured.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Rotation {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +121,7 @@ pub struct Rotation {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Reloaded {
     pub config: PathBuf,
-    /// What has changed, such as `rate_limits.token` or `app wiki: route`.
+    /// Changed settings, such as `rate_limits.token` or `app wiki: route`.
     pub changed: Vec<String>,
 }
 
@@ -126,7 +131,8 @@ pub struct BackupMade {
     pub(super) records: usize,
 }
 
-/// A record as it is shown: each member with its type and what it is. The optional ones are left out where they are absent.
+/// Defines the visible form of a record: each member with its type and value. Absent optional
+/// members are omitted.
 macro_rules! shown {
     ($(#[$about:meta])* $vis:vis $name:ident of $record:ident: $kept:ty {
         $($(#[$doc:meta])* $member:ident: $type:ty = $value:expr;)*
@@ -153,7 +159,7 @@ macro_rules! shown {
 }
 
 shown! {
-    /// A person, and what was done to them.
+    /// A user, and the effects of the command.
     pub UserAnswer of user: User {
         sub: Subject = user.sub;
         email: Email = user.email;
@@ -179,15 +185,15 @@ shown! {
         invitation_sent_at: UnixTime = None;
         invitation_expires_at: UnixTime = None;
         invitation_accepted_at: UnixTime = None;
-        /// The application to which the invitation leads, by its name in the configuration.
+        /// Application that the invitation leads to, by its name in the configuration.
         invitation_app: String = None;
         invitation_withdrawn: bool = None;
-        /// The scheme of a hash that an import brought and no sign-in has replaced yet.
+        /// Scheme of an imported hash that no sign-in has replaced yet.
         imported_hash: String = user.password.as_ref().and_then(foreign_scheme).map(ToOwned::to_owned);
     }
 }
 
-/// Who was imported, or would be.
+/// Result of an import, or of its dry run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ImportAnswer {
     pub(super) dry_run: bool,
@@ -195,49 +201,49 @@ pub struct ImportAnswer {
     pub(super) without_password: usize,
     /// Users who are locked, disabled or expired in the other system, and are added disabled.
     pub(super) disabled: usize,
-    /// Entries that are no people.
+    /// Entries that are not users.
     pub(super) skipped: usize,
-    /// How many have a hash of each scheme.
+    /// Number of users by hash scheme.
     pub(super) hashes: BTreeMap<String, usize>,
-    /// How many are in each group.
+    /// Number of users by group.
     pub(super) groups: BTreeMap<String, usize>,
 }
 
-/// Who was invited from a file, or would be.
+/// Result of inviting the users in a file, or of its dry run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct InvitedAnswer {
     pub(super) dry_run: bool,
     pub(super) people: usize,
-    /// How many are in each group.
+    /// Number of users by group.
     pub(super) groups: BTreeMap<String, usize>,
-    /// How many go to each application afterwards.
+    /// Number of users by application.
     pub(super) apps: BTreeMap<String, usize>,
-    /// How many get a mail in each language.
+    /// Number of mails by language.
     pub(super) languages: BTreeMap<Language, usize>,
-    /// Until the last of them has left, where the mail server takes them.
+    /// Time until the last mail is sent, provided that the mail server accepts all.
     pub(super) mailed_within_minutes: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) invitation_expires_at: Option<UnixTime>,
 }
 
-/// Something that a person signs in with, and when it was used.
+/// A factor of a user, with the times of its addition and use.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FactorAnswer {
     pub(crate) kind: FactorKind,
-    /// As its owner calls it. Recovery codes have none.
+    /// Name that its owner chose. Recovery codes have none.
     pub(crate) name: Option<String>,
     pub(crate) added: UnixTime,
     pub(crate) last_used: Option<UnixTime>,
-    /// Recovery codes that were not used.
+    /// Number of unused recovery codes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) left: Option<usize>,
-    /// Whether it is blocked after too many wrong ones in a row.
+    /// Whether it is blocked after too many wrong codes in a row.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) blocked: bool,
 }
 
 impl FactorAnswer {
-    /// All that somebody has.
+    /// Returns all factors of a user.
     pub(crate) fn of(factors: &Factors, now: UnixTime) -> Vec<Self> {
         let blocked = |failures: &FactorFailures| failures.verdict(now) == TryVerdict::Blocked;
         let apps = factors.totp.iter().map(|app| Self {
@@ -269,7 +275,7 @@ impl FactorAnswer {
 }
 
 shown! {
-    /// A client, and what was done to it.
+    /// A client, and the effects of the command.
     pub ClientAnswer of client: &Client {
         client_id: ClientId = client.id.clone();
         client_name: String = client.name.clone();
@@ -285,7 +291,7 @@ shown! {
         refresh_retry_seconds: Option<u64> = client.refresh_retry_seconds;
         token_limit: Option<RateLimit> = client.token_limit;
         self_registered: bool = client.registration.is_some();
-        /// Whether its tokens open the applications that name no clients.
+        /// Whether applications without a list of clients accept its tokens.
         vouched_for: bool = client.is_vouched_for();
         client_secrets: Vec<SecretTimes> = client.secrets.iter().map(SecretTimes::from).collect();
     } optional {
@@ -306,7 +312,7 @@ shown! {
 }
 
 shown! {
-    /// The life of one of a client's secrets.
+    /// Lifetime of one of a client's secrets.
     pub(crate) SecretTimes of secret: &ClientSecret {
         created_at: UnixTime = secret.created_at;
         expires_at: Option<UnixTime> = secret.expires_at;
@@ -314,7 +320,7 @@ shown! {
 }
 
 shown! {
-    /// What came to its end, of whom, and how much with it.
+    /// Revoked access: its owner and the number of revoked objects.
     pub EndedAnswer of _nothing: () {} optional {
         sub: Subject = None;
         client_id: ClientId = None;
@@ -332,12 +338,12 @@ shown! {
     }
 }
 
-/// A secret that is shown once, to whoever asked for it.
+/// A secret that is shown once, to the user who requested it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ShownSecret(#[serde(serialize_with = "in_clear")] pub Secret);
 
-/// A token that registers one client.
+/// An initial access token, which registers one client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct InitialToken {
     pub(super) expires_at: UnixTime,
@@ -347,20 +353,20 @@ pub struct InitialToken {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct KeysAnswer {
     pub keys: Vec<KeyAnswer>,
-    /// The `CKA_ID`s of those that were begun and not announced, hexadecimal.
+    /// Hexadecimal `CKA_ID`s of keys that were begun and not announced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub begun: Vec<String>,
     #[serde(flatten)]
     pub rotation: Rotation,
 }
 
-/// A signing key's times, and what it may do by them.
+/// Schedule and state of a signing key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KeyAnswer {
     #[serde(flatten)]
     pub life: KeyLife,
     pub state: KeyState,
-    /// The nodes that serve and would refuse its tokens.
+    /// Serving nodes that would refuse its tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untaken_by: Vec<String>,
 }
@@ -387,7 +393,7 @@ impl From<EndedAnswer> for Answer {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ListPage {
     pub rows: Rows,
-    /// After what the next one begins, when more may follow.
+    /// Cursor of the next page, if more rows may follow.
     pub next: Option<String>,
 }
 
@@ -397,7 +403,7 @@ impl ListPage {
     }
 }
 
-/// What stands on a page.
+/// Rows of a page.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rows {
@@ -425,7 +431,7 @@ shown! {
 }
 
 shown! {
-    /// A person who is signed in to a browser.
+    /// A sign-in of a user in a browser.
     pub(crate) SignInAnswer of sign_in: SignIn {
         sub: Subject = sign_in.subject;
         auth_time: UnixTime = sign_in.at();
@@ -466,7 +472,7 @@ shown! {
     } optional {}
 }
 
-/// A mail, without what it says.
+/// A mail, without its content.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MailAnswer {
     pub(crate) id: MailId,
@@ -476,15 +482,15 @@ pub struct MailAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sub: Option<Subject>,
     pub(crate) created_at: UnixTime,
-    /// When it is tried next.
+    /// Time of the next attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) due_at: Option<UnixTime>,
-    /// Why it was given up.
+    /// Reason for giving up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<DeadReason>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) attempts: Option<u32>,
-    /// What the mail server said last.
+    /// Last response of the mail server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) answer: Option<String>,
 }
@@ -542,7 +548,10 @@ shown! {
     } optional {}
 }
 
-/// A secret as it is: for the socket, which only the server's own user and root can open, and for whoever asked for it.
+/// Serialises a secret in clear.
+///
+/// For the socket, which only the server's own user and root can open, and for the user who
+/// requested the secret.
 pub(super) fn in_clear<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(secret.expose())
 }

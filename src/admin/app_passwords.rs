@@ -1,4 +1,4 @@
-//! Commands about application passwords. Nobody but their owner makes one.
+//! Commands about application passwords. Only the owner of an account can create one.
 
 use super::answer::{Answer, AppPasswordAnswer, EndedAnswer, ListPage, Rows};
 use super::command::AppPasswordCommand;

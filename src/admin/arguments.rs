@@ -1,4 +1,4 @@
-//! How the values of commands are written on the command line.
+//! Parsers and types of command-line values.
 
 use chrono::{DateTime, NaiveDate, NaiveTime};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -32,7 +32,7 @@ struct PersonArguments {
     email: Option<Person>,
 }
 
-/// An id that was made up at a registration may begin with a hyphen: `--id` takes it.
+/// `--id` accepts ids that begin with a hyphen, as generated ids of registered clients may.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 struct ClientArguments {
@@ -44,7 +44,7 @@ struct ClientArguments {
     id: Option<ClientId>,
 }
 
-/// A value that is given by one of several arguments.
+/// Implements `Args` for a value that one of several arguments provides.
 macro_rules! value_of_arguments {
     ($value:ty, $arguments:ty, $read:expr) => {
         impl Args for $value {
@@ -59,7 +59,7 @@ macro_rules! value_of_arguments {
 
         impl FromArgMatches for $value {
             fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-                // One of them is there: the group requires it.
+                // The group requires one of them.
                 $read(<$arguments>::from_arg_matches(matches)?)
                     .ok_or_else(|| Error::new(ErrorKind::MissingRequiredArgument))
             }
@@ -75,10 +75,10 @@ macro_rules! value_of_arguments {
 value_of_arguments!(Person, PersonArguments, |given: PersonArguments| given.person.or(given.sub).or(given.email));
 value_of_arguments!(ClientId, ClientArguments, |given: ClientArguments| given.client.or(given.id));
 
-/// A `sub`, an e-mail address or a username.
+/// Parses a `sub`, an e-mail address or a username.
 ///
 /// # Errors
-/// When it is none of them.
+/// If it is none of them.
 pub(crate) fn person(text: &str) -> Result<Person, &'static str> {
     Person::parse(text).ok_or("neither a sub (a UUID), nor an e-mail address, nor a username")
 }
@@ -120,7 +120,7 @@ pub(super) fn audit_kind(text: &str) -> Result<AuditKind, String> {
     })
 }
 
-/// A day in UTC, or an instant (RFC 3339).
+/// Parses a day in UTC, or a time (RFC 3339).
 pub(super) fn day_or_instant(text: &str) -> Result<UnixTime, &'static str> {
     let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|day| day.and_time(NaiveTime::MIN).and_utc());
     let seconds = day.and_then(|day| u64::try_from(day.timestamp()).ok()).map(UnixTime::from_seconds);
@@ -136,54 +136,54 @@ pub(super) fn rate_limit(text: &str) -> Result<RateLimit, RateLimitFault> {
     RateLimit::parse(text)
 }
 
-/// What becomes of a setting that need not be there.
+/// Change of an optional setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Setting<T> {
-    /// It goes.
+    /// Remove the setting.
     Removed,
-    /// It becomes this.
+    /// Set this value.
     Set(T),
 }
 
-/// A limit, or the word `default`.
+/// Parses a limit, or the word `default`.
 pub(super) fn own_rate_limit(text: &str) -> Result<Setting<RateLimit>, &'static str> {
     let fault = "a rate limit is a whole number from 1 to 1000000, \"none\", or \"default\" for the configured one";
     if text == "default" { Ok(Setting::Removed) } else { RateLimit::parse(text).map(Setting::Set).map_err(|_| fault) }
 }
 
-/// Seconds, or the word `default`.
+/// Parses seconds, or the word `default`.
 pub(super) fn own_seconds(text: &str) -> Result<Setting<u64>, &'static str> {
     let fault = "a whole number of seconds, or \"default\" for the configured one";
     if text == "default" { Ok(Setting::Removed) } else { text.parse().map(Setting::Set).map_err(|_| fault) }
 }
 
-/// Seconds, or the word `none`.
+/// Parses seconds, or the word `none`.
 pub(super) fn some_seconds(text: &str) -> Result<Setting<u64>, &'static str> {
     let fault = "a whole number of seconds, or \"none\"";
     if text == "none" { Ok(Setting::Removed) } else { text.parse().map(Setting::Set).map_err(|_| fault) }
 }
 
-/// A level of sign-in.
+/// Parses an assurance level.
 ///
 /// # Errors
-/// When it is none.
+/// If it is not a level.
 pub(crate) fn level(text: &str) -> Result<AssuranceLevel, &'static str> {
     AssuranceLevel::parse(text).ok_or("a level is 1, 2 or 3")
 }
 
-/// A level, or the word `none`.
+/// Parses a level, or the word `none`.
 pub(super) fn some_level(text: &str) -> Result<Setting<AssuranceLevel>, &'static str> {
     let fault = "a level is 1, 2 or 3, or \"none\"";
     if text == "none" { Ok(Setting::Removed) } else { level(text).map(Setting::Set).map_err(|_| fault) }
 }
 
-/// A person, or the word `none`.
+/// Parses a user, or the word `none`.
 pub(super) fn some_person(text: &str) -> Result<Setting<Person>, &'static str> {
     if text == "none" { Ok(Setting::Removed) } else { person(text).map(Setting::Set) }
 }
 
-/// A text; an empty one removes what there was.
+/// Parses a string; an empty one removes the setting.
 #[expect(clippy::unnecessary_wraps, reason = "the form that clap asks for")]
 pub(super) fn some_text(text: &str) -> Result<Setting<String>, &'static str> {
     Ok(if text.is_empty() { Setting::Removed } else { Setting::Set(text.to_owned()) })
@@ -226,7 +226,7 @@ pub(super) fn consent_rule() -> impl TypedValueParser<Value = ConsentRule> {
     ])
 }
 
-/// One of these words; each with its value and what it means.
+/// Creates a parser for one of these words; each has a value and a description.
 fn one_of<T: Copy + Send + Sync>(words: &'static [(&str, T, &str)]) -> impl TypedValueParser<Value = T> {
     let named = words.iter().map(|(word, _, meaning)| PossibleValue::new(word).help(*meaning));
     PossibleValuesParser::new(named).try_map(|text| {

@@ -1,4 +1,4 @@
-//! The command that reads the audit trail.
+//! The command that reads the audit log.
 
 use super::answer::{Answer, EventAnswer, ListPage, Rows};
 use super::command::{AuditCommand, EventFilter};
@@ -10,7 +10,7 @@ use crate::domain::audit::{AuditFilter, AuditId};
 pub(super) async fn execute(directory: &Directory<'_>, command: AuditCommand) -> Result<Answer, CommandError> {
     let AuditCommand { filter: EventFilter { user, client, kinds, since, until }, limit, after } = command;
     let subject = match &user {
-        // Somebody who is gone has left a trail too.
+        // A deleted user is still in the audit log.
         Some(Person::Sub(sub)) => Some(*sub),
         Some(person) => Some(people::find(directory, person).await?.sub),
         None => None,

@@ -1,5 +1,6 @@
-//! The audit trail as a file: CSV (RFC 4180) with the members of `sealgate audit --json` as columns. The command line and the
-//! console write the same.
+//! The audit log as CSV (RFC 4180), with the members of `sealgate audit --json` as columns.
+//!
+//! The command line and the console use the same format.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -9,17 +10,17 @@ use serde_json::{Value, json};
 
 use super::answer::EventAnswer;
 
-/// Writes an event as a line of JSON, as `sealgate audit --json` tells it.
+/// Writes an event as a line of JSON, as in `sealgate audit --json`.
 pub(crate) fn write_line(to: &mut impl Write, event: &EventAnswer) -> io::Result<()> {
     writeln!(to, "{}", json!(event))
 }
 
-/// Writes the first line: the names of the columns.
+/// Writes the header line with the names of the columns.
 pub(crate) fn write_header(to: &mut impl Write) -> io::Result<()> {
     write_fields(to, COLUMNS.into_iter().map(Cow::Borrowed))
 }
 
-/// Writes the line of an event.
+/// Writes an event as a line of CSV.
 pub(crate) fn write_row(to: &mut impl Write, event: &EventAnswer) -> io::Result<()> {
     let event = json!(event);
     write_fields(to, COLUMNS.into_iter().map(|column| cell(column, &event)))
@@ -53,8 +54,10 @@ fn cell<'e>(column: &str, event: &'e Value) -> Cow<'e, str> {
     }
 }
 
-/// A row of quoted fields. A field that a spreadsheet would take for a formula gets an apostrophe before it: clients choose
-/// their ids themselves (OWASP, "CSV Injection").
+/// Writes a row of quoted fields.
+///
+/// Fields that a spreadsheet would evaluate as a formula get an apostrophe as prefix, because
+/// clients choose their own ids (OWASP, "CSV Injection").
 pub(super) fn write_fields<'f>(to: &mut impl Write, fields: impl Iterator<Item = Cow<'f, str>>) -> io::Result<()> {
     for (number, field) in fields.enumerate() {
         let comma = if number > 0 { "," } else { "" };

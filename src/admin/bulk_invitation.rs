@@ -1,5 +1,7 @@
-//! `user invite --from`: many people at once. All of them or nobody: everything is judged first, with a report by line, and one
-//! commit writes the accounts, their invitations and the mails.
+//! `user invite --from`: invites many users at once, all or none.
+//!
+//! Checks everything first and reports errors by line. One commit writes the accounts, the
+//! invitations and the mails.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,16 +21,16 @@ use crate::domain::time::UnixTime;
 use crate::domain::user::{Email, Subject, User};
 use crate::store::AddOutcome;
 
-/// People who are invited at once.
+/// Maximum number of users in one invitation.
 const MOST_INVITED: usize = 5_000;
 
-/// Places in the outbox that are left for what people wait for, such as reset links.
+/// Outbox capacity reserved for mails that users wait for, such as reset links.
 const LEFT_FREE: usize = 1_000;
 
-/// What a report of faults ends with.
+/// Last line of an error report.
 const NOBODY: &str = "nobody was invited";
 
-/// What is chosen for one of them beside the account.
+/// Choices for an invited user that are not part of the account.
 struct Choice {
     app: Option<String>,
     language: Option<Language>,
@@ -65,7 +67,7 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
     if dry_run {
         return Ok(Answer::Invited(answer));
     }
-    // Without a fault each row has become a person.
+    // Without errors, each row has become a user.
     let (mut invited, mut mails) = (Vec::with_capacity(judged.people.len()), Vec::with_capacity(judged.people.len()));
     for (number, ((_, user), choice)) in judged.people.iter().zip(choices).enumerate() {
         if number % STEP == STEP - 1 {
@@ -79,7 +81,7 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
     }
     match directory.store.add_invited(&invited, &mails).await? {
         AddOutcome::Added => {}
-        // Somebody was added at this very moment.
+        // A user was added concurrently.
         AddOutcome::Exists => {
             let mut faults = existing(directory, &judged.people).await?;
             if faults.is_empty() {
@@ -92,7 +94,7 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
     Ok(Answer::Invited(answer))
 }
 
-/// What is asked of somebody who is invited, and not of one who is imported.
+/// Returns the errors of a row that concern only invitations, not imports.
 fn faults_of(sender: &InvitationSender<'_>, row: &PersonRow, choice: &Choice) -> Vec<LineFault> {
     let mut faults = Vec::new();
     if let Some(fault) = Email::parse(&row.email).as_ref().and_then(no_mail_goes_to) {
@@ -107,10 +109,10 @@ fn faults_of(sender: &InvitationSender<'_>, row: &PersonRow, choice: &Choice) ->
     faults
 }
 
-/// How many minutes pass until the last of them is mailed.
+/// Returns the minutes until the last mail is sent.
 ///
 /// # Errors
-/// When the outbox has no room for all of them, or not all would be mailed in time.
+/// If the outbox has no capacity for all mails, or could not send them in time.
 fn minutes(directory: &Directory<'_>, sender: &InvitationSender<'_>, people: usize) -> Result<usize, CommandError> {
     let outbox = directory.store.outbox_room();
     let room = outbox.free.saturating_sub(LEFT_FREE);
@@ -161,7 +163,7 @@ fn answer(
     }
 }
 
-/// Takes down that each of them was added and invited.
+/// Records in the audit log that each user was added and invited.
 async fn record(directory: &Directory<'_>, invited: impl Iterator<Item = Subject>) {
     let invited: Vec<Subject> = invited.collect();
     for some in invited.chunks(STEP / 2) {

@@ -1,4 +1,4 @@
-//! What a client is made of, and what may change of it, whoever made it.
+//! Settings of clients and their changes, for all kinds of owners.
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -18,15 +18,17 @@ use crate::domain::secret::Secret;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 
-/// The longest name, characters, and the most URIs of each kind.
+/// Maximum length of a name, characters, and maximum number of URIs of each kind.
 const LONGEST_NAME: usize = 200;
 const MOST_URIS: usize = 100;
-/// The longest description, characters, as in the console.
+/// Maximum length of a description, characters, as in the console.
 const LONGEST_DESCRIPTION: usize = 500;
-/// The longest `default_max_age`, seconds: a year, as long as a session can be.
+/// Maximum `default_max_age`, seconds: the maximum lifetime of a session, a year.
 const LONGEST_MAX_AGE: u64 = 366 * 24 * 60 * 60;
 
-/// A client to be added. URIs and scope are checked when it is added, so that every fault is told at once.
+/// A new client.
+///
+/// URIs and scope are checked when it is added, so that every error is reported at once.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewClient {
@@ -71,8 +73,9 @@ pub struct NewClient {
     pub level: Option<AssuranceLevel>,
 }
 
-/// What becomes of a client's settings. Those that are absent stay as they are; they are checked when they are written, so
-/// that every fault is told at once.
+/// Changes to a client's settings; absent ones stay.
+///
+/// They are checked when they are written, so that every error is reported at once.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[group(id = "settings", required = true, multiple = true)]
 #[serde(default, deny_unknown_fields)]
@@ -139,14 +142,14 @@ pub struct ClientSettings {
 }
 
 impl<T: Clone> Setting<T> {
-    /// Changes a kept value.
+    /// Applies the change to a stored value.
     fn apply(this: Option<&Self>, kept: &mut Option<T>) {
         if let Some(setting) = this {
             *kept = setting.value().cloned();
         }
     }
 
-    /// The value that it becomes, if it becomes one.
+    /// Returns the new value, if one is set.
     pub(super) fn value(&self) -> Option<&T> {
         match self {
             Self::Set(value) => Some(value),
@@ -155,29 +158,29 @@ impl<T: Clone> Setting<T> {
     }
 }
 
-/// What the settings need that they cannot know.
+/// Values from the server that changes of settings need.
 pub(super) struct Means {
-    /// The secret that a client gets if it comes to be confidential.
+    /// Secret for a client that becomes confidential.
     pub(super) secret: ClientSecret,
     pub(super) owner: Option<Subject>,
-    /// By whom the client stays approved if it goes to a developer.
+    /// Approver to record if the client is transferred to a developer.
     pub(super) decision: ClientDecision,
 }
 
 impl ClientSettings {
-    /// Another level, or any.
+    /// Creates a change of the level; `None` removes it.
     pub(crate) fn of_level(level: Option<AssuranceLevel>) -> Self {
         Self { level: Some(level.map_or(Setting::Removed, Setting::Set)), ..Self::default() }
     }
 
-    /// Changes a client, or tells every fault.
+    /// Applies the changes to a client, or returns every error.
     pub(super) fn apply(&self, client: &mut Client, means: &Means) -> Result<(), Vec<String>> {
         let mut faults = Vec::new();
         if let Some(name) = &self.name {
             faults.extend(name_fault(name));
             client.name.clone_from(name);
         }
-        // '' stands for none.
+        // An empty string removes the list.
         let some =
             |written: &[String]| -> Vec<String> { written.iter().filter(|text| !text.is_empty()).cloned().collect() };
         if let Some(written) = self.redirect_uris.as_deref().map(some) {
@@ -259,7 +262,8 @@ impl ClientSettings {
         }
     }
 
-    /// A client that was vouched for stays so in a developer's hands, until that developer makes something else of it.
+    /// Transfers a client. An approved client stays approved under a developer, until that
+    /// developer changes it.
     fn hand_over(&self, client: &mut Client, means: &Means) {
         if self.owner.is_none() {
             return;
@@ -272,7 +276,7 @@ impl ClientSettings {
     }
 }
 
-/// The names of the settings that differ.
+/// Returns the names of the settings that differ.
 pub(super) fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
     let (old, new) = (&before.details, &after.details);
     let settings = [
@@ -331,7 +335,7 @@ pub(super) fn scope(written: &[String]) -> Result<Scope, String> {
     if scope.is_empty() { Err("the scope is empty: leave it out for all scopes".to_owned()) } else { Ok(scope) }
 }
 
-/// The scope of requests that name none, of a client that may ask for `allowed`.
+/// Parses the default scope of a client with the scopes `allowed`.
 pub(super) fn default_scope(text: &str, allowed: Scope) -> Result<Scope, String> {
     let refused = |why: &str| format!("the default scope {text:?} is refused: {why}");
     let scope = Scope::parse(text).map_err(|unknown| refused(&unknown.to_string()))?;

@@ -23,7 +23,8 @@ use crate::domain::scope::Scope;
 use crate::domain::secret::Secret;
 use crate::store::AddOutcome;
 
-/// The longest that an old secret may go on working, and that an initial access token may wait: 90 days, in seconds.
+/// Maximum overlap of an old secret and maximum lifetime of an initial access token, seconds: 90
+/// days.
 const LONGEST_WAIT: u64 = 90 * 24 * 60 * 60;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: ClientCommand) -> Result<Answer, CommandError> {
@@ -86,7 +87,7 @@ async fn add(directory: &Directory<'_>, new: NewClient) -> Result<Answer, Comman
     Ok(ClientAnswer { client_secret: secret.map(ShownSecret), ..ClientAnswer::from(&client) }.into())
 }
 
-/// What a new client says, where it had to be read.
+/// Parsed values of a new client.
 struct Checked {
     auth_method: AuthMethod,
     redirect_uris: Vec<RedirectUri>,
@@ -95,7 +96,7 @@ struct Checked {
     default_scope: Option<Scope>,
 }
 
-/// Reads what a new client says. Every fault is told at once.
+/// Parses the values of a new client and reports every error at once.
 fn check(new: &NewClient) -> Result<Checked, CommandError> {
     let mut faults = Vec::new();
     if new.id.as_str().starts_with(INTERNAL_CLIENT) {
@@ -167,7 +168,7 @@ async fn set(directory: &Directory<'_>, id: &ClientId, settings: &ClientSettings
         if changed.is_ok() {
             *client = next;
         }
-        // The last attempt is the one that was committed.
+        // The last attempt is the committed one.
         *outcome.lock().unwrap_or_else(PoisonError::into_inner) = changed;
     };
     let client = directory.store.change_client(id, change).await?.ok_or_else(|| absent(id))?;
@@ -190,7 +191,7 @@ async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds
     let outcome = Mutex::new(Ok(()));
     let change = |client: &mut Client| {
         if !client.is_public() {
-            // The last attempt is the one that was committed.
+            // The last attempt is the committed one.
             *outcome.lock().unwrap_or_else(PoisonError::into_inner) = client.rotate_secret(kept(&secret, now), end);
         }
     };
@@ -211,7 +212,7 @@ async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds
 }
 
 async fn disable(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, CommandError> {
-    // The state first: a client that is still enabled could get new grants while the old ones are being ended.
+    // Disable first: an enabled client could get new grants while the old ones are being revoked.
     let now = directory.clock.now();
     let decision = ClientDecision { by: directory.authority, at: now };
     let changed = directory.store.change_client(id, |client| client.disable(decision)).await?;
@@ -232,7 +233,7 @@ async fn enable(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, Comm
     Ok(ClientAnswer::from(&client).into())
 }
 
-/// Vouches for a client that somebody else made, or takes that back.
+/// Approves a client that the operator did not create, or withdraws the approval.
 async fn approve(directory: &Directory<'_>, id: &ClientId, approved: bool) -> Result<Answer, CommandError> {
     let by = directory.authority;
     if !by.is_administrative() {

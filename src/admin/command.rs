@@ -1,6 +1,8 @@
-//! What an operator can ask for. Each command is written once: as the command line reads it, with what `--help` says, and as
-//! JSON, in which it goes from the command line to a running server. What the command line does not read is skipped there
-//! and filled in, or given by the program itself. A password is written out on the socket and nowhere else.
+//! Commands of an operator.
+//!
+//! Each is defined once: its command-line syntax with `--help`, and its JSON form, in which the
+//! command line sends it to a running server. Fields that are not arguments are skipped by the
+//! parser, and filled in or set by the program. A password appears in clear only on the socket.
 
 use std::path::PathBuf;
 
@@ -18,8 +20,9 @@ use crate::domain::grant::GrantId;
 use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
 
-/// A command. Written as `{"noun":{"verb":…}}`: a form that serde reads without keeping the password in a buffer of its
-/// own.
+/// A command, serialised as `{"noun":{"verb":…}}`.
+///
+/// Serde reads this form without copying the password to a buffer of its own.
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
@@ -46,28 +49,28 @@ pub enum Command {
     /// List and revoke application passwords
     #[command(subcommand)]
     AppPassword(AppPasswordCommand),
-    /// Mails: what waits, what was given up, what was sent
+    /// List, retry and drop mails
     #[command(skip)]
     Mail(MailCommand),
-    /// A page of the audit trail
+    /// Read a page of the audit log
     #[command(skip)]
     Audit(Box<AuditCommand>),
-    /// Makes a copy of the store
+    /// Copy the store
     #[command(skip)]
     Backup {
-        /// The new directory that shall hold it, absolute
+        /// New directory for the copy, absolute
         to: PathBuf,
     },
-    /// Signing keys' lives; the token itself is the command line's and the signer's matter
+    /// Change the schedule of signing keys; the command line and the signer access the token itself
     #[command(skip)]
     Key(KeyCommand),
-    /// Nodes of a fleet; most of it is the command line's and the database's matter
+    /// Manage nodes of a cluster; the command line does most of it in the database
     #[command(skip)]
     Node(NodeCommand),
 }
 
 impl Command {
-    /// After which row the page begins, of a command that lists page by page: what the page before called `next`.
+    /// Returns the cursor of a command that lists page by page: the `next` of the previous page.
     pub fn after(&mut self) -> Option<&mut Option<String>> {
         match self {
             Self::User(UserCommand::List { after } | UserCommand::Export { after, .. })
@@ -81,7 +84,7 @@ impl Command {
         }
     }
 
-    /// Whether the operator waits until every node of a fleet has heard of it.
+    /// Returns whether the operator waits until every node of a cluster has applied the command.
     pub fn waits(&self) -> bool {
         match self {
             Self::User(UserCommand::Disable(ending) | UserCommand::Delete(ending) | UserCommand::Revoke(ending)) => {
@@ -92,7 +95,7 @@ impl Command {
         }
     }
 
-    /// The password that it sets, to be filled in.
+    /// Returns the password that the command sets, to be filled in.
     pub fn password(&mut self) -> Option<&mut NewPassword> {
         match self {
             Self::User(UserCommand::Add(new)) => Some(&mut new.password),
@@ -102,7 +105,7 @@ impl Command {
     }
 }
 
-/// A command about people.
+/// Commands about users.
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum UserCommand {
@@ -115,7 +118,7 @@ pub enum UserCommand {
     #[command(long_about = user_settings::ABOUT_INVITATIONS)]
     #[serde(skip)]
     Invite(Box<InviteArguments>),
-    /// The same as it goes to the server
+    /// The form of an invitation that is sent to the server
     #[command(skip)]
     InvitePerson(Box<Invitee>),
     #[command(skip)]
@@ -151,13 +154,13 @@ pub enum UserCommand {
         #[arg(long, value_name = "FILE|-", default_value = "-")]
         #[serde(skip)]
         to: PathBuf,
-        /// The last one of the page before
+        /// Last user of the previous page
         #[arg(skip)]
         after: Option<String>,
     },
     /// List all users
     List {
-        /// The last one of the page before
+        /// Last user of the previous page
         #[arg(skip)]
         after: Option<String>,
     },
@@ -191,7 +194,9 @@ pub enum UserCommand {
     },
 }
 
-/// Whose access ends. Sent as the person alone: who asked does the waiting.
+/// User whose access is revoked.
+///
+/// Sent as the user alone, because the command line does the waiting.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PersonToEnd {
@@ -209,7 +214,7 @@ impl From<Person> for PersonToEnd {
     }
 }
 
-/// A command about a person's invitation.
+/// Commands about a user's invitation.
 #[derive(Debug, Clone, Copy, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InvitationCommand {
@@ -221,7 +226,7 @@ pub enum InvitationCommand {
     Withdraw,
 }
 
-/// How people are written.
+/// Format of exported users.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
     /// Comma-separated values with a header (RFC 4180); cells that a spreadsheet would evaluate begin with an
@@ -230,7 +235,7 @@ pub enum ExportFormat {
     Csv,
 }
 
-/// A command about a person's factors.
+/// Commands about a user's factors.
 #[derive(Debug, Clone, Copy, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FactorCommand {
@@ -245,7 +250,7 @@ pub enum FactorCommand {
     Unblock,
 }
 
-/// A command about clients.
+/// Commands about clients.
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ClientCommand {
@@ -253,7 +258,7 @@ pub enum ClientCommand {
     Add(Box<NewClient>),
     /// List all clients
     List {
-        /// The last one of the page before
+        /// Last client of the previous page
         #[arg(skip)]
         after: Option<String>,
     },
@@ -309,7 +314,7 @@ pub enum ClientCommand {
     },
 }
 
-/// A command about browser sessions.
+/// Commands about browser sessions.
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum SessionCommand {
@@ -318,7 +323,7 @@ pub enum SessionCommand {
         /// Which
         #[command(flatten)]
         of: SessionsOf,
-        /// The last one of the page before
+        /// Last row of the previous page
         #[arg(skip)]
         after: Option<String>,
     },
@@ -328,7 +333,7 @@ pub enum SessionCommand {
     End(SessionsToEnd),
 }
 
-/// Which sessions are listed.
+/// Filter of listed sessions.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[group(required = true, multiple = false)]
 #[serde(deny_unknown_fields)]
@@ -347,7 +352,7 @@ pub struct SessionsOf {
     pub(super) client: Option<ClientId>,
 }
 
-/// Which sessions end.
+/// Sessions to end.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[group(required = true, multiple = false)]
 #[serde(default, deny_unknown_fields)]
@@ -375,7 +380,7 @@ impl From<SessionId> for SessionsToEnd {
     }
 }
 
-/// A command about what clients were granted.
+/// Commands about grants.
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum GrantCommand {
@@ -384,7 +389,7 @@ pub enum GrantCommand {
         /// Whose
         #[command(flatten)]
         of: GrantsOf,
-        /// The last one that the page before looked at
+        /// Last grant that the previous page has read
         #[arg(skip)]
         after: Option<String>,
     },
@@ -392,7 +397,7 @@ pub enum GrantCommand {
     Revoke(GrantsToEnd),
 }
 
-/// Which grants are listed: all that is given must fit.
+/// Filter of listed grants: all given values must match.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[group(required = true, multiple = true)]
 #[serde(deny_unknown_fields)]
@@ -408,7 +413,7 @@ pub struct GrantsOf {
     pub(super) session: Option<SessionId>,
 }
 
-/// Which grants end: one, or all that everything fits that is given.
+/// Grants to revoke: a single one, or all that match every given value.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[group(required = true, multiple = true)]
 #[serde(deny_unknown_fields)]
@@ -428,7 +433,7 @@ pub struct GrantsToEnd {
     pub(super) session: Option<SessionId>,
 }
 
-/// A command about what people allowed clients.
+/// Commands about consents.
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ConsentCommand {
@@ -437,7 +442,7 @@ pub enum ConsentCommand {
         /// Who
         #[command(flatten)]
         person: Person,
-        /// The client of the last one of the page before
+        /// Client of the last consent on the previous page
         #[arg(skip)]
         after: Option<String>,
     },
@@ -452,7 +457,7 @@ pub enum ConsentCommand {
     },
 }
 
-/// A command about a person's application passwords.
+/// Commands about a user's application passwords.
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AppPasswordCommand {
@@ -473,7 +478,7 @@ pub enum AppPasswordCommand {
     },
 }
 
-/// A command about mails.
+/// Commands about mails.
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum MailCommand {
@@ -482,7 +487,7 @@ pub enum MailCommand {
         /// List mail sent in the last 30 days instead, newest first
         #[arg(long)]
         sent: bool,
-        /// The last one of the page before
+        /// Last mail of the previous page
         #[arg(skip)]
         #[serde(default)]
         after: Option<String>,
@@ -501,42 +506,43 @@ pub enum MailCommand {
     },
 }
 
-/// A command about a node of the fleet.
+/// Commands about a node of the cluster.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum NodeCommand {
-    /// Takes a new node in, whose token is its own
+    /// Admit a new node with its own token
     Admit {
-        /// Its name
+        /// Name of the node
         node: String,
-        /// The thumbprint of its signing key, as it shows it
+        /// Thumbprint of its signing key, as printed by the node
         key: String,
-        /// The thumbprint of its enrolment key
+        /// Thumbprint of its enrolment key
         enrolment: String,
     },
 }
 
-/// A command about signing keys.
+/// Commands about signing keys.
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum KeyCommand {
-    /// All keys that were announced
+    /// List all announced keys
     #[command(skip)]
     List,
-    /// Notes that a key is about to be made, so that it is no stranger's, whatever becomes of its maker
+    /// Record that a key is about to be generated, so that servers know it even if the command
+    /// fails
     #[command(skip)]
     Begin {
-        /// The `CKA_ID` that it will have, hexadecimal
+        /// Its future `CKA_ID`, hexadecimal
         id: String,
-        /// The kids of the keys in the token
+        /// Key ids of the keys in the token
         others: Vec<String>,
     },
-    /// Takes the keys of a node out that has a token of its own
+    /// Retire the keys of a node with its own token
     #[command(skip)]
     RetireNode {
-        /// Its name
+        /// Name of the node
         node: String,
-        /// Even what they signed is refused
+        /// Refuse everything that they have signed
         now: bool,
     },
     /// Publish a key that was put into the token by other means
@@ -547,7 +553,7 @@ pub enum KeyCommand {
         /// Its `CKA_ID`, hexadecimal
         #[arg(skip)]
         id: String,
-        /// The kids of the other keys in the token
+        /// Key ids of the other keys in the token
         #[arg(skip)]
         others: Vec<String>,
     },
@@ -577,13 +583,14 @@ pub enum KeyCommand {
         /// Remove a compromised key at once: everything it signed is refused, and another key starts to sign
         #[arg(long)]
         now: bool,
-        /// The kids in the token, of which one may take over at once; any, where the token could not be looked at
+        /// Key ids in the token, of which one may sign immediately; any key, if the token could not
+        /// be read
         #[arg(skip)]
         in_token: Option<Vec<String>>,
     },
 }
 
-/// A page of the audit trail, the newest first.
+/// A page of the audit log, newest first.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditCommand {
@@ -593,12 +600,12 @@ pub struct AuditCommand {
     /// Maximum number of events
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     pub limit: usize,
-    /// The last one that the page before looked at
+    /// Last event that the previous page has read
     #[arg(skip)]
     pub after: Option<String>,
 }
 
-/// Which events are wanted.
+/// Filter of events.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventFilter {

@@ -1,4 +1,4 @@
-//! Commands about what people allowed clients.
+//! Commands about consents.
 
 use super::answer::{Answer, ConsentAnswer, EndedAnswer, ListPage, Rows};
 use super::command::ConsentCommand;
@@ -24,7 +24,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: ConsentCommand) 
 async fn withdraw(directory: &Directory<'_>, person: &Person, client: &ClientId) -> Result<Answer, CommandError> {
     let sub = people::find(directory, person).await?.sub;
     let existed = directory.store.consent(sub, client).await?.is_some();
-    // Even without a consent there may be grants: to clients whose consent the operator has implied.
+    // Grants can exist without a consent, for clients whose consent the operator implied.
     let ended = directory.store.withdraw_consent(sub, client, directory.clock.now()).await?;
     if !existed && ended == 0 {
         return Err(CommandError::Absent(format!("{person} has allowed the client {client} nothing")));

@@ -1,4 +1,4 @@
-//! What commands work on, and why one is not carried out.
+//! Dependencies of commands, and their errors.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::domain::key_ring::KeyTimes;
 use crate::password::PasswordError;
 use crate::store::{Store, StoreError};
 
-/// How many people, clients or sessions are in one answer.
+/// Maximum number of users, clients or sessions in one answer.
 pub(super) const PAGE: usize = 100;
 
 #[derive(Clone, Copy)]
@@ -22,28 +22,28 @@ pub struct Directory<'a> {
     pub store: &'a Store,
     pub clock: &'a dyn Clock,
     pub entropy: &'a dyn Entropy,
-    /// How new passwords are hashed.
+    /// Hasher of new passwords.
     pub passwords: &'a dyn HashPassword,
     pub keys: &'a dyn KeyHolder,
-    /// How long signing keys are in their states.
+    /// Durations of the states of signing keys.
     pub key_times: KeyTimes,
-    /// What was done, for whoever asks later.
+    /// Audit log.
     pub trail: &'a AuditLog,
-    /// The issuer: links to people begin with it.
+    /// The issuer; links in mails begin with it.
     pub issuer: &'a str,
     pub mailing: Mailing<'a>,
-    /// For how long a key signs before the server replaces it by itself.
+    /// Interval of automatic key rotation.
     pub rotate: Option<Duration>,
     pub actor: Actor,
     pub authority: Authority,
-    /// The request that it came with, if it did: address and id.
+    /// Client address and id of the request, if any.
     pub request: Option<(IpAddr, &'a str)>,
 }
 
-/// Whether a command may have something mailed.
+/// Whether a command can send mail.
 #[derive(Clone, Copy)]
 pub enum Mailing<'a> {
-    /// On a store that nobody serves: nothing seals there, and nobody would send it.
+    /// The store is not served: no data key can seal the mail, and no server would send it.
     NoServer,
     /// The server sends no mail.
     Off,
@@ -69,13 +69,13 @@ impl<'a> Directory<'a> {
         }
     }
 
-    /// The same for somebody who works in the console.
+    /// Returns the same directory for a user of the console.
     #[must_use]
     pub fn by(self, authority: Authority, address: IpAddr, request_id: &'a str) -> Self {
         Self { actor: authority.into(), authority, request: Some((address, request_id)), ..self }
     }
 
-    /// An event of the audit trail by whoever gives the command, to be told more of.
+    /// Creates an audit event with the actor of the command, to be completed by the caller.
     pub(super) fn event(&self, kind: AuditKind) -> AuditEvent {
         let event = AuditEvent::new(self.clock.now(), kind, self.actor);
         match self.request {
@@ -84,21 +84,21 @@ impl<'a> Directory<'a> {
         }
     }
 
-    /// Takes down what the operator has done.
+    /// Records an action of the operator in the audit log.
     pub(super) async fn record(&self, event: AuditEvent) {
         self.trail.record(self.store, event).await;
     }
 }
 
-/// Why a command was not carried out.
+/// Reason why a command was not executed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     #[error("{}", .0.join("; "))]
     Invalid(Vec<String>),
-    /// What it is about is not there.
+    /// The object does not exist.
     #[error("{0}")]
     Absent(String),
-    /// What it would add is there already.
+    /// The object to add already exists.
     #[error("{0}")]
     Exists(String),
     #[error("{0}")]
@@ -106,7 +106,7 @@ pub enum CommandError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The password was not hashed.
+    /// The password could not be hashed.
     #[error(transparent)]
     Password(#[from] PasswordError),
 }
@@ -116,7 +116,7 @@ impl CommandError {
         Self::Invalid(vec![line.into()])
     }
 
-    /// What is wrong, one line a fault.
+    /// Returns the errors, one line each.
     pub fn into_lines(self) -> Vec<String> {
         match self {
             Self::Invalid(lines) => lines,

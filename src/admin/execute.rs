@@ -1,5 +1,7 @@
-//! Carries out commands. Every rule about what an operator may do is here and in the files by noun beside it, so that it
-//! holds inside a server and on a store that nobody serves alike.
+//! Executes commands.
+//!
+//! Every rule for operators is here and in the other files of this module. Rules therefore hold
+//! both in a server and on a store that is not served.
 
 use std::path::Path;
 
@@ -8,17 +10,17 @@ use super::command::Command;
 use super::directory::{CommandError, Directory};
 use super::{app_passwords, audit, clients, consents, grants, keys, mails, nodes, sessions, users};
 
-/// Carries out a command.
+/// Executes a command.
 ///
 /// # Errors
-/// [`CommandError`]. A command that failed for the store's sake can be repeated.
+/// [`CommandError`]. A command that failed because of the store can be retried.
 pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answer, CommandError> {
     match command {
         Command::Status => status(directory).await,
-        // The socket has its own way to carry it out.
+        // The socket handles it itself.
         Command::Reload => Err(CommandError::invalid("only a running server has a configuration to reload")),
         Command::Backup { to } => backup(directory, &to).await,
-        // Boxed, as are those of clients: their futures are large, and a page holds them inside its own.
+        // Boxed, as those of clients: the futures are large, and callers embed them in their own.
         Command::User(command) => Box::pin(users::execute(directory, command)).await,
         Command::Client(command) => Box::pin(clients::execute(directory, command)).await,
         Command::Session(command) => sessions::execute(directory, command).await,
@@ -45,11 +47,11 @@ async fn status(directory: &Directory<'_>) -> Result<Answer, CommandError> {
 }
 
 async fn backup(directory: &Directory<'_>, to: &Path) -> Result<Answer, CommandError> {
-    // A server's working directory is not the operator's.
+    // The server's working directory differs from the operator's.
     if !to.is_absolute() {
         return Err(CommandError::invalid("the backup's directory must be an absolute path"));
     }
-    // What waits of the audit trail belongs to this moment too.
+    // The copy includes the audit events that are still queued.
     directory.trail.write(directory.store).await?;
     let records = directory.store.copy_to(to).await?;
     tracing::info!(directory = %to.display(), records, "an operator made a backup");

@@ -1,5 +1,7 @@
-//! Exports: a store as lines of JSON. The first line says what this is, the last one how many records stand between them
-//! and the SHA-256 of everything above it, so that a file that was cut off or changed is noticed.
+//! Exports: a store as lines of JSON.
+//!
+//! The first line identifies the format. The last line contains the number of records, and the
+//! SHA-256 of everything before it, which reveals truncation and changes.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, Read, Write};
@@ -10,23 +12,23 @@ use sha2::{Digest, Sha256};
 use crate::domain::time::UnixTime;
 use crate::store::{ExportRecord, Position, Store, StoreError, export_format};
 
-/// The longest line that is read, bytes: the longest record fits several times.
+/// Maximum length of a line, bytes; several times the longest record.
 const LONGEST_LINE: u64 = 2 << 20;
-/// Records that are kept in one go.
+/// Number of records that are imported at once.
 const PAGE: usize = 64;
-/// What the first line calls itself.
+/// Identifier in the first line.
 const KIND: &str = "sealgate-export";
 
-/// Why a store was not exported or imported. One line for an operator.
+/// Reason why a store was not exported or imported: one line for an operator.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The file cannot be read or written.
     #[error(transparent)]
     File(#[from] io::Error),
-    /// The store failed, or a record is none that this program could have written.
+    /// The store failed, or a record is invalid.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The file is no export.
+    /// The file is not an export.
     #[error("this is not an export of sealgate")]
     Foreign,
     /// The file was written by a newer program.
@@ -35,7 +37,7 @@ pub enum ExportError {
         export_format()
     )]
     Newer {
-        /// The format found.
+        /// Format of the file.
         found: u32,
     },
     #[error(
@@ -44,10 +46,10 @@ pub enum ExportError {
     OtherInstance { found: String },
     #[error("the export is cut off after {lines} lines; nothing was imported, export again")]
     CutOff { lines: usize },
-    /// The file is whole, and another one than was meant.
+    /// The file is complete, but its digest is not the expected one.
     #[error("the file's SHA-256 is {found}, not the one that --sha256 gives; nothing was imported")]
     OtherFile { found: String },
-    /// The file is not as it was written.
+    /// The file differs from what was written.
     #[error("the export was altered or damaged (line {line}); nothing was imported, export again")]
     Altered { line: usize },
 }
@@ -67,8 +69,9 @@ struct Trailer {
     sha256: String,
 }
 
-/// Writes all records of a store that nobody changes meanwhile. `instance` is the issuer that they belong to. Yields their
-/// number.
+/// Writes all records of a store that does not change meanwhile, and returns their number.
+///
+/// `instance` is the issuer that they belong to.
 ///
 /// # Errors
 /// `File`, `Store`.
@@ -79,7 +82,8 @@ pub async fn export(
     file: &mut (impl Write + Send),
 ) -> Result<usize, ExportError> {
     let mut file = Digesting { file, digest: Sha256::new() };
-    // Not the program's own: the program before it takes what nodes of both versions have written.
+    // Not this program's own format: the previous version can import what nodes of both versions
+    // wrote.
     let format = store.newest_format().await?;
     let header = Header { kind: KIND.to_owned(), format, instance: instance.to_owned(), exported_at: now };
     file.line(&header)?;
@@ -97,8 +101,10 @@ pub async fn export(
     Ok(records)
 }
 
-/// Keeps all records of an export in a store. What was kept before a fault was met stays: import into a store in the
-/// making, and throw it away. `instance` is the issuer that the export must name. Yields the number of records.
+/// Imports all records of an export into a store, and returns their number.
+///
+/// Records that precede an error remain: import into a store under construction and discard it on
+/// failure. `instance` is the issuer that the export must name.
 pub async fn import(store: &Store, instance: &str, file: &mut (impl BufRead + Send)) -> Result<usize, ExportError> {
     let mut lines = Lines { file, line: Vec::new(), read: 0 };
     let mut digest = Sha256::new();
@@ -144,7 +150,7 @@ pub async fn import(store: &Store, instance: &str, file: &mut (impl BufRead + Se
     }
 }
 
-/// Writes lines and remembers their digest.
+/// Writes lines and computes their digest.
 struct Digesting<'a, W> {
     file: &'a mut W,
     digest: Sha256,
@@ -167,7 +173,8 @@ struct Lines<'a, R> {
 }
 
 impl<R: BufRead> Lines<'_, R> {
-    /// Goes to the next line, its end included; false when the file ends, or the line does not.
+    /// Reads the next line, including its end. Returns false if the file ends or the line is
+    /// incomplete.
     fn advance(&mut self) -> Result<bool, ExportError> {
         self.line.clear();
         self.file.take(LONGEST_LINE).read_until(b'\n', &mut self.line)?;
@@ -182,7 +189,7 @@ impl<R: BufRead> Lines<'_, R> {
     }
 }
 
-/// Bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a String cannot fail.

@@ -1,5 +1,7 @@
-//! Commands about a person's factors. An administrator sees what somebody has, lets them try again, or takes all of it away and
-//! hands out a link; nobody but its owner adds a factor or sees its secret.
+//! Commands about a user's factors.
+//!
+//! An administrator can list the factors, unblock them, or remove all of them and create an
+//! enrolment link. Only the owner can add a factor or see its secret.
 
 use super::answer::{Answer, FactorAnswer, ListPage, Rows, ShownSecret, UserAnswer};
 use super::command::FactorCommand;
@@ -36,8 +38,10 @@ async fn list(directory: &Directory<'_>, sub: Subject) -> Result<Answer, Command
     Ok(ListPage::answer(Rows::Factors(rows), None::<String>))
 }
 
-/// Removes every factor of every kind and ends all that was opened with them: whoever found the lost device may be in. The
-/// password is not enough from then on: without that, whoever knows it would be in with no second step at all.
+/// Removes all factors and revokes all access, because an attacker may have the lost device.
+///
+/// Until a new factor is enrolled, the password alone is not sufficient. Otherwise an attacker with
+/// the password could sign in without a second factor.
 async fn reset(directory: &Directory<'_>, user: User) -> Result<Answer, CommandError> {
     let (link, token) = LinkToken::new(user.sub, random(directory.entropy));
     let until = directory.clock.now().plus(LINK_LIFE);
@@ -48,7 +52,7 @@ async fn reset(directory: &Directory<'_>, user: User) -> Result<Answer, CommandE
         gone
     });
     let gone = made(change.await?)?;
-    // After the change: a session that began with an old factor in between ends too.
+    // After the change, so that it also ends a session that started with an old factor meanwhile.
     let ended = directory.store.carry_out(&revocation).await?;
     for factor in &gone {
         directory.record(directory.event(AuditKind::FactorRemoved).of(user.sub).with_detail(factor)).await;
@@ -66,7 +70,7 @@ async fn reset(directory: &Directory<'_>, user: User) -> Result<Answer, CommandE
     .into())
 }
 
-/// Lets factors be tried again that were guessed at too often.
+/// Unblocks factors after too many wrong codes.
 async fn unblock(directory: &Directory<'_>, user: User) -> Result<Answer, CommandError> {
     let change = directory.store.change_factors(user.sub, new_handle(directory), |factors| {
         let freed = factors.totp_failures != FactorFailures::default()
@@ -83,7 +87,7 @@ async fn unblock(directory: &Directory<'_>, user: User) -> Result<Answer, Comman
     Ok(UserAnswer { unblocked: Some(freed), ..UserAnswer::from(user) }.into())
 }
 
-/// For somebody who has had no factor yet.
+/// Creates the handle for a user who has had no factor yet.
 fn new_handle(directory: &Directory<'_>) -> UserHandle {
     UserHandle::from_random(random(directory.entropy))
 }
@@ -91,12 +95,12 @@ fn new_handle(directory: &Directory<'_>) -> UserHandle {
 fn made<T>(changed: FactorsChanged<T>) -> Result<T, CommandError> {
     match changed {
         FactorsChanged::Yes(made, _) => Ok(made),
-        // No command adds one.
+        // No command adds a credential.
         FactorsChanged::CredentialTaken => Err(CommandError::invalid("a key belongs to somebody else")),
     }
 }
 
-/// What goes with a reset, in the words of the audit trail.
+/// Returns the removed factors in the form of the audit log.
 fn removed(factors: &Factors) -> Vec<String> {
     let apps = factors.totp.iter().map(|app| (FactorKind::Totp, app.name.as_str()));
     let keys = factors.keys.iter().map(|key| (key.kind(), key.name.as_str()));

@@ -1,4 +1,4 @@
-//! Commands about what clients were granted.
+//! Commands about grants.
 
 use super::answer::{Answer, EndedAnswer, GrantAnswer, ListPage, Rows};
 use super::command::{GrantCommand, GrantsOf, GrantsToEnd};

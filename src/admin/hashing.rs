@@ -1,4 +1,4 @@
-//! Judging and hashing new passwords: on the server's password threads, or on the calling thread.
+//! Checks and hashes new passwords, on the server's password threads or on the calling thread.
 
 use async_trait::async_trait;
 use secrecy::SecretString;
@@ -7,19 +7,19 @@ use crate::domain::secret::Secret;
 use crate::domain::user::PasswordHash;
 use crate::password::{Line, Owner, PasswordError, PasswordFault, Passwords, check_blocking, hash_blocking};
 
-/// Hashes new passwords.
+/// Hasher of new passwords.
 #[async_trait]
 pub trait HashPassword: Send + Sync {
-    /// The password's hash, with this salt.
+    /// Hashes the password with this salt.
     ///
     /// # Errors
-    /// When it is too long, or the threads have too much to do.
+    /// If the password is too long, or the threads are overloaded.
     async fn hash(&self, password: &Secret, salt: [u8; 16]) -> Result<PasswordHash, PasswordError>;
 
-    /// Judges a new password.
+    /// Checks a new password.
     ///
     /// # Errors
-    /// When the threads have too much to do.
+    /// If the threads are overloaded.
     async fn check(&self, password: &Secret, owner: &Owner<'_>) -> Result<Result<(), PasswordFault>, PasswordError>;
 }
 
@@ -34,7 +34,7 @@ impl HashPassword for Passwords {
     }
 }
 
-/// Hashes on the calling thread, for a process that does nothing else.
+/// Hashes on the calling thread, for a process without other tasks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OnThisThread;
 

@@ -1,5 +1,6 @@
-//! `user import`: people of another system, with the hashes of their passwords. All of them or nobody: everything is judged
-//! first, with a report by line, and one commit writes what was judged.
+//! `user import`: imports users of another system with their password hashes, all or none.
+//!
+//! Checks everything first and reports errors by line. One commit writes the users.
 
 use super::answer::{Answer, ImportAnswer};
 use super::directory::{CommandError, Directory};
@@ -11,7 +12,7 @@ use crate::domain::audit::AuditKind;
 use crate::domain::user::{Subject, User, UserState};
 use crate::store::AddOutcome;
 
-/// What a report of faults ends with.
+/// Last line of an error report.
 const NOBODY: &str = "nobody was imported";
 
 pub(super) async fn execute(directory: &Directory<'_>, import: Import) -> Result<Answer, CommandError> {
@@ -43,7 +44,7 @@ pub(super) async fn execute(directory: &Directory<'_>, import: Import) -> Result
     let users: Vec<User> = judged.people.iter().map(|(_, user)| user.clone()).collect();
     match directory.store.add_users(&users).await? {
         AddOutcome::Added => {}
-        // Somebody was added at this very moment.
+        // A user was added concurrently.
         AddOutcome::Exists => {
             let mut faults = existing(directory, &judged.people).await?;
             if faults.is_empty() {
@@ -56,7 +57,7 @@ pub(super) async fn execute(directory: &Directory<'_>, import: Import) -> Result
     Ok(Answer::Imported(answer))
 }
 
-/// Takes down that each of them was added.
+/// Records in the audit log that each user was added.
 async fn record(directory: &Directory<'_>, users: &[User]) {
     for some in users.chunks(STEP) {
         if let Some((last, others)) = some.split_last() {

@@ -1,11 +1,11 @@
-//! What an import is made of.
+//! Settings of an import.
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::people_file::{PeopleFile, PeopleSource};
 
-/// What `--help` says.
+/// Text of `--help`.
 pub(super) const ABOUT: &str = "\
 Import the users of another system with their password hashes: all of them, or none with a report by line.
 
@@ -18,7 +18,7 @@ The first line of a CSV file names the columns: email and name, and any of usern
 phone_number. LDIF: mail, displayName or cn or givenName with sn, uid, userPassword, and the cn of each memberOf as a group; entries that \
 are not users are skipped. htpasswd: give the domain of the addresses with --email-domain.";
 
-/// People to be imported.
+/// Users to import.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Import {
@@ -29,7 +29,7 @@ pub struct Import {
     /// Report what the import would do, without writing anything
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// What was read
+    /// Content of the file
     #[arg(skip)]
     pub(crate) file: PeopleFile,
 }

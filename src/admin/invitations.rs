@@ -1,5 +1,6 @@
-//! Invitations: an account without a password, and the link by mail with which its owner takes it. Nobody makes a password for
-//! somebody else.
+//! Invitations: an account without a password, and a mailed link with which its owner accepts it.
+//!
+//! Administrators do not choose passwords for users.
 
 use super::answer::{Answer, UserAnswer};
 use super::command::InvitationCommand;
@@ -45,7 +46,7 @@ pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Resul
     let links = AccountLinks { invitation: Some(invitation.clone()), ..AccountLinks::none(user.sub) };
     match directory.store.add_invited(&[(user.clone(), links)], &[mail]).await? {
         AddOutcome::Added => {}
-        // Somebody was quicker.
+        // The user was added concurrently.
         AddOutcome::Exists => return Err(taken(directory, &user).await?.unwrap_or_else(|| email_taken(&user.email))),
     }
     directory.record(directory.event(AuditKind::UserCreated).of(user.sub)).await;
@@ -53,7 +54,7 @@ pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Resul
     Ok(with(directory, user, Some(&invitation)).into())
 }
 
-/// A new link for somebody who cannot sign in yet, whatever became of the one before.
+/// Sends a new link to a user who cannot sign in yet, whatever the state of the previous one.
 async fn resend(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
     let sender = InvitationSender::find(directory, 1).await?;
     let found = people::find(directory, person).await?;
@@ -73,11 +74,11 @@ async fn resend(directory: &Directory<'_>, person: &Person) -> Result<Answer, Co
     let before = links.as_ref().map_or_else(|| AccountLinks::none(found.sub), |links| links.value.clone());
     let language = before.invitation.as_ref().and_then(|invitation| invitation.language);
     let app = before.invitation.as_ref().and_then(|invitation| invitation.app.clone());
-    // An application may have gone from the configuration since.
+    // The application may have been removed from the configuration.
     let app = app.filter(|app| sender.title(app).is_some());
     let (invitation, mail) = sender.invitation(&user.value, app, language)?;
     let next = AccountLinks { invitation: Some(invitation.clone()), ..before };
-    // What waits to be sent leads nowhere any more.
+    // Queued invitations contain a link that is no longer valid.
     store.drop_mails_of(found.sub, MailKind::Invitation).await?;
     let (user_pair, links_pair) = ((&user, &user.value), (links.as_ref(), &next));
     if store.put_user_and_links(user_pair, links_pair, &[mail], None).await? == Committed::Conflict {
@@ -105,12 +106,12 @@ async fn withdraw(directory: &Directory<'_>, person: &Person) -> Result<Answer, 
     Ok(UserAnswer { invitation_withdrawn: Some(true), ..UserAnswer::from(user) }.into())
 }
 
-/// Whether anybody can sign in as this person.
+/// Returns whether the account can be signed in to.
 fn is_used(user: &User, factors: Option<&Factors>) -> bool {
     user.password.is_some() || factors.is_some_and(|factors| !factors.keys.is_empty())
 }
 
-/// A person, and what has become of their invitation.
+/// Returns the user with the state of the invitation.
 pub(super) async fn told(directory: &Directory<'_>, user: User) -> Result<UserAnswer, CommandError> {
     let links = directory.store.account_links(user.sub).await?;
     let invitation = links.and_then(|links| links.value.invitation);
@@ -130,17 +131,17 @@ fn with(directory: &Directory<'_>, user: User, invitation: Option<&Invitation>) 
     }
 }
 
-/// Who invites, and by what server.
+/// The inviting administrator and the server.
 pub(super) struct InvitationSender<'a> {
     directory: &'a Directory<'a>,
     sealgate: &'a Sealgate,
-    /// An administrator, and what they are called. Nobody on the command line.
+    /// The administrator and the name shown in mails; none on the command line.
     inviter: Option<(Subject, String)>,
 }
 
 impl<'a> InvitationSender<'a> {
     /// # Errors
-    /// Where no mail is sent, and where there is no room for so many.
+    /// If no mail is sent, or the outbox has no capacity for this many.
     pub(super) async fn find(directory: &'a Directory<'a>, mails: usize) -> Result<Self, CommandError> {
         let sealgate = match directory.mailing {
             Mailing::On(sealgate) => sealgate,
@@ -169,7 +170,8 @@ impl<'a> InvitationSender<'a> {
         Ok(Self { directory, sealgate, inviter })
     }
 
-    /// The account that is made for somebody: nobody has shown that the address is theirs, and there is nothing to sign in with.
+    /// Creates the account of an invited user: its e-mail address is not verified, and it has no
+    /// credential.
     fn person(&self, invitee: Invitee) -> (User, Option<String>) {
         let Invitee { email, username, name, phone, picture, roles, groups, app, .. } = invitee;
         let now = self.directory.clock.now();
@@ -191,7 +193,7 @@ impl<'a> InvitationSender<'a> {
         (user, app)
     }
 
-    /// What keeps somebody from being invited, one line each.
+    /// Returns why a user cannot be invited, one line per error.
     fn faults(&self, user: &User, app: Option<&str>) -> Vec<String> {
         let mut faults = faults(user);
         if let Some(fault) = no_mail_goes_to(&user.email) {
@@ -201,12 +203,12 @@ impl<'a> InvitationSender<'a> {
         faults
     }
 
-    /// What is wrong where no application has this name.
+    /// Returns the error if no application has this name.
     pub(super) fn app_fault(&self, app: &str) -> Option<String> {
         self.title(app).is_none().then(|| self.known_apps(&format!("no application is called {app:?}")))
     }
 
-    /// A fault with the names that would be none.
+    /// Appends the names of the applications to an error.
     pub(super) fn known_apps(&self, fault: &str) -> String {
         let known: Vec<&str> = self.sealgate.config.apps.iter().map(|app| app.name.as_str()).collect();
         match known.as_slice() {
@@ -215,23 +217,23 @@ impl<'a> InvitationSender<'a> {
         }
     }
 
-    /// The most mails that leave in a minute.
+    /// Returns the maximum number of mails per minute.
     pub(super) fn per_minute(&self) -> u32 {
         self.sealgate.config.mail.as_ref().map_or(1, |mail| mail.per_minute)
     }
 
-    /// The language of a mail, where this one was asked for.
+    /// Returns the language of a mail: the requested or the default one.
     pub(super) fn language(&self, asked: Option<Language>) -> Language {
         asked.unwrap_or(self.sealgate.config.pages.default_language)
     }
 
-    /// What people call an application, if there is one of this name.
+    /// Returns the display name of an application, if it exists.
     pub(super) fn title(&self, app: &str) -> Option<&'a str> {
         let known = self.sealgate.config.apps.iter().find(|known| known.name == app)?;
         Some(known.called())
     }
 
-    /// An invitation that is sent now, and the mail that carries its link.
+    /// Creates an invitation, and the mail with its link.
     pub(super) fn invitation(
         &self,
         user: &User,
@@ -265,7 +267,7 @@ impl<'a> InvitationSender<'a> {
     }
 }
 
-/// Why no mail reaches an address.
+/// Returns why mail cannot be delivered to an address.
 pub(super) fn no_mail_goes_to(email: &Email) -> Option<&'static str> {
     let reachable = MailAddress::of(email).is_some();
     (!reachable)

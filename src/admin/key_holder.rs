@@ -1,23 +1,23 @@
-//! The signer that follows the keys' times, as far as commands need it.
+//! The part of the signer that commands use.
 
 use async_trait::async_trait;
 
 use crate::app::state::Sealgate;
 use crate::domain::key_ring::{KeyRing, PublicJwk};
 
-/// Whoever signs with the keys.
+/// The holder of the signing keys.
 #[async_trait]
 pub trait KeyHolder: Send + Sync {
-    /// Looks which keys are in the token, and yields their kids; `None` where nobody is there to look.
+    /// Returns the key ids in the token; `None` if no signer runs.
     ///
     /// # Errors
-    /// One line: why the token does not show them.
+    /// One line: why the token cannot be read.
     async fn look(&self) -> Result<Option<Vec<String>>, String>;
 
-    /// Goes by these times from now on.
+    /// Applies this schedule.
     fn follow(&self, ring: KeyRing);
 
-    /// Signs with a key in the token; `None` where it has no such key, or nobody is there to sign.
+    /// Signs with a key in the token; `None` if the token lacks the key or no signer runs.
     ///
     /// # Errors
     /// One line: why the token does not sign.
@@ -25,12 +25,12 @@ pub trait KeyHolder: Send + Sync {
         Ok(None)
     }
 
-    /// Whether the key with these members has signed the message; `signature` is base64url.
+    /// Returns whether the key signed the message; `signature` is base64url.
     fn has_signed(&self, _key: &PublicJwk, _message: &[u8], _signature: &str) -> bool {
         false
     }
 
-    /// Why the automatic rotation that is due does not come about.
+    /// Returns why the automatic rotation that is due fails.
     fn rotation_fault(&self) -> Option<String> {
         None
     }
@@ -64,7 +64,7 @@ impl KeyHolder for Sealgate {
     }
 }
 
-/// Nobody signs: the store is not served.
+/// Implementation for a store that is not served: no signer runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NobodySigns;
 

@@ -1,4 +1,4 @@
-//! Commands about the lives of signing keys: the times in the store, and the signer that follows them.
+//! Commands about the schedule of signing keys, in the store and in the signer.
 
 use super::answer::{Answer, KeyAnswer, KeysAnswer, Rotation};
 use super::command::KeyCommand;
@@ -31,17 +31,17 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
     }
     let changed = directory.store.change_key_ring(|ring| change(ring, &command, now, directory)).await?;
     let ring = changed.map_err(|fault| CommandError::invalid(fault.to_string()))?;
-    // At once: a key that was removed because others can sign with it verifies nothing while the trail is written.
+    // Immediately: a compromised key must not verify anything while the audit event is written.
     directory.keys.follow(ring.clone());
     if let KeyCommand::Begin { .. } = command {
-        // Nothing has changed yet for whoever reads the trail.
+        // The visible schedule has not changed yet, so there is no audit event.
         return shown(&ring, now, directory).await;
     }
     directory.record(directory.event(AuditKind::KeysChanged).with_detail(said(&command))).await;
     shown(&ring, now, directory).await
 }
 
-/// What was done to which key.
+/// Describes the change of a key for the audit log.
 fn said(command: &KeyCommand) -> String {
     match command {
         KeyCommand::List => "list".to_owned(),
@@ -77,7 +77,7 @@ fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &D
 }
 
 pub(super) async fn shown(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Result<Answer, CommandError> {
-    // What was done is done, and is not to be told as a failure.
+    // The change succeeded and must not be reported as a failure.
     let live = directory.store.live_nodes().await.unwrap_or_default();
     let untaken_by = |life: &KeyLife| match ring.state(life, now) {
         KeyState::PrePublished | KeyState::Active => {
@@ -92,13 +92,13 @@ pub(super) async fn shown(ring: &KeyRing, now: UnixTime, directory: &Directory<'
     });
     Ok(Answer::Keys(KeysAnswer {
         keys: keys.collect(),
-        // For whoever compares them with the token.
+        // For comparison with the token.
         begun: ring.begun().to_vec(),
         rotation: rotation(ring, now, directory),
     }))
 }
 
-/// When the server rotates by itself, and why it does not.
+/// Returns the schedule of automatic rotation, and the error that prevents it.
 pub(super) fn rotation(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Rotation {
     let Some(every) = directory.rotate else { return Rotation::default() };
     let next = ring.next_rotation(every, directory.key_times, now);

@@ -1,4 +1,4 @@
-//! Commands about mails: what waits, what was given up, what was sent.
+//! Commands about queued, failed and sent mails.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use super::directory::{CommandError, Directory};
 use crate::domain::mail::MailId;
 use crate::domain::time::UnixTime;
 
-/// Mails in one answer.
+/// Maximum number of mails in one answer.
 const MOST_SHOWN: usize = 500;
 
-/// Where a page of the list ends: at a mail of this state, with its time and its id.
+/// Cursor of the list: the state, the time and the id of the last mail of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     GivenUp(UnixTime, MailId),
@@ -20,7 +20,7 @@ enum Place {
 }
 
 impl Place {
-    /// `STATE.SECONDS.ID`, as [`Display`](fmt::Display) writes it.
+    /// Parses `STATE.SECONDS.ID`, as [`Display`](fmt::Display) writes it.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '.');
         let (state, at, id) = (parts.next()?, parts.next()?, parts.next()?);
@@ -67,7 +67,9 @@ pub(super) async fn execute(directory: &Directory<'_>, command: MailCommand) -> 
     }
 }
 
-/// Those that were given up, and then those that wait. A page may be shorter than others in the middle; the last one is empty.
+/// Lists failed mails, then queued ones.
+///
+/// A page in the middle may be shorter than others; the last one is empty.
 async fn list(directory: &Directory<'_>, place: Option<Place>) -> Result<Answer, CommandError> {
     let (given_up, waiting) = match place {
         Some(Place::Waiting(at, id)) => (None, Some((at, id))),

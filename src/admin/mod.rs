@@ -1,7 +1,9 @@
-//! What an operator does with people, clients, sessions and the times of signing keys: the commands, as the command line
-//! reads them and as they travel; what they yield; one way to carry them out, and the socket on which a running server takes
-//! them. It works the same inside the server and on a store that nobody serves. It knows nothing of what is printed, of the
-//! PKCS#11 token or of HTTP.
+//! Operations on users, clients, sessions and the schedule of signing keys.
+//!
+//! Contains the commands with their command-line and JSON forms, their answers, their execution,
+//! and the socket on which a running server accepts them. Commands behave the same in the server
+//! and on a store that is not served. This module does not print, and does not use the PKCS#11
+//! token or HTTP.
 
 pub(crate) mod answer;
 mod app_passwords;

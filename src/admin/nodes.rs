@@ -1,4 +1,5 @@
-//! Taking a new node in: the command that an operator gives on a node that is in, with the fingerprints that the new one shows.
+//! Admission of a new node: the command on a member, with the fingerprints that the new node
+//! prints.
 
 use super::answer::Answer;
 use super::command::NodeCommand;
@@ -24,7 +25,8 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
             )));
         }
     }
-    // The node alone says whose word it takes: a writer of the database could have it trust a key of his own.
+    // Only the node itself decides whom it trusts. Otherwise an attacker who can write to the
+    // database could make it trust the attacker's key.
     let said = request.statement(directory.issuer);
     if !said.is_some_and(|said| directory.keys.has_signed(&request.key, &said, &request.signature)) {
         return Err(CommandError::invalid(format!(
@@ -40,7 +42,8 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
     let endorsement =
         statement(life, directory.issuer).ok_or_else(|| CommandError::invalid("the key cannot be endorsed"))?;
     let endorsement = admission.sign(endorsement).await?;
-    // Before the ring: without an entry there the node does not start, and so does not lose the request.
+    // Before the key ring: without an entry there the node does not start, and therefore keeps its
+    // request.
     admission.send_data_key(own).await?;
     let trusted = ring.find(&request.trusted).and_then(|life| statement(life, directory.issuer));
     if !trusted.is_some_and(|said| directory.keys.has_signed(&request.key, &said, &request.endorsement.signature)) {
@@ -71,7 +74,9 @@ struct Admission<'a> {
 }
 
 impl Admission<'_> {
-    /// The ring with the node's key. A node that is in already may have lost its part of the data key: it is sent anew.
+    /// Returns the key ring with the node's key.
+    ///
+    /// A member may have lost its envelope of the data key, which is then sent again.
     fn admitted(&self, mut ring: KeyRing) -> Result<KeyRing, KeyFault> {
         let NodeRequest { node, key, .. } = self.request;
         let kid = key.thumbprint().unwrap_or_default();
@@ -88,7 +93,7 @@ impl Admission<'_> {
         self.admitted(ring).map_err(|fault| CommandError::invalid(fault.to_string()))
     }
 
-    /// The public part of the key that the node trusts, which has to be one of this node's.
+    /// Returns the public key that the node trusts, which must be one of this node's.
     fn own(&self, ring: &KeyRing) -> Result<PublicJwk, CommandError> {
         let NodeRequest { node, trusted, .. } = self.request;
         let life = ring.find(trusted).filter(|life| ring.state(life, self.now) != KeyState::Removed);
@@ -110,7 +115,7 @@ impl Admission<'_> {
         })
     }
 
-    /// Sends the data key, where this store seals.
+    /// Sends the data key, if this store has one.
     async fn send_data_key(&self, by: PublicJwk) -> Result<(), CommandError> {
         let (Directory { store, issuer, .. }, request) = (self.directory, self.request);
         let encrypted = store.encrypt_data_key(&request.enrolment, request.hash);

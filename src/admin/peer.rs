@@ -1,17 +1,19 @@
-//! Who may be at the other end of the socket. File permissions say the same; this also holds where somebody got the
-//! permissions wrong, or put a socket of their own where ours should be to be told passwords.
+//! Checks of the peer of a socket.
+//!
+//! File permissions enforce the same. These checks also protect if the permissions are wrong, or if
+//! an attacker created a socket at this path to receive passwords.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use tokio::net::UnixStream;
 
-/// Whether a command may come from this peer: root, or the user that the server runs as.
+/// Returns whether commands from this peer are accepted: root, or the user that the server runs as.
 pub(super) fn may_command(stream: &UnixStream) -> bool {
     uid(stream).is_some_and(|peer| peer == 0 || peer == own_uid())
 }
 
-/// Whether this peer may be the server: root, ourselves, or the owner of the store.
+/// Returns whether this peer can be the server: root, the current user, or the owner of the store.
 pub(super) fn may_serve(stream: &UnixStream, store: &Path) -> bool {
     let owner = std::fs::metadata(store).ok().map(|metadata| metadata.uid());
     uid(stream).is_some_and(|peer| peer == 0 || peer == own_uid() || Some(peer) == owner)

@@ -1,4 +1,4 @@
-//! The person that an operator means, and what is asked of one who is added.
+//! Lookup of users, and checks of new ones.
 
 use super::directory::{CommandError, Directory};
 use super::person::Person;
@@ -6,7 +6,7 @@ use crate::domain::profile::{LONGEST_NAME, MOST_GROUPS, is_group, is_line, is_ph
 use crate::domain::user::{Email, User};
 use crate::domain::username::Username;
 
-/// The person that is meant.
+/// Returns the user, or an error if there is none.
 pub(super) async fn find(directory: &Directory<'_>, person: &Person) -> Result<User, CommandError> {
     let found = match person {
         Person::Sub(sub) => directory.store.user(*sub).await?,
@@ -24,7 +24,7 @@ pub(super) fn absent(person: &Person) -> CommandError {
     })
 }
 
-/// Why somebody cannot be added beside those who are there.
+/// Returns the error if an existing user has the e-mail address or the username.
 pub(super) async fn taken(directory: &Directory<'_>, new: &User) -> Result<Option<CommandError>, CommandError> {
     if directory.store.user_by_email(&new.email).await?.is_some() {
         return Ok(Some(email_taken(&new.email)));
@@ -45,7 +45,7 @@ pub(super) fn username_taken(username: &Username) -> CommandError {
     CommandError::Exists(format!("a person with the username {username} exists already"))
 }
 
-/// What of a person cannot be taken, one line each.
+/// Returns the invalid attributes of a user, one line each.
 pub(super) fn faults(user: &User) -> Vec<String> {
     let mut faults = Vec::new();
     if !is_line(&user.name, LONGEST_NAME) {

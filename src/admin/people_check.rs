@@ -1,4 +1,4 @@
-//! Judges the people of a file before anybody is added: every fault with its line.
+//! Checks the users of a file before any is added, and reports every error with its line.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,22 +11,22 @@ use crate::domain::user::{Email, Subject, User, UserState};
 use crate::domain::username::Username;
 use crate::password;
 
-/// Faults that one report tells one by one.
+/// Maximum number of errors that a report lists.
 const MOST_FAULTS: usize = 1000;
-/// People after whom others on the same thread have their turn, and records of the audit trail that are written at once.
+/// Number of users after which the task yields, and number of audit records in one write.
 pub(super) const STEP: usize = 128;
 
-/// The people of a file, as far as they can be taken, with their lines.
+/// Valid users of a file with their lines, and the errors.
 #[derive(Default)]
 pub(super) struct Judged {
     pub(super) people: Vec<(usize, User)>,
     pub(super) faults: Vec<LineFault>,
-    /// How many have a hash of each scheme.
+    /// Number of users by hash scheme.
     pub(super) hashes: BTreeMap<String, usize>,
     pub(super) groups: BTreeMap<String, usize>,
 }
 
-/// The report. `end`: that nothing was done.
+/// Creates the error report. `end` states that nothing was changed.
 pub(super) fn refused(mut faults: Vec<LineFault>, end: &str) -> CommandError {
     faults.sort();
     let more = faults.len().saturating_sub(MOST_FAULTS);
@@ -39,7 +39,7 @@ pub(super) fn refused(mut faults: Vec<LineFault>, end: &str) -> CommandError {
     CommandError::Invalid(lines)
 }
 
-/// Those of whom somebody has the address or the username already.
+/// Returns the users whose e-mail address or username is already in use.
 pub(super) async fn existing(
     directory: &Directory<'_>,
     people: &[(usize, User)],
@@ -62,7 +62,7 @@ pub(super) async fn existing(
     Ok(faults)
 }
 
-/// Judges all that a file says of people, by itself. `most`: people that are taken.
+/// Checks the content of a file. `most` is the maximum number of users.
 pub(super) async fn judge(file: PeopleFile, most: usize, now: UnixTime) -> Result<Judged, CommandError> {
     let judged = tokio::task::spawn_blocking(move || judge_all(file, most, now)).await;
     judged.map_err(|_| CommandError::invalid("the file could not be read through; look at the log"))
@@ -125,7 +125,7 @@ impl Judged {
             fault("password_hash", &why.to_string());
             None
         });
-        // Of what many have in common the first one is no fault.
+        // Only repetitions of a value are errors, not its first occurrence.
         let mut twice = |field: &str, key: SecretHash| {
             if let Some(first) = lines.get(key.as_bytes()) {
                 fault(field, &format!("line {first} has the same; leave one of them"));
@@ -149,7 +149,7 @@ impl Judged {
         let is_disabled = row.is_disabled || row.expires_at.is_some_and(|expires| expires <= now);
         let state = if is_disabled { UserState::Disabled } else { UserState::Enabled };
         let user = User {
-            // Given when they are written.
+            // Assigned when the user is written.
             sub: Subject::from_bytes([0; 16]),
             email,
             email_verified: row.email_verified,

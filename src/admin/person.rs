@@ -1,4 +1,4 @@
-//! A person, as an operator names them.
+//! A user as named by an operator.
 
 use std::fmt;
 
@@ -7,18 +7,19 @@ use serde::{Deserialize, Serialize};
 use crate::domain::user::{Email, Subject};
 use crate::domain::username::Username;
 
-/// A person, as an operator names them.
+/// A user as named by an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Person {
-    /// By their `sub`.
+    /// By `sub`.
     Sub(Subject),
     Email(Email),
     Username(Username),
 }
 
 impl Person {
-    /// Reads a `sub`, an address if it holds an `@`, or a username. Nothing is two of them.
+    /// Parses a `sub`, an e-mail address if it contains `@`, or a username. The forms do not
+    /// overlap.
     pub fn parse(text: &str) -> Option<Self> {
         if text.contains('@') {
             return Email::parse(text).map(Self::Email);

@@ -1,10 +1,10 @@
-//! Reloading the configuration, as far as commands go: what does it is handed in.
+//! Interface for reloading the configuration.
 
 use async_trait::async_trait;
 
 use super::answer::Reloaded;
 
-/// What `--help` says.
+/// Text of `--help`.
 pub(super) const ABOUT: &str = "\
 Apply the configuration file to the running server without dropping a connection.
 
@@ -13,10 +13,10 @@ once. Requests in progress complete under the old rules. Open WebSockets and str
 If the file has an error, or changes a setting that needs a restart (such as server.listen), the command names it and nothing \
 changes. SIGHUP does the same, with its result only in the log.";
 
-/// What reloads the configuration of a running server.
+/// Reloads the configuration of a running server.
 #[async_trait]
 pub(crate) trait Reload: Send + Sync {
-    /// Reads the file again and takes all of it over.
+    /// Reads the file again and applies it.
     ///
     /// # Errors
     /// Every reason why nothing was changed, one line each.

@@ -1,4 +1,4 @@
-//! The command line's end of the socket.
+//! Client side of the admin socket, for the command line.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -12,25 +12,26 @@ use super::command::Command;
 use super::peer;
 use super::wire::{self, Reply};
 
-/// The longest answer, bytes: a page of the largest clients fits many times over.
+/// Maximum length of an answer, bytes; several times a page of the largest clients.
 const LONGEST_ANSWER: usize = 64 << 20;
 
-/// Why a command got no answer from a server.
+/// Reason why a server did not answer a command.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// No server runs: there is no socket, or one that a killed server left behind.
+    /// No server runs: there is no socket, or a killed server left one behind.
     #[error("no server answers on the admin socket")]
     NobodyListens,
-    /// The server did not carry it out: one line a fault.
+    /// The server did not execute the command; one line per error.
     #[error("{}", .0.join("; "))]
     Refused(Vec<String>),
-    /// There is a server, but it cannot be talked to.
+    /// A server runs, but communication failed.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Gives a command to the server that listens on the socket `path`. `store` is its store's directory: its owner is whom
-/// the server may run as.
+/// Sends a command to the server that listens on the socket `path`.
+///
+/// `store` is its store's directory, whose owner is the user that the server may run as.
 pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer, AskError> {
     let shown = path.display();
     let mut stream = match UnixStream::connect(path).await {
@@ -50,7 +51,8 @@ pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer,
         )));
     }
     let silent = |_| AskError::Failed(format!("the server on {shown} does not answer; look at its log"));
-    // A server that refuses this user answers and hangs up without reading: its word is worth more than the broken pipe.
+    // A server that refuses this user answers and closes without reading. Its answer is more useful
+    // than the broken pipe.
     let written = timeout(wire::PATIENCE, stream.write_all(&line)).await.map_err(silent)?;
     drop(line);
     let longest = wire::EXECUTION + 2 * wire::PATIENCE;

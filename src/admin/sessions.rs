@@ -43,7 +43,7 @@ async fn list(directory: &Directory<'_>, person: &Person, after: Option<SessionI
     Ok(ListPage::answer(Rows::Sessions(live.collect()), page.next))
 }
 
-/// The grants of a client know from which sessions they came.
+/// Lists the sessions that the grants of a client belong to.
 async fn list_of_client(
     directory: &Directory<'_>,
     client: &ClientId,
@@ -76,7 +76,7 @@ async fn end_of_client(directory: &Directory<'_>, client: ClientId) -> Result<An
     Ok(EndedAnswer { client_id: Some(client), sessions_ended: Some(ended), ..EndedAnswer::from(()) }.into())
 }
 
-/// The sessions of a page of a client's active grants, each once on the page.
+/// Returns the sessions of a page of a client's active grants, each once per page.
 async fn page_of_client(
     directory: &Directory<'_>,
     client: &ClientId,

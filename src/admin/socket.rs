@@ -1,7 +1,8 @@
-//! The socket on which a running server takes commands: one JSON line in, one JSON line out, a connection each.
+//! Admin socket on which a running server accepts commands: one JSON line in, one JSON line out,
+//! per connection.
 //!
-//! Only root and the server's own user may connect. Even so no peer can hold it up: the line is bounded, each wait has a
-//! deadline, and a few connections at once are enough for people and scripts.
+//! Only root and the server's own user may connect. Even these peers cannot block the server: the
+//! length of the line, every wait and the number of connections are bounded.
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
@@ -27,27 +28,27 @@ use super::reload::Reload;
 use super::wire::{self, Reply};
 use crate::app::state::Sealgate;
 
-/// Connections at once; further ones wait in the kernel's queue.
+/// Maximum number of connections; further ones wait in the kernel's queue.
 const MOST_CONNECTIONS: usize = 16;
-/// How long a socket found at the start may take to show that somebody listens on it.
+/// Timeout for the check at the start whether a server listens on an existing socket.
 const CONNECT: Duration = Duration::from_secs(2);
-/// How long commands under way may go on after a stop was asked for.
+/// Maximum time that commands in progress may take after a stop was requested.
 const STOP: Duration = Duration::from_secs(4);
-/// How long to wait when the kernel has no room for another connection.
+/// Wait before the next accept if the kernel has no resources for another connection.
 const NO_ROOM: Duration = Duration::from_millis(200);
 
-/// Why the socket cannot be had. One line for an operator.
+/// Reason why the socket cannot be bound: one line for an operator.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Its directory is not there.
+    /// The directory does not exist.
     #[error("admin.socket: the directory {} does not exist; make it for the server's user, or write another path", .0.display())]
     NoDirectory(PathBuf),
     #[error("admin.socket: another server answers on {}; stop it, or write another path", .0.display())]
     InUse(PathBuf),
-    /// Something else stands there.
+    /// The path exists and is not a socket.
     #[error("admin.socket: {} exists and is not a socket; write another path", .0.display())]
     NotASocket(PathBuf),
-    /// No thread for asking whether another server has it.
+    /// No thread can be started to check for another server.
     #[error(
         "admin.socket: no thread can be started to ask whether a server answers on {}: {error}; raise TasksMax= or \
          LimitNPROC= of the unit (ulimit -u)",
@@ -58,19 +59,19 @@ pub enum BindError {
     Kernel { path: PathBuf, error: io::Error },
 }
 
-/// The bound socket. Nobody is answered before [`serve`] runs.
+/// The bound socket. Commands are answered only while [`serve`] runs.
 #[derive(Debug)]
 pub struct AdminSocket {
     listener: StdListener,
     path: PathBuf,
 }
 
-/// Binds the socket. A file that a killed server left behind is replaced.
+/// Binds the socket and replaces one that a killed server left behind.
 pub fn bind(path: &Path) -> Result<AdminSocket, BindError> {
     let kernel = |error| BindError::Kernel { path: path.to_owned(), error };
     make_room(path)?;
     let listener = StdListener::bind(path).map_err(kernel)?;
-    // Whoever slips in before this line is turned away by the check of who they are.
+    // A peer that connects before this line is refused by the check of its user.
     fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(kernel)?;
     listener.set_nonblocking(true).map_err(kernel)?;
     Ok(AdminSocket { listener, path: path.to_owned() })
@@ -91,11 +92,13 @@ fn make_room(path: &Path) -> Result<(), BindError> {
     }
 }
 
-/// Whether anybody listens on a socket. Connecting blocks while a listener's queue is full; then somebody does.
+/// Returns whether a server listens on a socket.
+///
+/// Connecting blocks while a listener's queue is full, so a timeout means that one listens.
 fn is_live(path: &Path) -> Result<bool, BindError> {
     let (tell, told) = mpsc::channel();
     let owned = path.to_owned();
-    // The receiver may have given up.
+    // The receiver may have timed out.
     let asking = thread::Builder::new().spawn(move || drop(tell.send(StdStream::connect(owned))));
     asking.map_err(|error| BindError::NoThread { path: path.to_owned(), error })?;
     match told.recv_timeout(CONNECT) {
@@ -105,7 +108,8 @@ fn is_live(path: &Path) -> Result<bool, BindError> {
     }
 }
 
-/// Carries out commands on a running server until `stop` turns true, then lets those under way end. Removes the socket.
+/// Executes commands on a running server until `stop` is true, then waits for those in progress.
+/// Removes the socket.
 pub(crate) async fn serve(
     socket: AdminSocket,
     sealgate: Arc<Sealgate>,
@@ -124,7 +128,7 @@ pub(crate) async fn serve(
     serve_with(socket, carry_out, stop).await;
 }
 
-/// As [`serve`], on whatever carries commands out.
+/// Like [`serve`], with any executor of commands.
 pub async fn serve_with<E, F>(socket: AdminSocket, execute: E, mut stop: watch::Receiver<bool>)
 where
     E: Fn(Command) -> F + Send + Sync + 'static,
@@ -140,7 +144,7 @@ where
     let execute = Arc::new(execute);
     let mut connections = JoinSet::new();
     {
-        // A sender that is gone means a stop as well.
+        // A dropped sender also means a stop.
         let stopped = async { drop(stop.wait_for(|stop| *stop).await) };
         tokio::pin!(stopped);
         loop {
@@ -159,7 +163,8 @@ where
             }
         }
     }
-    // The file goes while we still listen: a server that starts now cannot take the path before, so it is surely ours.
+    // The file is removed while the socket still listens. A starting server cannot take the path
+    // before, so the file is this server's.
     if let Err(error) = fs::remove_file(&socket.path) {
         tracing::warn!(%error, path = %socket.path.display(), "the admin socket was not removed");
     }
@@ -181,11 +186,11 @@ where
         return answer(&mut stream, &Reply::Errors(vec![refusal])).await;
     }
     let read = timeout(wire::PATIENCE, wire::read_line(&mut stream, wire::LONGEST_COMMAND)).await;
-    // Otherwise nobody is left to be told, or they sent nothing that could be answered.
+    // Otherwise the peer has gone, or has sent nothing that could be answered.
     let Ok(Ok(Some(line))) = read else { return };
     let reply = match serde_json::from_slice::<Command>(&line) {
         Ok(command) => carry_out(execute(command)).await,
-        // The parser's own words could repeat a password.
+        // The parser's error could repeat a password.
         Err(_) => Reply::Errors(vec![format!(
             "the running server (version {}) does not know this command; restart it after an upgrade",
             env!("CARGO_PKG_VERSION")
@@ -197,7 +202,7 @@ where
 
 async fn answer(stream: &mut UnixStream, reply: &Reply) {
     let Ok(line) = wire::line(reply) else { return };
-    // A peer that has gone does not want its answer; what was done stays done.
+    // A peer that has gone gets no answer; the effects of the command remain.
     let _ = timeout(wire::PATIENCE, stream.write_all(&line)).await;
 }
 
@@ -247,7 +252,7 @@ mod tests {
 
     async fn exchange(path: &Path, sent: &[u8]) -> Vec<u8> {
         let mut stream = UnixStream::connect(path).await.unwrap();
-        // The server may hang up before it has read everything.
+        // The server may close before it has read everything.
         let _ = stream.write_all(sent).await;
         let mut received = Vec::new();
         let _ = stream.read_to_end(&mut received).await;

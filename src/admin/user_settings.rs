@@ -1,4 +1,4 @@
-//! What a person is made of, and what may change of it.
+//! Settings of users and their changes.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::domain::secret::Secret;
 use crate::domain::user::{Email, Role};
 use crate::domain::username::Username;
 
-/// A person to be added.
+/// A new user.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewUser {
@@ -46,14 +46,14 @@ pub struct NewUser {
     pub password: NewPassword,
 }
 
-/// What `user invite --help` says.
+/// Text of `user invite --help`.
 pub(super) const ABOUT_INVITATIONS: &str = "\
 Invite a user by mail. The link in the mail is valid for 7 days; the user chooses a password or a passkey with it.
 
 With --from, invites the users in a CSV file: all of them, or none with a report by line. Try it with --dry-run first. The first \
 line names the columns: email and name, and any of username, groups (separated by commas), phone_number, app, language (tr or en).";
 
-/// Who is to be invited, as the command line says it: one person, or those of a file.
+/// Invitation as given on the command line: one user, or those of a file.
 #[derive(Debug, Clone, Args)]
 pub struct InviteArguments {
     /// E-mail address; receives the invitation, and the user signs in with it
@@ -94,11 +94,11 @@ pub struct InviteArguments {
     dry_run: bool,
 }
 
-/// Who is to be invited, once it is known whether that is one person.
+/// Invitation of one user, or of the users of a file.
 #[derive(Debug)]
 pub(crate) enum Invited {
     One(Box<Invitee>),
-    /// With the file that they are read from.
+    /// With the path of the file.
     Many(PathBuf, Box<Invitees>),
 }
 
@@ -109,7 +109,7 @@ impl From<InviteArguments> for Invited {
             (None, Some(email), Some(name)) => {
                 Self::One(Box::new(Invitee { email, username, name, phone, picture, roles, groups, app, language }))
             }
-            // Without a file the command line demands the others.
+            // Without a file the command line requires the others.
             (from, ..) => {
                 let file = PeopleFile::default();
                 Self::Many(from.unwrap_or_default(), Box::new(Invitees { file, groups, app, language, dry_run }))
@@ -118,20 +118,20 @@ impl From<InviteArguments> for Invited {
     }
 }
 
-/// People of a file who are to be invited.
+/// Users of a file to invite.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Invitees {
     pub(crate) file: PeopleFile,
-    /// Beside those of their lines.
+    /// Groups in addition to those of each line.
     pub(super) groups: Vec<String>,
-    /// Of those whose lines name none.
+    /// Application for lines without one.
     pub(super) app: Option<String>,
     pub(super) language: Option<Language>,
     pub(super) dry_run: bool,
 }
 
-/// Somebody who is to be invited.
+/// A user to invite.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Invitee {
@@ -142,9 +142,9 @@ pub struct Invitee {
     pub picture: Option<String>,
     pub roles: Vec<Role>,
     pub groups: Vec<String>,
-    /// By its name in the configuration.
+    /// Name of the application in the configuration.
     pub app: Option<String>,
-    /// Of the mail.
+    /// Language of the mail.
     pub language: Option<Language>,
 }
 
@@ -155,7 +155,7 @@ impl From<NewUser> for Invitee {
     }
 }
 
-/// What is to change of a person. What is absent stays.
+/// Changes to a user; absent ones stay.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[group(id = "changes", required = true, multiple = true)]
 #[serde(default, deny_unknown_fields)]
@@ -211,7 +211,10 @@ pub struct UserChanges {
     pub(super) remove_groups: Vec<String>,
 }
 
-/// A new password. The command line reads it from standard input: others on the machine can see arguments.
+/// A new password.
+///
+/// The command line reads it from standard input, because other users of the machine can see
+/// arguments.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NewPassword {

@@ -1,4 +1,4 @@
-//! Commands about people.
+//! Commands about users.
 
 use super::answer::{Answer, EndedAnswer, ListPage, Rows, UserAnswer};
 use super::command::UserCommand;
@@ -32,7 +32,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         UserCommand::InvitePerson(invitee) => invitations::invite(directory, *invitee).await,
         UserCommand::Invitation { person, command } => invitations::execute(directory, &person, command).await,
         UserCommand::InviteMany(invitees) => bulk_invitation::execute(directory, *invitees).await,
-        // The command line sends it as one of the two above.
+        // The command line sends one of the two forms above.
         UserCommand::Invite(_) => Err(CommandError::invalid("an invitation is sent as invite_person or invite_many")),
         UserCommand::Set { person, changes } => set(directory, &person, &changes).await,
         UserCommand::SetPassword { person, password } => set_password(directory, &person, &password.secret).await,
@@ -78,7 +78,7 @@ async fn add(directory: &Directory<'_>, new: NewUser) -> Result<Answer, CommandE
     user.password = Some(directory.passwords.hash(password, random(directory.entropy)).await?);
     match directory.store.add_user(&user).await? {
         AddOutcome::Added => {}
-        // Somebody was quicker.
+        // The user was added concurrently.
         AddOutcome::Exists => return Err(taken(directory, &user).await?.unwrap_or_else(|| email_taken(&user.email))),
     }
     directory.record(directory.event(AuditKind::UserCreated).of(user.sub)).await;
@@ -101,13 +101,14 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
     let change = |user: &mut User| change(user, changes, now);
     let mut next = before.clone();
     change(&mut next);
-    // What was taken under older rules may stay, but not be written anew.
+    // Values that older rules accepted may stay, but new ones must satisfy the current rules.
     let known = faults(&before);
     let faults: Vec<String> = faults(&next).into_iter().filter(|fault| !known.contains(fault)).collect();
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
-    // With the change: whoever reads the old mailbox is told of it, and takes nothing back.
+    // Written with the change: the old mailbox gets a notification, and can no longer undo
+    // anything.
     let left = |before: &User, after: &User| {
         let is_moved = before.email.lookup_key() != after.email.lookup_key();
         is_moved.then(|| AddressLeft { mails: word_to_old_address(directory, before), links: take_all_back })
@@ -128,13 +129,15 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
     Ok(UserAnswer::from(user).into())
 }
 
-/// An administrator's word is the last one: nobody takes it back from a mailbox that the account has left.
+/// Removes all links of the account. An administrator's change cannot be undone from the previous
+/// mailbox.
 fn take_all_back(links: &mut AccountLinks) {
     links.take_back();
     links.undos.clear();
 }
 
-/// Word of a change to the address that the account had. The new one is told by the trail.
+/// Creates the notification to the previous address. The audit event triggers the one to the new
+/// address.
 fn word_to_old_address(directory: &Directory<'_>, before: &User) -> Vec<WaitingMail> {
     let Mailing::On(sealgate) = directory.mailing else { return Vec::new() };
     if !sealgate.has_room_for(MailKind::Notice) {
@@ -154,11 +157,11 @@ fn word_to_old_address(directory: &Directory<'_>, before: &User) -> Vec<WaitingM
     }
 }
 
-/// Applies the changes to whatever the person is by then.
+/// Applies the changes to the current state of the user.
 fn change(user: &mut User, changes: &UserChanges, now: UnixTime) {
     let before = user.clone();
     if let Some(email) = &changes.email {
-        // Nobody has shown that the new address is theirs.
+        // The user has not verified the new address.
         user.email_verified &= email.lookup_key() == user.email.lookup_key();
         user.email = email.clone();
     }
@@ -184,14 +187,14 @@ fn change(user: &mut User, changes: &UserChanges, now: UnixTime) {
     user.groups.retain(|group| !changes.remove_groups.contains(group));
 }
 
-/// Changes what somebody need not have, if it is to change.
+/// Replaces or removes an optional value, if requested.
 fn replace<T: Clone>(kept: &mut Option<T>, new: Option<&T>, remove: bool) {
     if new.is_some() || remove {
         *kept = new.cloned();
     }
 }
 
-/// What has changed, in the words of the audit trail.
+/// Returns the changed attributes in the form of the audit log.
 fn changed_fields(before: &User, after: &User) -> Vec<&'static str> {
     let fields = [
         ("address", before.email != after.email),
@@ -220,7 +223,7 @@ async fn set_password(directory: &Directory<'_>, person: &Person, password: &Sec
 
 async fn disable(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
     let sub = find(directory, person).await?.sub;
-    // Enabling must bring back neither a browser that was in before nor a client that held a refresh token.
+    // After enabling, neither old sessions nor old refresh tokens may work again.
     let (user, ended) = change_and_end(directory, person, sub, |user| user.state = UserState::Disabled).await?;
     directory.record(directory.event(AuditKind::UserDisabled).of(user.sub).with_detail(ended.to_string())).await;
     Ok(with_ended(user, ended))
@@ -249,8 +252,10 @@ async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, Co
     Ok(EndedAnswer { sub: Some(sub), sessions_ended, grants_ended, ..EndedAnswer::from(()) }.into())
 }
 
-/// Changes somebody, and ends all that they were let in with: whoever signs in by what was changed in between is put out too,
-/// and a refresh token that it gave somebody must not outlive it.
+/// Changes a user and revokes all access.
+///
+/// This includes a sign-in with the old credentials during the change, and the refresh tokens that
+/// it issued.
 async fn change_and_end(
     directory: &Directory<'_>,
     person: &Person,

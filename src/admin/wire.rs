@@ -1,4 +1,5 @@
-//! How a command and its answer travel over the socket: one JSON line each way, on a connection of its own.
+//! Transport of a command and its answer over the socket: one JSON line each way, on a separate
+//! connection.
 
 use std::io;
 use std::time::Duration;
@@ -9,31 +10,33 @@ use zeroize::Zeroizing;
 
 use super::answer::Answer;
 
-/// The longest command, bytes; more is not read. An import of many people is that long.
+/// Maximum length of a command, bytes. An import of many users reaches it.
 pub(super) const LONGEST_COMMAND: usize = 16 << 20;
-/// Room that is made at once: nearly every command fits.
+/// Initial capacity of the buffer, bytes; sufficient for nearly every command.
 const FIRST_ROOM: usize = 64 * 1024;
 
-/// The longest that either side waits for the other's bytes.
+/// Timeout for each side's wait for the other's bytes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The longest that a command may take. Long, because ending the grants of a person or a client is one durable write
-/// each, and they may have thousands.
+/// Timeout for a command.
+///
+/// Long, because revoking the grants of a user or a client takes one durable write each, and there
+/// may be thousands.
 pub(super) const EXECUTION: Duration = Duration::from_mins(2);
 
-/// What the server sends back.
+/// Reply of the server.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reply {
     Answer(Answer),
-    /// It was not: one line a fault.
+    /// The command failed; one line per error.
     Errors(Vec<String>),
 }
 
-/// A value as a line. A password may be in it.
+/// Serialises a value as a line, which may contain a password.
 ///
 /// # Errors
-/// When the value cannot be written as JSON, which no value here meets.
+/// If the value cannot be written as JSON, which does not happen for the values used here.
 pub(super) fn line(value: &impl Serialize) -> serde_json::Result<Zeroizing<Vec<u8>>> {
     let mut line = SecretLine::new();
     serde_json::to_writer(&mut line, value)?;
@@ -41,7 +44,9 @@ pub(super) fn line(value: &impl Serialize) -> serde_json::Result<Zeroizing<Vec<u
     Ok(line.bytes)
 }
 
-/// Bytes among which a password may be. A buffer that grows by itself leaves copies behind; of this one the former is wiped.
+/// Buffer for bytes that may contain a password.
+///
+/// A growing `Vec` leaves copies behind; this buffer wipes the previous allocation.
 struct SecretLine {
     bytes: Zeroizing<Vec<u8>>,
 }
@@ -51,7 +56,7 @@ impl SecretLine {
         Self { bytes: Zeroizing::new(Vec::with_capacity(FIRST_ROOM)) }
     }
 
-    /// Makes room for this many more.
+    /// Reserves capacity for `more` bytes.
     fn reserve(&mut self, more: usize) {
         let needed = self.bytes.len() + more;
         if needed > self.bytes.capacity() {
@@ -78,7 +83,8 @@ impl io::Write for SecretLine {
     }
 }
 
-/// Reads up to the end of the line; `None` when there is no line within `limit` bytes or before the end.
+/// Reads up to the end of the line; `None` if it does not end within `limit` bytes or before the
+/// end of the stream.
 pub(super) async fn read_line(
     stream: &mut (impl AsyncRead + Unpin),
     limit: usize,

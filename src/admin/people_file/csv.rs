@@ -1,4 +1,7 @@
-//! People as CSV (RFC 4180), with commas, or with semicolons as spreadsheets write it where the comma is in numbers.
+//! Users as CSV (RFC 4180).
+//!
+//! The separator is a comma, or a semicolon, which spreadsheets write in locales with decimal
+//! commas.
 
 use ::csv::{ReaderBuilder, StringRecord, Trim};
 use memchr::memchr_iter;
@@ -20,10 +23,10 @@ enum Column {
     Language,
 }
 
-/// What columns of a file are called. The first two must be there.
+/// Column names of a file. The first two are required.
 pub(super) struct Columns(&'static [(&'static str, Column)]);
 
-/// People who are imported.
+/// Columns of an import.
 pub(super) const IMPORTED: Columns = Columns(&[
     ("email", Column::Email),
     ("name", Column::Name),
@@ -35,7 +38,8 @@ pub(super) const IMPORTED: Columns = Columns(&[
     ("state", Column::State),
 ]);
 
-/// People who are invited: they choose what they sign in with, and show that the address is theirs.
+/// Columns of an invitation. Invited users choose their credential and verify their address
+/// themselves.
 pub(super) const INVITED: Columns = Columns(&[
     ("email", Column::Email),
     ("name", Column::Name),
@@ -51,7 +55,7 @@ pub(super) fn read(text: &str, known: &Columns, file: &mut PeopleFile) {
     let named = named_delimiter(first);
     let header = if named.is_some() { text.lines().nth(1).unwrap_or_default() } else { first };
     let delimiter = named.unwrap_or(if header.contains(';') && !header.contains(',') { b';' } else { b',' });
-    // Rows of another length are told apart below, with their line.
+    // Rows of another length are reported below, with their line.
     let mut reader = ReaderBuilder::new()
         .delimiter(delimiter)
         .has_headers(false)
@@ -87,12 +91,13 @@ pub(super) fn read(text: &str, known: &Columns, file: &mut PeopleFile) {
     }
 }
 
-/// The delimiter that a first line `sep=;` names, as Microsoft Excel reads it. It is no record.
+/// Returns the delimiter that a first line `sep=;` names, as in Microsoft Excel. The line is not a
+/// record.
 fn named_delimiter(first: &str) -> Option<u8> {
     let first = first.trim().trim_matches('"');
     let (name, delimiter) = first.split_at_checked(4)?;
     let delimiter = Some(delimiter).filter(|_| name.eq_ignore_ascii_case("sep="))?;
-    // The line ends with the tab that it names, which `trim` takes away.
+    // If the delimiter is a tab, `trim` has removed it from the end of the line.
     match delimiter {
         ";" => Some(b';'),
         "," => Some(b','),
@@ -102,7 +107,7 @@ fn named_delimiter(first: &str) -> Option<u8> {
 }
 
 impl Columns {
-    /// The columns that a header names.
+    /// Returns the columns that a header names.
     fn of(&self, header: &StringRecord, line: usize) -> Result<Vec<Column>, Vec<LineFault>> {
         let (mut columns, mut faults) = (Vec::new(), Vec::new());
         for (number, cell) in (1..).zip(header) {
@@ -176,12 +181,13 @@ fn row(record: &StringRecord, columns: &[Column], line: usize) -> Result<PersonR
     Ok(row)
 }
 
-/// Without the apostrophe that keeps a spreadsheet from taking the cell for a formula, as `user export` writes it.
+/// Removes the apostrophe that protects a cell from evaluation in a spreadsheet, as `user export`
+/// writes it.
 fn unguarded(cell: &str) -> &str {
     cell.strip_prefix('\'').filter(|rest| rest.starts_with(['=', '+', '-', '@'])).unwrap_or(cell)
 }
 
-/// Counts lines on the way through a text. The reader's own count leaves some line breaks to the record that follows.
+/// Counter of lines. The reader's own counter attributes some line breaks to the following record.
 struct Lines<'t> {
     text: &'t [u8],
     at: usize,
@@ -189,7 +195,7 @@ struct Lines<'t> {
 }
 
 impl Lines<'_> {
-    /// The line of the record that begins at this byte, or behind line breaks there.
+    /// Returns the line of the record at this byte, after any line breaks there.
     fn number_at(&mut self, at: usize) -> usize {
         let rest = self.text.get(at..).unwrap_or_default();
         let breaks = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();

@@ -1,4 +1,4 @@
-//! People as Apache's `htpasswd` keeps them: a name and a hash a line.
+//! Users in Apache's `htpasswd` format: a name and a hash per line.
 
 use super::row::{PeopleFile, PersonRow};
 use crate::domain::secret::Secret;
@@ -16,7 +16,7 @@ pub(super) fn read(text: &str, domain: Option<&str>, file: &mut PeopleFile) {
             file.fault(line, "it is not NAME:HASH; remove the line, or write it so");
             continue;
         };
-        // What htdigest writes has three.
+        // Lines of htdigest have three fields.
         if hash.contains(':') {
             file.fault(line, "it has more than two fields; a file of htdigest cannot be imported");
             continue;

@@ -1,5 +1,6 @@
-//! People as entries of a directory: LDIF (RFC 2849), as `slapcat` and `ldapsearch` write it. Of each entry a few attributes are
-//! read; a value that is the URL of something else is never fetched.
+//! Users as directory entries: LDIF (RFC 2849), as written by `slapcat` and `ldapsearch`.
+//!
+//! Only some attributes are read. Values that are URLs are never fetched.
 
 use std::borrow::Cow;
 
@@ -10,7 +11,7 @@ use super::row::{LineFault, PeopleFile, PersonRow};
 use crate::domain::secret::Secret;
 use crate::domain::time::UnixTime;
 
-/// What entries of people are, in small letters.
+/// Object classes of users, lower case.
 const PEOPLE: [&str; 9] = [
     "person",
     "organizationalperson",
@@ -47,7 +48,7 @@ pub(super) fn read(text: &str, file: &mut PeopleFile) {
     }
 }
 
-/// The lines of a text, those that were folded put together again, without comments; with the number of their first.
+/// The unfolded lines of a text without comments, each with the number of its first line.
 struct Unfolded<'t> {
     lines: std::iter::Peekable<std::iter::Zip<std::ops::RangeFrom<usize>, std::str::Lines<'t>>>,
 }
@@ -77,14 +78,14 @@ impl<'t> Iterator for Unfolded<'t> {
     }
 }
 
-/// An entry in the making.
+/// An entry under construction.
 struct Entry {
     row: PersonRow,
     display_name: String,
     common_name: String,
     given_name: String,
     surname: String,
-    /// Whether its classes are those of a person; unknown where it names none.
+    /// Whether its object classes are those of a user; unknown if it has none.
     is_person: Option<bool>,
     is_computer: bool,
     faults: Vec<LineFault>,
@@ -109,7 +110,7 @@ impl Entry {
             self.faults.push(LineFault::new(line, "it is not ATTRIBUTE: VALUE"));
             return;
         };
-        // An attribute with an option (cn;lang-tr) is another form of one without.
+        // An attribute with an option (cn;lang-tr) is a variant of the one without.
         let attribute = attribute.to_ascii_lowercase();
         let attribute = attribute.as_str();
         let known = [
@@ -139,7 +140,7 @@ impl Entry {
     }
 
     fn take(&mut self, line: usize, attribute: &str, value: &str) {
-        // Of several values the first one counts.
+        // The first of several values is used.
         let first = |kept: &mut String| {
             if kept.is_empty() {
                 value.clone_into(kept);
@@ -177,13 +178,13 @@ impl Entry {
                 self.is_computer |= class == "computer";
                 *self.is_person.get_or_insert_default() |= PEOPLE.contains(&class.as_str());
             }
-            // The one that is left.
+            // `changetype`: added entries are accepted, all other changes are refused.
             _ if value.eq_ignore_ascii_case("add") => {}
             _ => self.faults.push(LineFault::of(line, attribute, "only entries can be imported, no changes")),
         }
     }
 
-    /// Hands the entry over. False when no more are taken.
+    /// Adds the entry to the file. Returns false if no more are accepted.
     fn end(self, file: &mut PeopleFile) -> bool {
         if self.is_person == Some(false) || self.is_computer {
             file.skipped += 1;
@@ -205,7 +206,7 @@ impl Entry {
     }
 }
 
-/// What an attribute says about the state of an account.
+/// State of an account according to an attribute.
 enum Lock {
     Open,
     Locked,
@@ -213,22 +214,24 @@ enum Lock {
 }
 
 impl Lock {
-    /// `userAccountControl`, ACCOUNTDISABLE ([MS-ADTS] §2.2.16).
+    /// Flag ACCOUNTDISABLE of `userAccountControl` (MS-ADTS §2.2.16).
     const ACCOUNT_DISABLED: i64 = 0x2;
-    /// From 1601 to 1970, seconds.
+    /// Offset of the Windows epoch 1601 to 1970, seconds.
     const FILETIME_EPOCH: i64 = 11_644_473_600;
     const DAY: u64 = 24 * 60 * 60;
 
-    /// Reads an attribute of the LDAP password policy draft, 389 Directory Server, Active Directory or RFC 2307.
+    /// Parses an attribute of the LDAP password policy draft, 389 Directory Server, Active
+    /// Directory or RFC 2307.
     fn of(attribute: &str, value: &str) -> Result<Self, &'static str> {
         let number = || value.parse::<i64>().map_err(|_| "it is not a whole number");
         let locked_if = |is_locked| if is_locked { Self::Locked } else { Self::Open };
         Ok(match attribute {
-            // Set while the account is locked, by an administrator (000001010000Z) or by wrong passwords.
+            // Set while the account is locked, by an administrator (000001010000Z) or after wrong
+            // passwords.
             "pwdaccountlockedtime" => locked_if(!value.is_empty()),
             "nsaccountlock" => locked_if(value.eq_ignore_ascii_case("true")),
             "useraccountcontrol" => locked_if(number()? & Self::ACCOUNT_DISABLED != 0),
-            // 100 nanoseconds since 1601; 0 and the largest number are never.
+            // 100 nanoseconds since 1601; 0 and the largest number mean never.
             "accountexpires" => match number()? {
                 ..=0 | i64::MAX => Self::Open,
                 ticks => {
@@ -236,7 +239,7 @@ impl Lock {
                     Self::Expires(UnixTime::from_seconds(seconds))
                 }
             },
-            // Days since 1970; shadow(5): -1 or empty is never.
+            // Days since 1970; shadow(5): -1 or empty means never.
             _ if value.is_empty() => Self::Open,
             _ => match u64::try_from(number()?) {
                 Ok(days) => Self::Expires(UnixTime::from_seconds(days.saturating_mul(Self::DAY))),
@@ -246,7 +249,7 @@ impl Lock {
     }
 }
 
-/// A value, decoded.
+/// Decodes a value.
 fn value(text: &str) -> Result<Cow<'_, str>, &'static str> {
     if text.starts_with('<') {
         return Err("a value that lies elsewhere (:<) is not fetched; write it into the file");
@@ -256,7 +259,7 @@ fn value(text: &str) -> Result<Cow<'_, str>, &'static str> {
     String::from_utf8(bytes).map(|text| Cow::Owned(text.trim().to_owned())).map_err(|_| "it is not UTF-8")
 }
 
-/// The `cn` with which a distinguished name begins (RFC 4514).
+/// Returns the `cn` at the start of a distinguished name (RFC 4514).
 fn common_name(name: &str) -> Option<String> {
     let (attribute, rest) = name.split_once('=')?;
     if !attribute.trim().eq_ignore_ascii_case("cn") {
@@ -294,7 +297,7 @@ mod tests {
         read(PeopleFormat::Ldif, text)
     }
 
-    /// As `slapcat` writes them: folded, base64 where there are other letters.
+    /// As `slapcat` writes them: folded, and base64 for text beyond ASCII.
     const DIRECTORY: &str = "version: 1\n\n# the tree\n# folded\n  comment\ndn: dc=example,dc=test\nobjectClass: dcObject\ndc: example\n\n\
         dn: uid=anna,ou=people,dc=exam\n ple,dc=test\nobjectClass: top\nobjectClass: inetOrgPerson\nuid: Anna\ncn;lang-tr: x\n\
         cn:: QW5uYSDDlno=\nsn:: w5Z6\nmail: anna@exam\n ple.test\nmail: second@example.test\njpegPhoto:< file:///etc/shadow\n\

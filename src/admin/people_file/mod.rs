@@ -1,5 +1,7 @@
-//! Lists of people that other programs wrote: CSV, LDIF and htpasswd, each read into the same rows. Nothing is judged here but
-//! the form of the file, and nothing that a file names is opened or fetched. And the list that we write.
+//! Lists of users from other programs, and the exported list.
+//!
+//! CSV, LDIF and htpasswd are read into the same rows. Only the syntax of a file is checked here.
+//! Files and URLs that it names are neither opened nor fetched.
 
 mod csv;
 mod htpasswd;

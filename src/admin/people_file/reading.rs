@@ -1,4 +1,4 @@
-//! One way to read a list of people, whatever its form.
+//! Reads a list of users in any format.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,14 @@ use super::row::{LineFault, PeopleFile};
 use super::{csv, htpasswd, ldif};
 use crate::domain::user::Email;
 
-/// The largest file, bytes.
+/// Maximum size of a file, bytes.
 pub(crate) const MOST_BYTES: usize = 32 << 20;
 
-/// The largest file of people who are to be invited, bytes: they have no hashes.
+/// Maximum size of a file of invited users, bytes; it contains no hashes.
 pub(crate) const MOST_INVITEE_BYTES: usize = 4 << 20;
 
-/// The file, and what it does not say itself. The command line reads it; it does not travel.
+/// The file and options for reading it. Only the command line uses them; they are not sent to the
+/// server.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct PeopleSource {
     /// The file, of at most 10,000 people and 32 MiB, or - for standard input
@@ -32,7 +33,7 @@ pub(crate) struct PeopleSource {
     pub(crate) email_verified: bool,
 }
 
-/// How a list of people is written.
+/// Format of a list of users.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PeopleFormat {
     /// A header with some of email, name, username, groups (commas between them), `password_hash`, `email_verified` and
@@ -45,7 +46,7 @@ pub(crate) enum PeopleFormat {
     Htpasswd,
 }
 
-/// Reads a file. Faults are part of what was read, so that one report has all.
+/// Reads a file. Errors are part of the result, so that one report lists all.
 pub(crate) fn read(bytes: &[u8], source: &PeopleSource) -> PeopleFile {
     let mut file = of_text(bytes, |text, file| match source.format {
         PeopleFormat::Csv => csv::read(text, &csv::IMPORTED, file),
@@ -58,7 +59,7 @@ pub(crate) fn read(bytes: &[u8], source: &PeopleSource) -> PeopleFile {
     file
 }
 
-/// Reads a CSV file of people who are to be invited.
+/// Reads a CSV file of users to invite.
 pub(crate) fn read_invitees(bytes: &[u8]) -> PeopleFile {
     of_text(bytes, |text, file| csv::read(text, &csv::INVITED, file))
 }

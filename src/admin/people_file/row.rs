@@ -1,4 +1,4 @@
-//! What a list of people is read into.
+//! Rows of a list of users.
 
 use std::fmt::{self, Display};
 
@@ -8,14 +8,14 @@ use crate::admin::answer::in_clear;
 use crate::domain::secret::Secret;
 use crate::domain::time::UnixTime;
 
-/// People in one file: all of them are one commit of the store.
+/// Maximum number of users in one file. They are one commit of the store.
 pub(crate) const MOST_PEOPLE: usize = 10_000;
 
-/// Somebody as the file says. An empty text is nothing.
+/// A user as written in the file. An empty string means absent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PersonRow {
-    /// Where it begins in the file.
+    /// Line where the user begins.
     pub(in crate::admin) line: usize,
     pub(in crate::admin) email: String,
     pub(in crate::admin) email_verified: bool,
@@ -23,7 +23,7 @@ pub(crate) struct PersonRow {
     pub(in crate::admin) username: String,
     pub(in crate::admin) phone_number: String,
     pub(in crate::admin) groups: Vec<String>,
-    /// Of an invitation: the application to go to afterwards, and the mail's language.
+    /// For an invitation: the application to open afterwards, and the mail's language.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(in crate::admin) app: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -34,7 +34,7 @@ pub(crate) struct PersonRow {
     /// When the account expires in the other system.
     #[serde(default)]
     pub(in crate::admin) expires_at: Option<UnixTime>,
-    /// No hash is ever printed.
+    /// Password hash; never printed.
     #[serde(serialize_with = "in_clear")]
     pub(in crate::admin) password_hash: Secret,
 }
@@ -58,7 +58,9 @@ impl PersonRow {
     }
 }
 
-/// What is wrong with a line. It names the field, and repeats nothing of it: it may be a hash in the wrong column.
+/// An error in a line.
+///
+/// It names the field but never quotes its value, which may be a hash in the wrong column.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LineFault {
@@ -79,25 +81,25 @@ impl LineFault {
 impl Display for LineFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
-            // Of the file as a whole.
+            // Line 0 is the file as a whole.
             0 => f.write_str(&self.fault),
             line => write!(f, "line {line}: {}", self.fault),
         }
     }
 }
 
-/// A file, read.
+/// The content of a file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PeopleFile {
     pub(in crate::admin) rows: Vec<PersonRow>,
     pub(in crate::admin) faults: Vec<LineFault>,
-    /// Entries that are no people.
+    /// Number of entries that are not users.
     pub(in crate::admin) skipped: usize,
 }
 
 impl PeopleFile {
-    /// Whether there is room for somebody else; says so once where there is not.
+    /// Returns whether another user fits. Adds one error if not.
     pub(super) fn has_room(&mut self, line: usize) -> bool {
         let room = self.rows.len() < MOST_PEOPLE;
         if !room {

@@ -1,4 +1,4 @@
-//! People as a table for spreadsheets and other programs. No hash of a password is in it.
+//! Users as CSV for spreadsheets and other programs. Contains no password hashes.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -26,12 +26,12 @@ const COLUMNS: [&str; 13] = [
     "imported_hash",
 ];
 
-/// Writes the first line: the names of the columns.
+/// Writes the header line with the names of the columns.
 pub(crate) fn write_header(to: &mut impl Write) -> io::Result<()> {
     write_fields(to, COLUMNS.into_iter().map(Cow::Borrowed))
 }
 
-/// Writes the line of a person.
+/// Writes a user as a line of CSV.
 pub(crate) fn write_row(to: &mut impl Write, user: &UserAnswer) -> io::Result<()> {
     let user = json!(user);
     write_fields(to, COLUMNS.into_iter().map(|column| cell(column, user.get(column).unwrap_or(&Value::Null))))
