@@ -1,5 +1,5 @@
-//! `sealgate key attestation`, on a machine that has neither configuration nor token, against a running server; the
-//! certificates are made by openssl.
+//! Tests `sealgate key attestation` on a machine without configuration and token, against a running
+//! server. openssl creates the certificates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use crate::support::{Instance, Settings, wait_until};
 
-/// Certificates in a directory of a test's own.
+/// Certificates in a test's own directory.
 struct Authority {
     directory: PathBuf,
 }
 
 impl Authority {
-    /// `root` issued `device`; `stranger` is another root.
+    /// Creates a `root` that issued `device`, and `stranger`, another root.
     fn new(instance: &Instance) -> Self {
         let directory = instance.directory.path().join("authority");
         fs::create_dir(&directory).unwrap();
@@ -61,7 +61,7 @@ impl Authority {
         self.openssl(&["req", "-new", "-key", &self.file(name, "key"), "-subj", &subject, "-out", &out]);
     }
 
-    /// A certificate for `name`, or in its name for the public key in `key`.
+    /// Issues a certificate for `name`, or in its name for the public key in `key`.
     fn issue(&self, name: &str, issuer: &str, extensions: &str, days: &str, key: Option<&str>) {
         fs::write(self.file(name, "ext"), extensions).unwrap();
         let (csr, certificate, ext) = (self.file(name, "csr"), self.file(name, "pem"), self.file(name, "ext"));
@@ -72,7 +72,7 @@ impl Authority {
         self.openssl(&arguments);
     }
 
-    /// The attestation of the public key in `key`, issued by `issuer`.
+    /// Issues the attestation of the public key in `key`, signed by `issuer`.
     fn attest(&self, name: &str, issuer: &str, days: &str, key: &str) {
         self.key(name);
         self.request(name);
@@ -84,7 +84,7 @@ impl Authority {
     }
 }
 
-/// What the program says about a provider. It is given no configuration and no token.
+/// Returns the program's report on a provider. It gets no configuration and no token.
 fn examine(instance: &Instance, roots: &[&str]) -> (Option<i32>, Value, String) {
     examine_with(&instance.url(""), roots, &[])
 }
@@ -102,10 +102,10 @@ fn program(issuer: &str, roots: &[&str], more: &[&str], environment: &[(&str, &P
     command.output().unwrap()
 }
 
-/// Lays an attestation down, and waits until it is published.
+/// Installs an attestation, and waits until it is published.
 fn lay(instance: &Instance, kid: &str, certificates: &[String]) {
     let directory = instance.directory.path().join("attestation");
-    // A rename, so that no half-written file is read.
+    // A rename, so that the server reads no half-written file.
     fs::write(directory.join("new"), certificates.concat()).unwrap();
     fs::rename(directory.join("new"), directory.join(format!("{kid}.pem"))).unwrap();
     let bodies: Vec<String> =
@@ -117,7 +117,8 @@ fn lay(instance: &Instance, kid: &str, certificates: &[String]) {
     });
 }
 
-/// A server whose operator lays attestations down, the kid of its key, and the file of its public key.
+/// Returns a server with an attestation directory, the kid of its key, and the file of its public
+/// key.
 fn prepared() -> (Instance, String, String) {
     let mut instance = Instance::prepare(&Settings::default());
     fs::create_dir(instance.directory.path().join("attestation")).unwrap();
@@ -166,7 +167,7 @@ fn a_chain_is_believed_up_to_a_root_that_the_auditor_named_and_no_further() {
     assert!(code == Some(1) && error.contains("holds no certificate"), "{error}");
 }
 
-/// What is wrong with a chain, as the program says it; it must fail for it.
+/// Asserts that the program rejects a chain, and returns its errors.
 fn refusal(instance: &Instance, kid: &str, chain: &[String], root: &str) -> String {
     lay(instance, kid, chain);
     let (code, printed, error) = examine(instance, &[root]);
@@ -193,7 +194,7 @@ fn a_chain_that_is_wrong_anywhere_is_refused_and_the_certificate_named() {
     let error = refusal(&[authority.pem("another"), device.clone(), root_pem.clone()]);
     assert!(error.contains("another key than the published one"), "{error}");
 
-    // Its time ends with the second in which it was made.
+    // It expires in the second of its creation.
     authority.attest("old", "device", "0", &public);
     let error = refusal(&[authority.pem("old"), device.clone(), root_pem.clone()]);
     assert!(error.contains("certificate 1 held until "), "{error}");
@@ -203,7 +204,7 @@ fn a_chain_that_is_wrong_anywhere_is_refused_and_the_certificate_named() {
     let error = refusal(std::slice::from_ref(&leaf));
     assert!(error.contains("ends with its first certificate") && error.contains("CN=device"), "{error}");
 
-    // A second authority of the same name: all links by name, and the signature is another's.
+    // A second authority of the same name: all names match, but the signature is another's.
     authority.openssl(&[
         "genpkey",
         "-algorithm",
@@ -218,7 +219,7 @@ fn a_chain_that_is_wrong_anywhere_is_refused_and_the_certificate_named() {
     let error = refusal(&[leaf, authority.pem("device"), root_pem.clone()]);
     assert!(error.contains("a signature in the chain does not verify"), "{error}");
 
-    // Whoever holds an attested key may sign anything with it, certificates too.
+    // The holder of an attested key can sign anything with it, including certificates.
     authority.key("attested");
     authority.request("attested");
     authority.issue("attested", "device", "basicConstraints=CA:FALSE", "2", None);

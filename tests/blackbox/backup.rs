@@ -1,4 +1,4 @@
-//! Backups of a server that works, and what a restored one may not bring back.
+//! Tests backups of a running server, and the state that restoring one must not bring back.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -48,7 +48,7 @@ pub(crate) async fn refresh(instance: &Instance, secret: &str, refresh_token: &s
     token(instance, secret, &[("grant_type", "refresh_token"), ("refresh_token", refresh_token)]).await
 }
 
-/// A new refresh token.
+/// Returns a new refresh token.
 pub(crate) async fn granted(instance: &Instance, secret: &str, browser: &Browser) -> String {
     let (status, body) = redeem(instance, secret, &code(instance, browser).await).await;
     assert_eq!(status, 200, "{body}");
@@ -108,14 +108,14 @@ async fn a_backup_under_load_restores_people_and_clients_and_no_code_session_or_
     }
     let (status, body) = redeem(&instance, &secret, &unused).await;
     assert_eq!((status, &body["error"]), (400, &"invalid_grant".into()));
-    // The person, the client and what the person allowed are there; the browser's session is not.
+    // The user, the client and the consent are restored; the browser's session is not.
     let silent = browser.open(&format!("{}&prompt=none", authorize(&instance))).await;
     assert_eq!(silent.returned("error").as_deref(), Some("login_required"), "{silent:?}");
     let new = granted(&instance, &secret, &browser).await;
     assert_eq!(refresh(&instance, &secret, &new).await.0, 200);
 }
 
-/// A machine that was put back to an earlier moment as a whole.
+/// The whole machine was reset to an earlier state.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_files_of_an_earlier_day_would_bring_back_is_ended_in_place() {
     let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
@@ -205,7 +205,8 @@ fn a_restored_backup_starts_with_the_keys_of_the_token_once_they_are_announced()
     assert_eq!((kid_in(&instance, "active"), kid_in(&instance, "removed")), (new, stolen));
 }
 
-/// A copy is verified in a process of its own: what sled takes to read it, the server would keep for minutes.
+/// A copy is verified in a separate process, because the server would keep sled's memory for
+/// minutes.
 #[test]
 fn a_backup_leaves_the_servers_memory_as_it_is() {
     const PEOPLE: usize = 8_000;
@@ -221,7 +222,7 @@ fn a_backup_leaves_the_servers_memory_as_it_is() {
     assert!(taken < 16, "{taken} MiB");
 }
 
-/// Gives a server that is stopped so many people more, of 4 KiB each.
+/// Adds this number of users, of 4 KiB each, to a stopped server.
 fn fill(instance: &Instance, people: usize) {
     let file = instance.directory.path().join("export.ndjson");
     instance.run(&["export", "--to", file.to_str().unwrap()]);

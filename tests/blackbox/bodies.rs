@@ -1,4 +1,5 @@
-//! Request bodies over sockets: too long ones, and ones for paths that there are not (cases TOK-22, REG-12, MISC-04).
+//! Tests request bodies over sockets: too long ones, and ones for unknown paths (cases TOK-22,
+//! REG-12, MISC-04).
 
 use reqwest::{Client, Response};
 use serde_json::Value;
@@ -10,7 +11,7 @@ async fn post(instance: &Instance, path: &str, media_type: &str, body: String) -
     request.body(body).send().await.unwrap()
 }
 
-/// JSON of the provider's own shape, with the allowance in the head.
+/// Asserts a JSON error of the provider with rate limit headers.
 async fn assert_error(response: Response, status: u16, error: &str) {
     assert_eq!(response.status().as_u16(), status, "{response:?}");
     for header in ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] {

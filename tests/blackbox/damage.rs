@@ -1,5 +1,5 @@
-//! A store whose log was damaged does not come back in an earlier state: what was revoked stays revoked, who was disabled
-//! stays out, or the server does not start and says why.
+//! Tests stores with a damaged log. The store never returns to an earlier state: revoked tokens
+//! stay revoked and disabled users stay disabled, or the server refuses to start and reports why.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -13,7 +13,8 @@ use crate::support::{Browser, Instance, PASSWORD, Settings};
 
 const OTHER: &str = "boris@example.test";
 
-/// A server with a revoked refresh token and a disabled person: the last things that happened to its store.
+/// Server with a revoked refresh token and a disabled user, which are the last changes of its
+/// store.
 struct Scene {
     instance: Instance,
     secret: String,
@@ -49,8 +50,8 @@ impl Scene {
         copy(from, &self.instance.store());
     }
 
-    /// Starts the server on what is there: it serves and nothing has come back, or it has refused in words. Yields whether it
-    /// serves.
+    /// Starts the server on the present files. Either it serves and nothing was undone, or it
+    /// refused with a message. Returns whether it serves.
     async fn holds(&mut self) -> bool {
         let before = self.instance.log().len();
         self.instance.launch();
@@ -81,17 +82,17 @@ fn flip(file: &Path, at: u64) {
     file.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
 }
 
-/// Where the log's last bytes end: the rest of its last segment is zeros.
+/// Returns the end of the log's data: the rest of its last segment is zeros.
 fn written(log: &Path) -> u64 {
     let bytes = fs::read(log).unwrap();
     bytes.iter().rposition(|byte| *byte != 0).unwrap() as u64 + 1
 }
 
-/// Distances from the log's end, closer together towards it.
+/// Distances from the log's end, denser towards the end.
 const BACK: [u64; 12] = [1, 9, 40, 90, 200, 420, 900, 2_000, 4_500, 9_000, 19_000, 40_000];
 
-/// Flips bits over the log, one at a time, and yields the places at which the start refused: from some nothing is read any
-/// more.
+/// Flips bits over the log, one at a time. Returns the positions for which the start refused: some
+/// positions are no longer read.
 async fn noticed(scene: &mut Scene, whole: &Path) -> Vec<u64> {
     let end = written(&whole.join("db"));
     let mut noticed = Vec::new();
@@ -110,7 +111,7 @@ async fn flips(scene: &mut Scene) {
     let whole = scene.keep("whole");
     assert!(scene.holds().await, "the store is whole");
     let at = noticed(scene, &whole).await[0];
-    // And a start that was refused is refused again: opening has not made it good.
+    // A start that was refused is refused again: opening the store has not repaired it.
     scene.lay_back(&whole);
     flip(&scene.log_file(), at);
     assert!(!scene.holds().await);
@@ -167,7 +168,7 @@ async fn a_store_without_its_watermark_is_not_opened() {
     assert!(!scene.instance.store().join("watermark").exists());
 }
 
-/// sled opens most of these without a word.
+/// sled opens most of these without an error.
 #[test]
 fn a_damaged_backup_is_not_restored_and_the_check_says_so() {
     let instance = Instance::prepare(&Settings::default());
@@ -191,7 +192,8 @@ fn a_damaged_backup_is_not_restored_and_the_check_says_so() {
             let output = instance.try_run(command, "");
             let words = String::from_utf8(output.stderr).unwrap();
             if output.status.success() {
-                // A bit of a place that nothing is read from any more: all that is there is what was saved.
+                // The flipped bit is at a position that is no longer read: the content is exactly
+                // what was saved.
                 if done == "store" {
                     assert!(instance.run(&["user", "list"]).contains("anna@example.test"));
                     fs::remove_dir_all(instance.store()).unwrap();
@@ -210,7 +212,7 @@ fn a_damaged_backup_is_not_restored_and_the_check_says_so() {
     assert!(refused > 10, "{refused}");
 }
 
-/// A backup of before there were digests can be restored, and nobody claims more of it than is known.
+/// A backup from before digests existed can be restored, and is not reported as verified.
 #[test]
 fn what_an_older_program_left_is_taken_up_and_not_called_whole() {
     let instance = Instance::prepare(&Settings::default());

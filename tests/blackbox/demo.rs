@@ -1,4 +1,4 @@
-//! `make run`: what a newcomer starts first.
+//! Tests `make run`, the first command of a new user.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -30,7 +30,7 @@ fn a_port_that_is_taken_is_told_before_anything_is_built() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let run = directory.path().join("run");
-    // It would fail otherwise if it built or made anything.
+    // It would fail otherwise if it built or created anything.
     let output = demo(&run, port).env("SEALGATE", "").env("CARGO", "/bin/false").output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));

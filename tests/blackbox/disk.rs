@@ -1,4 +1,5 @@
-//! A disk that fills up: writes are answered 503, reads go on, and service returns with the space.
+//! Tests a disk that fills up: writes are answered with 503, reads continue, and service returns
+//! with free space.
 
 use std::fs::{self, File};
 use std::time::{Duration, Instant};
@@ -9,8 +10,8 @@ use serde_json::Value;
 use crate::backup::{LIMITS, granted, refresh};
 use crate::support::{Browser, Instance, Settings, Upstream, wait_until};
 
-/// How far the disk is from its reserve before and after it fills up, at most. Far enough that others who use the disk
-/// meanwhile do not matter.
+/// Maximum distance of the disk from its reserve before and after it fills up, in bytes. Large
+/// enough that other users of the disk do not matter.
 const DISTANCE: u64 = 2 << 30;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,7 +50,7 @@ async fn a_disk_that_fills_up_stops_writes_and_nothing_else_until_there_is_space
     for path in ["/oauth/jwks", "/.well-known/openid-configuration"] {
         assert_eq!(client.get(instance.url(path)).send().await.unwrap().status(), 200, "{path}");
     }
-    // Another browser, so that only the token speaks.
+    // Another browser without cookies, so that only the token counts.
     let other = Browser::new(&instance);
     let bearer = |url: String| other.client().get(url).bearer_auth(&access_token);
     assert_eq!(bearer(instance.url("/oauth/userinfo")).send().await.unwrap().status(), 200);

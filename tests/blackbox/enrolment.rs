@@ -1,4 +1,5 @@
-//! New nodes, and the data key of their store, which is made once. Whoever writes the database stands here for the attacker.
+//! Tests new nodes, and the data key of their store, which is created once. The attacker can write
+//! to the database.
 
 use serde_json::Value;
 
@@ -30,11 +31,11 @@ async fn a_shared_token_with_another_wrapping_key_is_refused_and_makes_no_data_k
     assert_eq!(made, 1);
 }
 
-/// A node that serves, and others that have a token of their own and are not in.
+/// Running node, and others with tokens of their own that are not admitted.
 struct Fleet {
     database: PostgresServer,
     first: Instance,
-    /// The key that the first one signs with.
+    /// Signing key of the first node.
     trusted: String,
 }
 
@@ -45,7 +46,7 @@ impl Fleet {
         first.run(&["store", "init"]);
         first.run(&["key", "generate"]);
         first.start();
-        // A moment after the start its entry says all that others have to know.
+        // Shortly after the start, its entry has everything that other nodes need.
         wait_until("the key is described", || first.json(&["key", "list"])["keys"][0]["jwk"].is_object());
         let trusted = text(&first.json(&["key", "list"])["keys"][0]["kid"]);
         Self { database, first, trusted }
@@ -57,21 +58,21 @@ impl Fleet {
         node
     }
 
-    /// What the node shows that asks to be taken in: its fingerprints.
+    /// Requests the node's admission and returns its fingerprints.
     fn request(&self, node: &Instance) -> (String, String) {
         let shown = node.json(&["node", "request", &format!("--trust={}", self.trusted)]);
         assert_eq!(shown["trusted"], self.trusted.as_str());
         (text(&shown["key"]), text(&shown["enrolment"]))
     }
 
-    /// Has the node taken in whose fingerprints these are; yields what the command says against it.
+    /// Admits the node with these fingerprints. Returns the command's error.
     fn admit(&self, name: &str, (key, enrolment): &(String, String)) -> Option<String> {
         let (key, enrolment) = (format!("--key={key}"), format!("--enrolment={enrolment}"));
         let output = self.first.try_run(&["node", "admit", name, &key, &enrolment], "");
         (!output.status.success()).then(|| String::from_utf8(output.stderr).unwrap())
     }
 
-    /// Changes the database past all nodes.
+    /// Changes the database without a node.
     async fn sql(&self, statement: &str) -> u64 {
         self.database.client("").await.execute(statement, &[]).await.unwrap()
     }
@@ -86,7 +87,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap().to_owned()
 }
 
-/// Starts a node whose start is refused, and waits for the line.
+/// Starts a node that must fail to start, and waits for this line of its log.
 fn refused(node: &mut Instance, line: &str) {
     node.launch();
     assert_eq!(node.wait_for_end(), Some(1), "{}", node.log());
@@ -104,7 +105,7 @@ async fn a_new_node_is_taken_in_by_its_fingerprints_and_seals_with_the_fleets_da
     assert!(String::from_utf8(unknown.stderr).unwrap().contains("no node of the fleet has shown the key"));
     let shown = fleet.request(&second);
     assert_eq!(fleet.request(&second), shown, "asking again changes nothing");
-    // Exactly these fingerprints, each for its own key.
+    // Exactly these fingerprints are accepted, each for its own key.
     let swapped = (shown.1.clone(), shown.0.clone());
     assert!(fleet.admit("b", &swapped).unwrap().contains("somebody has changed it"));
     assert!(fleet.admit("c", &shown).unwrap().contains("the node c asks for nothing"));
@@ -152,7 +153,7 @@ async fn a_request_that_is_swapped_in_the_database_is_not_admitted() {
     assert_eq!(fleet.count("key = 'mnode_data_key/b'::bytea").await, 0, "the data key was sent to nobody");
 }
 
-/// The new node alone says whose word it takes.
+/// Only the new node decides which key it trusts.
 #[tokio::test]
 async fn a_request_whose_trust_was_changed_in_the_database_is_not_admitted() {
     let fleet = Fleet::start().await;
@@ -183,13 +184,13 @@ async fn a_data_key_that_was_changed_on_its_way_stops_the_start() {
     assert_eq!(fleet.sql(change).await, 1);
     refused(&mut second, "which this node was told to trust");
     assert_eq!(fleet.count(DATA_KEYS).await, 1);
-    // What was asked for can be sent once more.
+    // The request can be submitted once more.
     assert_eq!(fleet.admit("b", &shown), None);
     second.start();
     second.tells("took the data key of the fleet");
 }
 
-/// A node may sign and yet lack the data key, where what it was sent was lost.
+/// A node may sign without the data key if the message with that key was lost.
 #[tokio::test]
 async fn a_node_without_the_data_key_sends_none_and_gets_it_later() {
     let fleet = Fleet::start().await;

@@ -1,4 +1,5 @@
-//! Three servers on one database with a standby, while its servers and they themselves are taken away under load.
+//! Tests three nodes on one database with a standby, while nodes and database servers fail under
+//! load.
 
 mod revocations;
 mod rolling;
@@ -15,22 +16,22 @@ use tokio::task::{JoinSet, block_in_place};
 use crate::chance::Chance;
 use world::{Client, Fleet, rounds, text};
 
-/// The window of `refresh_retry_seconds`.
+/// Value of `refresh_retry_seconds`.
 const RETRY_WINDOW: Duration = Duration::from_mins(1);
-/// Families of refresh tokens that are rotated at once.
+/// Number of refresh token families that are rotated concurrently.
 const FAMILIES: usize = 8;
 
-/// What the fleet has answered for.
+/// State that the cluster has acknowledged.
 #[derive(Default)]
 struct Known {
-    /// Each family's refresh tokens, oldest first.
+    /// Refresh tokens of each family, oldest first.
     families: Vec<Vec<String>>,
     used_codes: Vec<String>,
     revoked: Vec<String>,
     clients: Vec<(String, String)>,
 }
 
-/// Rotates one family until the stop. Whoever gets no token asks another node with the one that they have.
+/// Rotates one family until the stop. After a failure, asks another node with the current token.
 async fn rotate(client: Arc<Client>, mut family: Vec<String>, stop: Arc<AtomicBool>, pause: Duration) -> Known {
     let mut asked = None;
     loop {
@@ -42,7 +43,8 @@ async fn rotate(client: Arc<Client>, mut family: Vec<String>, stop: Arc<AtomicBo
                 assert!(!family.contains(&next), "a token was given twice");
                 family.push(next);
                 asked = None;
-                // One that was not answered is asked for until it is: so each acknowledged one has gone on.
+                // A request is repeated until it is answered, so that every acknowledged token has
+                // been rotated.
                 if stop.load(Ordering::SeqCst) {
                     return Known { families: vec![family], ..Known::default() };
                 }
@@ -58,7 +60,7 @@ async fn rotate(client: Arc<Client>, mut family: Vec<String>, stop: Arc<AtomicBo
     }
 }
 
-/// Redeems codes, and revokes what every second one gave.
+/// Redeems codes, and revokes the tokens of every second one.
 async fn redeem_and_revoke(client: Arc<Client>, stop: Arc<AtomicBool>) -> Known {
     let mut known = Known::default();
     while !stop.load(Ordering::SeqCst) {
@@ -125,7 +127,7 @@ impl Known {
             let (status, body) = client.refresh(client.any(), family.last().unwrap()).await;
             assert_eq!(status, 200, "an acknowledged refresh token is lost: {body}");
             let child = text(&body, "refresh_token");
-            // One that has gone on goes on no second time, and takes the family along.
+            // A rotated token cannot be used again, and ends its family.
             let earlier = (family.len() - 2) * number / (FAMILIES - 1);
             refused("a used refresh token", client.refresh(client.any(), &family[earlier]).await);
             refused("a family that was misused", client.refresh(client.any(), &child).await);
@@ -164,11 +166,11 @@ impl Load {
     }
 }
 
-/// How the primary goes, and comes back.
+/// Failure of the primary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fall {
     Killed,
-    /// It stands still, and goes on later with the connections that it had.
+    /// The primary is suspended, and resumes later with its old connections.
     Hangs,
 }
 
@@ -190,7 +192,8 @@ async fn a_primary_that_hangs_and_wakes_after_a_failover_repeats_nothing_over_ht
     }
 }
 
-/// Takes the primary away under load, promotes the standby, and lets the old primary come back, still first in the URL.
+/// Stops the primary under load, promotes the standby, and restarts the old primary, which is still
+/// first in the URL.
 async fn fail_over(fall: Fall, chance: &mut Chance) -> String {
     let mut fleet = Fleet::start().await;
     let client = Arc::clone(&fleet.client);
@@ -215,7 +218,7 @@ async fn fail_over(fall: Fall, chance: &mut Chance) -> String {
     });
     let old = fleet.primary.client("").await;
     if fall == Fall::Killed {
-        // It waits for no standby: whoever asks it to commit is told that it has.
+        // It waits for no standby, and therefore acknowledges every commit.
         old.batch_execute("ALTER SYSTEM RESET synchronous_standby_names").await.unwrap();
         old.batch_execute("SELECT pg_reload_conf()").await.unwrap();
     }
@@ -223,7 +226,7 @@ async fn fail_over(fall: Fall, chance: &mut Chance) -> String {
         let beats = "SELECT max(seen)::text FROM node";
         old.query_one(beats, &[]).await.unwrap().get::<_, String>(0)
     };
-    // What a server that stood still had begun ends now.
+    // Work that a suspended server had begun finishes now.
     tokio::time::sleep(Duration::from_millis(200)).await;
     let before = beats().await;
     let new = fleet.standby.client("").await;
@@ -238,7 +241,7 @@ async fn fail_over(fall: Fall, chance: &mut Chance) -> String {
         let answered = client.answered.lock().unwrap();
         (answered.longest_gap, answered.slowest)
     };
-    // One that has never seen the new one chooses rightly too.
+    // A node that has never connected to the new primary chooses correctly too.
     fleet.nodes[2].kill();
     fleet.nodes[2].start();
     known.check(&client, &unused_code).await;

@@ -1,4 +1,4 @@
-//! Several servers on one database, each a process of its own.
+//! Tests several nodes on one database, each in a separate process.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::postgres_server::PostgresServer;
 use crate::relay::{Manner, Relay};
 use crate::support::{Browser, Instance, Node, REDIRECT_URI, Settings, Upstream};
 
-/// Two nodes that serve, the second of which reaches the database through a relay.
+/// Two running nodes, the second of which reaches the database through a relay.
 pub(super) struct Fleet {
     database: PostgresServer,
     pub(super) relay: Relay,
@@ -27,13 +27,14 @@ impl Fleet {
 
     pub(super) async fn start_with(sections: &str) -> Self {
         let mut fleet = Self::prepare(sections, true).await;
-        // One after the other: SoftHSM shows a process no token at times while another logs in.
+        // One after the other: SoftHSM sometimes shows a process no token while another one logs
+        // in.
         fleet.first.start();
         fleet.second.start();
         fleet
     }
 
-    /// Two nodes with a token each, of which the first serves and the second is not in.
+    /// Prepares two nodes with a token each. The first serves and the second is not admitted.
     pub(super) async fn start_apart(sections: &str) -> Self {
         let mut fleet = Self::prepare(sections, false).await;
         fleet.first.start();
@@ -87,7 +88,8 @@ impl Fleet {
         .1
     }
 
-    /// A request of the client at this node. All nodes have one name, and each its address.
+    /// Sends a request of the client to this node. All nodes share one host name, and have
+    /// different addresses.
     pub(super) async fn ask(&self, node: &Instance, path: &str, fields: &[(&str, &str)]) -> (u16, Value) {
         let request = reqwest::Client::new().post(format!("http://127.0.0.1:{}{path}", node.port));
         let host = format!("localhost:{}", self.first.port);
@@ -97,13 +99,13 @@ impl Fleet {
     }
 }
 
-/// Writes into a node's configuration that its token is its own.
+/// Changes a node's configuration so that its token is not shared.
 fn has_own_token(node: &Instance) {
     let shared = fs::read_to_string(node.config()).unwrap();
     fs::write(node.config(), shared.replace("shared = true", "shared = false")).unwrap();
 }
 
-/// A node with a token of its own.
+/// Returns a node with a token of its own.
 pub(super) fn with_own_token(name: &'static str, database: &PostgresServer, issuer_port: Option<u16>) -> Instance {
     let node = Node { name, database: database.url(""), issuer_port };
     let node = Instance::bare(&Settings { node: Some(node), ..Settings::default() });
@@ -111,13 +113,13 @@ pub(super) fn with_own_token(name: &'static str, database: &PostgresServer, issu
     node
 }
 
-/// What the gate of this node says to the token.
+/// Returns the status of the token at this node's gateway.
 pub(super) async fn gate(node: &Instance, token: &str) -> u16 {
     let request = reqwest::Client::new().get(format!("http://127.0.0.1:{}/api/data", node.port));
     request.header("Host", "app.localhost").bearer_auth(token).send().await.unwrap().status().as_u16()
 }
 
-/// The same once it decides: on a busy machine a beat may be late.
+/// Returns the first status other than 503: on a busy machine a heartbeat may be late.
 async fn first_decision(node: &Instance, token: &str) -> u16 {
     loop {
         match gate(node, token).await {
@@ -165,7 +167,7 @@ async fn what_is_revoked_at_one_node_is_refused_at_the_other_a_second_later() {
     println!("let in for {longest:?} at most");
 }
 
-/// Nobody has to count seconds: when the command is back, the next request is refused at each node.
+/// When the command returns, every node rejects the next request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_for_all_nodes_finds_what_was_revoked_refused_at_once() {
     let fleet = Fleet::start().await;
@@ -181,7 +183,8 @@ async fn who_waits_for_all_nodes_finds_what_was_revoked_refused_at_once() {
     }
 }
 
-/// One that stands still is waited for until it beats again, or no longer counts.
+/// The command waits for a suspended node until its heartbeat resumes, or until it no longer
+/// counts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_for_all_nodes_waits_for_one_that_stands_still() {
     let fleet = Fleet::start().await;
@@ -209,7 +212,7 @@ async fn who_waits_for_all_nodes_waits_for_one_that_stands_still() {
     assert!(said.contains("note: the node b has not been heard of for 5 seconds: it lets nobody in"), "{said}");
 }
 
-/// Put back to an earlier moment, the database has refresh tokens that were used since.
+/// A database that was restored to an earlier state contains refresh tokens that were used since.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_restored_database_would_bring_back_is_ended_in_place() {
     let mut fleet = Fleet::start().await;
@@ -256,7 +259,7 @@ async fn a_node_without_the_database_lets_nobody_in_and_comes_back() {
     let token = tokens["access_token"].as_str().unwrap();
     let browser = Browser::new(&fleet.first);
     assert_eq!(browser.go(&fleet.first.app_url("/json")).await.status, 200);
-    // Its cookie is the host's, at whichever node.
+    // The cookie belongs to the host, which all nodes share.
     let visit = || async { browser.client().get(fleet.second.app_url("/json")).send().await.unwrap().status() };
     until("both are let in", || async { gate(&fleet.second, token).await == 200 && visit().await == 200 }).await;
     fleet.relay.refuse(true);
@@ -283,7 +286,7 @@ async fn a_node_without_the_database_lets_nobody_in_and_comes_back() {
     for series in ["sealgate_store_timeline 1", "sealgate_store_reruns_total{cause=\"cancelled_wait\"} 0"] {
         assert!(metrics.lines().any(|line| line == series), "{series}: {metrics}");
     }
-    // Nobody else notices.
+    // The other node is unaffected.
     assert_eq!(gate(&fleet.first, token).await, 200);
     let revoked = fleet.ask(&fleet.first, "/oauth/revoke", &[("token", token)]).await;
     assert_eq!(revoked.0, 200);
@@ -298,7 +301,7 @@ async fn a_node_without_the_database_lets_nobody_in_and_comes_back() {
     .await;
 }
 
-/// Clients that lose their answer ask again at the node that is left.
+/// Clients without an answer retry at the remaining node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_is_killed_takes_no_grant_along() {
     let mut fleet = Fleet::start().await;
@@ -376,7 +379,7 @@ async fn a_node_that_is_removed_serves_no_more_until_it_is_admitted() {
     assert!(String::from_utf8(unknown.stderr).unwrap().contains("no node is called c"));
 }
 
-/// To enter the fleet is to take the place of whoever has the name.
+/// A node that joins the cluster replaces an earlier node with its name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_start_beside_a_running_node_does_not_take_its_place() {
     let fleet = Fleet::start().await;
@@ -387,14 +390,14 @@ async fn a_second_start_beside_a_running_node_does_not_take_its_place() {
     assert_eq!(again.status.code(), Some(1));
     let said = String::from_utf8(again.stderr).unwrap();
     assert!(said.contains("another server answers"), "{said}");
-    // Five beats later it would have noticed.
+    // After five heartbeats the running node would have detected it.
     let looked = Instant::now();
     while looked.elapsed() < Duration::from_millis(1500) {
         assert_eq!(gate(&fleet.first, token).await, 200);
     }
 }
 
-/// The unit has it tried again: nobody need be woken for a failover that a start has met.
+/// systemd restarts the unit, so that a failover during a start needs no operator.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_that_the_store_does_not_let_through_may_be_tried_again() {
     let database = tokio::task::spawn_blocking(|| PostgresServer::start(&[])).await.unwrap();
@@ -404,7 +407,7 @@ async fn a_start_that_the_store_does_not_let_through_may_be_tried_again() {
     let mut node = Instance::bare(&settings);
     node.run(&["store", "init"]);
     node.run(&["key", "generate"]);
-    // As by a server that stands still: whatever is to be written waits for these.
+    // Blocks all writes, as a suspended server would.
     let client = database.client("").await;
     let locks = "SELECT count(pg_advisory_lock('record'::regclass::oid::integer, stripe)) FROM generate_series(0, 4400) AS s(stripe)";
     client.query_one(locks, &[]).await.unwrap();

@@ -1,4 +1,4 @@
-//! `sealgate check` with a store in a database, and what a start warns of.
+//! Tests `sealgate check` with a PostgreSQL store, and the warnings of a start.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ async fn server(settings: &'static [&'static str]) -> PostgresServer {
     tokio::task::spawn_blocking(|| PostgresServer::start(settings)).await.unwrap()
 }
 
-/// A node with keys over a store of its own, which the role `sealgate` owns.
+/// Returns a node with keys and a store of its own, which the role `sealgate` owns.
 fn first_node(server: &PostgresServer) -> Instance {
     let first = Instance::bare(&node("a", "sealgate", server));
     first.run(&["store", "init"]);
@@ -25,7 +25,7 @@ fn first_node(server: &PostgresServer) -> Instance {
     first
 }
 
-/// The one line that it fails with.
+/// Returns the only line of the command's error.
 fn fault(instance: &Instance) -> String {
     let output = instance.try_run(&["check"], "");
     let error = String::from_utf8(output.stderr).unwrap();
@@ -67,7 +67,7 @@ async fn a_check_names_the_rights_that_the_role_lacks() {
     let lacks = fault(&clerk);
     assert!(lacks.contains("the database's role clerk lacks SELECT, UPDATE on store; SELECT, INSERT, "), "{lacks}");
     assert!(lacks.trim_end().ends_with(grant), "{lacks}");
-    // What was told is what helps.
+    // The advice in the message solves the problem.
     administrator.batch_execute(grant).await.unwrap();
     let found = clerk.json(&["check"]);
     let database = &found["database"];
@@ -122,7 +122,7 @@ async fn a_standby_that_all_commits_wait_for_is_warned_of() {
     assert!(asked.contains("acknowledges no write") && asked.contains("waits for 1 of its standbys, and 0"), "{asked}");
 }
 
-/// Has commits wait for standbys, and waits until as many acknowledge.
+/// Configures synchronous standbys, and waits until this many acknowledge.
 async fn wait_for(server: &PostgresServer, names: &str, acknowledging: i64) {
     let client = server.client("").await;
     client.execute(&format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'"), &[]).await.unwrap();

@@ -1,4 +1,4 @@
-//! Signing keys of a fleet.
+//! Tests the signing keys of a cluster.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ async fn a_key_set_that_may_lack_a_key_is_not_shown() {
     let cut = Instant::now();
     until("the key set is not shown any more", || async {
         let (asked, (status, shown)) = (cut.elapsed(), jwks(&fleet.second).await);
-        // It was read two seconds before at most, and is shown for four.
+        // It was read at most two seconds before, and is served for four.
         assert!(status == 200 || asked > Duration::from_secs(1), "{status} after {asked:?}");
         assert!(status == 503 || asked < Duration::from_secs(6), "{status} after {asked:?}");
         assert!(status == 503 || shown == before.1);
@@ -77,7 +77,7 @@ async fn a_key_set_that_may_lack_a_key_is_not_shown() {
     until("it is shown again", || async { jwks(&fleet.second).await == before }).await;
 }
 
-/// What somebody can do who has the database's password, and no token.
+/// Returns a store as an attacker can open it: with the database's password, and without a token.
 async fn writer(database: &PostgresServer) -> Store {
     let settings = PostgresSettings::new(database.url("").into());
     let engine = PostgresEngine::open(&settings, Arc::new(())).await.unwrap();
@@ -123,7 +123,7 @@ async fn a_key_that_the_database_alone_vouches_for_is_not_published() {
     assert_eq!(endorsed["endorsed"].as_array().unwrap().len(), 1, "{endorsed}");
 }
 
-/// A first start makes a key that signs at once; a second token is not let in by its own word.
+/// A first start creates a key that is active at once. A second token cannot admit itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_nobody_admitted_does_not_start() {
     let database = tokio::task::spawn_blocking(|| PostgresServer::start(&[])).await.unwrap();
@@ -143,11 +143,11 @@ async fn a_node_that_nobody_admitted_does_not_start() {
     assert!(first.json(&["key", "list"])["keys"].as_array().unwrap().iter().all(|key| key["holder"] == "a"));
 }
 
-/// Short times, so that keys follow one another within seconds.
+/// Short times, so that keys are replaced within seconds.
 const SHORT: &str = "[tokens]\naccess_token_seconds = 5\n[keys]\npublish_seconds = 3\nkeep_seconds = 6\nrotate_seconds = 10\n\
      [rate_limits]\ntoken = 4000\njwks = 4000";
 
-/// Takes the second node in, and starts it.
+/// Admits the second node, and starts it.
 fn admit_second(fleet: &mut Fleet) {
     let trusted = fleet.first.json(&["key", "list"])["keys"][0]["kid"].as_str().unwrap().to_owned();
     let shown = fleet.second.json(&["node", "request", &format!("--trust={trusted}")]);
@@ -156,7 +156,7 @@ fn admit_second(fleet: &mut Fleet) {
     fleet.second.start();
 }
 
-/// It would call the tokens of the other one forged.
+/// Otherwise it would reject the tokens of the other node as forged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_was_away_while_the_only_other_key_was_replaced_decides_nothing() {
     let mut fleet = Fleet::start_apart("[keys]\npublish_seconds = 2").await;
@@ -187,7 +187,7 @@ async fn a_node_that_was_away_while_the_only_other_key_was_replaced_decides_noth
     assert_eq!(fleet.ask(&fleet.second, "/oauth/revoke", &[("token", token)]).await.0, 503);
     assert_eq!(gate(&fleet.first, token).await, 200);
 
-    // As it says.
+    // Follows the instructions in the message.
     let (_, said) = ready().await.unwrap();
     let kid = said.split("--trust=").nth(1).unwrap().split(';').next().unwrap();
     fleet.second.kill();
@@ -202,7 +202,7 @@ async fn a_node_that_was_away_while_the_only_other_key_was_replaced_decides_noth
     assert_eq!(gate(&fleet.second, token).await, 401);
 }
 
-/// A new access token by the node, and the key that has signed it.
+/// Refreshes at the node. Returns the new access token and the kid of its key.
 async fn refreshed(fleet: &Fleet, node: &Instance, refresh: &mut String) -> (String, String) {
     let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh.as_str())];
     let (status, answer) = fleet.ask(node, "/oauth/token", &fields).await;
@@ -254,7 +254,7 @@ async fn what_a_node_signed_that_was_removed_at_once_is_refused_a_second_later()
     let mut refresh = tokens["refresh_token"].as_str().unwrap().to_owned();
     let (token, kid) = refreshed(&fleet, &fleet.second, &mut refresh).await;
     assert_both_take(&fleet, &token, &kid).await;
-    // In order first: what it signed is good until it expires.
+    // First a regular removal: tokens that the node signed stay valid until they expire.
     fleet.first.run(&["node", "remove", "b"]);
     until("it serves no more", || async { gate(&fleet.second, own).await == 503 }).await;
     assert_eq!(gate(&fleet.first, &token).await, 200);
@@ -269,7 +269,7 @@ async fn what_a_node_signed_that_was_removed_at_once_is_refused_a_second_later()
     .await;
     assert!(!kids(&jwks(&fleet.first).await.1).contains(&kid.as_str()));
     assert_eq!(gate(&fleet.first, own).await, 200);
-    // By its name alone it would come back with keys that were taken out.
+    // Admission by name alone would restore keys that were removed.
     let by_name = fleet.first.try_run(&["node", "admit", "b"], "");
     let said = String::from_utf8(by_name.stderr).unwrap();
     assert!(!by_name.status.success() && said.contains("admitted by the fingerprints"), "{said}");

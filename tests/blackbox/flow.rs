@@ -1,4 +1,5 @@
-//! The whole flow over sockets: sign-in, consent, code, tokens, UserInfo, refresh, revocation, logout.
+//! Tests the whole flow over sockets: sign-in, consent, code, tokens, UserInfo, refresh,
+//! revocation, logout.
 
 use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use base64::Engine as _;
@@ -10,7 +11,7 @@ use crate::support::{Browser, Instance, REDIRECT_URI, SIGNED_OUT_URI, Settings};
 
 const VERIFIER: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-.";
 
-/// How a client proves who it is.
+/// Authentication method of a client.
 #[derive(Clone, Copy)]
 enum Proof<'a> {
     Public,
@@ -81,7 +82,7 @@ impl Client<'_> {
         (response.status().as_u16(), response.json().await.unwrap())
     }
 
-    /// The claims of a token whose signature verifies with the published key that it names.
+    /// Verifies a token with the published key that it names, and returns its claims.
     async fn verified(&self, token: &str) -> Value {
         let keys: Value =
             self.browser.client().get(self.instance.url("/oauth/jwks")).send().await.unwrap().json().await.unwrap();
@@ -101,7 +102,7 @@ fn text(body: &Value, name: &str) -> String {
     body[name].as_str().unwrap_or_else(|| panic!("no {name} in {body}")).to_owned()
 }
 
-/// Everything that a client does, in order.
+/// Performs all requests of a client, in order.
 async fn whole_flow(client: &Client<'_>) {
     let code = client.code("openid profile email phone offline_access").await;
     let (status, tokens) = client.redeem(&code).await;

@@ -1,5 +1,8 @@
-//! Sealgate beside a proxy that asks it before each request: nginx, Caddy and Traefik, as conf/proxies configures them. The
-//! tests of Traefik need its program (`make test-traefik`); `tests/gateway/forward_auth.rs` sends what it sends.
+//! Tests Sealgate with a proxy that sends it a forward-auth request before each request: nginx,
+//! Caddy and Traefik, as conf/proxies configures them.
+//!
+//! The tests of Traefik need its program (`make test-traefik`); `tests/gateway/forward_auth.rs`
+//! sends the same requests.
 
 mod site;
 
@@ -10,7 +13,7 @@ use site::{Kind, Site, exchange, raw, status};
 
 pub(crate) use site::{cache, nginx};
 
-/// Header names of which a client's value reaches no application, in spellings that fold to one another too.
+/// Headers that reach no application from a client, also in spellings that fold to one another.
 const FORGED: [&str; 44] = [
     "X-Forwarded-User",
     "X-Forwarded-Email",
@@ -58,7 +61,7 @@ const FORGED: [&str; 44] = [
     "SSL-Client-S-DN",
 ];
 
-/// What the application received under this name, in any spelling.
+/// Returns the header values that the application received under this name, in any case.
 fn received<'a>(body: &'a Value, name: &str) -> Vec<&'a str> {
     let headers = body["headers"].as_array().unwrap().iter();
     let named = headers.filter(|pair| pair[0].as_str().unwrap().eq_ignore_ascii_case(name));
@@ -78,7 +81,7 @@ async fn people_are_sent_to_sign_in_and_come_back(kind: Kind) {
     assert_eq!(received(&body, "authorization"), ["Basic dTpw"]);
     let cookies = received(&body, "cookie").concat();
     assert!(!cookies.contains("sealgate"), "our cookie reached the application: {cookies}");
-    // Signing out ends it at once.
+    // Signing out ends access at once.
     let page = browser.open(&site.instance.url("/oauth/logout")).await;
     browser.submit(&page, &[]).await;
     assert_eq!(browser.client().get(site.url("/json")).send().await.unwrap().status(), 401);
@@ -101,7 +104,7 @@ async fn programs_and_strangers_are_told_why(kind: Kind) {
     let posted = browser.client().post(site.url("/readings/1")).body("x").send().await.unwrap();
     assert_eq!(posted.status(), 405);
     assert_eq!(browser.client().post(site.url("/x")).body("x").send().await.unwrap().status(), 200);
-    // What Sealgate answers itself is never taken for leave to go on.
+    // The proxy never treats Sealgate's own answers as permission to continue.
     let preflight = stranger.client().request(reqwest::Method::OPTIONS, site.url("/x"));
     let preflight = preflight.header("Origin", "https://www.test").header("Access-Control-Request-Method", "PUT");
     let status = preflight.send().await.unwrap().status();
@@ -112,7 +115,7 @@ async fn nothing_that_a_client_forges_gets_by(kind: Kind) {
     let site = Site::start(kind);
     let (browser, _) = site.signed_in("/").await;
     for path in ["/json", "/public/x"] {
-        // All at once would be one long head; a name and its like are together.
+        // All headers at once would be too long; similar names are in the same request.
         for names in FORGED.chunks(11) {
             let mut request = browser.client().get(site.url(path));
             for name in names {
@@ -128,7 +131,7 @@ async fn nothing_that_a_client_forges_gets_by(kind: Kind) {
     let body: Value = answer.json().await.unwrap();
     assert_eq!(received(&body, "x-forwarded-user").len(), 1);
     assert_eq!(received(&body, "host"), ["app.localhost"]);
-    // Nor is Sealgate asked about another request than the one that is made.
+    // The proxy asks about exactly the request that it forwards.
     let stranger = Browser::new(&site.instance);
     let elsewhere = site.url("/public/x");
     for (name, value) in [
@@ -185,13 +188,14 @@ fn no_path_leads_around_the_rules(kind: Kind) {
         "?/public/",
     ] {
         let answer = raw(site.port, trick, &host);
-        // A proxy may tidy a path, if the application gets it as it was judged.
+        // A proxy may normalize a path if the application receives the path that Sealgate has
+        // checked.
         let is_open = status(&answer) == 200 && answer.contains(">GET /public/x<");
         assert!(is_open || status(&answer) != 200, "{trick}: {answer}");
     }
 }
 
-/// One application's rules, and another one's pages.
+/// Combines the host of one application with the rules of another.
 fn no_host_leads_around_the_rules(kind: Kind) {
     let site = Site::start(kind);
     let port = site.port;
@@ -205,7 +209,7 @@ fn no_host_leads_around_the_rules(kind: Kind) {
     assert_eq!(status(&raw(port, "/json", &wiki)), 401);
     let absolute = |host: &str| format!("http://{host}/json");
     for (target, hosts) in [
-        // The host of the target and that of the field: which of them is it?
+        // The host of the target differs from that of the header.
         (absolute(&wiki), vec![www.as_str()]),
         (absolute("app.localhost"), vec!["www.localhost"]),
         (absolute(&wiki), vec!["elsewhere.test"]),
@@ -231,7 +235,7 @@ fn no_host_leads_around_the_rules(kind: Kind) {
             let fields = hosts.iter().map(|host| format!("Host: {host}\r\n")).collect::<Vec<_>>().concat();
             let answer = exchange(port, &format!("GET {target} HTTP/{version}\r\n{fields}Connection: close\r\n\r\n"));
             assert!(!carried_to(&answer), "{target} {hosts:?}: {answer}");
-            // Caddy has an empty answer for hosts that no block is for.
+            // Caddy sends an empty answer for unknown hosts.
             let is_empty = answer.contains("Content-Length: 0\r\n");
             assert!(
                 status(&answer) != 200 || is_empty || shows(&answer, "www.localhost"),
@@ -239,7 +243,7 @@ fn no_host_leads_around_the_rules(kind: Kind) {
             );
         }
     }
-    // Somebody whom the open application knows is nobody to the closed one.
+    // An identity at the open application is not accepted by the closed one.
     let forged = format!(
         "GET {} HTTP/1.1\r\nHost: {www}\r\nX-Forwarded-Host: {www}\r\nConnection: close\r\n\r\n",
         absolute(&wiki)
@@ -247,7 +251,7 @@ fn no_host_leads_around_the_rules(kind: Kind) {
     assert!(!carried_to(&exchange(port, &forged)));
 }
 
-/// Anna may not enter `/admins/`.
+/// Anna has no access to `/admins/`.
 async fn a_closed_part_is_not_reached_through_its_parent(kind: Kind) {
     let site = Site::start(kind);
     let (browser, _) = site.signed_in("/").await;
@@ -273,7 +277,7 @@ async fn a_closed_part_is_not_reached_through_its_parent(kind: Kind) {
         let fields = [("Destination", destination), ("Depth", "0")];
         assert_eq!(ask("COPY", "/x", &fields).await, 403, "{destination}");
     }
-    // The application has no such methods, or does not mind.
+    // The application does not implement these methods, or ignores them.
     for (method, path, fields) in [
         ("PROPFIND", "/", &[("Depth", "0")][..]),
         ("PROPFIND", "/x/", &[]),
@@ -285,7 +289,7 @@ async fn a_closed_part_is_not_reached_through_its_parent(kind: Kind) {
     }
 }
 
-/// A check that waits for answers itself.
+/// Runs a blocking check.
 async fn blocking(check: fn(Kind), kind: Kind) {
     tokio::task::spawn_blocking(move || check(kind)).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! What stands before and behind the program: upstreams that are not there, certificates, plain HTTP.
+//! Tests the program's surroundings: unavailable upstreams, certificates, plain HTTP.
 
 use std::fs;
 use std::process::Command;
@@ -40,7 +40,7 @@ fn openssl_for(directory: &std::path::Path, name: &str, names: &str, days: u32) 
     assert!(made.status.success());
 }
 
-/// Asks with curl; yields the head, in lower case, and the body.
+/// Runs curl. Returns the head, in lower case, and the body.
 fn curl(instance: &Instance, arguments: &[&str]) -> (String, String) {
     let directory = instance.directory.path();
     let output =

@@ -1,4 +1,4 @@
-//! The gate in front of the sample application: who reaches it, and with which headers.
+//! Tests the gateway in front of the sample application: access and headers.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Browser, Instance, REDIRECT_URI, Settings, Upstream};
 
-/// An access token for Anna with this scope.
+/// Returns an access token for Anna with this scope.
 pub(crate) async fn access_token(instance: &Instance, secret: &str, scope: &str) -> String {
     let browser = Browser::new(instance);
     let mut query = url::form_urlencoded::Serializer::new(String::new());
@@ -23,7 +23,7 @@ pub(crate) async fn access_token(instance: &Instance, secret: &str, scope: &str)
     tokens["access_token"].as_str().unwrap().to_owned()
 }
 
-/// What the application received under this name.
+/// Returns the header values that the application received under this name.
 fn received<'a>(body: &'a Value, name: &str) -> Vec<&'a str> {
     body["headers"]
         .as_array()
@@ -166,7 +166,7 @@ async fn an_application_sets_its_own_cookies_and_none_of_ours() {
     assert_eq!(cookies, ["Set-Cookie: own=1", "Set-Cookie: sealgate-theme=dark"], "{answer}");
 }
 
-/// A request whose path no URL library has tidied.
+/// Sends a request with an unnormalized path.
 fn raw_get(port: u16, path: &str) -> String {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -217,7 +217,7 @@ async fn the_providers_own_refusals_carry_the_rate_limit_headers_wherever_they_a
     }
 }
 
-/// `/api/` takes tokens with a scope, and a browser none of it.
+/// `/api/` requires a token with a scope, and rejects browsers.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_part_is_not_deleted_or_listed_with_its_parent() {
     let upstream = Upstream::start();
@@ -235,7 +235,7 @@ async fn a_closed_part_is_not_deleted_or_listed_with_its_parent() {
         ("DELETE", &[][..]),
         ("PROPFIND", &[]),
         ("PROPFIND", &[("depth", "1")]),
-        // What `Connection` names does not reach the application.
+        // Headers named in `Connection` do not reach the application.
         ("PROPFIND", &[("depth", "0"), ("connection", "depth")]),
         ("COPY", &[("destination", "/copied/")]),
     ] {

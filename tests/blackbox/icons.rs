@@ -1,4 +1,4 @@
-//! The picture of an application: from its file, to the page of applications, to whoever loads it.
+//! Tests the icon of an application: its file, the page of applications, and its URL.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ async fn an_applications_icon_is_on_the_page_and_is_served_without_scripts() {
     let home = browser.go(&instance.url("/")).await;
     let (_, rest) = home.body.split_once("src=\"/oauth/icons/").unwrap_or_else(|| panic!("no icon: {}", home.body));
     let address = instance.url(&format!("/oauth/icons/{}", rest.split('"').next().unwrap()));
-    // Whoever has the address: it is a picture.
+    // The icon needs no sign-in.
     let icon = reqwest::Client::builder().no_proxy().build().unwrap().get(&address).send().await.unwrap();
     assert_eq!(icon.status(), 200);
     let field = |name| icon.headers()[name].to_str().unwrap().to_owned();
@@ -31,7 +31,7 @@ async fn an_applications_icon_is_on_the_page_and_is_served_without_scripts() {
     assert_eq!(icon.headers()["x-content-type-options"], "nosniff");
     assert!(field(CACHE_CONTROL).contains("immutable"));
     assert_eq!(icon.text().await.unwrap(), SVG);
-    // Another picture has another address, so that nobody is shown the old one.
+    // A new icon has a new URL, so that no browser shows the old one.
     fs::write(&file, SVG.replace("#a30", "#03a")).unwrap();
     instance.run(&["reload"]);
     let home = browser.go(&instance.url("/")).await;

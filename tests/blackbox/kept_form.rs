@@ -1,4 +1,5 @@
-//! A form that was sent after the session had ended reaches the application byte for byte, by its sender's own hand.
+//! Tests that a form submitted after the end of the session reaches the application unchanged, once
+//! the user submits it again.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -10,10 +11,10 @@ use reqwest::header::{HeaderMap, HeaderValue};
 
 use crate::support::{Browser, Instance, Settings};
 
-/// What an application got: the first line, the lines of the head, the body.
+/// Request at the application: request line, header lines, body.
 type Posted = (String, Vec<String>, Vec<u8>);
 
-/// An application that takes down every form that it gets.
+/// Starts an application that records every form. Returns its URL and the forms.
 fn application() -> (String, Receiver<Posted>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -74,7 +75,7 @@ async fn a_form_outlives_its_session_and_a_killed_server() {
     let authorize = refused.headers()["location"].to_str().unwrap().to_owned();
     assert!(posted.try_recv().is_err(), "nothing reaches the application before the sign-in");
 
-    // What was kept is on the disk, and nobody reads it there.
+    // The stored form is encrypted on disk.
     instance.kill();
     for entry in std::fs::read_dir(instance.store()).unwrap() {
         let path = entry.unwrap().path();

@@ -1,4 +1,5 @@
-//! The life of signing keys on a running server: rotation under load, the emergency, keys that nobody announced.
+//! Tests the life cycle of signing keys on a running server: rotation under load, emergency
+//! rotation, unannounced keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,10 +15,12 @@ use tokio::task::{JoinSet, block_in_place};
 
 use crate::support::{Browser, Instance, REDIRECT_URI, Settings, wait_until};
 
-/// Families of refresh tokens that are rotated at once, and the pause between two rotations of one.
+/// Number of refresh token families that are rotated concurrently, and the pause between two
+/// rotations of one.
 const FAMILIES: usize = 4;
 const PAUSE: Duration = Duration::from_millis(100);
-/// The configured life of an access token, when it surely still lasts (times are whole seconds), and when it is presented.
+/// Lifetime of an access token, the age until which it is certainly valid (times are whole
+/// seconds), and the age at which it is presented.
 const LIFE: Duration = Duration::from_secs(4);
 const IN_TIME: Duration = Duration::from_secs(3);
 const LATE: Duration = Duration::from_millis(2800);
@@ -74,7 +77,7 @@ impl Client {
         self.http.get(url).bearer_auth(access_token).send().await.unwrap().status().as_u16()
     }
 
-    /// The published keys by kid, and how long they may be kept.
+    /// Returns the published keys by kid, and how long they may be cached.
     async fn jwks(&self) -> (BTreeMap<String, Value>, Duration) {
         let response = self.http.get(format!("{}/oauth/jwks", self.issuer)).send().await.unwrap();
         let kept = response.headers()["cache-control"].to_str().unwrap();
@@ -105,9 +108,9 @@ fn text(body: &Value, name: &str) -> String {
     body[name].as_str().unwrap_or_else(|| panic!("no {name} in {body}")).to_owned()
 }
 
-/// What a server publishes, as it was seen.
+/// Observed state of the published keys.
 struct Seen {
-    /// When it was asked for, and when it was there.
+    /// Times of the request and of the answer.
     asked: Instant,
     at: Instant,
     keys: BTreeMap<String, Value>,
@@ -125,14 +128,14 @@ async fn watch_jwks(client: Arc<Client>, stop: Arc<AtomicBool>) -> Vec<Seen> {
     seen
 }
 
-/// A token, when it was asked for, and when it was there.
+/// Token with the times of its request and its answer.
 struct Issued {
     asked: Instant,
     at: Instant,
     token: String,
 }
 
-/// Renews tokens until told to stop, and presents each access token late in its life.
+/// Refreshes tokens until stopped, and presents each access token late in its lifetime.
 async fn renew(client: Arc<Client>, mut refresh_token: String, stop: Arc<AtomicBool>) -> Vec<Issued> {
     let mut issued = Vec::new();
     let mut presented = JoinSet::new();
@@ -145,7 +148,7 @@ async fn renew(client: Arc<Client>, mut refresh_token: String, stop: Arc<AtomicB
         let client = Arc::clone(&client);
         presented.spawn(async move {
             tokio::time::sleep_until((asked + LATE).into()).await;
-            // On a machine too busy to ask in time, nothing is shown by the answer.
+            // On a machine that is too busy to send in time, the answer proves nothing.
             let in_time = asked.elapsed() < IN_TIME;
             let status = client.userinfo(&access).await;
             assert!(status == 200 || !in_time || asked.elapsed() >= IN_TIME, "{status}");
@@ -172,7 +175,7 @@ async fn a_rotation_under_load_is_seen_by_nobody_who_keeps_the_keys() {
         let first = client.sign_in(&browser).await;
         renewing.spawn(renew(Arc::clone(&client), text(&first, "refresh_token"), Arc::clone(&stop)));
     }
-    // For answers under the old key alone.
+    // Waits for answers under the old key alone.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let plan = block_in_place(|| instance.json(&["key", "rotate"]));
     let [old, new] = [0, 1].map(|at| plan["keys"][at].clone());
@@ -194,7 +197,7 @@ async fn a_rotation_under_load_is_seen_by_nobody_who_keeps_the_keys() {
             is(&old, "removed") && is(&new, "active")
         });
     });
-    // For answers under the new key alone.
+    // Waits for answers under the new key alone.
     tokio::time::sleep(Duration::from_millis(500)).await;
     stop.store(true, Ordering::Relaxed);
     let issued: Vec<Issued> = renewing.join_all().await.into_iter().flatten().collect();
@@ -206,8 +209,9 @@ async fn a_rotation_under_load_is_seen_by_nobody_who_keeps_the_keys() {
         let first = seen.iter().find(|seen| seen.keys.contains_key(&kid)).unwrap();
         verify(token, &first.keys[&kid]);
         if kid != old {
-            // Whoever read the keys just before the new one was among them may go by what they read until now. Counted from
-            // when they asked to when the token was there: on a busy machine both answers wait.
+            // A client that read the keys just before the new one was added may still use its
+            // cached keys. The time runs from the client's request to the arrival of the token,
+            // because both answers may be delayed.
             let before = seen.iter().take_while(|seen| !seen.keys.contains_key(&kid)).last().unwrap();
             assert!(before.asked + before.kept <= *at, "signed {:?} after it was not published", *at - before.asked);
         }
@@ -257,7 +261,7 @@ fn a_sound_key_that_nobody_announced_stops_the_start_until_it_is_announced() {
     let mut instance = Instance::prepare(&Settings::default());
     instance.start();
     assert_eq!(instance.stop(), Some(0));
-    // Somebody who can write to the token, and not to the store.
+    // An attacker who can write to the token, but not to the store.
     let own = fs::read_to_string(instance.config()).unwrap();
     fs::write(instance.config(), own.replace("/store\"", "/another\"")).unwrap();
     let stranger = instance.run(&["key", "generate", "--next"]);
@@ -292,7 +296,7 @@ async fn an_attestation_that_the_operator_laid_down_is_published() {
     let chain = include_str!("../config/wiki.certificate.pem");
     fs::write(directory.join(format!("{kid}.pem")), chain).unwrap();
     let body: String = chain.lines().filter(|line| !line.starts_with('-')).collect();
-    // Files are read beside the requests, every two seconds, and not by them.
+    // Files are read in the background every two seconds, not during requests.
     let becomes = async |wanted: Value| {
         let end = Instant::now() + Duration::from_secs(20);
         while attestation().await != wanted {

@@ -1,4 +1,4 @@
-//! Open streams of the real program end within a second of the command that takes access away.
+//! Tests that open streams end within a second of the command that revokes access.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,7 +14,7 @@ use crate::support::{Browser, Instance, Settings};
 
 const SOON: Duration = Duration::from_secs(1);
 
-/// An application with an event stream (ten a second) and a WebSocket that echoes.
+/// Starts an application with an event stream (ten events a second) and a WebSocket that echoes.
 pub(crate) fn streams() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -30,7 +30,7 @@ fn serve(stream: &TcpStream) {
     let mut reader = BufReader::new(stream);
     let (mut head, mut out) = (String::new(), stream);
     while !head.ends_with("\r\n\r\n") {
-        // A health check says nothing.
+        // A health check sends no request.
         if !reader.read_line(&mut head).is_ok_and(|length| length > 0) {
             return;
         }
@@ -92,7 +92,7 @@ pub(crate) async fn closes(mut socket: reqwest::Upgraded) {
     while socket.read(&mut [0; 64]).await.is_ok_and(|length| length > 0) {}
 }
 
-/// Opens both kinds of stream, runs a command, and sees both end within a second of it.
+/// Opens both kinds of stream, runs a command, and asserts that both end within a second.
 async fn both_end_after(command: impl FnOnce(&Instance)) {
     let mut instance = instance();
     instance.start();
@@ -100,7 +100,7 @@ async fn both_end_after(command: impl FnOnce(&Instance)) {
     assert_eq!(browser.go(&instance.app_url("/")).await.status, 200);
     let socket = websocket(&instance, &browser).await;
     let stream = events(browser.client().get(instance.app_url("/events"))).await;
-    // Both count as streams that last by then, and are asked about from time to time.
+    // Both then count as long-lived streams, whose access is checked periodically.
     tokio::time::sleep(Duration::from_millis(1200)).await;
     tokio::task::block_in_place(|| command(&instance));
     let begun = Instant::now();
@@ -130,7 +130,7 @@ async fn the_streams_of_a_browser_that_signs_out_end() {
     timeout(SOON, closes(socket)).await.unwrap();
 }
 
-/// Sends a form of Anna's account page of application passwords; the page that answers.
+/// Submits a form on Anna's page of application passwords, and returns the answer.
 async fn on_account_page(browser: &Browser, instance: &Instance, fields: &[(&str, &str)]) -> String {
     let url = instance.url("/account/app-passwords");
     let page = browser.go(&url).await;
@@ -142,15 +142,15 @@ async fn on_account_page(browser: &Browser, instance: &Instance, fields: &[(&str
     browser.go(&instance.url(&next)).await.body
 }
 
-/// A new application password of Anna's.
+/// Creates an application password for Anna.
 async fn app_password(browser: &Browser, instance: &Instance, name: &str) -> String {
     let page = on_account_page(browser, instance, &[("app", "legacy"), ("name", name)]).await;
     let (_, rest) = page.split_once("id=\"new-app-password\">").expect("a new one is shown");
     rest.split('<').next().unwrap().to_owned()
 }
 
-/// Opens both kinds of stream with an application password and one with another, has the first revoked, and sees that its
-/// streams end within a second and the other goes on.
+/// Opens both kinds of stream with one application password and an event stream with another, and
+/// revokes the first. Asserts that its streams end within a second and the other continues.
 async fn both_end_when_revoked(revoke: impl AsyncFnOnce(&Instance, &Browser, &str)) {
     let mut instance = instance();
     let text = fs::read_to_string(instance.config()).unwrap();
@@ -168,7 +168,7 @@ async fn both_end_when_revoked(revoke: impl AsyncFnOnce(&Instance, &Browser, &st
     let mut stays = events(open(program.client().get(instance.app_url("/events")), &other)).await;
     let goes = events(open(program.client().get(instance.app_url("/events")), &revoked)).await;
     let socket = handshaken(open(upgrade(&instance, &program), &revoked)).await;
-    // Both count as streams that last by then, and are asked about from time to time.
+    // Both then count as long-lived streams, whose access is checked periodically.
     tokio::time::sleep(Duration::from_millis(1200)).await;
     revoke(&instance, &browser, &id).await;
     timeout(SOON, async { tokio::join!(closes(socket), ends(goes)) }).await.unwrap();

@@ -1,4 +1,5 @@
-//! The end of the process: what libraries would do at its exit is not done, for threads of theirs are still alive.
+//! Tests the exit of the process: exit handlers of libraries do not run, because threads of theirs
+//! are still running.
 
 use crate::support::{Instance, Settings, preloaded};
 
@@ -12,7 +13,7 @@ fn no_exit_handler_of_a_library_runs_after_a_stop_or_a_command() {
     for (words, status) in [(&["key", "list"][..], 0), (&["user", "show", "a@b.test"], 1), (&["steal"], 2)] {
         let output = instance.try_run(words, "");
         assert_eq!(output.status.code(), Some(status), "{words:?}: {output:?}");
-        // And what was printed is there.
+        // The output was written nevertheless.
         assert!(!output.stdout.is_empty() || !output.stderr.is_empty(), "{words:?}");
     }
 }

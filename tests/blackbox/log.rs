@@ -1,4 +1,5 @@
-//! The log beside the requests: a reader that stalls holds up nobody, and the journal learns how severe a line is.
+//! Tests that a stalled reader of the log blocks no request, and that the journal gets the severity
+//! of lines.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write, pipe};
@@ -11,9 +12,10 @@ use std::time::Duration;
 use crate::support::load::application_saying;
 use crate::support::{Browser, Instance, Settings, Upstream, wait_until};
 
-/// Requests that fill the pipe's 64 KiB and the program's own buffer several times over.
+/// Number of requests whose lines fill the pipe's 64 KiB and the program's own buffer several
+/// times.
 const REQUESTS: usize = 400;
-/// Bytes of a path, which stand in a request's line.
+/// Bytes of the path in each request's line.
 const PATH: usize = 8000;
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -75,7 +77,7 @@ fn the_journal_learns_how_severe_a_line_is() {
         assert!(line.starts_with(severity), "{line}");
     }
 
-    // A start that fails writes past the log.
+    // An error at startup is not written through the log thread.
     instance.launch();
     assert_eq!(instance.wait_for_end(), Some(1));
     assert!(instance.log().lines().any(|line| line.starts_with("<3>error: ")), "{}", instance.log());
@@ -117,13 +119,14 @@ async fn a_log_of_everything_holds_no_secret() {
     }
 }
 
-/// A client chooses what it says in a handshake, and opens as many connections as it likes: each is worth the line of its request.
+/// A client chooses the content of its handshake, and the number of its connections. Only requests
+/// are worth a line.
 #[test]
 fn what_a_client_says_in_tls_is_no_line_of_the_log() {
     let mut instance = Instance::prepare(&Settings::default());
     instance.speak_tls();
     instance.start();
-    // An address where a name belongs (RFC 6066 §3): the library warns of it.
+    // An IP address instead of a name (RFC 6066 §3): the library warns of it.
     let mut client = Command::new("openssl")
         .args(["s_client", "-quiet", "-servername", "127.0.0.1", "-connect", &format!("127.0.0.1:{}", instance.port)])
         .stdin(Stdio::piped())

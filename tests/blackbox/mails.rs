@@ -1,14 +1,15 @@
-//! Mails that leave a running server, by a mail server that is well, ill, or in between.
+//! Tests the delivery of mail by a running server through a mail server that works, fails, or fails
+//! partially.
 
 use serde_json::Value;
 
 use crate::mail_server::{Illness, MailServer, Received};
 use crate::support::{Browser, Instance, Settings, wait_until};
 
-/// Seconds that one attempt may last here.
+/// Timeout of an attempt in seconds.
 const TIMEOUT: u64 = 2;
 
-/// A server that hands its mails to this one, and the people of this many addresses.
+/// Returns a server that delivers through this relay, with users at these addresses.
 fn instance(relay: &MailServer, people: &[&str]) -> Instance {
     let mut instance = Instance::prepare(&Settings { sections: section(relay), ..Settings::default() });
     for person in people {
@@ -19,7 +20,7 @@ fn instance(relay: &MailServer, people: &[&str]) -> Instance {
     instance
 }
 
-/// The section of the configuration for this mail server.
+/// Returns the configuration section for this relay.
 fn section(relay: &MailServer) -> String {
     format!(
         "[mail]\nhost = \"127.0.0.1\"\nport = {}\ntls = \"none\"\nfrom = \"id@example.test\"\n\
@@ -28,7 +29,7 @@ fn section(relay: &MailServer) -> String {
     )
 }
 
-/// Asks for a reset of the password of Anna, whom each instance has.
+/// Requests a password reset for Anna, whom each instance has.
 async fn ask_for_reset(instance: &Instance) {
     let browser = Browser::new(instance);
     let page = browser.open(&instance.url("/account")).await;
@@ -38,13 +39,13 @@ async fn ask_for_reset(instance: &Instance) {
     assert_eq!(browser.submit(&page, &[("email", "anna@example.test")]).await.status, 200);
 }
 
-/// Invites so many people.
+/// Invites this number of users.
 fn invite(instance: &Instance, count: usize) {
     let people = (0..count).map(|number| format!("p{number}@example.test,P\n")).collect::<Vec<_>>().concat();
     instance.run_with_input(&["user", "invite", "--from", "-"], &format!("email,name\n{people}"));
 }
 
-/// Has a person be told that an administrator has changed their account.
+/// Changes a user as an administrator, which notifies the user.
 fn act_on(instance: &Instance, person: &str) {
     instance.run(&["user", "set", person, "--name", "Somebody Else"]);
 }
@@ -73,7 +74,7 @@ async fn what_an_ill_mail_server_did_not_take_arrives_once_when_it_is_well() {
     }
     instance.tells("the mail server cannot be used");
     assert_eq!(listed(&instance, &[]).len(), people.len());
-    // Nobody who signs in knows of it.
+    // Users who sign in are unaffected.
     let browser = Browser::new(&instance);
     let page = browser.open(&instance.url("/account")).await;
     assert_eq!(browser.sign_in(&page).await.status, 200);
@@ -81,7 +82,7 @@ async fn what_an_ill_mail_server_did_not_take_arrives_once_when_it_is_well() {
     assert!(metrics.contains("sealgate_mail_server_usable 0"), "{metrics}");
 
     relay.is_now(Illness::default());
-    // It is tried again after a pause of half a minute; a restart tries at once.
+    // Delivery is retried after half a minute; a restart retries at once.
     assert_eq!(instance.stop(), Some(0));
     instance.start();
     wait_until("all were sent", || sent(&instance) == people.len());
@@ -98,7 +99,7 @@ async fn what_an_ill_mail_server_did_not_take_arrives_once_when_it_is_well() {
 #[test]
 fn a_mail_that_was_taken_when_the_process_died_comes_twice_under_one_name() {
     let relay = MailServer::start();
-    // It has the mail and says nothing yet.
+    // The relay has the message, but has not answered yet.
     relay.is_now(Illness { closes_after_data: true, ..Illness::default() });
     let mut instance = instance(&relay, &["one@example.test"]);
     act_on(&instance, "one@example.test");
@@ -106,7 +107,8 @@ fn a_mail_that_was_taken_when_the_process_died_comes_twice_under_one_name() {
     instance.kill();
     relay.is_now(Illness::default());
     instance.start();
-    // By itself it would be tried when the time is over for which the process before had taken it.
+    // Without the command, the message would be retried when the lease of the previous process
+    // expires.
     let waiting = listed(&instance, &[])[0]["id"].as_str().unwrap().to_owned();
     instance.run(&["mail", "retry", &waiting]);
     wait_until("it was sent", || sent(&instance) == 1);
@@ -140,7 +142,8 @@ fn a_mail_that_is_refused_is_given_up_alone_and_tried_again_or_dropped_by_hand()
     assert!(listed(&instance, &[]).is_empty());
 }
 
-/// Those that cannot be sent stand in front of what strangers ask for: it would fill the outbox until nobody is told anything.
+/// Undeliverable messages precede requests of attackers in the queue. If they blocked it, the
+/// outbox would fill up and no notification could be sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_needs_no_mail_server_is_done_behind_mails_that_wait_for_it() {
     let relay = MailServer::start();
@@ -215,7 +218,7 @@ fn a_server_that_takes_no_mail_to_anybody_is_left_alone_and_no_mail_is_lost() {
     for mail in &waiting {
         instance.run(&["mail", "retry", mail["id"].as_str().unwrap()]);
     }
-    // Not before the pause is over, or a reload has brought another configuration.
+    // Nothing is sent before the pause ends or a reload changes the configuration.
     assert_eq!(sent(&instance), 0);
     let section = section(&relay).replace("per_minute = 6000", "per_minute = 5999");
     instance.configure(&Settings { sections: section, ..Settings::default() });

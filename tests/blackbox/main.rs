@@ -1,4 +1,5 @@
-//! The real binary, started as an operator starts it: SoftHSM, sled or PostgreSQL, free ports, a real application behind the gate.
+//! Tests the real binary, started as an operator starts it: SoftHSM, sled or PostgreSQL, free
+//! ports, a real application behind the gateway.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! The memory that the program takes at rest, and what one peer can make it take over HTTP/2.
+//! Tests the program's memory when idle, and the memory that one peer can make it use over HTTP/2.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -18,15 +18,17 @@ use tokio_rustls::TlsConnector;
 
 use crate::support::{Instance, Settings, wait_until};
 
-/// Connections of the one peer, with a hundred requests on each.
+/// Number of connections of the peer, with a hundred requests on each.
 const CONNECTIONS: usize = 40;
-/// Of each request's head.
+/// Size of each request's head in bytes.
 const HEAD: usize = 27 * 1024;
-/// What the program may take more for all of them, MiB; their heads alone are 105.
+/// Maximum of the additional memory for all of them, in MiB; their heads alone are 105 MiB.
 const MOST: u64 = 64;
 
-/// What the program may have resident at rest beside its files, MiB. It has about half of it; three times as much where the
-/// allocator gets huge pages, and twice as much where sled's histograms are filled in.
+/// Maximum of the idle program's anonymous resident memory, in MiB.
+///
+/// It uses about half of it; three times as much where the allocator gets huge pages, and twice as
+/// much where sled's histograms are filled.
 const AT_REST: u64 = 24;
 
 #[test]
@@ -38,7 +40,7 @@ fn a_program_at_rest_takes_little_memory() {
     assert!(taken < AT_REST, "{taken} MiB");
 }
 
-/// A program that speaks TLS, before an application that takes requests and answers none.
+/// Starts a program with TLS, in front of an application that accepts connections and answers none.
 fn instance() -> Instance {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let upstream = Some(format!("http://{}", listener.local_addr().unwrap()));
@@ -62,7 +64,7 @@ async fn connect(instance: &Instance) -> SendRequest<Bytes> {
     let stream = TcpStream::connect(("127.0.0.1", instance.port)).await.unwrap();
     let name = ServerName::try_from("app.localhost").unwrap();
     let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
-    // Windows as large as there are: whatever is sent may come, and nothing is read.
+    // The largest possible windows: the server may send everything, and the client reads nothing.
     let mut builder = h2::client::Builder::new();
     builder.initial_window_size((1 << 31) - 1).initial_connection_window_size((1 << 31) - 1);
     let (requests, connection) = builder.handshake(stream).await.unwrap();
@@ -75,7 +77,7 @@ async fn a_peer_takes_no_more_memory_over_http_2_than_its_share() {
     let instance = instance();
     let url = format!("https://app.localhost:{}/public/x", instance.port);
     let long = "x".repeat(HEAD);
-    // What a few requests take is taken before.
+    // The memory for a few requests is allocated first.
     let mut first = connect(&instance).await;
     let _open: Vec<_> = (0..8).map(|_| send(&mut first, &url, &long)).collect();
     let metrics = || {
@@ -93,8 +95,8 @@ async fn a_peer_takes_no_more_memory_over_http_2_than_its_share() {
         }
         connections.push(requests);
     }
-    // Those that are turned away are told so; the others wait for the application: some for their turn, which on a slow machine
-    // ends before the last are turned away.
+    // Rejected requests are answered. The others wait for the application, some of them for
+    // capacity. On a slow machine that wait ends before the last ones are rejected.
     let mut refused = 0;
     let end = tokio::time::Instant::now() + Duration::from_mins(1);
     while refused + 400 < CONNECTIONS * 100 {

@@ -1,4 +1,4 @@
-//! What monitoring is given: the alerts and the dashboard name series that a running server has.
+//! Tests that the alerts and the dashboard use series that a running server exports.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/conf/prometheus/sealga
 const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/conf/prometheus/sealgate.rules.test.yml");
 const DASHBOARD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/conf/grafana/sealgate.json");
 
-/// The series that a text names, a histogram's without what stands behind its name.
+/// Returns the series that a text names, without the suffixes of histograms.
 fn series(text: &str) -> BTreeSet<String> {
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
     let named = words.filter(|word| word.starts_with("sealgate_") || word.starts_with("process_"));
@@ -68,7 +68,7 @@ fn every_series_that_alerts_and_the_dashboard_name_is_scraped_from_a_running_ser
         assert!(!curl(&instance, &["--resolve", &at, &url.replace("http://", "https://")]).is_empty(), "{url}");
     }
 
-    // No TLS: a connection that is turned away.
+    // Not TLS: the connection is rejected.
     curl(&instance, &[&instance.url("/")]);
 
     let named: BTreeSet<_> =
@@ -78,7 +78,7 @@ fn every_series_that_alerts_and_the_dashboard_name_is_scraped_from_a_running_ser
         let scraped = curl(&instance, &[&instance.admin_url("/metrics")]);
         scraped.lines().filter(|line| !line.starts_with('#')).flat_map(series).collect()
     };
-    // The other issuer's keys are read after the start.
+    // The keys of the other issuer are read after the start.
     wait_until("the keys are read", || there().contains("sealgate_foreign_keys_read_timestamp_seconds"));
     wait_until("people are counted", || there().contains("sealgate_people"));
     wait_until("a connection was turned away", || there().contains("sealgate_connections_turned_away_total"));
@@ -87,14 +87,14 @@ fn every_series_that_alerts_and_the_dashboard_name_is_scraped_from_a_running_ser
     assert!(missing.is_empty(), "not scraped: {missing:?}");
     let scraped = curl(&instance, &[&instance.admin_url("/metrics")]);
     let value = |name: &str| scraped.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
-    // Whole seconds: there may be none yet.
+    // The value has a resolution of seconds and may be zero.
     assert!(value("process_cpu_seconds_total").is_some(), "{scraped}");
     for name in ["process_resident_memory_bytes", "process_start_time_seconds"] {
         assert!(value(name).is_some_and(|value| value > 0.0), "{name}: {scraped}");
     }
 }
 
-/// Each enabled person once, by the strongest thing that they have, soon after a start.
+/// Each enabled user is counted once, by the strongest factor, soon after a start.
 #[tokio::test(flavor = "multi_thread")]
 async fn people_are_counted_by_their_strongest_factor() {
     let mut instance = Instance::prepare(&Settings::default());

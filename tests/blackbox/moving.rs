@@ -1,4 +1,5 @@
-//! Moving a store from files into a database and back: nobody has to sign in anew, and nothing that was used up comes back.
+//! Tests moving a store from files to PostgreSQL and back: users stay signed in, and used tokens
+//! stay used.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -9,7 +10,7 @@ use crate::backup::{LIMITS, authorize, code, granted, redeem, refresh};
 use crate::postgres_server::{schema, shared, within};
 use crate::support::{Browser, Instance, Settings, sealgate, wait_until};
 
-/// A configuration, with the store in a database.
+/// Returns a configuration with the store in a database.
 async fn in_database(instance: &Instance, files: &str) -> (String, String) {
     let schema = schema().await;
     let url_file = instance.directory.path().join(&schema);
@@ -68,7 +69,7 @@ async fn a_store_moves_into_a_database_and_back_and_nobody_signs_in_anew() {
     let said = refused(&instance, &import);
     assert!(said.contains("sealgate store init"), "{said}");
     instance.run(&["store", "init"]);
-    // A file that is not whole leaves nothing behind.
+    // An incomplete file changes nothing.
     let cut = instance.directory.path().join("cut").display().to_string();
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&cut, &text[..text.len() - 60]).unwrap();
@@ -86,9 +87,9 @@ async fn a_store_moves_into_a_database_and_back_and_nobody_signs_in_anew() {
     let token = body["refresh_token"].as_str().unwrap().to_owned();
     assert_eq!(redeem(&instance, &secret, &unused).await.0, 200);
     assert!(invalid(&redeem(&instance, &secret, &used).await) && invalid(&refresh(&instance, &secret, &rotated).await));
-    // No form in between: the session came along.
+    // No sign-in is necessary: the session was moved.
     assert!(browser.open(&authorize(&instance)).await.returned("code").is_some());
-    // Beside the server that runs.
+    // An export while the server is running.
     let (_, beside) = exported(&instance, "beside");
     assert!(beside.len() >= before.len());
 
@@ -99,7 +100,7 @@ async fn a_store_moves_into_a_database_and_back_and_nobody_signs_in_anew() {
     fs::write(instance.config(), files).unwrap();
     assert_eq!(instance.json(&["import", "--from", &file])["records"], there.len());
     let (_, back) = exported(&instance, "back");
-    // An entry of an index that led nowhere any more does not come along.
+    // Index entries that point to no record are not exported.
     let records =
         |lines: &[String]| lines.iter().filter(|line| line.contains("\"version\"")).cloned().collect::<Vec<_>>();
     assert!(records(&back) == records(&there));
@@ -129,11 +130,11 @@ async fn an_old_export_brings_no_token_into_a_database() {
     assert!(browser.open(&authorize(&instance)).await.body.contains("id=\"login-submit\""));
 }
 
-/// The file comes through a pipe, so that the import is in its middle for as long as the test wants.
+/// The file is read from a pipe, so that the test controls how long the import takes.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_import_that_is_killed_leaves_an_empty_store() {
     let instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
-    // More than is written at once.
+    // More users than one batch contains.
     let people: Vec<String> = (0..100).map(|number| format!("p{number}@example.test,Anna")).collect();
     let people = format!("email,name\n{}\n", people.join("\n"));
     instance.run_with_input(&["user", "import", "-", "--format", "csv"], &people);

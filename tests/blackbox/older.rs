@@ -1,4 +1,4 @@
-//! A store that an older program wrote, and one that a newer one wrote, met by the server and the command line.
+//! Tests how the server and the command line handle stores of older and newer versions.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use sealgate::facade::store::sled::SledEngine;
 use crate::backup::{LIMITS, granted, refresh};
 use crate::support::{Browser, Instance, Settings};
 
-/// The key of what a store says of its format.
+/// Key of the store's format record.
 const FORMAT: &[u8] = b"mformat";
 
 pub(crate) fn engine(instance: &Instance) -> SledEngine {
@@ -21,7 +21,7 @@ async fn rows(instance: &Instance) -> Vec<(Key, Value)> {
     engine(instance).scan(b"", None, usize::MAX).await.unwrap()
 }
 
-/// The stopped server's store, changed row by row.
+/// Changes the records of a stopped server's store one by one.
 async fn edit(instance: &Instance, change: impl Fn(&[u8], &mut Value)) {
     let mut put = rows(instance).await;
     for (key, value) in &mut put {
@@ -31,7 +31,7 @@ async fn edit(instance: &Instance, change: impl Fn(&[u8], &mut Value)) {
     assert_eq!(engine(instance).commit(changes).await.unwrap(), Outcome::Committed);
 }
 
-/// A sign-in as it was written before its steps had times of their own.
+/// Converts a sign-in to the format without times for its steps.
 fn in_one_moment(text: &str) -> String {
     let (before, after) = ("\"steps\":[{\"method\":\"password\",\"at\":", "}]");
     let mut parts = text.split(before);
@@ -50,7 +50,8 @@ async fn a_store_of_the_first_format_is_served_at_once_and_one_of_a_newer_progra
     let browser = Browser::new(&instance);
     let kept = granted(&instance, &secret, &browser).await;
     assert_eq!(instance.stop(), Some(0));
-    // What this program writes, as one of the first version wrote it: a replaced cookie lay in the session itself.
+    // Rewrites the store in the format of the first version, in which a session contained the
+    // replaced cookie.
     edit(&instance, |key, value| match (key, value.first_mut()) {
         (FORMAT, _) => *value = b"\x011".to_vec(),
         (_, Some(version)) => {
@@ -71,7 +72,7 @@ async fn a_store_of_the_first_format_is_served_at_once_and_one_of_a_newer_progra
 
     instance.start();
     instance.tells("the store has a newer format now, and older programs refuse it");
-    // The browser is still signed in, and what was granted goes on.
+    // The browser is still signed in, and grants are still valid.
     granted(&instance, &secret, &browser).await;
     assert_eq!(refresh(&instance, &secret, &kept).await.0, 200);
     assert_eq!(instance.stop(), Some(0));

@@ -1,4 +1,4 @@
-//! The `openidconnect` crate, unchanged, as a relying party.
+//! Tests the unmodified `openidconnect` crate as a relying party.
 
 use openidconnect::core::{CoreAuthenticationFlow, CoreClient, CoreProviderMetadata};
 use openidconnect::{

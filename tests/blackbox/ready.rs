@@ -1,4 +1,5 @@
-//! Readiness asks for what everybody asks for, on everybody's way: it is never told of a server that answers nobody.
+//! Tests that readiness sends a real request through the public listener, and never reports a
+//! server that answers no requests as ready.
 
 use std::fs;
 use std::net::TcpStream;
@@ -6,7 +7,7 @@ use std::time::Duration;
 
 use crate::support::{Instance, Settings, preloaded, wait_until};
 
-/// Status and body of `/readyz`.
+/// Returns status and body of `/readyz`.
 fn readiness(instance: &Instance) -> (u16, String) {
     let url = instance.admin_url("/readyz");
     let answer =
@@ -44,7 +45,8 @@ async fn a_server_that_answers_nobody_is_not_ready() {
     fs::remove_file(&sign).unwrap();
     wait_until("the server is ready again", || readiness(&instance).0 == 200);
     instance.tells("requests are answered again");
-    // However often it is asked, the public side is asked once a second; and nobody reads of that in the log.
+    // However often it is requested, the public listener gets one request a second, which is not
+    // logged.
     let client = reqwest::Client::builder().timeout(Duration::from_secs(30)).no_proxy().build().unwrap();
     for _ in 0..50 {
         assert_eq!(client.get(instance.admin_url("/readyz")).send().await.unwrap().status(), 200);

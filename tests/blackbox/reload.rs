@@ -1,4 +1,5 @@
-//! Another configuration for a running server: taken over whole, under load, or not at all.
+//! Tests reloading the configuration of a running server: it is applied completely, under load, or
+//! not at all.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -13,7 +14,7 @@ use crate::lasting::{closes, streams, websocket};
 use crate::support::load::{Connection, Load, Manner, application_saying};
 use crate::support::{Browser, Instance, Settings, wait_until};
 
-/// A further application, open to everybody.
+/// Returns another, public application.
 fn app(name: &str, upstream: &str) -> String {
     format!(
         "[[app]]\nname = \"{name}\"\nhost = \"{name}.localhost\"\nupstreams = [\"{upstream}\"]\n\
@@ -29,20 +30,20 @@ fn address(instance: &Instance) -> SocketAddr {
     ([127, 0, 0, 1], instance.port).into()
 }
 
-/// What a host answers at a path: the status and the body.
+/// Returns a host's answer at a path: the status and the body.
 fn answer(instance: &Instance, host: &str, path: &str) -> (u16, String) {
     let answer = Connection::open(address(instance)).unwrap().ask(host, path).unwrap();
     (answer.status, answer.body)
 }
 
-/// Changes the text of the file.
+/// Changes the text of the configuration file.
 fn edit(instance: &Instance, from: &str, to: &str) {
     let text = fs::read_to_string(instance.config()).unwrap();
     assert!(text.contains(from), "{text}");
     fs::write(instance.config(), text.replace(from, to)).unwrap();
 }
 
-/// A reload that must be refused; yields what it says.
+/// Asserts that a reload is rejected, and returns its error.
 #[track_caller]
 fn refused(instance: &Instance) -> String {
     let Output { status, stdout, stderr } = instance.try_run(&["reload"], "");
@@ -61,11 +62,12 @@ fn no_request_and_no_connection_is_lost_across_reloads_under_load() {
     let mut settings = saying("first");
     let instance = Instance::started(&settings);
     let host = "app.localhost";
-    // Six hold a connection each through all reloads; two come anew with each request.
+    // Six clients keep a connection through all reloads; two open one for each request.
     let manners = [&[Manner::Holds; 6][..], &[Manner::Opens; 2]].concat();
     let load = Load::start(address(&instance), host, "/public/x", "first", &manners);
     for round in 0..12_usize {
-        // Something else each time: an application that comes and goes, a limit, a timeout of the one under load.
+        // Another change each time: an application that is added and removed, a limit, a timeout of
+        // the application under load.
         settings.sections = format!("[rate_limits]\ntoken = {}\n", 100 + round);
         if round % 2 == 0 {
             settings.sections += &app("second", "http://127.0.0.1:9");
@@ -74,7 +76,7 @@ fn no_request_and_no_connection_is_lost_across_reloads_under_load() {
         edit(&instance, "name = \"legacy\"", &format!("name = \"legacy\"\nread_timeout_seconds = {}", 30 + round));
         let said = instance.run(&["reload"]);
         assert!(said.contains("app legacy: read_timeout_seconds") && said.contains("rate_limits.token"), "{said}");
-        // For requests between two reloads.
+        // Waits for requests between two reloads.
         std::thread::sleep(Duration::from_millis(50));
     }
     for (manner, tally) in load.stop() {
@@ -133,7 +135,7 @@ async fn a_new_application_another_upstream_and_another_rule_are_in_effect_at_on
 async fn a_faulty_file_changes_nothing_and_says_why_to_the_caller_and_in_the_log() {
     let settings = saying("first");
     let instance = Instance::started(&settings);
-    // Good changes beside the faults are not taken over either.
+    // Valid changes next to the errors are not applied either.
     let sections = app("second", &application_saying("second")) + "[rate_limits]\ntoken = 0\n";
     instance.configure(&Settings { sections, ..settings.clone() });
     edit(&instance, "access = \"signed_in\"", "access = \"everybody\"");
@@ -145,7 +147,7 @@ async fn a_faulty_file_changes_nothing_and_says_why_to_the_caller_and_in_the_log
     assert_eq!(answer(&instance, "second.localhost", "/").0, 421);
     assert_eq!(answer(&instance, "app.localhost", "/public/x"), (200, "first".into()));
 
-    // What is no TOML at all.
+    // Invalid TOML.
     fs::write(instance.config(), fs::read_to_string(instance.config()).unwrap() + "\n[log\n").unwrap();
     assert!(refused(&instance).contains("not TOML"));
     fs::remove_file(instance.config()).unwrap();
@@ -202,7 +204,7 @@ fn sighup_reloads_too_and_tells_the_log() {
     wait_until("the refusal is told of", || instance.log().contains("the configuration was not reloaded"));
     let log = instance.log();
     assert!(log.contains("registration.mode: "), "{log}");
-    // Lines are written in their order, so that of this request would stand before.
+    // Lines are written in order, so that the line of this request would precede.
     assert!(!log.contains("second.localhost"), "the log says less: {log}");
     assert_eq!(answer(&instance, "second.localhost", "/"), (200, "second".into()));
 }
@@ -227,7 +229,8 @@ async fn an_open_websocket_outlives_reloads_until_its_rule_is_gone() {
     let browser = Browser::new(&instance);
     assert_eq!(browser.go(&instance.app_url("/")).await.status, 200);
     let mut socket = websocket(&instance, &browser).await;
-    // Another application, and for its own: a further upstream, another timeout, a rule for another path.
+    // Another application, and changes of the existing one: a further upstream, another timeout, a
+    // rule for another path.
     settings.sections = app("second", "http://127.0.0.1:9");
     settings.upstream = Some(format!("{upstream}\", \"http://{}", streams()));
     instance.configure(&settings);
@@ -235,14 +238,14 @@ async fn an_open_websocket_outlives_reloads_until_its_rule_is_gone() {
     edit(&instance, "name = \"legacy\"", "name = \"legacy\"\nread_timeout_seconds = 30");
     let changed = instance.run(&["reload"]);
     assert!(changed.contains("app legacy: upstreams, route, read_timeout_seconds"), "{changed}");
-    // Longer than between two looks at what lasts: it must be left alone.
+    // Longer than the interval of the checks of long-lived streams: the stream must continue.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     socket.write_all(b"still").await.unwrap();
     let mut echoed = [0; 5];
     timeout(Duration::from_secs(5), socket.read_exact(&mut echoed)).await.unwrap().unwrap();
     assert_eq!(&echoed, b"still");
 
-    // No rule opens its path any more.
+    // No rule permits its path any more.
     edit(
         &instance,
         "path = \"/\"\n                access = \"signed_in\"",
@@ -259,7 +262,7 @@ async fn an_open_websocket_ends_when_its_host_becomes_another_applications() {
     let browser = Browser::new(&instance);
     assert_eq!(browser.go(&instance.app_url("/")).await.status, 200);
     let socket = websocket(&instance, &browser).await;
-    // It would let the same person through, but to somebody else.
+    // The new application would permit the same user, but it is another application.
     edit(&instance, "name = \"legacy\"", "name = \"heir\"");
     edit(&instance, "access = \"signed_in\"", "access = \"public\"");
     assert_eq!(instance.json(&["reload"])["changed"], serde_json::json!(["app heir: added", "app legacy: removed"]));

@@ -1,4 +1,5 @@
-//! A restart under load while somebody else holds the listening socket, as systemd does: no connection is refused.
+//! Tests restarts under load while another process holds the listening socket, as systemd does: no
+//! connection is refused.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -6,21 +7,21 @@ use std::time::{Duration, Instant};
 use crate::support::load::{Load, Manner, application_saying};
 use crate::support::{Instance, Settings};
 
-/// Longer than a stop and a start take on a slow machine, and shorter than people wait.
+/// Longer than a stop and a start on a slow machine, and shorter than users wait.
 const GAP: Duration = Duration::from_secs(15);
 
 #[test]
 fn restarts_under_load_refuse_no_connection_and_fail_no_request() {
     let mut instance =
         Instance::prepare(&Settings { upstream: Some(application_saying("here")), ..Settings::default() });
-    // As systemd: bound before the first start, and kept between them.
+    // Like systemd: bound before the first start, and kept open between starts.
     let socket = TcpListener::bind(("127.0.0.1", instance.port)).unwrap();
     instance.start_on(&socket);
     let manners = [Manner::Keeps, Manner::Keeps, Manner::Keeps, Manner::Keeps, Manner::Opens, Manner::Opens];
     let address = socket.local_addr().unwrap();
     let load = Load::start(address, "app.localhost", "/public/x", "here", &manners);
     for _ in 0..3 {
-        // For load between two restarts.
+        // Waits for requests between two restarts.
         std::thread::sleep(Duration::from_secs(1));
         let begun = Instant::now();
         assert_eq!(instance.stop(), Some(0));
@@ -34,7 +35,7 @@ fn restarts_under_load_refuse_no_connection_and_fail_no_request() {
         eprintln!("{manner:?}: {answered} answered, {} repeated, the longest took {:?}", tally.repeated, tally.longest);
         assert_eq!(tally.failures, Vec::<String>::new(), "{manner:?}");
         assert!(answered > 100 && tally.longest < GAP, "{tally:?}");
-        // One a restart: a kept connection that ends just as its next request leaves.
+        // One per restart: a kept connection that is closed just as its next request is sent.
         assert!(tally.repeated <= 3, "{tally:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Automatic rotation by a running server.
+//! Tests the automatic rotation of signing keys by a running server.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::shim::{Call, FOREVER, Shim};
 use crate::softhsm::MODULE;
 use crate::support::{Instance, Settings, wait_until};
 
-/// What a token answers to a login that may only sign.
+/// Error of a token for a login that may only sign.
 const CKR_TOKEN_WRITE_PROTECTED: u64 = 0xe2;
 
 fn settings(every: u32) -> Settings {
@@ -69,7 +69,7 @@ fn keys_follow_one_another_by_themselves_at_the_configured_times() {
     assert_eq!(metric(&instance, "sealgate_key_rotation_failing"), Some(0));
     assert!(metric(&instance, "sealgate_key_rotations_total") >= Some(2));
 
-    // Who looks through the trail for what happened to the keys finds it there, though nobody did it.
+    // The audit log records the rotation although no user caused it.
     let list = instance.json(&["audit", "--kind", "keys_changed"]);
     let events = list["events"].as_array().unwrap();
     let rotated = |kid: &str| {
@@ -94,12 +94,12 @@ fn a_server_that_was_away_rotates_when_it_is_back_and_the_next_start_knows_the_k
     let mut instance = Instance::prepare(&settings(5));
     instance.start();
     assert_eq!(instance.stop(), Some(0));
-    // Past the time at which the key should have been replaced.
+    // Waits past the time at which the key should have been replaced.
     std::thread::sleep(Duration::from_secs(6));
     instance.start();
     wait_until("the next key is planned", || {
         let list = instance.json(&["key", "list"]);
-        // On a slow machine the one after it may be due already.
+        // On a slow machine the next key may already be due.
         keys(&list).len() >= 2 && keys(&list).iter().all(|key| key["activate_at"].is_u64())
     });
     instance.kill();
@@ -110,7 +110,7 @@ fn a_server_that_was_away_rotates_when_it_is_back_and_the_next_start_knows_the_k
 #[test]
 fn a_rotation_that_fails_is_shown_and_stops_nothing_until_somebody_lays_a_key_ready() {
     let mut instance = Instance::prepare(&settings(5));
-    // A token that makes no keys for this login.
+    // A token that creates no keys for this login.
     let shim = Shim::build(instance.directory.path());
     let own = fs::read_to_string(instance.config()).unwrap();
     fs::write(instance.config(), own.replace(MODULE, shim.module().to_str().unwrap())).unwrap();
@@ -125,14 +125,14 @@ fn a_rotation_that_fails_is_shown_and_stops_nothing_until_somebody_lays_a_key_re
     instance.tells("the signing key could not be rotated");
     let status = instance.json(&["status"]);
     assert!(status["rotation_fault"].as_str().unwrap().contains("no new signing key"), "{status}");
-    // Past the key's time: nothing may happen, however often it is tried.
+    // Waits past the key's time: nothing may happen, however often it is retried.
     std::thread::sleep(Duration::from_secs(5));
     let one: Value = serde_json::from_str(&read(&instance.url("/oauth/jwks"))).unwrap();
     assert_eq!(one["keys"].as_array().unwrap().len(), 1, "the key goes on signing past its time");
     let said = instance.log().matches("the signing key could not be rotated").count();
     assert_eq!(said, 1, "told once, not at each try");
 
-    // By another login, or on another day.
+    // Another login, or the same one later, can create the key.
     fs::write(instance.config(), own).unwrap();
     let waiting = instance.run(&["key", "generate", "--next"]).trim_end().to_owned();
     wait_until("the failure is over", || ready() == "ready\n");
@@ -152,7 +152,7 @@ fn an_emergency_is_one_command() {
     let jwks: Value = serde_json::from_str(&read(&instance.url("/oauth/jwks"))).unwrap();
     let kids: Vec<&Value> = jwks["keys"].as_array().unwrap().iter().map(|key| &key["kid"]).collect();
     assert!(kids.len() == 1 && *kids[0] != before, "{kids:?}");
-    // A key that waits is taken, and none is made.
+    // A pending key is used, and none is created.
     let waiting = instance.run(&["key", "generate", "--next"]).trim_end().to_owned();
     assert!(instance.try_run(&["key", "rotate", "--emergency"], "").status.success());
     let list = instance.json(&["key", "list"]);
@@ -161,7 +161,8 @@ fn an_emergency_is_one_command() {
     assert_eq!(keys(&list).len(), 3);
 }
 
-/// A copy of the tokens that a running server does not see, as a SoftHSM that may not lock its files sees no change.
+/// Returns a copy of the tokens that a running server does not see. A SoftHSM that cannot lock its
+/// files detects no change either.
 fn apart(instance: &Instance) -> PathBuf {
     let (tokens, copy) = (instance.softhsm.tokens(), instance.softhsm.root().join("apart"));
     let copied = std::process::Command::new("cp").arg("-r").args([&tokens, &copy]).status().unwrap();

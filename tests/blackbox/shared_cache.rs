@@ -1,4 +1,4 @@
-//! A cache that serves many, nginx's, between browsers and the gate.
+//! Tests a shared nginx cache between browsers and the gateway.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,11 +11,12 @@ use tempfile::TempDir;
 use crate::forward_auth::{cache, nginx};
 use crate::support::{Browser, Instance, Settings, free_port, wait_until};
 
-/// What applications say who want to be cached.
+/// Headers of an application that requests caching.
 const EAGER: &str = "Cache-Control: public, max-age=600, s-maxage=600\r\nExpires: Thu, 31 Dec 2099 00:00:00 GMT\r\n\
     Surrogate-Control: max-age=600\r\nCDN-Cache-Control: max-age=600\r\nX-Accel-Expires: 600\r\nVary: Accept-Encoding\r\n";
 
-/// An application that tells everybody who they are, and every cache to keep it. Below `/plain/` it says nothing to caches.
+/// Starts an application that shows the user's identity and asks every cache to store it. Below
+/// `/plain/` it sends no cache headers.
 fn application() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -40,7 +41,7 @@ fn application() -> String {
     url
 }
 
-/// nginx with a cache in front of the program. Stops when dropped.
+/// nginx with a cache in front of the program. Stopped on drop.
 struct Site {
     instance: Instance,
     port: u16,
@@ -91,7 +92,7 @@ impl Site {
         format!("http://app.localhost:{}{path}", self.port)
     }
 
-    /// Anna, signed in, and somebody without a session.
+    /// Returns Anna's browser, signed in, and a browser without a session.
     async fn people(&self) -> (Browser, Browser) {
         let anna = Browser::new(&self.instance);
         let sent = anna.get(&self.url("/plain/first")).await;
@@ -122,7 +123,7 @@ async fn one_persons_page_reaches_nobody_else() {
         }
         let page = stranger.get(&site.url(path)).await;
         assert_eq!(page.status, 302, "{path}: {page:?}");
-        // Nor does a program's refusal, or the redirect, come to her.
+        // She gets neither the rejection of a program nor the redirect.
         let page = anna.get(&site.url(path)).await;
         assert_eq!(page.body, "for anna@example.test", "{path}");
     }

@@ -1,4 +1,4 @@
-//! A start that cannot succeed stops with one clear line and a status that is not zero.
+//! Tests that a start that cannot succeed exits with one clear line and a nonzero status.
 
 use std::fs;
 use std::net::TcpListener;
@@ -6,13 +6,13 @@ use std::os::unix::fs::PermissionsExt;
 
 use crate::support::{Instance, Settings};
 
-/// Starts the server, which must give up by itself; yields what it says.
+/// Asserts that the server fails to start, and returns its error.
 #[track_caller]
 fn refused(instance: &Instance) -> String {
     ended(instance, 1)
 }
 
-/// The same, with this exit status.
+/// Asserts that the server exits with this status, and returns its error.
 #[track_caller]
 fn ended(instance: &Instance, status: i32) -> String {
     let output = instance.try_run(&["serve"], "");
@@ -70,7 +70,7 @@ fn a_missing_token_stops_the_start_for_the_moment() {
     let instance = Instance::prepare(&Settings::default());
     let text = fs::read_to_string(instance.config()).unwrap();
     fs::write(instance.config(), text.replace("token_label = \"sealgate\"", "token_label = \"elsewhere\"")).unwrap();
-    // A device that is not there may come back: systemd is to try again, and only then.
+    // A missing device may return: systemd retries for this status only.
     assert!(ended(&instance, 75).contains("elsewhere"));
 }
 
@@ -86,7 +86,7 @@ fn a_wrapping_key_is_taken_into_use_and_another_one_of_its_name_stops_the_start(
     let mut instance = Instance::bare(&Settings::default());
     instance.run(&["key", "generate", "--without-wrapping-key"]);
     instance.start();
-    // What is off, and how to turn it on.
+    // The log names the disabled features, and how to enable them.
     instance.tells("sealgate key wrap-init");
     instance.stop();
     let id = instance.run(&["key", "wrap-init"]);

@@ -1,4 +1,5 @@
-//! Nodes that are suspended or killed: clients give up and ask again, at the same node or another, and keep their grants.
+//! Tests nodes that are suspended or killed: clients retry at the same node or another, and keep
+//! their grants.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,18 +14,18 @@ use crate::backup::{LIMITS, granted};
 use crate::fleet::Fleet;
 use crate::support::{Browser, Instance, Settings};
 
-/// Clients that refresh all the time.
+/// Number of clients that refresh continuously.
 const CLIENTS: usize = 16;
-/// After which a client gives up on an answer.
+/// Time after which a client gives up on an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a process is suspended.
 const SUSPENDED: Duration = Duration::from_secs(4);
-/// No test waits longer for anything.
+/// Maximum wait of a test.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// How the clients reach the nodes, and what became of their requests.
+/// Addresses of the nodes, and the outcome of the clients' requests.
 struct Clients {
-    /// The port in the issuer, and those of all nodes.
+    /// Port of the issuer, and the ports of all nodes.
     issuer_port: u16,
     ports: Vec<u16>,
     secret: String,
@@ -48,7 +49,7 @@ impl Clients {
         })
     }
 
-    /// What a node answers; nothing where it does not within a client's patience.
+    /// Returns a node's answer, or `None` if it takes longer than `PATIENCE`.
     async fn refresh(&self, node: usize, token: &str) -> Option<(u16, Value)> {
         let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
         let request = self.http.post(format!("http://127.0.0.1:{}/oauth/token", self.ports[node % self.ports.len()]));
@@ -58,8 +59,8 @@ impl Clients {
         Some((status, answer.json().await.ok()?))
     }
 
-    /// Refreshes until it is over, and once more; asks another node with the token in hand whenever no answer comes. Yields the
-    /// last token.
+    /// Refreshes until the end, and once more. Without an answer, asks another node with the
+    /// current token. Returns the last token.
     async fn refresh_on(self: Arc<Self>, mut node: usize, first: String) -> String {
         let (mut token, mut done) = (first, 0);
         loop {
@@ -83,7 +84,7 @@ impl Clients {
         }
     }
 
-    /// Waits until so many refreshes more were made in all.
+    /// Waits for this number of further refreshes of all clients.
     async fn go_on(&self, more: usize) {
         let until = self.refreshed.load(Ordering::SeqCst) + more;
         let reached = async {
@@ -94,7 +95,7 @@ impl Clients {
         timeout(LIMIT, reached).await.expect("the clients go on");
     }
 
-    /// The first answer of a node other than 503.
+    /// Returns the first answer of a node other than 503.
     async fn decided(&self, node: usize, token: &str) -> (u16, Value) {
         let asked = async {
             loop {
@@ -107,7 +108,8 @@ impl Clients {
         timeout(LIMIT, asked).await.expect("the node decides")
     }
 
-    /// A token of which the child was used ends the grant, at another node too, once no request can be from before a fault.
+    /// Asserts that a token whose child was used ends the grant, at another node too, once no
+    /// request can predate a failure.
     async fn assert_reuse_ends_the_grant(&self, token: &str) {
         let mut newest = token.to_owned();
         for _ in 0..2 {
@@ -122,13 +124,14 @@ impl Clients {
     }
 }
 
-/// Lets clients refresh while `faults` happen; all keep their grants, and reuse still ends one.
+/// Runs `faults` while clients refresh. Asserts that all keep their grants, and that reuse still
+/// ends a grant.
 async fn keep_their_grants(clients: &Arc<Clients>, tokens: Vec<String>, faults: impl AsyncFnOnce(&Clients)) {
     let mut running = JoinSet::new();
     for (number, token) in tokens.into_iter().enumerate() {
         running.spawn(Arc::clone(clients).refresh_on(number, token));
     }
-    // In the middle of it: answers are in all stages then.
+    // Requests are in all stages then.
     clients.go_on(CLIENTS * 2).await;
     faults(clients).await;
     clients.go_on(CLIENTS * 2).await;

@@ -1,4 +1,4 @@
-//! Large bodies in both directions: they go through as they come, and nobody keeps them.
+//! Tests large bodies in both directions: they are forwarded as they arrive, and not buffered.
 //!
 //! `STREAM_MIB=1024 cargo test --test blackbox streaming -- --nocapture`
 
@@ -11,12 +11,12 @@ use crate::support::{Instance, Settings};
 
 const PIECE: usize = 64 * 1024;
 
-/// Bytes of a body; a quarter of a gibibyte unless asked otherwise.
+/// Returns the size of a body in bytes; 256 MiB by default.
 fn length() -> usize {
     std::env::var("STREAM_MIB").map_or(256, |text| text.parse().unwrap()) << 20
 }
 
-/// Reads a head, up to and with the empty line.
+/// Reads a head, including the empty line.
 fn head(stream: &mut TcpStream) -> io::Result<String> {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
@@ -28,7 +28,7 @@ fn head(stream: &mut TcpStream) -> io::Result<String> {
     Ok(String::from_utf8(head).unwrap())
 }
 
-/// Reads this many bytes and forgets them; yields how many came.
+/// Reads and discards this number of bytes. Returns how many arrived.
 fn drain(stream: &mut TcpStream, length: usize) -> usize {
     let (mut read, mut piece) = (0, vec![0; PIECE]);
     while read < length {
@@ -45,7 +45,7 @@ fn pour(stream: &mut TcpStream, length: usize) -> io::Result<()> {
     (0..length / PIECE).try_for_each(|_| stream.write_all(&piece))
 }
 
-/// An application that takes and gives bodies of that length.
+/// Starts an application that receives and sends bodies of that size.
 fn upstream() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -84,7 +84,8 @@ fn large_uploads_and_downloads_take_no_memory() {
     let answer = head(&mut up).unwrap().to_ascii_lowercase();
     assert!(answer.contains(&format!("x-taken: {}\r\n", length())), "{answer}");
 
-    // Four at once, of which one is read slowly: what it does not take must wait at the application, not here.
+    // Four concurrent downloads, one of which is read slowly: its unread data must wait at the
+    // application, not in the program.
     let readers: Vec<_> = (0..4)
         .map(|number| {
             let mut down = connect(&instance);

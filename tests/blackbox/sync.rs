@@ -1,4 +1,5 @@
-//! A disk that does not take what it is given: the program ends instead of guessing what it holds, and says what to do.
+//! Tests a disk that fails to write: the program exits instead of guessing the disk's content, and
+//! reports what to do.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +28,8 @@ async fn a_failed_flush_ends_the_program_with_a_message_and_the_store_opens_agai
     let log = instance.log();
     assert!(log.contains("sealgate cannot go on: check the disk of store.path, then start sealgate again"), "{log}");
 
-    // Whether the refresh took place nobody was told; the token of before is either good or replayed, never unknown.
+    // The outcome of the refresh was not reported. The previous token is either valid or counts as
+    // replayed, but is never unknown.
     fs::remove_file(&sign).unwrap();
     instance.start();
     let (status, body) = refresh(&instance, &secret, &acknowledged).await;
@@ -36,7 +38,7 @@ async fn a_failed_flush_ends_the_program_with_a_message_and_the_store_opens_agai
     assert_eq!(instance.stop(), Some(0));
 }
 
-/// Wherever in its work the disk fails a command: it says why, and half of a store is not left behind.
+/// A command reports the failure wherever the disk fails, and leaves no partial store behind.
 #[test]
 fn a_command_whose_disk_fails_says_why_and_leaves_nothing_half_done() {
     let mut instance = Instance::prepare(&Settings::default());

@@ -1,5 +1,5 @@
-//! A thread that cannot be started: the start fails with a word, or the server serves. It never says that it is ready
-//! while requests go unanswered.
+//! Tests a thread that cannot be started: the start fails with a message, or the server serves. It
+//! never reports readiness while requests are unanswered.
 
 use std::fs;
 use std::time::Duration;
@@ -37,7 +37,8 @@ async fn whichever_thread_cannot_be_started_the_server_serves_or_says_why_it_doe
                 assert!(answer.as_ref().is_ok_and(|answer| answer.status() == 200), "thread {number}: {answer:?}");
             }
             instance.stop();
-            // Pingora starts a thread to end each runtime. By then the store is closed, whatever becomes of them.
+            // Pingora starts a thread to end each runtime. The store is closed by then, whatever
+            // happens to them.
             assert!(instance.log().split_off(before).contains("stopped"), "thread {number}");
         } else {
             let status = instance.wait_for_end();

@@ -1,4 +1,5 @@
-//! Moving a store by export and import: every token still works, and a file that is not whole changes nothing.
+//! Tests moving a store by export and import: every token still works, and an incomplete file
+//! changes nothing.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +14,7 @@ async fn every_token_works_after_an_export_and_an_import() {
     let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
     let secret = instance.add_confidential_client("web");
     instance.start();
-    // A second key: without the states of both the other store would open nothing.
+    // A second key: without the states of both, the other store would open nothing.
     instance.run(&["key", "rotate"]);
     let keys = instance.json(&["key", "list"]);
     let browser = Browser::new(&instance);
@@ -28,7 +29,7 @@ async fn every_token_works_after_an_export_and_an_import() {
     let refused = String::from_utf8(instance.try_run(&export, "").stderr).unwrap();
     assert!(refused.contains("stop it first") && refused.contains("--backup DIR"), "{refused}");
 
-    // A backup of the server that runs holds the same as the store once it is stopped.
+    // A backup of the running server has the same content as the store of the stopped one.
     let backup = instance.directory.path().join("backup");
     instance.run(&["backup", "--to", backup.to_str().unwrap()]);
     let of_backup = instance.run(&["export", "--to", "-", "--backup", backup.to_str().unwrap()]);
@@ -68,7 +69,7 @@ async fn every_token_works_after_an_export_and_an_import() {
     for (status, body) in [redeem(&instance, &secret, &used).await, refresh(&instance, &secret, &rotated).await] {
         assert_eq!((status, &body["error"]), (400, &"invalid_grant".into()), "what was used up came back to life");
     }
-    // The session came along: a code without another sign-in.
+    // The session was moved: a code is issued without another sign-in.
     let new = granted(&instance, &secret, &browser).await;
     assert_eq!(refresh(&instance, &secret, &new).await.0, 200);
 }

@@ -1,4 +1,5 @@
-//! Another issuer before the real process: it dies, comes back, changes its keys, answers slowly, and answers too much.
+//! Tests a trusted issuer that fails, returns, changes its keys, answers slowly, and sends too
+//! much.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,7 +13,7 @@ use crate::support::{Instance, Settings, Upstream, wait_until};
 
 const AUDIENCE: &str = "https://api.test";
 
-/// An application that takes the tokens of an issuer that lives at this address.
+/// Returns settings with an application that accepts the tokens of an issuer at this URL.
 fn settings(issuer: &str, upstream: &str, further: &str) -> Settings {
     let sections = format!(
         r#"
@@ -43,7 +44,7 @@ fn claims(issuer: &str) -> Value {
     json!({ "iss": issuer, "sub": "robot-7", "aud": AUDIENCE, "iat": now(), "exp": now() + 600 })
 }
 
-/// An issuer's metadata and key set, at their addresses.
+/// Returns an issuer's metadata and key set, at their paths.
 fn issuer_with(address: &str, keys: &[&Key]) -> Answer {
     Answer::ByPath(vec![
         (
@@ -54,7 +55,7 @@ fn issuer_with(address: &str, keys: &[&Key]) -> Answer {
     ])
 }
 
-/// The program, before an application, with a person's patience.
+/// Program in front of an application, and the issuer's URL.
 struct Site {
     instance: Instance,
     issuer: String,
@@ -74,7 +75,7 @@ impl Site {
         get(port, "/json", &format!("partner.localhost:{port}"), &authorization)
     }
 
-    /// The status for a fresh token of this key.
+    /// Returns the status for a new token of this key.
     fn status(&self, key: &Key) -> u16 {
         status(&self.send(&key.token(&claims(&self.issuer))))
     }
@@ -113,28 +114,29 @@ fn an_issuer_that_dies_rotates_and_comes_back_is_followed() {
     let body = site.send(&key.token(&claims(&issuer)));
     assert!(body.contains("corp:robot-7"), "{body}");
 
-    // Gone: connections are refused. The known keys go on, and the operator is told.
+    // Connections are refused. Known keys stay valid, and the operator is warned.
     drop(publisher);
     wait_until("the failure is told", || site.admin("/readyz").contains("trusted_issuer corp"));
     assert!(site.admin("/metrics").contains("sealgate_foreign_key_reads_total{issuer=\"corp\",outcome=\"failed\"}"));
     assert_eq!(status(&site.admin("/readyz")), 200, "requests can be served");
     assert_eq!(site.status(&key), 200);
 
-    // Back with another key beside the old one: good with the first token, or as soon as the throttle allows.
+    // The issuer returns with an additional key: it is accepted with the first token, or as soon as
+    // the throttle allows.
     let next = Key::rsa("k2");
     let publisher = Publisher::start_at(address, issuer_with(&issuer, &[&key, &next]));
     site.until(&next, 200);
     assert_eq!(site.status(&key), 200);
     wait_until("the warning goes", || !site.admin("/readyz").contains("trusted_issuer corp"));
 
-    // The old one is taken away: remembered tokens of it end too.
+    // The old key is removed: cached tokens of it become invalid too.
     let old = key.token(&claims(&issuer));
     assert_eq!(status(&site.send(&old)), 200);
     publisher.answers(issuer_with(&issuer, &[&next]));
     wait_until("the old key is not taken any more", || status(&site.send(&old)) == 401);
     assert_eq!(site.status(&next), 200);
 
-    // A restart in the midst of an outage: nothing is known, and nobody is blamed.
+    // A restart during an outage: no key is known, and tokens are not rejected as invalid.
     drop(publisher);
     assert_eq!(site.instance.stop(), Some(0));
     site.instance.start();
@@ -164,7 +166,8 @@ fn an_issuer_that_answers_slowly_or_too_much_holds_nobody_up() {
     publisher.answers(Answer::Trickle);
     let asked = publisher.asked();
     wait_until("it is asked", || publisher.asked() > asked);
-    // A reading is under way and will not end: known keys are not held up, and a token of an unknown one not for long.
+    // A read is in progress and will not end: it does not delay known keys, and delays a token of
+    // an unknown key only briefly.
     for _ in 0..20 {
         let begun = Instant::now();
         assert_eq!(site.status(&key), 200);
@@ -173,7 +176,7 @@ fn an_issuer_that_answers_slowly_or_too_much_holds_nobody_up() {
     let begun = Instant::now();
     assert_eq!(site.status(&Key::p256("unknown")), 401);
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
-    // Nor is the stop.
+    // The stop is not delayed either.
     let begun = Instant::now();
     assert_eq!(site.instance.stop(), Some(0));
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());

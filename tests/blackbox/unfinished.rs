@@ -1,4 +1,4 @@
-//! Requests of the real program whose body is halfway when a command takes their access away.
+//! Tests requests whose body is incomplete when a command revokes their access.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Browser, Instance, Settings, wait_until};
 
-/// An application that answers a GET; of all else it notes what it reads, and never answers. Each end of a connection is noted as `<end>`.
+/// Starts an application that answers GET requests. It records all other requests and never answers
+/// them. Each end of a connection is recorded as `<end>`.
 fn application() -> (String, Arc<Mutex<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -29,7 +30,7 @@ fn application() -> (String, Arc<Mutex<String>>) {
                     read.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..length]));
                     end = "<end>";
                 }
-                // Health checks say nothing.
+                // Health checks send no request.
                 read.lock().unwrap().push_str(end);
             });
         }
@@ -37,7 +38,8 @@ fn application() -> (String, Arc<Mutex<String>>) {
     (url, read)
 }
 
-/// Sends a head and half a body, takes access away, sends the rest, and looks what the application got.
+/// Sends a head and half a body, revokes access, sends the rest, and checks what the application
+/// received.
 fn halfway(instance: &Instance, read: &Mutex<String>, path: &str, credential: &str, take_away: impl FnOnce()) {
     let address = SocketAddr::from(([127, 0, 0, 1], instance.port));
     let mut client = TcpStream::connect(address).unwrap();

@@ -52,7 +52,7 @@ async fn a_new_password_and_the_end_of_other_sessions_reach_applications_that_a_
     }
 }
 
-/// A command that sets the password, in contrast, signs out every user of the browser.
+/// Ending all other sessions keeps every user of this browser signed in.
 #[tokio::test]
 async fn whoever_shared_the_browser_stays_signed_in() {
     let world = World::new().await;

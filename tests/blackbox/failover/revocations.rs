@@ -1,4 +1,5 @@
-//! Tokens are revoked at one node while the others, and the database, are cut off, stopped and paused.
+//! Tests the revocation of tokens at one node while the other nodes and the database are
+//! disconnected, stopped and suspended.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,23 +12,23 @@ use super::world::{Client, Fleet, rounds, text, until};
 use crate::chance::Chance;
 use crate::relay::Manner;
 
-/// After which nothing that was revoked is let in.
+/// Time after which every node rejects a revoked token.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What is seen of all revocations.
+/// Observations of all revocations.
 #[derive(Default)]
 struct Seen {
     revocations: AtomicUsize,
-    /// Answers of the gates by status.
+    /// Answers of the gateways by status.
     answers: Mutex<BTreeMap<u16, usize>>,
-    /// How long after the answer to the revocation the latest request was sent that was let in.
+    /// Longest time between the answer to the revocation and the sending of an accepted request.
     latest: Mutex<Duration>,
-    /// Requests that were sent more than a second after the answer to the revocation, and of them those that a node let
-    /// wait for as long.
+    /// Requests that were sent more than a second after the answer to the revocation, and those of
+    /// them that waited as long at a node.
     sent_late: AtomicUsize,
     waited: AtomicUsize,
     faults: Mutex<Vec<String>>,
-    /// Of one request.
+    /// Longest duration of one request.
     slowest: Mutex<Duration>,
 }
 
@@ -38,18 +39,20 @@ struct Revocation {
     answered: Option<Instant>,
 }
 
-/// Asks the gate of one node again and again, also while earlier questions are not answered, until it has long been revoked. What a
-/// node that stands still has not answered then, it answers when it goes on. Nobody asks it more: questions that grow in number as
-/// answers come late would never end.
+/// Sends requests to the gateway of one node, without waiting for earlier answers, until long after
+/// the revocation.
+///
+/// A suspended node answers the outstanding requests when it resumes. Their number is limited:
+/// requests that increase while answers are late would never end.
 async fn watch(client: Arc<Client>, node: usize, token: String, at: Arc<Mutex<Revocation>>, seen: Arc<Seen>) {
     let mut asked = JoinSet::new();
     loop {
         let answered = at.lock().unwrap().answered;
-        // A second counts from the answer; what is sent between that and this may let nobody in any more.
+        // The second counts from the answer. Requests that are sent later must be rejected.
         if answered.is_some_and(|answered| answered.elapsed() > Duration::from_millis(1600)) {
             break;
         }
-        // A node that stands still leaves them unanswered until well after the revocation.
+        // A suspended node leaves them unanswered until well after the revocation.
         if asked.len() < 12 {
             asked.spawn(ask(Arc::clone(&client), node, token.clone(), Arc::clone(&at), Arc::clone(&seen)));
         }
@@ -78,7 +81,7 @@ async fn ask(client: Arc<Client>, node: usize, token: String, at: Arc<Mutex<Revo
     }
     let fault = |what: String| seen.faults.lock().unwrap().push(format!("node {node}: {what}"));
     match status {
-        // A node that stood still after it had decided may not have waited for the application.
+        // A node that was suspended after its decision may not have waited for the application.
         200 | 504 => {
             let mut latest = seen.latest.lock().unwrap();
             *latest = latest.max(after);
@@ -95,7 +98,7 @@ async fn ask(client: Arc<Client>, node: usize, token: String, at: Arc<Mutex<Revo
     }
 }
 
-/// Makes tokens at the first node, shows them to the others, and revokes them.
+/// Creates tokens at the first node, presents them to the others, and revokes them.
 async fn revoke(client: Arc<Client>, seen: Arc<Seen>, stop: Arc<AtomicBool>, before: Duration) {
     let mut watchers = JoinSet::new();
     while !stop.load(Ordering::SeqCst) {
@@ -131,7 +134,8 @@ async fn what_is_revoked_while_things_fail_is_refused_everywhere_a_second_later(
         let client = Arc::clone(&fleet.client);
         let (seen, stop) = (Arc::new(Seen::default()), Arc::new(AtomicBool::new(false)));
         let mut load = JoinSet::new();
-        // Some are revoked long after the gates have come to know them, also while a gate hears of nothing.
+        // Some are revoked long after the gateways have cached them, also while a gateway is
+        // disconnected.
         for number in 0..20 {
             let before = chance.milliseconds(50, if number < 8 { 500 } else { 3000 });
             load.spawn(revoke(Arc::clone(&client), Arc::clone(&seen), Arc::clone(&stop), before));
@@ -159,7 +163,7 @@ async fn what_is_revoked_while_things_fail_is_refused_everywhere_a_second_later(
                     tokio::time::sleep(Duration::from_secs(5)).await;
                     fleet.nodes[2].signal("CONT");
                 }
-                // A node that has stood still comes back while the primary does not answer.
+                // A suspended node resumes while the primary does not answer.
                 _ => {
                     fleet.nodes[2].signal("STOP");
                     tokio::time::sleep(chance.milliseconds(500, 2500)).await;

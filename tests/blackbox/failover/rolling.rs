@@ -1,4 +1,5 @@
-//! The nodes of a fleet are replaced one after another by those of the next version, whose store has one format more.
+//! Tests a rolling upgrade: the nodes of a cluster are replaced one by one by the next version,
+//! which has a newer store format.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,12 +20,12 @@ fn today() -> PathBuf {
     env!("CARGO_BIN_EXE_sealgate").into()
 }
 
-/// `examples/next_format.rs`
+/// Returns the path of `examples/next_format.rs`.
 fn next() -> PathBuf {
     today().with_file_name("examples").join("next_format")
 }
 
-/// Sends each request to a node that is in service, and takes a node out when all that it was sent is answered.
+/// Sends each request to a node in service, and removes a node once all its requests are answered.
 #[derive(Default)]
 struct Balancer {
     nodes: [RwLock<()>; 3],
@@ -62,7 +63,7 @@ impl Load {
         body
     }
 
-    /// Signs in for a client at one node, and redeems at another.
+    /// Signs in for a client at one node, and redeems the code at another.
     async fn tokens(&self) -> Value {
         let (node, serving) = self.balancer.any();
         let code = self.client.code(node).await.unwrap_or_else(|| panic!("no code at node {node}"));
@@ -79,7 +80,7 @@ impl Load {
     }
 }
 
-/// A family of refresh tokens, from before the first node was replaced to after the last.
+/// Rotates a family of refresh tokens from before the first replacement until after the last.
 async fn rotate(load: Arc<Load>) -> usize {
     let (mut tokens, mut rotated) = (load.tokens().await, 0);
     while load.goes_on() {
@@ -118,7 +119,7 @@ async fn register(load: Arc<Load>) -> usize {
     registered
 }
 
-/// How many records there are of this version, and how many that went the way back.
+/// Returns the number of records of this version, and of records that were converted back.
 async fn records(database: &Database, version: i32) -> (i64, i64) {
     let words = "SELECT count(*), count(*) FILTER (WHERE position('\"until_format_8\"'::bytea IN value) > 0) \
          FROM record WHERE length(value) > 0 AND get_byte(value, 0) = $1";
@@ -132,7 +133,7 @@ fn refused(instance: &Instance, arguments: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// Stops a node that nobody asks any more, and starts it as this program.
+/// Stops a node that is out of service, and starts it with this program.
 async fn replace(fleet: &mut Fleet, load: &Load, node: usize, program: PathBuf) {
     let _out = load.balancer.nodes[node].write().await;
     block_in_place(|| {
@@ -163,7 +164,7 @@ async fn nodes_are_replaced_one_by_one_without_a_request_that_fails() {
     tasks.spawn(revoke(Arc::clone(&load)));
     tasks.spawn(register(Arc::clone(&load)));
 
-    // Until the format is raised, the way back is free.
+    // Until the format is raised, a downgrade is possible.
     replace(&mut fleet, &load, 0, next()).await;
     replace(&mut fleet, &load, 0, today()).await;
     for node in 0..3 {
@@ -179,7 +180,8 @@ async fn nodes_are_replaced_one_by_one_without_a_request_that_fails() {
         let asked = load.answered.load(Ordering::SeqCst);
         until("each is asked", || async { load.answered.load(Ordering::SeqCst) > asked + 60 }).await;
     }
-    // What one node does for all is done by a newer one now, under a lease that it has written for the older ones.
+    // A newer node now does the cluster's background work, under a lease that older nodes
+    // understand.
     let counts = || async {
         let row = database.query_opt("SELECT value FROM record WHERE key = 'mcounts'", &[]).await.unwrap();
         row.map(|row| row.get::<_, Vec<u8>>(0))
@@ -205,7 +207,7 @@ async fn nodes_are_replaced_one_by_one_without_a_request_that_fails() {
     let again = block_in_place(|| fleet.nodes[1].run(&["store", "upgrade"]));
     assert_eq!(again, "the store has format 8 already\n");
 
-    // The older one is refused, and nobody else notices.
+    // The older node is rejected, and the others are unaffected.
     let out = load.balancer.nodes[2].write().await;
     block_in_place(|| {
         let node = &mut fleet.nodes[2];
@@ -248,7 +250,7 @@ async fn an_import_is_written_for_the_nodes_that_will_serve_it() {
     let url = secrecy::ExposeSecret::expose_secret(&settings.url).to_owned();
     let (database, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
-    // A node of the version of now has served here, and will again.
+    // A node of the current version has served here, and will again.
     let node = "INSERT INTO node (name, incarnation, version, reads_from, reads_to) VALUES ('a', 1, '0.1.0', 7, 7)";
     database.batch_execute(node).await.unwrap();
     let issuer_port = Some(before.port);

@@ -1,4 +1,5 @@
-//! Load for a while, and every few seconds something else that fails: nothing acknowledged is lost, nothing used works again.
+//! Tests load with a different failure every few seconds: no acknowledged change is lost, and no
+//! used token works again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,7 +11,7 @@ use super::world::Fleet;
 use super::{Chance, FAMILIES, Load};
 use crate::relay::Manner;
 
-/// What fails; the fleet has to go on without help.
+/// Failures that the cluster must survive without help.
 const FAILURES: [&str; 6] = [
     "a node is killed",
     "a node stands still",

@@ -1,4 +1,4 @@
-//! The fleet that is to fail, and a client of all its nodes.
+//! Cluster under test, and a client of all its nodes.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ const SECTIONS: &str = r#"
     [tokens]
     refresh_retry_seconds = 60
 "#;
-/// No request takes longer, whatever fails: nobody waits for ever.
+/// Maximum duration of a request, whatever fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Three nodes, the second of which reaches the primary through a relay.
@@ -58,7 +58,7 @@ impl Fleet {
         let relay = Relay::start(primary.port).await;
         let upstream = Upstream::start();
         let settings = |name, port: u16, issuer_port| {
-            // The one that falls stands first.
+            // The primary that fails is first in the list.
             let hosts = format!("127.0.0.1:{port},127.0.0.1:{}", standby.port);
             let database = format!("postgres://sealgate@{hosts}/postgres");
             Settings {
@@ -75,7 +75,8 @@ impl Fleet {
         let second = Instance::beside(&first, &settings("b", relay.port, Some(first.port)));
         let third = Instance::beside(&first, &settings("c", primary.port, Some(first.port)));
         let mut nodes = vec![first, second, third];
-        // One after the other: SoftHSM may show no token to a process that opens it while another one logs in.
+        // One after the other: SoftHSM may show no token to a process that opens it while another
+        // process logs in.
         for node in &mut nodes {
             node.start();
         }
@@ -101,7 +102,7 @@ impl Fleet {
         Self { primary, standby, relay, nodes, client: Arc::new(client), _upstream: upstream }
     }
 
-    /// Waits until requests are answered with success again, at each node.
+    /// Waits until every node answers requests successfully again.
     pub(super) async fn goes_on(&self) {
         for node in 0..self.nodes.len() {
             until("the node serves", || async { self.client.code(node).await.is_some() }).await;
@@ -123,10 +124,12 @@ pub(super) struct Answered {
     pub(super) slowest: Duration,
 }
 
-/// A confidential client of all nodes, which share one name. A person is signed in with the cookies.
+/// Confidential client of all nodes, which share one host name. The cookies belong to a signed-in
+/// user.
 pub(super) struct Client {
     http: reqwest::Client,
-    /// From other addresses: one address may have a thousand connections, and a node that stands still holds more.
+    /// Clients at other addresses: one address may have a thousand connections, and a suspended
+    /// node holds more.
     visitors: Vec<reqwest::Client>,
     pub(super) ports: Vec<u16>,
     next: AtomicUsize,
@@ -134,11 +137,11 @@ pub(super) struct Client {
     host: String,
     pub(super) secret: String,
     pub(super) answered: Mutex<Answered>,
-    /// Whether an exchange without an answer is a node's end and no fault.
+    /// Whether a missing answer means that a node was killed, and is no failure.
     pub(super) nodes_may_die: AtomicBool,
 }
 
-/// An HTTP client at an address of this machine.
+/// Returns an HTTP client at a local address.
 fn http(address: u8) -> reqwest::Client {
     reqwest::Client::builder()
         .no_proxy()
@@ -161,7 +164,7 @@ pub(super) fn text(body: &Value, name: &str) -> String {
 }
 
 impl Client {
-    /// The node for a next request, as a balancer chooses.
+    /// Returns the node for the next request, as a load balancer does.
     pub(super) fn any(&self) -> usize {
         self.next.fetch_add(1, Ordering::Relaxed) % self.ports.len()
     }
@@ -185,7 +188,7 @@ impl Client {
         (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
     }
 
-    /// The answer; none from a node that was killed meanwhile, where the test says that nodes may be.
+    /// Returns the answer, or `None` from a node that was killed, if the test permits that.
     async fn exchange(&self, request: reqwest::RequestBuilder) -> Option<(u16, HeaderMap, String)> {
         let whole = async {
             let answer = request.send().await?;
@@ -232,7 +235,7 @@ impl Client {
         self.send(request.header("content-type", "application/json").body(body)).await
     }
 
-    /// A code for the person who is signed in; `None` where the node cannot decide.
+    /// Returns a code for the signed-in user, or `None` if the node cannot decide.
     pub(super) async fn code(&self, node: usize) -> Option<String> {
         let request = self.http.get(self.url(node, &authorize())).header("Host", &self.host);
         let (status, head, body) = self.exchange(request.header("Cookie", &self.cookies)).await?;
@@ -249,7 +252,8 @@ impl Client {
         Some(parameter("code").unwrap_or_else(|| panic!("no code: {location}")))
     }
 
-    /// The same with a fresh grant; `None` where that could not be done now. Whether the code was used is not known then.
+    /// Returns a code and the tokens of a new grant, or `None` on failure. The code may have been
+    /// used then.
     pub(super) async fn tokens(&self, node: usize) -> Option<(String, Value)> {
         let code = self.code(node).await?;
         match self.redeem(node, &code).await {
@@ -259,7 +263,7 @@ impl Client {
         }
     }
 
-    /// What the gate of this node says to the token.
+    /// Returns the status of the token at this node's gateway.
     pub(super) async fn gate(&self, node: usize, token: &str) -> u16 {
         let visitor = &self.visitors[self.next.fetch_add(1, Ordering::Relaxed) % self.visitors.len()];
         let request = visitor.get(self.url(node, "/api/data")).header("Host", "app.localhost").bearer_auth(token);

@@ -1,4 +1,4 @@
-//! The proxies, started with the files that the documentation shows.
+//! Starts the proxies with the files of the documentation.
 
 use std::fs;
 use std::net::TcpStream;
@@ -21,8 +21,8 @@ pub(super) enum Kind {
     Traefik,
 }
 
-/// A proxy in front of two applications, and Sealgate beside it: `app.localhost` is closed, `www.localhost` is open. Stops
-/// when dropped.
+/// Proxy in front of two applications, with Sealgate for forward-auth: `app.localhost` is closed,
+/// `www.localhost` is open. Stopped on drop.
 pub(super) struct Site {
     pub(super) instance: Instance,
     pub(super) port: u16,
@@ -36,7 +36,7 @@ impl Site {
         let (upstreams, port) = ([Upstream::start(), Upstream::start()], free_port());
         let instance = Instance::started(&Settings { sections: sections(port, &upstreams), ..Settings::default() });
         let directory = tempfile::Builder::new().prefix("proxy-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        // The documented file for an application of this name, on this host.
+        // Returns the documented file for an application of this name, on this host.
         let place = |text: &str, name: &str, host: &str, upstream: &Upstream| {
             text.replace("wiki.example.com:80", &format!("{host}:{port}"))
                 .replace("wiki.example.com", host)
@@ -53,7 +53,7 @@ impl Site {
         let mut command = match kind {
             Kind::Nginx => {
                 let (first, second) = both(NGINX, NGINX.splitn(3, "server {").last().unwrap());
-                // With a cache for all that does not refuse it, whatever the answers say.
+                // With a cache for all answers that do not forbid it, whatever their headers.
                 let cache = cache(directory.path()) + "proxy_ignore_headers Cache-Control Set-Cookie Vary;\n";
                 nginx(directory.path(), &format!("{cache}{first}server {{{second}"))
             }
@@ -62,7 +62,7 @@ impl Site {
                 caddy(directory.path(), &format!("{first}{second}"))
             }
             Kind::Traefik => {
-                // Both name the same server of Sealgate's, and Traefik takes the first.
+                // Both files name the same Sealgate server, and Traefik uses the first one.
                 let (first, second) = both(TRAEFIK, TRAEFIK);
                 traefik(directory.path(), port, &[&first, &second])
             }
@@ -75,7 +75,7 @@ impl Site {
             let ended = site.child.try_wait().unwrap();
             let log = fs::read_to_string(site.directory.path().join("log")).unwrap_or_default();
             assert!(ended.is_none(), "{kind:?} ended: {ended:?}\n{log}");
-            // Traefik listens before it has read its routers.
+            // Traefik listens before it has loaded its routers.
             let reads = |host: &str| status(&raw(port, "/public/x", &format!("{host}:{port}"))) == 200;
             let routes = || reads("app.localhost") && reads("www.localhost");
             TcpStream::connect(("127.0.0.1", port)).is_ok() && (kind != Kind::Traefik || routes())
@@ -87,7 +87,7 @@ impl Site {
         format!("http://app.localhost:{}{path}", self.port)
     }
 
-    /// A browser in which Anna has signed in on her way to this page, and the address where she ended.
+    /// Signs in Anna on her way to this page. Returns the browser and its final URL.
     pub(super) async fn signed_in(&self, path: &str) -> (Browser, String) {
         let browser = Browser::new(&self.instance);
         let sent = browser.get(&self.url(path)).await;
@@ -147,7 +147,7 @@ fn sections(port: u16, upstreams: &[Upstream; 2]) -> String {
     )
 }
 
-/// A cache of nginx's, for all that is proxied.
+/// Returns the configuration of an nginx cache for all proxied answers.
 pub(crate) fn cache(directory: &Path) -> String {
     format!(
         "proxy_cache_path {}/cache keys_zone=all:1m;\nproxy_cache all;\nproxy_cache_valid any 10m;\n\
@@ -156,7 +156,8 @@ pub(crate) fn cache(directory: &Path) -> String {
     )
 }
 
-/// nginx in the foreground, one process, with all its files in the directory.
+/// Returns a command that runs nginx in the foreground, as one process, with all its files in the
+/// directory.
 pub(crate) fn nginx(directory: &Path, server: &str) -> Command {
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("{name}_temp_path {}/{name};\n", directory.display()))
@@ -181,7 +182,8 @@ fn caddy(directory: &Path, site: &str) -> Command {
     command
 }
 
-/// Traefik, whose program the environment names: its files of routers beside a file with what concerns all of them.
+/// Returns a command that runs Traefik, whose program is named in the environment. The routers'
+/// files and a common file configure it.
 fn traefik(directory: &Path, port: u16, files: &[&str]) -> Command {
     let routers = directory.join("routers");
     fs::create_dir(&routers).unwrap();
@@ -201,7 +203,7 @@ fn traefik(directory: &Path, port: u16, files: &[&str]) -> Command {
     command
 }
 
-/// A request whose path no URL library has tidied.
+/// Sends a request with an unnormalized path.
 pub(super) fn raw(port: u16, target: &str, host: &str) -> String {
     exchange(port, &format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"))
 }
@@ -217,7 +219,7 @@ pub(super) fn exchange(port: u16, request: &str) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// The status of an answer; 0 where there was none.
+/// Returns the status of an answer, or 0 without an answer.
 pub(super) fn status(answer: &str) -> u16 {
     answer.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! A browser without scripts over a real HTTP client: cookies by host, forms, redirects one by one.
+//! Browser without scripts on a real HTTP client: cookies by host, forms, single redirects.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use reqwest::{Client, RequestBuilder, redirect};
 
 use super::{Instance, PASSWORD};
 
-/// What a navigation of a browser says about itself.
+/// Returns the headers of a browser's navigation.
 fn navigation() -> HeaderMap {
     HeaderMap::from_iter([
         (ACCEPT, HeaderValue::from_static("text/html,application/xhtml+xml,*/*;q=0.8")),
@@ -18,13 +18,13 @@ fn navigation() -> HeaderMap {
     ])
 }
 
-/// A browser with its own cookies.
+/// Browser with its own cookies.
 pub(crate) struct Browser {
     client: Client,
     jar: Arc<Jar>,
 }
 
-/// A page, or the redirect that leads to where nobody listens.
+/// Page, or the redirect to a URL without a listener.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) url: String,
@@ -48,13 +48,13 @@ impl Browser {
         Self { client, jar }
     }
 
-    /// What a `Cookie` field to this address says.
+    /// Returns the `Cookie` header for this URL.
     pub(crate) fn cookies(&self, url: &str) -> String {
         let cookies = self.jar.cookies(&url.parse().unwrap());
         cookies.map_or_else(String::new, |cookies| cookies.to_str().unwrap().to_owned())
     }
 
-    /// The HTTP client with this browser's cookies.
+    /// Returns the HTTP client with this browser's cookies.
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
@@ -69,12 +69,13 @@ impl Browser {
         }
     }
 
-    /// A navigation, redirects not followed.
+    /// Sends a navigation without following redirects.
     pub(crate) async fn get(&self, url: &str) -> Page {
         self.send(self.client.get(url).headers(navigation())).await
     }
 
-    /// A navigation that follows redirects within `localhost` and `app.localhost` of the instance.
+    /// Sends a navigation and follows redirects within `localhost` and `app.localhost` of the
+    /// instance.
     pub(crate) async fn open(&self, url: &str) -> Page {
         let page = self.get(url).await;
         self.follow(page).await
@@ -92,7 +93,7 @@ impl Browser {
         panic!("the redirects do not end at {}", page.url);
     }
 
-    /// Sends a page's form with these fields beside its hidden ones, and follows.
+    /// Submits a page's form with its hidden fields and these ones, and follows redirects.
     pub(crate) async fn submit(&self, page: &Page, fields: &[(&str, &str)]) -> Page {
         let mut all = page.hidden_fields();
         all.extend(fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
@@ -107,7 +108,7 @@ impl Browser {
         self.submit(page, &[("email", "anna@example.test"), ("password", PASSWORD)]).await
     }
 
-    /// Goes from an address to where the sign-in ends, signing in and allowing as asked.
+    /// Opens a URL and continues to the end of the sign-in, with consent if necessary.
     pub(crate) async fn go(&self, url: &str) -> Page {
         let mut page = self.open(url).await;
         if page.body.contains("id=\"login-submit\"") {
@@ -121,13 +122,13 @@ impl Browser {
 }
 
 impl Page {
-    /// Where the page sends the browser.
+    /// Returns the absolute target of the redirect.
     pub(crate) fn location(&self) -> Option<String> {
         let location = self.headers.get(LOCATION)?.to_str().unwrap();
         Some(url::Url::parse(&self.url).unwrap().join(location).unwrap().to_string())
     }
 
-    /// A parameter of the address that the page sends the browser to.
+    /// Returns a parameter of the redirect's target.
     pub(crate) fn returned(&self, name: &str) -> Option<String> {
         let url = url::Url::parse(&self.location()?).unwrap();
         url.query_pairs().find(|(known, _)| known == name).map(|(_, value)| value.into_owned())

@@ -1,4 +1,4 @@
-//! One running program with everything that it needs.
+//! Running program with its files, token and store.
 
 use std::fs;
 use std::io::Write;
@@ -15,44 +15,44 @@ use super::{PASSWORD, REDIRECT_URI, SIGNED_OUT_URI, free_port};
 use crate::configuration::Configuration;
 use crate::softhsm::{MODULE, SoftHsm};
 
-/// How long the program may take to be ready, and to stop.
+/// Maximum time for the program to become ready, and to stop.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a test chooses.
+/// Settings of a test.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Settings {
-    /// Lines for the configuration: whole sections, such as `[tokens]`.
+    /// Whole sections of the configuration, such as `[tokens]`.
     pub(crate) sections: String,
-    /// The address of the application behind the gate, on the host `app.localhost`.
+    /// URL of the application behind the gateway, on the host `app.localhost`.
     pub(crate) upstream: Option<String>,
-    /// The node of a fleet that this is.
+    /// Node of a cluster, if the instance is one.
     pub(crate) node: Option<Node>,
 }
 
-/// A node of a fleet.
+/// Node of a cluster.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) name: &'static str,
-    /// The URL of the database.
+    /// URL of the database.
     pub(crate) database: String,
-    /// The port in the issuer that all nodes share.
+    /// Port in the issuer, which all nodes share.
     pub(crate) issuer_port: Option<u16>,
 }
 
-/// The program with its token, its store and its files. Stops when dropped.
+/// Program with its token, its store and its files. Stopped on drop.
 pub(crate) struct Instance {
     pub(crate) directory: TempDir,
     pub(crate) softhsm: SoftHsm,
     pub(crate) port: u16,
     pub(crate) admin_port: u16,
-    /// Further variables of the environment, for the server and the commands.
+    /// Additional environment variables for the server and the commands.
     pub(crate) environment: Vec<(&'static str, String)>,
-    /// What is run: the program, or another build of it.
+    /// Program to run: the binary under test, or another build of it.
     pub(crate) program: PathBuf,
     child: Option<Child>,
 }
 
-/// A command of the program, with a token's place in its environment.
+/// Returns a command of the program, with the token's configuration in its environment.
 pub(crate) fn sealgate(softhsm: &SoftHsm, arguments: &[&str]) -> Command {
     run_with(&program(), softhsm, arguments)
 }
@@ -67,7 +67,7 @@ fn run_with(program: &Path, softhsm: &SoftHsm, arguments: &[&str]) -> Command {
     command
 }
 
-/// Makes a shared library of a C file in `tests/blackbox`, for `LD_PRELOAD`.
+/// Compiles a C file in `tests/blackbox` to a shared library for `LD_PRELOAD`.
 #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
 pub(crate) fn preloaded(directory: &Path, source: &str) -> PathBuf {
     let library = directory.join(source).with_extension("so");
@@ -78,7 +78,7 @@ pub(crate) fn preloaded(directory: &Path, source: &str) -> PathBuf {
     library
 }
 
-/// Waits for something, and fails when it does not come in time.
+/// Waits for a condition, and panics if it is not met in time.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
@@ -89,7 +89,8 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 impl Instance {
-    /// Prepared, not started: a token with a key, a configuration, one person and two clients.
+    /// Prepares an instance without starting it: a token with a key, a configuration, a user and
+    /// two clients.
     pub(crate) fn prepare(settings: &Settings) -> Self {
         let instance = Self::bare(settings);
         instance.run(&["key", "generate"]);
@@ -105,7 +106,7 @@ impl Instance {
         );
     }
 
-    /// With a token and a configuration, and nothing else.
+    /// Prepares an instance with a token and a configuration only.
     pub(crate) fn bare(settings: &Settings) -> Self {
         let instance = Self {
             directory: tempfile::Builder::new().prefix("sealgate-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
@@ -120,7 +121,7 @@ impl Instance {
         instance
     }
 
-    /// Another node of the fleet of `first`: the same token, the same issuer, nothing started.
+    /// Prepares another node of the cluster of `first`, with the same token and issuer.
     #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
     pub(crate) fn beside(first: &Self, settings: &Settings) -> Self {
         let instance = Self {
@@ -136,7 +137,6 @@ impl Instance {
         instance
     }
 
-    /// Writes the configuration.
     pub(crate) fn configure(&self, settings: &Settings) {
         let Self { port, admin_port, .. } = self;
         let app = settings.upstream.as_ref().map_or_else(String::new, |upstream| {
@@ -188,7 +188,8 @@ impl Instance {
         fs::write(self.config(), text).unwrap();
     }
 
-    /// Has it speak TLS, with a certificate in its directory, `server.pem`, for localhost and app.localhost. To be called before the start.
+    /// Enables TLS with a certificate for localhost and app.localhost, `server.pem` in the
+    /// directory. Must be called before the start.
     pub(crate) fn speak_tls(&self) {
         let made = Command::new("openssl")
             .args([
@@ -213,22 +214,22 @@ impl Instance {
         fs::write(self.config(), text.replace("[server]", tls)).unwrap();
     }
 
-    /// The configuration file.
+    /// Returns the path of the configuration file.
     pub(crate) fn config(&self) -> PathBuf {
         self.directory.path().join("sealgate.toml")
     }
 
-    /// The store's directory.
+    /// Returns the path of the store's directory.
     pub(crate) fn store(&self) -> PathBuf {
         self.directory.path().join("store")
     }
 
-    /// The program's log so far.
+    /// Returns the program's log.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 
-    /// Waits until the log has these words: a line is written a moment after what it tells of.
+    /// Waits until the log contains these words: a line is written shortly after its event.
     #[track_caller]
     pub(crate) fn tells(&self, words: &str) {
         wait_until(&format!("the log tells: {words}"), || self.log().contains(words));
@@ -238,27 +239,27 @@ impl Instance {
         self.directory.path().join("log")
     }
 
-    /// The address of a path at the provider.
+    /// Returns the URL of a path at the provider.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://localhost:{}{path}", self.port)
     }
 
-    /// The address of a path at the application.
+    /// Returns the URL of a path at the application.
     pub(crate) fn app_url(&self, path: &str) -> String {
         format!("http://app.localhost:{}{path}", self.port)
     }
 
-    /// The address of a path at the admin listener.
+    /// Returns the URL of a path at the admin listener.
     pub(crate) fn admin_url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.admin_port)
     }
 
-    /// Runs a command and yields its output; fails when the command does.
+    /// Runs a command and returns its output. Panics if it fails.
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
         self.run_with_input(arguments, "")
     }
 
-    /// The same, with text on standard input.
+    /// Runs a command with text on standard input. Panics if it fails.
     pub(crate) fn run_with_input(&self, arguments: &[&str], input: &str) -> String {
         let output = self.try_run(arguments, input);
         let error = String::from_utf8_lossy(&output.stderr);
@@ -266,24 +267,24 @@ impl Instance {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs a command, whatever comes of it.
+    /// Runs a command and returns its outcome.
     pub(crate) fn try_run(&self, arguments: &[&str], input: &str) -> Output {
         let config = self.config();
         let mut command = run_with(&self.program, &self.softhsm, arguments);
         command.args(["--config", path(&config)]).envs(self.environment.iter().cloned());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // A command that reads no input may be gone already.
+        // A command that reads no input may have ended already.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         child.wait_with_output().unwrap()
     }
 
-    /// Runs a command with `--json` and yields its object.
+    /// Runs a command with `--json` and returns its object.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         serde_json::from_str(&self.run(&[arguments, &["--json"]].concat())).unwrap()
     }
 
-    /// Registers a confidential client and yields its secret.
+    /// Registers a confidential client and returns its secret.
     pub(crate) fn add_confidential_client(&self, id: &str) -> String {
         let added = self.json(&[
             "client",
@@ -302,7 +303,6 @@ impl Instance {
         added["client_secret"].as_str().unwrap().to_owned()
     }
 
-    /// Registers a public client.
     pub(crate) fn add_public_client(&self, id: &str) {
         self.json(&[
             "client",
@@ -334,7 +334,7 @@ impl Instance {
         });
     }
 
-    /// Waits until the server is ready or has ended; yields whether it is ready.
+    /// Waits until the server is ready or has ended. Returns whether it is ready.
     #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
     pub(crate) fn is_ready_or_has_ended(&mut self) -> bool {
         let mut is_ready = false;
@@ -345,18 +345,19 @@ impl Instance {
         is_ready
     }
 
-    /// Starts the server and waits for nothing.
+    /// Starts the server without waiting.
     pub(crate) fn launch(&mut self) {
         let config = self.config();
         let command = run_with(&self.program, &self.softhsm, &["serve", "--config", path(&config)]);
         self.launch_by(command);
     }
 
-    /// Starts the server on a socket that listens already, as systemd does, and waits until it is ready.
+    /// Starts the server on a listening socket, as systemd does, and waits until it is ready.
     #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
     pub(crate) fn start_on(&mut self, socket: &TcpListener) {
         let config = self.config();
-        // The process that names itself in LISTEN_PID is the one that becomes the server; the socket comes as its input.
+        // LISTEN_PID must name the process that becomes the server. The socket is passed as its
+        // standard input.
         let script = "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"";
         let mut command = Command::new("sh");
         command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_sealgate"), "serve", "--config", path(&config)]);
@@ -366,7 +367,7 @@ impl Instance {
         self.wait_until_ready();
     }
 
-    /// Starts the server after these words of a shell, and waits until it is ready.
+    /// Starts the server after these shell commands, and waits until it is ready.
     #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
     pub(crate) fn start_limited(&mut self, words: &str) {
         let config = self.config();
@@ -378,7 +379,7 @@ impl Instance {
         self.wait_until_ready();
     }
 
-    /// Starts the server with its log going elsewhere, and waits until it is ready.
+    /// Starts the server with its log redirected, and waits until it is ready.
     #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
     pub(crate) fn start_logging_to(&mut self, log: impl Into<Stdio>) {
         let config = self.config();
@@ -395,12 +396,12 @@ impl Instance {
         self.child = Some(child);
     }
 
-    /// The file of the log, to append to.
+    /// Opens the log file for appending.
     pub(crate) fn open_log(&self) -> fs::File {
         fs::File::options().create(true).append(true).open(self.log_file()).unwrap()
     }
 
-    /// Waits until the server has ended by itself, and yields its exit code.
+    /// Waits until the server has ended by itself, and returns its exit code.
     #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
     pub(crate) fn wait_for_end(&mut self) -> Option<i32> {
         let mut child = self.child.take().unwrap();
@@ -412,7 +413,7 @@ impl Instance {
         code.and_then(|status| status.code())
     }
 
-    /// Prepared and started.
+    /// Prepares and starts an instance.
     pub(crate) fn started(settings: &Settings) -> Self {
         let mut instance = Self::prepare(settings);
         instance.start();
@@ -426,7 +427,7 @@ impl Instance {
         assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
     }
 
-    /// Ends the server at once, as a power cut or the kernel would: SIGKILL.
+    /// Kills the server with SIGKILL, like a power cut or the kernel.
     #[allow(dead_code, reason = "the tests of crashes share this fixture and use it")]
     pub(crate) fn kill(&mut self) {
         let mut child = self.child.take().unwrap();
@@ -434,13 +435,13 @@ impl Instance {
         child.wait().unwrap();
     }
 
-    /// The most memory that the server ever had resident, MiB.
+    /// Returns the server's peak resident memory in MiB.
     #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
     pub(crate) fn peak_memory(&self) -> u64 {
         self.memory("VmHWM:")
     }
 
-    /// What the server has resident now beside files, MiB.
+    /// Returns the server's anonymous resident memory in MiB.
     #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
     pub(crate) fn own_memory(&self) -> u64 {
         self.memory("RssAnon:")
@@ -454,13 +455,13 @@ impl Instance {
         taken.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
     }
 
-    /// Whether the server has ended by itself.
+    /// Returns whether the server has ended by itself.
     #[allow(dead_code, reason = "the tests of failing tokens share this fixture and use it")]
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.as_mut().is_none_or(|child| child.try_wait().unwrap().is_some())
     }
 
-    /// Asks the server to stop (SIGTERM) and waits; yields its exit code.
+    /// Stops the server with SIGTERM and returns its exit code.
     pub(crate) fn stop(&mut self) -> Option<i32> {
         let mut child = self.child.take().unwrap();
         let sent = Command::new("kill").arg(child.id().to_string()).status().unwrap();
@@ -491,7 +492,7 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Whether the admin listener says that requests can be served.
+/// Returns whether the admin listener reports readiness.
 fn ready(port: u16) -> bool {
     use std::io::Read;
     let Ok(mut stream) = std::net::TcpStream::connect(("127.0.0.1", port)) else { return false };

@@ -1,4 +1,5 @@
-//! Load from clients of our own, which count what becomes of each request, and applications that say one word.
+//! Load from clients that count the outcomes of their requests, and applications that answer with
+//! one word.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,10 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The longest that a request may take.
+/// Maximum duration of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An application that answers every request with this word, on kept connections. Yields its address.
+/// Starts an application that answers every request with this word, on kept connections. Returns
+/// its URL.
 pub(crate) fn application_saying(word: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -30,7 +32,7 @@ pub(crate) fn application_saying(word: &'static str) -> String {
     format!("http://{address}")
 }
 
-/// A message's head; empty at the end of the connection.
+/// Reads a message's head; empty at the end of the connection.
 fn head(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -41,15 +43,15 @@ fn head(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
     Ok(head)
 }
 
-/// A client's connection.
+/// Client connection.
 pub(crate) struct Connection(BufReader<TcpStream>);
 
-/// An answer.
+/// Answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: String,
-    /// Whether the connection goes on.
+    /// Whether the connection stays open.
     pub(crate) keeps: bool,
 }
 
@@ -75,37 +77,38 @@ impl Connection {
     }
 }
 
-/// How a client of the load treats its connections.
+/// How a client uses its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// One for all requests; that it ends is a failure.
+    /// One connection for all requests; its end is a failure.
     Holds,
-    /// Kept as long as the server keeps it. A request on one that was used before and has ended without a byte of an answer
-    /// is sent again once, as HTTP allows (RFC 9112 §9.3.1).
+    /// A connection that is kept as long as the server keeps it. If a used connection ends before
+    /// the first byte of an answer, the request is repeated once, as HTTP allows (RFC 9112 §9.3.1).
     Keeps,
-    /// A new one for each request; any failure counts.
+    /// A new connection for each request; every failure counts.
     Opens,
 }
 
-/// What became of a client's requests.
+/// Outcomes of a client's requests.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) answered: usize,
-    /// Requests that were sent again because a kept connection had ended.
+    /// Requests that were repeated because a kept connection had ended.
     pub(crate) repeated: usize,
     pub(crate) failures: Vec<String>,
-    /// The longest that an answer took.
+    /// Longest duration of an answer.
     pub(crate) longest: Duration,
 }
 
-/// Clients that ask without a pause until they are stopped.
+/// Clients that send requests without a pause until they are stopped.
 pub(crate) struct Load {
     stop: Arc<AtomicBool>,
     clients: Vec<(Manner, JoinHandle<Tally>)>,
 }
 
 impl Load {
-    /// Lets a client for each of `manners` ask for `path` of `host`, and expect this word.
+    /// Starts a client for each of `manners`, which requests `path` of `host` and expects this
+    /// word.
     pub(crate) fn start(
         address: SocketAddr,
         host: &str,
@@ -130,7 +133,7 @@ impl Load {
         Self { stop, clients }
     }
 
-    /// Stops the clients, and yields what each has seen.
+    /// Stops the clients, and returns their results.
     pub(crate) fn stop(self) -> Vec<(Manner, Tally)> {
         self.stop.store(true, Ordering::Relaxed);
         self.clients.into_iter().map(|(manner, client)| (manner, client.join().unwrap())).collect()
@@ -171,7 +174,7 @@ impl Client {
         }
     }
 
-    /// Sends the request once; a connection that failed is gone.
+    /// Sends the request once. A failed connection is dropped.
     fn exchange(&mut self) -> io::Result<Answer> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
@@ -183,7 +186,7 @@ impl Client {
     }
 }
 
-/// Whether the connection was closed, rather than anything else gone wrong.
+/// Returns whether the error is a closed connection.
 fn has_ended(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
 }

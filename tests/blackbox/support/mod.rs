@@ -1,4 +1,4 @@
-//! The real program: the binary on free ports, a SoftHSM token of its own, sled on disk, a real upstream behind it.
+//! Real program: the binary on free ports, its own SoftHSM token, sled on disk, a real upstream.
 
 mod browser;
 mod instance;
@@ -13,9 +13,9 @@ pub(crate) use instance::{Instance, Node, Settings, preloaded, sealgate, wait_un
 pub(crate) use port::free_port;
 pub(crate) use upstream::Upstream;
 
-/// The password of every person here.
+/// Password of every user here.
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
-/// Where codes are sent; nobody listens there, the tests read the redirect.
+/// Redirect URI of the clients. It has no listener; the tests read the redirect.
 pub(crate) const REDIRECT_URI: &str = "http://localhost:3999/cb";
-/// Where browsers are sent after a logout.
+/// Redirect URI after a logout.
 pub(crate) const SIGNED_OUT_URI: &str = "http://localhost:3999/bye";

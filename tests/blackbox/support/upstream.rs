@@ -1,11 +1,11 @@
-//! The application behind the gate: the bundled sample, which shows what it received.
+//! Application behind the gateway: the bundled sample, which shows the requests that it received.
 
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 use super::{free_port, wait_until};
 
-/// The sample application on a free port. Stops when dropped.
+/// Sample application on a free port. Stopped on drop.
 pub(crate) struct Upstream {
     port: u16,
     child: Child,
@@ -24,7 +24,7 @@ impl Upstream {
         upstream
     }
 
-    /// Its address, for the configuration.
+    /// Returns the application's URL for the configuration.
     pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
@@ -37,7 +37,7 @@ impl Drop for Upstream {
     }
 }
 
-/// `target/<profile>/examples/legacy`, beside the binary under test.
+/// Returns `target/<profile>/examples/legacy`, next to the binary under test.
 fn program() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_BIN_EXE_sealgate")).with_file_name("examples").join("legacy")
 }
