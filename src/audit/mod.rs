@@ -88,7 +88,7 @@ impl AuditLog {
         }
     }
 
-    /// Has an event wait for the mail about it, where there is to be one.
+    /// Queues an event for a notification, if it requires one.
     fn tell(&self, event: &AuditEvent) {
         let telling = event.telling.clone().or_else(|| {
             let notice = event.notice()?;
@@ -103,30 +103,30 @@ impl AuditLog {
         }
     }
 
-    /// Takes the events of which people are to be told by mail; each has its telling.
+    /// Takes the events for which users are to be notified. Each has its notification.
     pub fn take_told(&self) -> Vec<AuditEvent> {
         std::mem::take(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Has them wait again, because the store failed.
+    /// Queues the events again after the store failed.
     pub fn tell_later(&self, events: Vec<AuditEvent>) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let room = MOST_TOLD.saturating_sub(told.len());
         told.extend(events.into_iter().take(room));
     }
 
-    /// Has the records wait of what was counted for an hour.
+    /// Queues the records of refreshes that were counted for an hour.
     pub fn collect(&self, now: UnixTime) {
         let records = self.routine.lock().unwrap_or_else(PoisonError::into_inner).over(now);
         self.wait(records);
     }
 
-    /// Has the records wait of all that was counted: before the last [`AuditLog::write`].
+    /// Queues the records of all counted refreshes, before the last [`AuditLog::write`].
     pub fn collect_all(&self) {
         let records = self.routine.lock().unwrap_or_else(PoisonError::into_inner).all();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         for record in records {
-            // They are bounded already, and nobody else comes.
+            // Their number is bounded, and no further events follow.
             waiting.push(record);
         }
     }
@@ -138,9 +138,10 @@ impl AuditLog {
         }
     }
 
-    /// Writes the event's line to the log and its record to the store. For what an operator does: done already, so a
-    /// store that fails now is only told of in the log. What waits goes with it, before it: the trail keeps the order in
-    /// which things happened, within a second too.
+    /// Writes the event's line to the log and its record to the store, for actions of an operator.
+    ///
+    /// The action is already complete, so a failure of the store is only logged. Queued records are
+    /// written before it, so that the audit log keeps the order of events, even within a second.
     pub async fn record(&self, store: &Store, event: AuditEvent) {
         self.note(event);
         if let Err(error) = self.write(store).await {
@@ -148,10 +149,9 @@ impl AuditLog {
         }
     }
 
-    /// Writes the records that wait to the store, in the order in which they came.
+    /// Writes the queued records to the store, in the order of their arrival.
     ///
-    /// # Errors
-    /// When the store fails: they wait for the next time, as far as there is room.
+    /// # Errors Returns the store's error. The records are queued again, within the capacity.
     pub async fn write(&self, store: &Store) -> Result<(), StoreError> {
         let (mut all, lost) = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -168,7 +168,7 @@ impl AuditLog {
         if all.is_empty() {
             return Ok(());
         }
-        // Ids sort the newest first.
+        // Ids sort newest first.
         all.sort_by_key(|record| Reverse(record.id));
         let written = store.keep_audit(&all).await;
         if written.is_err() {
@@ -195,7 +195,7 @@ impl Waiting {
     }
 
     fn numbered(&mut self, event: AuditEvent) -> AuditRecord {
-        // By the time, so that commands that follow one another in one second stay in their order.
+        // Based on the time, so that commands within one second keep their order.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "microseconds since 1970")]
         let microseconds = (wall_clock_seconds() * 1e6) as u64;
         let next = (microseconds << OWN_BITS) | self.own;
@@ -203,7 +203,8 @@ impl Waiting {
         AuditRecord { id: AuditId::new(event.at, self.number), event }
     }
 
-    /// Counts one that anybody can cause: to those alike, or to one for all the rest.
+    /// Counts an event that unauthenticated clients can cause: with identical ones, or in one
+    /// record for all the rest.
     fn count(&mut self, event: AuditEvent) {
         let alike = |known: &&mut AuditRecord| {
             let known = &known.event;
@@ -221,7 +222,7 @@ impl Waiting {
         }
     }
 
-    /// Has records wait again, before those that have come meanwhile, as far as there is room.
+    /// Puts the records back at the front of the queue. Drops the ones that exceed its capacity.
     fn put_back(&mut self, records: Vec<AuditRecord>) {
         let (mut anybodys, mut events): (Vec<_>, Vec<_>) =
             records.into_iter().partition(|record| record.event.is_anybodys());
@@ -239,7 +240,7 @@ impl Waiting {
     }
 }
 
-/// One line: every member that is known.
+/// Logs one line with all known fields.
 fn log(event: &AuditEvent) {
     let AuditEvent { kind, actor, .. } = event;
     let alarming = matches!(kind, AuditKind::ReuseDetected);
@@ -276,7 +277,7 @@ mod tests {
     use crate::store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
     use crate::store::memory::MemoryEngine;
 
-    /// An engine that does what it is told and does not say so.
+    /// Test engine that commits changes and reports an unknown outcome.
     #[derive(Default)]
     struct Silent {
         inner: MemoryEngine,

@@ -1,5 +1,8 @@
-//! Refreshes as clients make them all day: the first is a record at once, those that follow from the same address within
-//! the hour are counted and become one record at its end. Each had cost four entries in the store, more than the refresh itself.
+//! Counting of routine refreshes.
+//!
+//! The first refresh is recorded at once. Further ones from the same address within the hour are
+//! counted in one record at its end. A record per refresh took four entries in the store, more than
+//! the refresh itself.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -13,21 +16,22 @@ use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 
-/// For how long refreshes are counted together.
+/// Period for which refreshes are counted together.
 const TOGETHER: Duration = Duration::from_hours(1);
-/// Grants of which refreshes are counted, some 200 bytes each; those of others are a record each.
+/// Maximum number of counted grants and addresses, about 200 bytes each. Beyond it, each refresh is
+/// a record.
 const MOST: usize = 32_768;
-/// Records that are made at a time.
+/// Maximum number of records that are created at a time.
 const MOST_AT_ONCE: usize = 1024;
 
-/// What the refreshes have in common that are counted together.
+/// Common properties of refreshes that are counted together.
 type Key = (GrantId, Option<IpAddr>);
 
 /// The refreshes of the last hour.
 #[derive(Debug, Default)]
 pub(super) struct Routine {
     counted: HashMap<Key, Counted>,
-    /// Since when each is counted, the earliest first.
+    /// Start of each period, the earliest first.
     since: VecDeque<(UnixTime, Key)>,
 }
 
@@ -36,13 +40,13 @@ struct Counted {
     subject: Option<Subject>,
     client: Option<ClientId>,
     session: Option<SessionId>,
-    /// The first that is in no record yet.
+    /// Time of the first refresh that is in no record yet.
     first: UnixTime,
     count: u64,
 }
 
 impl Routine {
-    /// Counts the event; false for one that is to be a record by itself.
+    /// Counts the event. Returns false if it must be a record of its own.
     pub(super) fn count(&mut self, event: &AuditEvent) -> bool {
         let Some(grant) = event.grant.filter(|_| event.kind == AuditKind::TokensRefreshed && event.detail.is_none())
         else {
@@ -69,7 +73,8 @@ impl Routine {
         }
     }
 
-    /// The records of those whose hour is over; they are counted on. Whoever refreshed no more is forgotten.
+    /// Returns the records of periods that have ended, and starts new ones. Forgets grants without
+    /// a refresh in the period.
     pub(super) fn over(&mut self, now: UnixTime) -> Vec<AuditEvent> {
         let mut records = Vec::new();
         while records.len() < MOST_AT_ONCE
@@ -88,7 +93,7 @@ impl Routine {
         records
     }
 
-    /// The records of all, for the last time.
+    /// Returns all remaining records, at shutdown.
     pub(super) fn all(&mut self) -> Vec<AuditEvent> {
         self.since.clear();
         self.counted.drain().filter_map(|(key, mut counted)| counted.take(key)).collect()
@@ -96,7 +101,7 @@ impl Routine {
 }
 
 impl Counted {
-    /// The record of what was counted, which begins anew; none when nothing was.
+    /// Returns the record of the counted refreshes and resets the count. `None` if there were none.
     fn take(&mut self, (grant, address): Key) -> Option<AuditEvent> {
         let count = std::mem::take(&mut self.count);
         let event = AuditEvent::new(self.first, AuditKind::TokensRefreshed, Actor::Client).with_grant(grant);

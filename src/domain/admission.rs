@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::key_ring::{Endorsement, PublicJwk};
 
-/// Prefix of what a node signs about its own request. A JWS signing input contains no space or line
-/// break (RFC 7515 §5.1).
+/// Prefix of a node's signature about its own request. A JWS signing input contains no space or
+/// line break (RFC 7515 §5.1).
 const REQUEST: &str = "sealgate node request";
 
-/// Prefix of what the node signs that sends the data key.
+/// Prefix of the signature of the node that sends the data key.
 const DATA_KEY: &str = "sealgate data key";
 
 /// Hash of OAEP (RFC 8017 §7.1), for both message and mask.

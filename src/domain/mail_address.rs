@@ -1,4 +1,5 @@
-//! Addresses as mail servers take them. An [`Email`] may be more than that: it is what its owner typed.
+//! Addresses that all mail servers accept. An [`Email`] is less restricted, because it is the text
+//! that the user typed.
 
 use std::fmt;
 
@@ -6,13 +7,16 @@ use url::Host;
 
 use crate::domain::user::Email;
 
-/// Longest local part (RFC 5321 §4.5.3.1.1), domain (§4.5.3.1.2) and part of a domain (RFC 1035 §2.3.4), bytes.
+/// Maximum length of the local part (RFC 5321 §4.5.3.1.1), the domain (§4.5.3.1.2) and a label (RFC
+/// 1035 §2.3.4), in bytes.
 const LONGEST_LOCAL: usize = 64;
 const LONGEST_DOMAIN: usize = 253;
 const LONGEST_LABEL: usize = 63;
 
-/// An address that mail can be sent to, in ASCII: words with dots between before the `@` (a dot-atom, RFC 5322 §3.2.3), and
-/// behind it a domain, its letters beyond ASCII as A-labels (RFC 5890).
+/// Deliverable address in ASCII.
+///
+/// The local part is a dot-atom (RFC 5322 §3.2.3). The domain has its non-ASCII labels as A-labels
+/// (RFC 5890).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailAddress {
     local: String,
@@ -20,15 +24,17 @@ pub struct MailAddress {
 }
 
 impl MailAddress {
-    /// None for an address that not every mail server takes: with quotes, letters beyond ASCII before the `@`, or an IP
-    /// address instead of a domain.
+    /// Converts an address. Returns `None` if some mail servers reject it.
+    ///
+    /// These are addresses with quotes, non-ASCII letters in the local part, or an IP address
+    /// instead of a domain.
     pub fn of(email: &Email) -> Option<Self> {
         let (local, domain) = email.as_str().split_once('@')?;
         let atom = |word: &str| {
             !word.is_empty()
                 && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte))
         };
-        // The library would read %41 as A.
+        // The library would decode %41 to A.
         if local.len() > LONGEST_LOCAL || !local.split('.').all(atom) || domain.contains('%') {
             return None;
         }
@@ -43,17 +49,17 @@ impl MailAddress {
         sound.then(|| Self { local: local.to_owned(), domain })
     }
 
-    /// What stands before the `@`.
+    /// Returns the local part.
     pub fn local(&self) -> &str {
         &self.local
     }
 
-    /// What stands behind it.
+    /// Returns the domain.
     pub fn domain(&self) -> &str {
         &self.domain
     }
 
-    /// Whether the domain has letters that are not ASCII to mail servers either.
+    /// Reports whether the domain has A-labels, for which mail servers use non-ASCII letters.
     pub fn is_international(&self) -> bool {
         self.domain.split('.').any(|label| label.starts_with("xn--"))
     }

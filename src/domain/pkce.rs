@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::domain::secret::{Secret, base64url, constant_time_eq, from_base64url};
 
-/// How a challenge was made from its verifier (RFC 7636 §4.2).
+/// Derivation of a challenge from its verifier (RFC 7636 §4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChallengeMethod {
     /// base64url of the verifier's SHA-256.
@@ -15,7 +15,7 @@ pub enum ChallengeMethod {
 }
 
 impl ChallengeMethod {
-    /// Reads `code_challenge_method`; the names are case-sensitive.
+    /// Parses `code_challenge_method`. The names are case-sensitive.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "S256" => Some(Self::S256),
@@ -25,7 +25,7 @@ impl ChallengeMethod {
     }
 }
 
-/// A well-formed `code_challenge` with its method.
+/// Well-formed `code_challenge` with its method.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeChallenge {
     method: ChallengeMethod,
@@ -33,8 +33,9 @@ pub struct CodeChallenge {
 }
 
 impl CodeChallenge {
-    /// Reads a challenge: for S256 the 43 characters that a SHA-256 makes, for plain a well-formed verifier.
-    /// `None` when it could never match any verifier.
+    /// Parses a challenge: for S256, 43 characters of base64url, for plain, a well-formed verifier.
+    ///
+    /// Returns `None` if it could never match a verifier.
     pub fn parse(value: &str, method: ChallengeMethod) -> Option<Self> {
         let well_formed = match method {
             ChallengeMethod::S256 => from_base64url(value).is_some_and(|hash| hash.len() == 32),
@@ -43,7 +44,7 @@ impl CodeChallenge {
         well_formed.then(|| Self { method, value: value.to_owned() })
     }
 
-    /// Whether the verifier is the one that this challenge was made from (RFC 7636 §4.6).
+    /// Reports whether this challenge was derived from the verifier (RFC 7636 §4.6).
     pub fn is_met_by(&self, verifier: &CodeVerifier) -> bool {
         let computed = match self.method {
             ChallengeMethod::S256 => base64url(&Sha256::digest(verifier.0.expose().as_bytes())),
@@ -53,12 +54,12 @@ impl CodeChallenge {
     }
 }
 
-/// A `code_verifier`: 43 to 128 unreserved characters (RFC 7636 §4.1).
+/// `code_verifier`: 43 to 128 unreserved characters (RFC 7636 §4.1).
 #[derive(Debug, Clone)]
 pub struct CodeVerifier(Secret);
 
 impl CodeVerifier {
-    /// Reads a verifier; `None` when its length or a character is wrong.
+    /// Parses a verifier. Returns `None` if its length or a character is invalid.
     pub fn parse(text: &str) -> Option<Self> {
         is_verifier(text).then(|| Self(Secret::new(text)))
     }

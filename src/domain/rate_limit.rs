@@ -1,39 +1,37 @@
-//! How many requests somebody may make.
+//! Rate limits for requests.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The most that a limit can be, requests a minute.
+/// Maximum limit, in requests per minute.
 pub const MOST_PER_MINUTE: u32 = 1_000_000;
 
-/// A limit of requests. Written as a number, or as the word `none`.
+/// Rate limit, written as a number or as the word `none`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub enum RateLimit {
-    /// So many a minute, 1 to [`MOST_PER_MINUTE`].
+    /// Requests per minute, 1 to [`MOST_PER_MINUTE`].
     PerMinute(u32),
     Unlimited,
 }
 
-/// Why a limit cannot be read.
+/// Error: not a valid limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a rate limit is a whole number from 1 to {MOST_PER_MINUTE}, or \"none\"")]
 pub struct RateLimitFault;
 
 impl RateLimit {
-    /// A limit of so many requests a minute.
+    /// Creates a limit in requests per minute.
     ///
-    /// # Errors
-    /// Outside of 1 to [`MOST_PER_MINUTE`].
+    /// # Errors Returns an error outside of 1 to [`MOST_PER_MINUTE`].
     pub fn per_minute(requests: u32) -> Result<Self, RateLimitFault> {
         if (1..=MOST_PER_MINUTE).contains(&requests) { Ok(Self::PerMinute(requests)) } else { Err(RateLimitFault) }
     }
 
-    /// Reads a limit as people write it.
+    /// Parses a limit.
     ///
-    /// # Errors
-    /// Neither such a number nor `none`.
+    /// # Errors Returns an error if the text is neither a valid number nor `none`.
     pub fn parse(text: &str) -> Result<Self, RateLimitFault> {
         match text {
             "none" => Ok(Self::Unlimited),
@@ -41,7 +39,7 @@ impl RateLimit {
         }
     }
 
-    /// Requests a minute; none where there is no limit.
+    /// Returns the requests per minute. None if unlimited.
     pub const fn requests(self) -> Option<u32> {
         match self {
             Self::PerMinute(requests) => Some(requests),
@@ -59,7 +57,7 @@ impl fmt::Display for RateLimit {
     }
 }
 
-/// The limit as JSON has it.
+/// JSON form of the limit.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Written {

@@ -1,7 +1,8 @@
-//! Secrets that travel once and are kept as hashes only: codes, cookies, refresh tokens, client secrets.
+//! Secrets that are shown once and stored as hashes: codes, cookies, refresh tokens, client
+//! secrets.
 //!
-//! All of them carry at least 128 bits of randomness, so a plain SHA-256 is enough to store them: there is nothing to
-//! guess. Passwords are people's choices and go through argon2id instead (`crate::password`).
+//! All of them have at least 128 random bits, so SHA-256 is sufficient: they cannot be guessed.
+//! Passwords are chosen by users and hashed with argon2id instead (`crate::password`).
 
 use std::fmt;
 
@@ -12,37 +13,38 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-/// base64url without padding (RFC 7515 §2).
+/// Encodes base64url without padding (RFC 7515 §2).
 pub fn base64url(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The bytes that an unpadded base64url text stands for; `None` for any other text, non-canonical ends included.
+/// Decodes unpadded base64url. Returns `None` for any other text, including non-canonical endings.
 pub fn from_base64url(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 
-/// A secret in clear, on its way to or from whoever holds it. Wiped when dropped, never printed.
+/// Secret in clear text, sent to or received from its holder. It is zeroized when dropped and never
+/// printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Takes a secret that somebody presented.
+    /// Wraps a presented secret.
     pub fn new(text: impl Into<String>) -> Self {
         Self(Zeroizing::new(text.into()))
     }
 
-    /// Writes fresh random bytes as base64url.
+    /// Encodes random bytes as base64url.
     pub fn from_random(bytes: &[u8]) -> Self {
         Self::new(base64url(bytes))
     }
 
-    /// The secret itself: only for the response that hands it out and for hashing.
+    /// Returns the secret, only for the response that contains it and for hashing.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What is stored of it.
+    /// Returns the hash to store.
     pub fn hash(&self) -> SecretHash {
         SecretHash::of(self.0.as_bytes())
     }
@@ -66,12 +68,12 @@ impl<'de> Deserialize<'de> for Secret {
 pub struct SecretHash(#[serde(with = "base64url_bytes")] [u8; 32]);
 
 impl SecretHash {
-    /// The hash of these bytes.
+    /// Hashes these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The hash's 32 bytes, for use as a key.
+    /// Returns the hash's 32 bytes, for use as a key.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -91,7 +93,7 @@ impl fmt::Debug for SecretHash {
     }
 }
 
-/// Bytes of a known number, written as base64url.
+/// Serializes a fixed number of bytes as base64url.
 pub(crate) mod base64url_bytes {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -106,7 +108,7 @@ pub(crate) mod base64url_bytes {
     }
 }
 
-/// Whether two texts are equal, in a time that tells only their lengths.
+/// Reports whether two texts are equal. The duration only reveals their lengths.
 pub fn constant_time_eq(a: &str, b: &str) -> bool {
     a.as_bytes().ct_eq(b.as_bytes()).into()
 }

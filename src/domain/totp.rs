@@ -1,5 +1,7 @@
-//! Codes of authenticator apps: time-based one-time passwords (RFC 6238) with what every app has and no app lets one change:
-//! SHA-1, 6 digits, 30 seconds. HMAC asks of its hash only what SHA-1 still has.
+//! Time-based one-time passwords of authenticator apps (RFC 6238).
+//!
+//! Uses the parameters that all apps support: SHA-1, 6 digits, 30 seconds. HMAC needs no property
+//! that SHA-1 lacks.
 
 use std::fmt;
 
@@ -12,89 +14,98 @@ use zeroize::Zeroizing;
 use crate::domain::secret::Secret;
 use crate::domain::time::UnixTime;
 
-/// How long a code stands, seconds.
+/// Validity of a code in seconds.
 const PERIOD: u64 = 30;
 
-/// Codes before and after the one of now that are taken too: clocks differ, and people type slowly (RFC 6238 §5.2).
+/// Number of accepted codes before and after the current one, because clocks differ and users type
+/// slowly (RFC 6238 §5.2).
 const WINDOW: u64 = 1;
 
-/// Past codes that are recognised but not accepted, so that a user whose clock is slow is told so. A future code is not
-/// recognised: it will be accepted later, and the answer would confirm it to an attacker who guesses.
+/// Number of past codes that are recognised but rejected, to notify a user whose clock is slow.
+///
+/// Future codes are not recognised: they will be accepted later, so the answer would confirm them
+/// to an attacker who guesses.
 const RECOGNISED: u64 = 10;
 
 /// RFC 4648 §6.
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// What a URI's label and values keep as it is: the unreserved characters (RFC 3986 §2.3).
+/// Characters to escape in a URI's label and values: all except the unreserved characters (RFC 3986
+/// §2.3).
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The secret that an app and we share: 160 bits, as RFC 4226 §4 recommends.
+/// Secret shared with an app: 160 bits, as RFC 4226 §4 recommends.
 #[derive(Clone)]
 pub struct TotpSecret(Zeroizing<[u8; 20]>);
 
-/// Which 30 seconds since 1970 a code is of.
+/// Time step of a code: the number of 30-second periods since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TotpStep(u64);
 
-/// Six digits that somebody typed.
+/// Typed code of six digits.
 #[derive(Clone)]
 pub struct TotpCode(Zeroizing<[u8; 6]>);
 
-/// What is to be said of a code.
+/// Result of checking a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TotpVerdict {
-    /// Right. The step is to be kept as the last accepted one, in the commit that lets the person on.
+    /// Correct. The caller must store the step as the last accepted one, in the commit that
+    /// continues the sign-in.
     Accepted(TotpStep),
-    /// A code that has expired: refused, the clock of the device is probably slow.
+    /// Expired and rejected. The clock of the device is probably slow.
     ClockIsOff,
-    /// Wrong, or used already: whoever looked over a shoulder does not learn which.
+    /// Wrong or already used. An attacker who saw the code does not learn which.
     Wrong,
 }
 
 impl TotpSecret {
-    /// The secret made of these random bytes.
+    /// Creates the secret from random bytes.
     pub fn from_random(bytes: [u8; 20]) -> Self {
         Self(Zeroizing::new(bytes))
     }
 
-    /// The 20 bytes, for sealing.
+    /// Returns the 20 bytes, for encryption.
     pub fn as_bytes(&self) -> &[u8; 20] {
         &self.0
     }
 
-    /// The 32 characters that are typed into an app which cannot see the QR code.
+    /// Returns the secret as 32 characters to type into an app that cannot scan the QR code.
     pub fn base32(&self) -> Secret {
         let mut text = String::with_capacity(32);
         for group in self.0.chunks_exact(5) {
             let bits = group.iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
-            // 40 bits are eight characters of 5.
+            // 40 bits are eight characters of 5 bits.
             text.extend((0..8).rev().map(|place| char::from(BASE32[(bits >> (place * 5) & 31) as usize])));
         }
         Secret::new(text)
     }
 
-    /// The same in groups of four.
+    /// Returns the characters in groups of four.
     pub fn grouped(&self) -> Secret {
         let text = self.base32();
         let groups: Vec<&str> = (0..8).filter_map(|group| text.expose().get(group * 4..group * 4 + 4)).collect();
         Secret::new(groups.join(" "))
     }
 
-    /// What the QR code says (the Key Uri Format of Google Authenticator, which all apps read). Whose code it is stands there
-    /// twice, since older apps read the label only. Algorithm, digits and period are the format's own and left out: the code
-    /// is easier to scan.
+    /// Returns the content of the QR code (the Key Uri Format of Google Authenticator, which all
+    /// apps support).
+    ///
+    /// It contains the issuer twice, because older apps only read the label. Algorithm, digits and
+    /// period have their default values and are omitted, which makes the code easier to scan.
     pub fn uri(&self, issuer: &str, account: &str) -> Secret {
         let (issuer, account) = (utf8_percent_encode(issuer, ESCAPED), utf8_percent_encode(account, ESCAPED));
         Secret::new(format!("otpauth://totp/{issuer}:{account}?secret={}&issuer={issuer}", self.base32().expose()))
     }
 
-    /// Judges a code. `last` is the last step that was accepted of this secret: a code is good once (RFC 6238 §5.2), and none
-    /// from before it is good any more.
+    /// Checks a code. `last` is the last accepted step of this secret.
+    ///
+    /// A code is accepted once, and no earlier code is accepted afterwards (RFC 6238 §5.2).
     pub fn judge(&self, code: &TotpCode, last: Option<TotpStep>, now: UnixTime) -> TotpVerdict {
         let current = now.seconds() / PERIOD;
         let mut verdict = TotpVerdict::Wrong;
-        // All are compared, so that the time tells nothing of which was right. The nearest steps come last and prevail.
+        // Compares all codes, so that the duration does not reveal the matching one. The nearest
+        // steps come last and take precedence.
         for distance in (0..=RECOGNISED).rev() {
             let future = current.checked_add(distance).filter(|_| distance <= WINDOW);
             for step in [current.checked_sub(distance), future].into_iter().flatten().map(TotpStep) {
@@ -107,12 +118,13 @@ impl TotpSecret {
         verdict
     }
 
-    /// The digits of a step (RFC 4226 §5.3).
+    /// Returns the digits of a step (RFC 4226 §5.3).
     fn code_of(&self, step: TotpStep) -> [u8; 6] {
         let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &*self.0);
         let tag = hmac::sign(&key, &step.0.to_be_bytes());
         let tag = tag.as_ref();
-        // The last four bits say where the number stands; the tag has 20 bytes, so it always fits.
+        // The last four bits are the offset of the number. The tag has 20 bytes, so it is always
+        // within bounds.
         let offset = usize::from(tag[19] % 16);
         let number = u32::from_be_bytes([tag[offset] & 0x7f, tag[offset + 1], tag[offset + 2], tag[offset + 3]]);
         let mut digits = [b'0'; 6];
@@ -126,7 +138,8 @@ impl TotpSecret {
 }
 
 impl TotpCode {
-    /// Reads six digits, which people type with spaces or hyphens, as their app shows them. `None` for anything else.
+    /// Parses six digits with optional spaces or hyphens, as apps display them. Returns `None` for
+    /// other text.
     pub fn parse(typed: &str) -> Option<Self> {
         let mut digits = Zeroizing::new([0; 6]);
         let mut places = digits.iter_mut();
@@ -134,7 +147,7 @@ impl TotpCode {
             if char.is_whitespace() || char == '-' {
                 continue;
             }
-            // Digits of other scripts are no digits of the RFC.
+            // Only ASCII digits are valid.
             *places.next()? = u8::try_from(char).ok().filter(u8::is_ascii_digit)?;
         }
         let is_whole = places.next().is_none();
@@ -160,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// RFC 6238 appendix B: its secret, times and codes, of which ours are the last six digits.
+    /// RFC 6238 appendix B: secret, times and codes, of which the last six digits are used.
     const RFC: [(u64, &str); 6] = [
         (59, "287082"),
         (1_111_111_109, "081804"),

@@ -1,8 +1,9 @@
-//! A user's sign-in factors besides the password: authenticator apps, security keys, passkeys, and
-//! the recovery codes that replace a lost one. Pure: no I/O, clock or randomness.
+//! A user's sign-in factors other than the password: authenticator apps, security keys, passkeys
+//! and recovery codes.
 //!
-//! All factors of a user are one record, so that each change (a used code, a counted guess, a
-//! removed key) is one commit that is conditional on the bytes it was based on.
+//! The code is pure: no I/O, clock or randomness. All factors of a user are one record, so that
+//! each change (a used code, a counted guess, a removed key) is one commit that is conditional on
+//! the bytes it was based on.
 
 mod record;
 mod trial;

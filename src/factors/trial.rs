@@ -1,4 +1,4 @@
-//! Trying a factor: what is typed or sent is judged, counted, and noted in the record in one go.
+//! Verification of factors: each attempt is checked, counted and recorded in one step.
 
 use crate::domain::assurance::{AuthenticationMethod, AuthenticationStep, FactorId};
 use crate::domain::factor_failures::{FactorFailures, FailureNotice, TryVerdict};
@@ -11,40 +11,41 @@ use crate::webauthn::{
     RelyingParty,
 };
 
-/// An app whose secret was opened.
+/// An app whose secret was decrypted.
 #[derive(Debug, Clone)]
 pub struct OpenedTotp {
     pub id: FactorId,
     pub secret: TotpSecret,
 }
 
-/// What came of trying a factor. The record is to be kept where [`FactorTrial::was_judged`].
+/// Result of an attempt. The caller must store the record if [`FactorTrial::was_judged`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FactorTrial {
-    /// It was theirs.
+    /// The factor is valid.
     Proven(AuthenticationStep),
     Wrong(FailureNotice),
-    /// What was typed is no code at all: a slip, which is no guess.
+    /// The text is not a code: a typing mistake, which is not counted as a guess.
     NoCode,
-    /// The code of a moment too far away.
+    /// An expired code.
     ClockIsOff(FailureNotice),
-    /// Not before this instant: nothing was looked at.
+    /// Attempts are rejected unchecked before this instant.
     Wait(UnixTime),
-    /// Not until another factor, a recovery code or an administrator frees it: nothing was looked at.
+    /// Attempts are rejected unchecked until another factor, a recovery code or an administrator
+    /// unblocks it.
     Blocked,
-    /// A key whose answer is refused.
+    /// A key whose answer is rejected.
     Refused(CeremonyError),
 }
 
 impl FactorTrial {
-    /// Whether what was sent was looked at; otherwise the record did not change.
+    /// Reports whether the attempt was checked. Otherwise the record did not change.
     pub const fn was_judged(&self) -> bool {
         !matches!(self, Self::NoCode | Self::Wait(_) | Self::Blocked)
     }
 }
 
 impl Factors {
-    /// Tries a code of an authenticator app. `apps`: those whose secrets could be opened.
+    /// Checks a code of an authenticator app. `apps` are those whose secrets could be decrypted.
     pub fn try_totp(&mut self, apps: &[OpenedTotp], typed: &str, now: UnixTime) -> FactorTrial {
         match self.totp_failures.verdict(now) {
             TryVerdict::Free => {}
@@ -73,7 +74,7 @@ impl Factors {
         self.proven(AuthenticationMethod::Totp, Some(id), now)
     }
 
-    /// Tries a recovery code. The one that is right is gone.
+    /// Checks a recovery code. A correct code is consumed.
     pub fn try_recovery_code(&mut self, key: &RecoveryKey, typed: &str, now: UnixTime) -> FactorTrial {
         match self.recovery_failures.verdict(now) {
             TryVerdict::Free => {}
@@ -92,8 +93,10 @@ impl Factors {
         self.proven(AuthenticationMethod::RecoveryCode, None, now)
     }
 
-    /// Tries the answer of a key. Whether the key exists, whose it is and whether its signature holds must look the same to
-    /// whoever sent it: callers give one answer to every refusal.
+    /// Checks the answer of a key.
+    ///
+    /// Callers must give the same answer to every rejection. A client must not learn whether the
+    /// key exists, its owner, or whether its signature is valid.
     pub fn try_key(
         &mut self,
         relying_party: &RelyingParty,
@@ -121,7 +124,7 @@ impl Factors {
             }
             (Ok(_), None) => FactorTrial::Refused(CeremonyError::NotTheirs),
             (Err(error), key) => {
-                // Kept, or its owner would be refused for ever.
+                // Store the counter, or the owner would always be rejected.
                 if let (CeremonyError::SignCount { presented }, Some(key)) = (error, key) {
                     key.credential.sign_count = presented;
                 }
@@ -130,7 +133,7 @@ impl Factors {
         }
     }
 
-    /// A factor that its owner has shown frees the others.
+    /// Resets the failures of all factors, because the user proved one of them.
     fn proven(&mut self, method: AuthenticationMethod, factor: Option<FactorId>, now: UnixTime) -> FactorTrial {
         self.totp_failures = FactorFailures::default();
         self.recovery_failures = FactorFailures::default();

@@ -1,7 +1,8 @@
-//! The signature algorithms that tokens of other issuers may have (RFC 7518 §3.1, RFC 8037 §3.1). `none` and the symmetric ones
-//! have no name here, so that nothing can ask for them.
+//! Signature algorithms for tokens of other issuers (RFC 7518 §3.1, RFC 8037 §3.1).
+//!
+//! `none` and the symmetric algorithms have no variant, so that they cannot be configured or used.
 
-/// How a token is signed.
+/// Signature algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Algorithm {
     /// RSA with PKCS #1 v1.5 and SHA-256.
@@ -10,16 +11,16 @@ pub enum Algorithm {
     Ps256,
     /// ECDSA on P-256 with SHA-256.
     Es256,
-    /// `EdDSA` on Ed25519, the only curve of it here.
+    /// `EdDSA` on Ed25519, the only supported curve.
     EdDsa,
 }
 
 impl Algorithm {
-    /// All of them, with the names that configuration and tokens have for them.
+    /// All algorithms with their names in configuration and tokens.
     pub const ALL: [(&'static str, Self); 4] =
         [("RS256", Self::Rs256), ("PS256", Self::Ps256), ("ES256", Self::Es256), ("EdDSA", Self::EdDsa)];
 
-    /// Reads the `alg` of a token or of a key; the name's case counts (RFC 7515 §4.1.1).
+    /// Parses the `alg` of a token or key. It is case-sensitive (RFC 7515 §4.1.1).
     pub fn parse(text: &str) -> Option<Self> {
         // RFC 9864 names the curve.
         let text = if text == "Ed25519" { "EdDSA" } else { text };

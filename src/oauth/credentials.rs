@@ -1,5 +1,5 @@
-//! How a client proves who it is at the token and revocation endpoints (RFC 6749 §2.3, specification "Client
-//! authentication"), and bearer credentials (RFC 6750 §2.1).
+//! Client authentication at the token and revocation endpoints (RFC 6749 §2.3, specification
+//! "Client authentication"), and bearer credentials (RFC 6750 §2.1).
 
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
@@ -11,31 +11,31 @@ use crate::domain::error::{ErrorCode, Refusal};
 use crate::domain::secret::Secret;
 use crate::oauth::params::Params;
 
-/// Base64 as clients write it: padded or not.
+/// Base64 with or without padding, because clients send both.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// What a client presented, not yet checked.
+/// Presented client credentials, not yet checked.
 #[derive(Debug, Clone)]
 pub struct ClientCredentials {
-    /// Who it says it is. `None` when the text could not be any client's id.
+    /// The claimed id. `None` if the text is not a valid client id.
     pub id: Option<ClientId>,
-    /// Its secret, where it sent one.
+    /// The secret, if one was sent.
     pub secret: Option<Secret>,
 }
 
-/// The answer to every client authentication that fails: one for all reasons, so that it tells no stranger which
-/// clients exist.
+/// Answer to every failed client authentication.
+///
+/// It is the same for all reasons, so that it does not reveal which clients exist.
 pub const FAILED: Refusal = Refusal::new(ErrorCode::InvalidClient, "Client authentication failed.");
 
 impl ClientCredentials {
-    /// Reads what a request presents.
+    /// Parses the credentials of a request.
     ///
-    /// # Errors
-    /// `invalid_request` when two methods are mixed or ids contradict each other, `invalid_client` when there are no
-    /// usable credentials.
+    /// # Errors `invalid_request` if two methods are mixed or the ids differ, `invalid_client` if
+    /// there are no usable credentials.
     pub fn parse(authorization: &[&[u8]], form: &Params) -> Result<Self, Refusal> {
         if form.has("client_assertion") || form.has("client_assertion_type") {
             return Err(FAILED);
@@ -58,13 +58,14 @@ impl ClientCredentials {
         if form_id.is_some_and(|other| other != id) {
             return Err(Refusal::invalid_request("The client_id is not the one of the Authorization header."));
         }
-        // `Basic cDE6` (an id and an empty password) is how some libraries present a public client.
+        // Some libraries present a public client as `Basic cDE6`: an id and an empty password.
         let secret = Some(secret).filter(|secret| !secret.expose().is_empty());
         Ok(Self { id: ClientId::parse(&id), secret })
     }
 }
 
-/// Id and secret of a Basic header: form-encoded first, then joined and base64-encoded (RFC 6749 §2.3.1).
+/// Parses id and secret of a Basic header: form-encoded, then joined and base64-encoded (RFC 6749
+/// §2.3.1).
 fn basic(header: &[u8]) -> Option<(String, Secret)> {
     let encoded = after_scheme(header, "basic")?;
     let decoded = zeroize::Zeroizing::new(LENIENT.decode(encoded).ok()?);
@@ -74,17 +75,17 @@ fn basic(header: &[u8]) -> Option<(String, Secret)> {
     Some((id, Secret::new(secret)))
 }
 
-/// A name and a password as programs send them for people (RFC 7617 §2.1): UTF-8, nothing decoded twice.
+/// Username and password as user agents send them (RFC 7617 §2.1): UTF-8 without form encoding.
 #[derive(Debug, Clone)]
 pub struct NamedPassword {
     pub name: String,
     pub password: Secret,
 }
 
-/// The longest such header that is read, bytes: an address has 254, an application password 27.
+/// Maximum length of such a header in bytes: an address has 254, an application password 27.
 const LONGEST_NAMED_PASSWORD: usize = 2048;
 
-/// Name and password of a `Basic` header; `None` for anything else.
+/// Parses name and password of a `Basic` header. Returns `None` for any other header.
 pub fn named_password(header: &[u8]) -> Option<NamedPassword> {
     let encoded = after_scheme(header, "basic").filter(|encoded| encoded.len() <= LONGEST_NAMED_PASSWORD)?;
     let decoded = zeroize::Zeroizing::new(LENIENT.decode(encoded).ok()?);
@@ -92,7 +93,7 @@ pub fn named_password(header: &[u8]) -> Option<NamedPassword> {
     Some(NamedPassword { name: name.to_owned(), password: Secret::new(password) })
 }
 
-/// Whether a header is of the `Basic` scheme, in any case and with anything or nothing after it.
+/// Reports whether a header has the `Basic` scheme, in any case and with any or no credentials.
 pub fn is_basic(header: &[u8]) -> bool {
     const SCHEME: &[u8] = b"basic";
     let header = header.trim_ascii_start();
@@ -105,22 +106,24 @@ fn form_decode(raw: &[u8]) -> Option<String> {
     Some(percent_encoding::percent_decode(&spaced).decode_utf8().ok()?.into_owned())
 }
 
-/// Whether a header is of the `Bearer` scheme, well-formed or not.
+/// Reports whether a header has the `Bearer` scheme, well-formed or not.
 pub fn is_bearer(header: &[u8]) -> bool {
     header.split(|byte| *byte == b' ').next().is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer"))
 }
 
-/// The token of a `Bearer` header; `None` for another scheme, no token, or anything but one `b64token`.
+/// Parses the token of a `Bearer` header. Returns `None` for another scheme or anything but one
+/// `b64token`.
 pub fn bearer(header: &[u8]) -> Option<&str> {
     let token = after_scheme(header, "bearer")?;
-    // Without a branch a byte: a token is a kilobyte, and comes with each request.
+    // Avoids a branch per byte: a token is about a kilobyte and is sent with each request.
     let sound =
         |byte: u8| byte.is_ascii_alphanumeric() | matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/' | b'=');
     let all_sound = token.iter().fold(true, |sound_yet, byte| sound_yet & sound(*byte));
     (!token.is_empty() && all_sound).then_some(token).and_then(|token| std::str::from_utf8(token).ok())
 }
 
-/// What follows an authentication scheme and its spaces; schemes compare without case (RFC 9110 §11.1).
+/// Returns the credentials after an authentication scheme and spaces. Schemes are case-insensitive
+/// (RFC 9110 §11.1).
 fn after_scheme<'a>(header: &'a [u8], scheme: &str) -> Option<&'a [u8]> {
     let (name, rest) = header.split_at_checked(scheme.len())?;
     if !name.eq_ignore_ascii_case(scheme.as_bytes()) || rest.first() != Some(&b' ') {

@@ -1,6 +1,7 @@
-//! The public keys that another issuer publishes: a JWK set (RFC 7517 §5) as it comes from a network. Takes out the keys
-//! that can verify what we verify, and leaves the rest alone, as §5 wants it. Whether the numbers are a key, the
-//! cryptography says.
+//! Parser for the JWK sets of other issuers (RFC 7517 §5).
+//!
+//! It returns the keys that can verify supported signatures and ignores other keys, as §5 requires.
+//! The cryptography library checks whether the parameters are a valid key.
 
 use serde_json::{Map, Value};
 
@@ -8,33 +9,36 @@ use crate::domain::secret::from_base64url;
 use crate::oauth::algorithm::Algorithm;
 use crate::oauth::strict_json;
 
-/// The longest set that is read, bytes: with certificate chains a key has some kilobytes.
+/// Maximum length of a set in bytes. With certificate chains a key takes several kilobytes.
 pub const LONGEST: usize = 256 * 1024;
 
-/// The most keys in a set, whatever they are for. A token without a `kid`, and every reading, costs work for each.
+/// Maximum number of keys in a set, whatever their use. Parsing, and each token without a `kid`,
+/// cost work for each key.
 pub const MOST_KEYS: usize = 64;
 
-/// The longest `kid` that a key or a token may have, bytes.
+/// Maximum length of the `kid` of a key or token, in bytes.
 pub const LONGEST_KID: usize = 256;
 
-/// The bytes of a coordinate on P-256, and of a key on Ed25519.
+/// Length of a coordinate on P-256, and of a key on Ed25519, in bytes.
 const COORDINATE: usize = 32;
 
-/// The sizes of an RSA modulus that are taken, bytes: 2048 to 8192 bits. More would make every verification dear.
+/// Accepted lengths of an RSA modulus in bytes: 2048 to 8192 bits. Longer ones would make each
+/// verification expensive.
 const MODULUS: std::ops::RangeInclusive<usize> = 256..=1024;
 
-/// The public exponents that are taken: careless verifiers accept forgeries below, and longer ones are slow for nothing.
+/// Accepted public exponents. With smaller ones careless verifiers accept forgeries, and larger
+/// ones are slow without benefit.
 const EXPONENT: std::ops::RangeInclusive<u64> = 65_537..=0xFFFF_FFFF;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedJwk {
     pub kid: Option<String>,
-    /// The one algorithm that it is for; every one of its kind when absent.
+    /// The only algorithm of the key. If absent, all algorithms of its type are permitted.
     pub algorithm: Option<Algorithm>,
     pub numbers: Numbers,
 }
 
-/// What a public key is made of.
+/// Parameters of a public key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Numbers {
     /// Modulus and exponent, big-endian, without leading zeros.
@@ -50,7 +54,8 @@ pub enum Numbers {
 }
 
 impl TrustedJwk {
-    /// Whether the key may verify signatures of this kind. The key decides it, never the token.
+    /// Reports whether the key may verify signatures of this algorithm. The key determines this,
+    /// never the token.
     pub fn is_for(&self, algorithm: Algorithm) -> bool {
         self.numbers.are_for(algorithm) && self.algorithm.is_none_or(|only| only == algorithm)
     }
@@ -66,13 +71,13 @@ impl Numbers {
     }
 }
 
-/// Why a document is no key set for us.
+/// Reason to reject a JWK set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JwkSetFault {
     /// Longer than [`LONGEST`].
     #[error("the key set has more than {LONGEST} bytes")]
     TooLong,
-    /// Not such JSON.
+    /// Not the expected JSON.
     #[error("the key set is not a JSON object with a list \"keys\", or names a member twice")]
     Malformed,
     /// More than [`MOST_KEYS`].
@@ -80,11 +85,11 @@ pub enum JwkSetFault {
     TooMany,
 }
 
-/// Reads a key set. Keys of other kinds, for other uses, too weak, or private ones are left out; so are all that share
-/// their `kid` with another one of their kind, since that name then names none.
+/// Parses a JWK set. Omits keys of unsupported types or uses, weak keys and private keys.
 ///
-/// # Errors
-/// [`JwkSetFault`] when the document is none.
+/// Keys of the same type with the same `kid` are all omitted, because the name is ambiguous.
+///
+/// # Errors [`JwkSetFault`] if the document is invalid.
 pub fn read(document: &[u8]) -> Result<Vec<TrustedJwk>, JwkSetFault> {
     if document.len() > LONGEST {
         return Err(JwkSetFault::TooLong);
@@ -107,7 +112,7 @@ pub fn read(document: &[u8]) -> Result<Vec<TrustedJwk>, JwkSetFault> {
 fn jwk(members: &Map<String, Value>) -> Option<TrustedJwk> {
     let text = |name: &str| members.get(name).map(|value| value.as_str().ok_or(())).transpose().ok();
     let number = |name: &str| members.get(name)?.as_str().and_then(from_base64url);
-    // A set that shows a private part is a leak: whoever reads it signs as the issuer.
+    // A key whose private part is published is compromised: any reader can sign as the issuer.
     if ["d", "k", "p", "q"].iter().any(|private| members.contains_key(*private)) {
         return None;
     }
@@ -143,7 +148,8 @@ fn jwk(members: &Map<String, Value>) -> Option<TrustedJwk> {
 fn rsa(n: &[u8], e: &[u8]) -> Option<Numbers> {
     let (n, e) = (without_zeros(n), without_zeros(e));
     let exponent = e.iter().try_fold(0_u64, |value, byte| value.checked_mul(256)?.checked_add(u64::from(*byte)))?;
-    // The first byte without its leading zeros counts in full: 2041 bits would be too few.
+    // The first byte must have its highest bit set at the minimum length: 2041 bits would be too
+    // few.
     let full = n.len() > *MODULUS.start() || n.first().is_some_and(|first| *first >= 0x80);
     let sound = MODULUS.contains(&n.len()) && full && EXPONENT.contains(&exponent) && exponent % 2 == 1;
     sound.then(|| Numbers::Rsa { n: n.to_vec(), e: e.to_vec() })

@@ -1,5 +1,6 @@
-//! JSON Web Tokens in the compact form (RFC 7515, RFC 7519), RS256 only. Signing and verifying happen elsewhere: this
-//! module writes what is signed and takes apart what was received.
+//! JSON Web Tokens in compact form (RFC 7515, RFC 7519), RS256 only.
+//!
+//! This module creates signing inputs and parses tokens. Other modules sign and verify.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::domain::secret::{base64url, from_base64url};
 
-/// The longest token that is looked at; ours are about 900 bytes.
+/// Maximum length of a token in bytes. Our tokens have about 900 bytes.
 pub const LONGEST: usize = 8192;
 
 /// The `typ` of an access token (RFC 9068 §2.1).
@@ -16,7 +17,8 @@ pub const ACCESS_TOKEN: &str = "at+jwt";
 /// The `typ` of an ID token.
 pub const ID_TOKEN: &str = "JWT";
 
-/// The `typ` of an assertion to an application: of its own, so that no place that takes tokens takes one.
+/// The `typ` of an assertion to an application. It is distinct, so that an assertion is never
+/// accepted as a token.
 pub const ASSERTION: &str = "sealgate-assertion+jwt";
 
 #[derive(Serialize)]
@@ -26,32 +28,33 @@ struct OurHeader<'a> {
     kid: &'a str,
 }
 
-/// What an ID token says of the access token beside it: the left half of its SHA-256 (OpenID Connect Core §3.1.3.6).
+/// Returns the ID token's hash of the access token: the left half of its SHA-256 (OpenID Connect
+/// Core §3.1.3.6).
 pub fn at_hash(access_token: &str) -> String {
     let digest = Sha256::digest(access_token.as_bytes());
     base64url(&digest.iter().take(16).copied().collect::<Vec<u8>>())
 }
 
-/// The signing input of a token: `base64url(header).base64url(claims)` (RFC 7515 §5.1).
+/// Returns the signing input of a token: `base64url(header).base64url(claims)` (RFC 7515 §5.1).
 ///
-/// # Errors
-/// When the claims cannot be written as JSON: a bug.
+/// # Errors Returns an error if the claims cannot be serialized, which would be a bug.
 pub fn signing_input(typ: &'static str, kid: &str, claims: &impl Serialize) -> Result<String, serde_json::Error> {
     let header = serde_json::to_vec(&OurHeader { alg: "RS256", typ, kid })?;
     Ok(format!("{}.{}", base64url(&header), base64url(&serde_json::to_vec(claims)?)))
 }
 
-/// The token: signing input and signature.
+/// Joins signing input and signature to a token.
 pub fn assemble(signing_input: &str, signature: &[u8]) -> String {
     format!("{signing_input}.{}", base64url(signature))
 }
 
-/// A token taken apart, its signature not yet verified.
+/// Parsed token whose signature is not verified yet.
 #[derive(Debug)]
 pub struct Unverified<'a> {
-    /// Which key is said to have signed it.
+    /// The claimed signing key.
     pub kid: String,
-    /// What kind of token it says it is, without the `application/` prefix that RFC 7515 §4.1.9 lets senders omit.
+    /// The claimed type, without the prefix `application/`, which senders may omit (RFC 7515
+    /// §4.1.9).
     pub typ: Option<String>,
     pub signing_input: &'a str,
     pub signature: Vec<u8>,
@@ -70,8 +73,10 @@ struct Header {
 }
 
 impl<'a> Unverified<'a> {
-    /// Takes a token apart. `None` for anything but a three-part RS256 token with a kid and without critical
-    /// extensions: `none`, HS256 under our public key, a `jwk` or `jku` of the sender's are never even considered.
+    /// Parses a token. Returns `None` if it is not a three-part RS256 token with a kid and without
+    /// critical extensions.
+    ///
+    /// So `none`, HS256 with our public key, and the sender's `jwk` or `jku` are never considered.
     pub fn parse(token: &'a str) -> Option<Self> {
         if token.len() > LONGEST {
             return None;
@@ -98,12 +103,12 @@ impl<'a> Unverified<'a> {
         })
     }
 
-    /// Whether the token says that it is of this kind; media types compare without case.
+    /// Reports whether the token claims to be of this type. Media types are case-insensitive.
     pub fn is(&self, typ: &str) -> bool {
         self.typ.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(typ))
     }
 
-    /// The claims; `None` when they have another shape.
+    /// Returns the claims. `None` if they do not match the type.
     pub fn claims<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_slice(&self.claims).ok()
     }

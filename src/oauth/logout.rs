@@ -6,23 +6,22 @@ use crate::domain::client::{Client, ClientId};
 use crate::domain::error::Refusal;
 use crate::oauth::params::Params;
 
-/// A well-formed logout request. Nothing in it is believed yet.
+/// Well-formed logout request. Its values are not verified yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogoutRequest {
-    /// An ID token of the person, as sent.
+    /// An ID token of the user, as sent.
     pub id_token_hint: Option<String>,
     pub client: Option<ClientId>,
-    /// Where to go afterwards.
+    /// The URI to open afterwards.
     pub post_logout_redirect_uri: Option<String>,
     pub state: Option<String>,
     pub ui_locales: Option<String>,
 }
 
 impl LogoutRequest {
-    /// Reads the request.
+    /// Parses the request.
     ///
-    /// # Errors
-    /// `invalid_request` when a parameter is repeated or the client id is none.
+    /// # Errors `invalid_request` if a parameter is repeated or the client id is invalid.
     pub fn parse(params: &Params) -> Result<Self, Refusal> {
         let owned = |name: &str| params.one(name).map(|value| value.map(str::to_owned));
         let client = match params.one("client_id")? {
@@ -39,7 +38,7 @@ impl LogoutRequest {
     }
 }
 
-/// Where a browser goes after a logout. Exists only for a URI that the client registered for this.
+/// Return URL after a logout. It exists only for a URI that the client registered for this purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AfterLogout {
     uri: String,
@@ -47,17 +46,17 @@ pub struct AfterLogout {
 }
 
 impl AfterLogout {
-    /// The way back to this client; `None` when it did not register the URI.
+    /// Returns the return URL of this client. `None` if the client did not register the URI.
     pub fn resolve(uri: &str, state: Option<&str>, client: &Client) -> Option<Self> {
         client.logs_out_to(uri).then(|| Self { uri: uri.to_owned(), state: state.map(str::to_owned) })
     }
 
-    /// The URI without the state.
+    /// Returns the URI without the state.
     pub fn uri(&self) -> &str {
         &self.uri
     }
 
-    /// The state that comes back.
+    /// Returns the state for the client.
     pub fn state(&self) -> Option<&str> {
         self.state.as_deref()
     }

@@ -36,9 +36,11 @@ pub struct ProviderMetadata {
 }
 
 impl ProviderMetadata {
-    /// The document of this issuer. The registration endpoint is always named, as the specification lists it; whether it
-    /// takes requests is the operator's choice. The scope `groups` and its claim are named where the operator switched them
-    /// on, and so is the response mode `form_post`.
+    /// Creates the document of this issuer.
+    ///
+    /// It always contains the registration endpoint, as the specification requires, even if the
+    /// operator disabled registration. It contains the scope `groups` with its claim and the
+    /// response mode `form_post` only if the operator enabled them.
     pub fn of(issuer: &str, groups: bool, form_post: bool) -> Self {
         const METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
         let scopes = Scope::all().union(groups.then_some(ScopeValue::Groups).into_iter().collect());

@@ -1,5 +1,7 @@
-//! Requests and answers of OAuth 2.0 and OpenID Connect, as pure values and functions: no I/O, no clock, no randomness, no
-//! logging, no HTTP types. They are judged against what is kept ([`crate::domain`]).
+//! Requests and responses of OAuth 2.0 and OpenID Connect, as pure values and functions.
+//!
+//! No I/O, clock, randomness, logging or HTTP types. They are validated against stored data
+//! ([`crate::domain`]).
 
 pub mod algorithm;
 pub mod authorize;

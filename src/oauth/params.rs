@@ -1,25 +1,27 @@
-//! Request parameters, as `application/x-www-form-urlencoded` writes them in a query or a body (RFC 6749 appendix B).
+//! Request parameters in `application/x-www-form-urlencoded` form, from a query or a body (RFC 6749
+//! appendix B).
 //!
-//! A parameter without a value counts as omitted, and a parameter may not stand twice (RFC 6749 §3.1); which of the
-//! repeated ones matters is decided by who reads them, because an unknown parameter may be repeated freely.
+//! A parameter without a value counts as omitted, and a known parameter must not be repeated (RFC
+//! 6749 §3.1). The caller decides which parameters are known, because unknown ones may be repeated.
 
 use percent_encoding::percent_decode;
 
 use crate::domain::error::Refusal;
 
-/// More parameters than any client sends; a longer list is only work.
+/// Maximum number of parameters. No client sends more.
 const MOST: usize = 100;
 
-/// Decoded parameters in their order; a value that is not UTF-8 is `None`.
+/// Decoded parameters in order. The value is `None` if it is not UTF-8.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Params(Vec<(String, Option<String>)>);
 
 impl Params {
-    /// Decodes a query string or a form body. What is not UTF-8 is a fault only where it is read: a parameter that
-    /// nobody knows is ignored, whatever it holds (RFC 6749 §3.1, §3.2).
+    /// Decodes a query string or a form body.
     ///
-    /// # Errors
-    /// `invalid_request` when there are more than a hundred.
+    /// Values that are not UTF-8 are only an error when they are read, because unknown parameters
+    /// are ignored (RFC 6749 §3.1, §3.2).
+    ///
+    /// # Errors `invalid_request` if there are more than a hundred.
     pub fn parse(raw: &[u8]) -> Result<Self, Refusal> {
         let mut list = Vec::new();
         for (count, pair) in raw.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()).enumerate() {
@@ -35,10 +37,9 @@ impl Params {
         Ok(Self(list))
     }
 
-    /// The value of a parameter; `None` when it is absent or empty.
+    /// Returns the value of a parameter. `None` if it is absent or empty.
     ///
-    /// # Errors
-    /// `invalid_request` when it stands more than once or is not UTF-8.
+    /// # Errors `invalid_request` if it is repeated or is not UTF-8.
     pub fn one(&self, name: &str) -> Result<Option<&str>, Refusal> {
         let mut values = self.0.iter().filter(|(known, _)| known == name);
         let first = values.next();
@@ -52,25 +53,24 @@ impl Params {
         }
     }
 
-    /// The same, for a parameter that must be there.
+    /// Returns the value of a required parameter.
     ///
-    /// # Errors
-    /// The given refusal when it is absent or empty, `invalid_request` when it is repeated.
+    /// # Errors The given error if it is absent or empty, `invalid_request` if it is repeated.
     pub fn required(&self, name: &str, missing: Refusal) -> Result<&str, Refusal> {
         self.one(name)?.ok_or(missing)
     }
 
-    /// Whether the parameter stands there at all, empty or repeated.
+    /// Reports whether the parameter is present, even if it is empty or repeated.
     pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(known, _)| known == name)
     }
 
-    /// All parameters with a UTF-8 value, in their order.
+    /// Returns all parameters with a UTF-8 value, in order.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_deref()?)))
     }
 
-    /// Whether any of these parameters stands more than once.
+    /// Reports whether any of these parameters is repeated.
     pub fn repeats_any(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.0.iter().filter(|(known, _)| known == name).count() > 1)
     }

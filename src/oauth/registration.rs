@@ -1,8 +1,10 @@
-//! Dynamic client registration (RFC 7591, RFC 7592, OpenID Connect Registration 1.0): from metadata to a client and back.
+//! Dynamic client registration (RFC 7591, RFC 7592, OpenID Connect Registration 1.0): conversion of
+//! metadata and clients.
 //!
-//! Metadata that our endpoints honour is stored and echoed. From lists of response types, grants and scopes the values that
-//! are not supported are dropped, and the answer says what was registered (RFC 7591 §2); other metadata that asks for
-//! something unsupported is refused; the rest is ignored. No URL in a registration is ever fetched.
+//! Metadata that the endpoints support is stored and returned. Unsupported response types, grants
+//! and scopes are dropped from lists, and the answer contains the registered values (RFC 7591 §2).
+//! Other metadata with unsupported values is rejected, and unknown metadata is ignored. URLs in a
+//! registration are never fetched.
 
 use serde_json::{Map, Value, json};
 
@@ -13,18 +15,18 @@ use crate::domain::redirect_uri::RedirectUri;
 use crate::domain::scope::{Scope, ScopeValue};
 use crate::domain::secret::Secret;
 
-/// Most redirect URIs of a client, and most characters of a name or other text.
+/// Maximum number of redirect URIs of a client, and of characters of a name or other text.
 const MOST_URIS: usize = 20;
 const LONGEST_NAME: usize = 200;
 
-/// Metadata of a client, checked.
+/// Validated metadata of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientMetadata {
     pub name: Option<String>,
     pub auth_method: AuthMethod,
-    /// Where codes may be sent; at least one.
+    /// Redirect URIs; at least one.
     pub redirect_uris: Vec<RedirectUri>,
-    /// Where browsers may be sent after a logout.
+    /// URIs to which browsers may be redirected after a logout.
     pub post_logout_redirect_uris: Vec<RedirectUri>,
     pub scope: Scope,
     pub grant_types: Vec<GrantType>,
@@ -32,10 +34,10 @@ pub struct ClientMetadata {
 }
 
 impl ClientMetadata {
-    /// Reads the body of a registration or update request.
+    /// Parses the body of a registration or update request.
     ///
-    /// # Errors
-    /// `invalid_redirect_uri`, `invalid_client_metadata`, `unapproved_software_statement` (RFC 7591 §3.2.2).
+    /// # Errors `invalid_redirect_uri`, `invalid_client_metadata`, `unapproved_software_statement`
+    /// (RFC 7591 §3.2.2).
     pub fn parse(body: &[u8]) -> Result<Self, Refusal> {
         let members = members(body)?;
         if members.contains_key("software_statement") {
@@ -76,13 +78,14 @@ impl ClientMetadata {
         })
     }
 
-    /// Whether such a client can keep a secret.
+    /// Returns whether such a client can keep a secret.
     pub fn client_type(&self) -> ClientType {
         if self.auth_method == AuthMethod::None { ClientType::Public } else { ClientType::Confidential }
     }
 
-    /// Puts the metadata in the place of a client's own; everything that it left out is reset (RFC 7592 §2.2). The default
-    /// scope is no metadata of the client and stays.
+    /// Replaces a client's metadata. Omitted values are reset (RFC 7592 §2.2).
+    ///
+    /// The default scope is not metadata of the client and is kept.
     pub fn replace(self, client: &mut Client) {
         client.client_type = self.client_type();
         client.name = self.name.unwrap_or_else(|| client.id.to_string());
@@ -96,16 +99,17 @@ impl ClientMetadata {
     }
 }
 
-/// What the answer shows of the secrets: those that this very request made or showed, since the rest is kept as hashes.
+/// Secrets for the answer: only those that this request created or presented, because the store has
+/// only hashes.
 #[derive(Debug, Clone)]
 pub struct Issued<'a> {
     /// The client secret of a confidential client.
     pub secret: Option<&'a Secret>,
-    /// The token that opens the client's own registration.
+    /// The registration access token.
     pub access_token: Option<&'a Secret>,
 }
 
-/// The client information response (RFC 7591 §3.2.1, RFC 7592 §3).
+/// Returns the client information response (RFC 7591 §3.2.1, RFC 7592 §3).
 pub fn client_information(client: &Client, registration_uri: &str, issued: &Issued<'_>) -> Value {
     let mut members = json!({
         "client_id": client.id,
@@ -140,10 +144,10 @@ pub fn client_information(client: &Client, registration_uri: &str, issued: &Issu
     members
 }
 
-/// The members of a request's body that hold something: null is the same as left out (RFC 7592 §2.2).
+/// Returns the members of a request's body that are not null, because null equals absence (RFC 7592
+/// §2.2).
 ///
-/// # Errors
-/// `invalid_client_metadata` when the body is no JSON object.
+/// # Errors `invalid_client_metadata` if the body is no JSON object.
 pub fn members(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
     let mut members: Map<String, Value> =
         serde_json::from_slice(body).map_err(|_| invalid("The body is a JSON object."))?;
@@ -158,7 +162,7 @@ const fn invalid(description: &'static str) -> Refusal {
     Refusal::new(ErrorCode::InvalidClientMetadata, description)
 }
 
-/// Members that would change what our endpoints do in a way that they do not: accepting them would be a lie.
+/// Rejects members that request unsupported behaviour. Accepting them would mislead the client.
 fn refuse_unsupported(members: &Map<String, Value>) -> Result<(), Refusal> {
     if members.contains_key("jwks") && members.contains_key("jwks_uri") {
         return Err(invalid("The members jwks and jwks_uri exclude each other."));
@@ -202,7 +206,8 @@ fn refuse_unsupported(members: &Map<String, Value>) -> Result<(), Refusal> {
 
 fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> {
     let Some(asked) = strings(members, "grant_types")? else {
-        // RFC 7591 §2 defaults to the code grant alone. A scope of offline_access then gives no refresh token.
+        // The default of RFC 7591 §2 is only the code grant. Then a scope of offline_access gives
+        // no refresh token.
         return Ok(vec![GrantType::AuthorizationCode]);
     };
     let supported = [GrantType::AuthorizationCode, GrantType::RefreshToken];
@@ -213,7 +218,7 @@ fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> 
     Ok(types)
 }
 
-/// The values of a scope that anybody may ask for. The others, and those that only an operator gives, are dropped.
+/// Parses the scope. Drops unsupported values and those that only an operator grants.
 fn scope(members: &Map<String, Value>) -> Result<Scope, Refusal> {
     let Some(list) = text(members, "scope")? else { return Ok(Scope::all()) };
     let scope = Scope::known_in(list).intersection(Scope::all());
@@ -223,14 +228,14 @@ fn scope(members: &Map<String, Value>) -> Result<Scope, Refusal> {
     Ok(scope)
 }
 
-/// A list of texts; `None` when the member is absent.
+/// Returns a list of strings. `None` if the member is absent.
 fn strings<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<Vec<&'a str>>, Refusal> {
     let Some(value) = members.get(name) else { return Ok(None) };
     let list = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
     list.map(Some).ok_or(invalid("The members response_types and grant_types are lists of texts."))
 }
 
-/// Something to show on one line of a page.
+/// Returns a name that fits on one line of a page.
 fn name(members: &Map<String, Value>) -> Result<Option<String>, Refusal> {
     let name = text(members, "client_name")?;
     if name.is_some_and(|name| !is_line(name, LONGEST_NAME)) {
@@ -264,7 +269,7 @@ fn default_max_age(members: &Map<String, Value>) -> Result<Option<u64>, Refusal>
     }
 }
 
-/// A list of URIs; `None` when the member is absent.
+/// Returns a list of URIs. `None` if the member is absent.
 fn uris(members: &Map<String, Value>, name: &str) -> Result<Option<Vec<RedirectUri>>, Refusal> {
     let Some(value) = members.get(name) else { return Ok(None) };
     let list = value.as_array().filter(|list| !list.is_empty() && list.len() <= MOST_URIS);

@@ -1,13 +1,17 @@
-//! JSON from strangers, in which no object may have a member twice: RFC 8259 §4 leaves open which of the two counts, and
-//! RFC 7515 §4 and RFC 7519 §4 let a reader refuse. Whoever checked the document before us may have read the other one.
+//! Parser for untrusted JSON that rejects objects with duplicate members.
+//!
+//! RFC 8259 §4 does not define which duplicate counts, and RFC 7515 §4 and RFC 7519 §4 permit
+//! rejecting them. Another program that checked the document before may have used the other one.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Reads a document that is one object. `None` when it is not, when a member stands twice at any depth, and when it nests
-/// deeper than 128 levels.
+/// Parses a document that is one object.
+///
+/// Returns `None` if it is not, has a duplicate member at any depth, or has more than 128 levels of
+/// nesting.
 pub fn object(text: &[u8]) -> Option<Map<String, Value>> {
     match serde_json::from_slice(text) {
         Ok(Unique(Value::Object(members))) => Some(members),
@@ -15,7 +19,7 @@ pub fn object(text: &[u8]) -> Option<Map<String, Value>> {
     }
 }
 
-/// A value in which no object has a member twice.
+/// Value without duplicate members in any object.
 struct Unique(Value);
 
 impl<'de> Deserialize<'de> for Unique {

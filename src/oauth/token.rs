@@ -1,5 +1,6 @@
-//! The token endpoint's request and response (RFC 6749 §4.1.3, §4.1.4, §6), and the one value between granting and
-//! minting: every grant ends in an [`Authorization`], and one function turns it into tokens.
+//! Requests and responses of the token endpoint (RFC 6749 §4.1.3, §4.1.4, §6).
+//!
+//! Every grant type results in an [`Authorization`], from which one function creates the tokens.
 
 use serde::Serialize;
 
@@ -13,11 +14,11 @@ use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::oauth::params::Params;
 
-/// Every parameter of the endpoint, whichever grant reads it.
+/// Known parameters of the endpoint, for all grant types.
 const KNOWN: [&str; 8] =
     ["grant_type", "code", "redirect_uri", "code_verifier", "refresh_token", "scope", "client_id", "client_secret"];
 
-/// A well-formed request of an authenticated client.
+/// Well-formed request of an authenticated client.
 #[derive(Debug)]
 pub enum TokenRequest {
     /// `grant_type=authorization_code`.
@@ -32,10 +33,10 @@ pub enum TokenRequest {
 }
 
 impl TokenRequest {
-    /// Reads the form of a client that has proven who it is.
+    /// Parses the form of an authenticated client.
     ///
-    /// # Errors
-    /// `invalid_request`, `unsupported_grant_type`, `unauthorized_client`, `invalid_scope`.
+    /// # Errors `invalid_request`, `unsupported_grant_type`, `unauthorized_client`,
+    /// `invalid_scope`.
     pub fn parse(form: &Params, client: &Client) -> Result<Self, Refusal> {
         if form.repeats_any(&KNOWN) {
             return Err(Refusal::invalid_request("A parameter is repeated."));
@@ -95,15 +96,15 @@ impl TokenRequest {
     }
 }
 
-/// What a grant allows, on its way to becoming tokens.
+/// Input for creating the tokens of a grant.
 #[derive(Debug, Clone)]
 pub struct Authorization {
-    /// The grant that the tokens belong to.
+    /// The grant of the tokens.
     pub grant: GrantId,
     pub client: ClientId,
     pub subject: Subject,
     pub scope: Scope,
-    /// The `nonce` of the authorization request; none on a refresh (OpenID Connect Core §12.2).
+    /// The `nonce` of the authorization request. None for a refresh (OpenID Connect Core §12.2).
     pub nonce: Option<String>,
     pub auth_time: UnixTime,
     pub acr: String,
@@ -111,19 +112,20 @@ pub struct Authorization {
 }
 
 impl Authorization {
-    /// Whether an ID token belongs to it: a client may narrow a refresh until `openid` is gone.
+    /// Reports whether it includes an ID token. A client may omit `openid` from the scope of a
+    /// refresh.
     pub fn has_id_token(&self) -> bool {
         self.scope.contains(ScopeValue::OpenId)
     }
 }
 
-/// The token response (RFC 6749 §5.1, OpenID Connect Core §3.1.3.3).
+/// Token response (RFC 6749 §5.1, OpenID Connect Core §3.1.3.3).
 #[derive(Debug, Serialize)]
 pub struct TokenResponse {
     pub access_token: String,
     /// Always `Bearer`.
     pub token_type: &'static str,
-    /// The access token's lifetime, seconds.
+    /// The access token's lifetime in seconds.
     pub expires_in: u64,
     /// The ID token, with scope `openid`.
     #[serde(skip_serializing_if = "Option::is_none")]

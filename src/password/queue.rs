@@ -1,6 +1,8 @@
-//! The queue before the password threads: bounded in all, and fair. Each line waits by itself and the lines take turns;
-//! where the queue is full, the longest line gives up its newest job for a line that is shorter. So one network has all of
-//! the queue while nobody else wants it, and keeps nobody out when somebody does.
+//! Bounded and fair queue of the password threads.
+//!
+//! Each network has its own line, and the lines take turns. If the queue is full, the longest line
+//! drops its newest job for a shorter line. So one network may use the whole queue while it is
+//! alone, but cannot block other networks.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -13,35 +15,38 @@ use tokio::sync::oneshot;
 use crate::domain::profile::LONGEST_PASSWORD;
 use crate::domain::user::PasswordHash;
 
-/// Why a password was not hashed or checked.
+/// Reason why a password was not hashed or checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
-    /// Too many checks wait already: shed load.
+    /// The queue is full, so the load is shed.
     #[error("too many passwords wait to be checked")]
     Busy,
-    /// Its turn did not come in time.
+    /// The request timed out in the queue.
     #[error("the password was not checked in time")]
     Timeout,
     /// A new password is longer than [`crate::password::MAX_PASSWORD_BYTES`].
     #[error("the password is longer than {LONGEST_PASSWORD} bytes")]
     TooLong,
-    /// argon2 refused its parameters, or its threads are gone: a fault of the program.
+    /// argon2 rejected its parameters, or its threads have ended: a bug.
     #[error("passwords cannot be checked")]
     Broken,
 }
 
-/// Who waits for a check. Each network of strangers has a line of its own, and the lines take turns, so that no network can
-/// keep the others waiting.
+/// Line of a request in the queue.
+///
+/// Each network of unknown clients has its own line, and the lines take turns, so that no network
+/// can block the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line {
-    /// Somebody whom strangers cannot imitate: their checks come first. Whoever may wait here is bounded elsewhere.
+    /// Clients that attackers cannot impersonate. Their checks have priority. Their number is
+    /// limited elsewhere.
     Trusted,
-    /// A stranger's network: an IPv4 address, an IPv6 /48.
+    /// Network of an unknown client: an IPv4 address or an IPv6 /48.
     Stranger([u8; 16]),
 }
 
 impl Line {
-    /// The line of a stranger at this address.
+    /// Returns the line of an unknown client with this address.
     pub fn of(address: IpAddr) -> Self {
         Self::Stranger(match address.to_canonical() {
             IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -50,7 +55,7 @@ impl Line {
     }
 }
 
-/// What a thread does, and who waits for it.
+/// Job of a thread, with the channel for its result.
 pub(super) enum PasswordJob {
     Hash {
         password: SecretString,
@@ -62,7 +67,7 @@ pub(super) enum PasswordJob {
         password: SecretString,
         reply: oneshot::Sender<Result<bool, PasswordError>>,
     },
-    /// Whether a new password is easy to guess.
+    /// Checks whether a new password is easy to guess.
     Judge {
         password: SecretString,
         reply: oneshot::Sender<Result<bool, PasswordError>>,
@@ -70,7 +75,7 @@ pub(super) enum PasswordJob {
 }
 
 impl PasswordJob {
-    /// Whether nobody waits for it any more: it would only keep others waiting.
+    /// Reports whether the request was cancelled. Such a job would only delay others.
     pub(super) fn is_abandoned(&self) -> bool {
         match self {
             Self::Hash { reply, .. } => reply.is_closed(),
@@ -95,7 +100,7 @@ pub(super) struct PasswordQueue {
 #[derive(Default)]
 struct Waiting {
     trusted: VecDeque<PasswordJob>,
-    /// None of them empty; the one whose turn it is comes first.
+    /// Contains no empty line. The line with the next turn comes first.
     strangers: VecDeque<([u8; 16], VecDeque<PasswordJob>)>,
     count: usize,
     closed: bool,
@@ -106,10 +111,9 @@ impl PasswordQueue {
         Self { waiting: Mutex::default(), filled: Condvar::new(), most }
     }
 
-    /// Puts a job at the end of its line.
+    /// Adds a job to the end of its line.
     ///
-    /// # Errors
-    /// `Busy` when the queue is full and no line is longer; `Broken` when it is closed.
+    /// # Errors `Busy` if the queue is full and no line is longer, `Broken` if it is closed.
     pub(super) fn push(&self, line: Line, job: PasswordJob) -> Result<(), PasswordError> {
         let mut waiting = self.lock();
         if waiting.closed {
@@ -134,8 +138,10 @@ impl PasswordQueue {
         Ok(())
     }
 
-    /// The next job; waits for one, and calls `rest` whenever none has come for as long as `idle`. `None` when the queue is
-    /// closed and empty.
+    /// Waits for the next job and returns it. Calls `rest` each time that none has arrived for
+    /// `idle`.
+    ///
+    /// Returns `None` if the queue is closed and empty.
     pub(super) fn pop(&self, idle: Duration, mut rest: impl FnMut()) -> Option<PasswordJob> {
         let mut waiting = self.lock();
         loop {
@@ -155,7 +161,7 @@ impl PasswordQueue {
         }
     }
 
-    /// Takes no more jobs; those that wait are still handed out.
+    /// Rejects further jobs. Queued jobs are still returned.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.filled.notify_all();
@@ -185,7 +191,8 @@ impl Waiting {
         job
     }
 
-    /// Lets the newest job of the longest line of strangers go, if that line is longer than `line` would be.
+    /// Drops the newest job of the longest line of a network, if that line is longer than `line`
+    /// would be.
     fn make_room(&mut self, line: Line) -> bool {
         let own = match line {
             Line::Trusted => 0,
@@ -268,7 +275,8 @@ mod tests {
         let _x = push(&queue, line(2), "x").unwrap();
         assert_eq!(flood[3].try_recv(), Ok(Err(PasswordError::Busy)));
         let _y = push(&queue, line(3), "y").unwrap();
-        // Two of the flood are left, one each of the others: a fourth network is still let in, a second of theirs is not.
+        // Two jobs of the flood are left, and one of each other network. A fourth network is
+        // admitted, a second job of the others is not.
         assert_eq!(push(&queue, line(2), "x").unwrap_err(), PasswordError::Busy);
         let _z = push(&queue, line(4), "z").unwrap();
         assert_eq!(push(&queue, line(5), "w").unwrap_err(), PasswordError::Busy);

@@ -1,5 +1,7 @@
-//! What a password may be, by NIST SP 800-63B-4 §3.1.1.2: long, none of those that are tried first, and nothing that says
-//! whose it is. No rules about digits and signs, which make passwords weaker.
+//! Password rules of NIST SP 800-63B-4 §3.1.1.2: a minimum length, no common passwords, and no
+//! names of the owner.
+//!
+//! There are no rules about digits and punctuation, because these make passwords weaker.
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 use zeroize::Zeroizing;
@@ -9,23 +11,27 @@ use crate::domain::secret::Secret;
 use crate::domain::user::{Email, plain_letters};
 use crate::domain::username::Username;
 
-/// The shortest password, characters: what NIST asks where it is the only factor of a sign-in, as it is here.
+/// Minimum length of a password in characters: NIST's minimum for a single-factor sign-in, which is
+/// possible here.
 pub(crate) const SHORTEST_PASSWORD: usize = 15;
 
-/// The shortest name that a password must not contain, characters: with less, too many good ones would be refused.
+/// Minimum length of a name that a password must not contain, in characters. Shorter ones would
+/// reject too many good passwords.
 const SHORTEST_NAME: usize = 4;
 
-/// Guesses below which a password is easy to guess (zxcvbn's score 3).
+/// Minimum number of guesses (log10) of an acceptable password (zxcvbn's score 3).
 const MIN_GUESSES_LOG10: f64 = 8.0;
 
-/// Characters that zxcvbn judges at once. Its work grows with the substitutions that it tries: 24 characters of punctuation take
-/// 35 ms in a release build, which is about one password hash, 100 take 600 ms.
+/// Maximum number of characters that zxcvbn judges at once.
+///
+/// Its work grows with the number of substitutions. 24 characters of punctuation take 35 ms in a
+/// release build, about one password hash, and 100 take 600 ms.
 const MAX_JUDGED_CHARS: usize = 24;
 
-/// Characters that are judged in all.
+/// Maximum number of characters that are judged in all.
 const MAX_JUDGED_IN_ALL: usize = 4 * MAX_JUDGED_CHARS;
 
-/// Why a text cannot be a password.
+/// Reason to reject a new password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordFault {
     /// Fewer than [`SHORTEST_PASSWORD`] characters.
@@ -34,10 +40,10 @@ pub enum PasswordFault {
     /// More than [`LONGEST_PASSWORD`] bytes.
     #[error("a password has at most {LONGEST_PASSWORD} bytes")]
     TooLong,
-    /// It contains what the person is called.
+    /// It contains a name of the user.
     #[error("the password contains the person's name, username or address, which are tried first; take another")]
     Personal,
-    /// It is one of those that are tried first.
+    /// It is a common password.
     #[error(
         "the password is easy to guess: a common one, a row of keys or a repetition; take a few words that do not belong \
          together"
@@ -45,7 +51,7 @@ pub enum PasswordFault {
     Common,
 }
 
-/// Whose password it is to be.
+/// Owner of the password.
 #[derive(Debug, Clone, Copy)]
 pub struct Owner<'a> {
     pub email: &'a Email,
@@ -53,16 +59,17 @@ pub struct Owner<'a> {
     pub name: &'a str,
 }
 
-/// Checks the length, and that the password does not contain the owner's name. Cheap; [`is_common`] is the other half.
+/// Checks the length, and that the password does not contain the owner's name. Cheap; [`is_common`]
+/// is the expensive check.
 ///
-/// # Errors
-/// The first rule that it breaks.
+/// # Errors Returns the first rule that it violates.
 pub(crate) fn check_form(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFault> {
     let password = password.expose();
     if password.len() > LONGEST_PASSWORD {
         return Err(PasswordFault::TooLong);
     }
-    // Composed letters, as they are hashed: a letter that a keyboard sends in two code points counts once.
+    // Counts composed characters, as they are hashed: a letter that a keyboard sends as two code
+    // points counts once.
     let letters =
         ComposingNormalizerBorrowed::new_nfc().normalize_iter(password.chars()).take(SHORTEST_PASSWORD).count();
     if letters < SHORTEST_PASSWORD {
@@ -75,22 +82,23 @@ pub(crate) fn check_form(password: &Secret, owner: &Owner<'_>) -> Result<(), Pas
     Ok(())
 }
 
-/// Whether the password is easy to guess. Takes up to 40 ms of processor time, so it runs on the password threads.
+/// Reports whether the password is easy to guess. Takes up to 40 ms of processor time, so it runs
+/// on the password threads.
 ///
 /// A long password is judged in parts and is as good as its best part.
 pub(super) fn is_common(password: &str) -> bool {
     parts(password).iter().all(|part| zxcvbn::zxcvbn(part, &[]).guesses_log10() < MIN_GUESSES_LOG10)
 }
 
-/// The parts of a password that are judged, each of at most [`MAX_JUDGED_CHARS`].
+/// Returns the parts of a password that are judged, each of at most [`MAX_JUDGED_CHARS`].
 fn parts(password: &str) -> Vec<Zeroizing<String>> {
     let chars: Zeroizing<Vec<char>> = Zeroizing::new(password.chars().take(MAX_JUDGED_IN_ALL).collect());
     chars.chunks(MAX_JUDGED_CHARS).map(|part| Zeroizing::new(part.iter().collect())).collect()
 }
 
 impl Owner<'_> {
-    /// What they are called, in small letters without marks: the address, what stands before its @, the username, the name and
-    /// its words.
+    /// Returns the owner's names in lower case without diacritics: address, local part, username,
+    /// full name and its words.
     fn called(&self) -> Vec<String> {
         let address = self.email.as_str();
         let local = address.split('@').next().unwrap_or_default();
@@ -122,7 +130,8 @@ mod tests {
         assert_eq!(check(&format!("zürafa kalem {}", "x".repeat(1025))), Err(PasswordFault::TooLong));
     }
 
-    /// The work of zxcvbn grows steeply with the length: 100 characters of punctuation take 17 times as long as 24.
+    /// The work of zxcvbn grows superlinearly: 100 characters of punctuation take 17 times as long
+    /// as 24.
     #[test]
     fn no_more_than_24_characters_are_judged_at_once_and_96_in_all() {
         let crafted = "4@8({[<3691!|07$5+%2".repeat(50);
@@ -167,7 +176,7 @@ mod tests {
         ] {
             assert_eq!(check(personal), Err(PasswordFault::Personal), "{personal}");
         }
-        // A name of three letters is in too many words.
+        // A name of three letters occurs in too many words.
         assert_eq!(check("nurtopu gibi bir sabah"), Ok(()));
     }
 }

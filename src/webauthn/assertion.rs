@@ -1,4 +1,4 @@
-//! Verifying an authentication assertion (Level 3 §7.2).
+//! Verification of authentication assertions (Level 3 §7.2).
 
 use serde::Deserialize;
 
@@ -10,24 +10,26 @@ use crate::webauthn::{
     UserHandle, client_data,
 };
 
-/// What an assertion is asked for.
+/// Purpose of an assertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AssertionPurpose {
-    /// The whole sign-in, with nothing typed: the passkey says whose it is, and its authenticator verifies the user.
+    /// Complete sign-in without typed input: the passkey identifies the account, and its
+    /// authenticator verifies the user.
     SignIn,
-    /// The step after the right password: any credential of the account's, a touch is enough.
+    /// Second factor after the correct password: any credential of the account, without user
+    /// verification.
     SecondFactor,
-    /// A fresh proof of somebody who is signed in: a passkey of theirs, and its authenticator verifies the user.
+    /// Confirmation by a signed-in user: one of their passkeys, with user verification.
     Confirmation,
 }
 
 impl AssertionPurpose {
-    /// Whether the authenticator has to verify its user.
+    /// Reports whether the authenticator must verify its user.
     pub const fn needs_verification(self) -> bool {
         matches!(self, Self::SignIn | Self::Confirmation)
     }
 
-    /// Whether a credential of this kind will do.
+    /// Reports whether a credential of this kind is sufficient.
     pub const fn takes(self, kind: CredentialKind) -> bool {
         matches!((self, kind), (Self::SecondFactor, _) | (_, CredentialKind::Passkey))
     }
@@ -40,7 +42,7 @@ pub struct AssertionTerms<'a> {
     pub purpose: AssertionPurpose,
 }
 
-/// The account that signs in: known before, or found by [`AssertionResponse::user_handle`].
+/// The account that signs in: already known, or found by [`AssertionResponse::user_handle`].
 #[derive(Debug, Clone, Copy)]
 pub struct CredentialOwner<'a> {
     pub handle: &'a UserHandle,
@@ -67,23 +69,23 @@ struct AssertionJson {
     user_handle: Option<String>,
 }
 
-/// An assertion that holds. The credential's record takes over `sign_count` and `backup`.
+/// Valid assertion. The caller must store `sign_count` and `backup` in the credential's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifiedAssertion<'a> {
     pub credential: &'a CredentialRecord,
     pub sign_count: u32,
     pub backup: BackupState,
-    /// Whether this was a passkey that verified its user, and so two factors at once. Security keys never say so.
+    /// Whether this was a passkey that verified its user, which is two factors at once. Always
+    /// false for security keys.
     pub user_verified: bool,
-    /// The count did not grow, of a credential that is copied between devices. For the audit.
+    /// Whether the counter of a backup-eligible credential did not increase. For the audit log.
     pub count_stood_still: bool,
 }
 
 impl AssertionResponse {
-    /// Reads the JSON of the credential (`AuthenticationResponseJSON`).
+    /// Parses the JSON of the credential (`AuthenticationResponseJSON`).
     ///
-    /// # Errors
-    /// Too long, not such JSON, or an id that is none.
+    /// # Errors Returns an error if it is too long, is not such JSON, or has an invalid id.
     pub fn parse(json: &str) -> Result<Self, CeremonyError> {
         let (id, answer, _) = parse::<AssertionJson>(json)?;
         Ok(Self {
@@ -95,20 +97,20 @@ impl AssertionResponse {
         })
     }
 
-    /// The credential that it claims to be of.
+    /// Returns the credential that it claims to use.
     pub fn credential_id(&self) -> &CredentialId {
         &self.id
     }
 
-    /// The account that it claims to be of; `None` too where the text is no handle of ours.
+    /// Returns the account that it claims to belong to. `None` also if the text is not a valid user
+    /// handle.
     pub fn user_handle(&self) -> Option<UserHandle> {
         self.user_handle.as_deref().and_then(UserHandle::parse)
     }
 
-    /// Judges the answer, in the order of §7.2.
+    /// Verifies the answer, in the order of §7.2.
     ///
-    /// # Errors
-    /// The first check that fails.
+    /// # Errors Returns the first check that fails.
     pub fn verify<'a>(
         &self,
         terms: &AssertionTerms<'_>,
@@ -128,7 +130,8 @@ impl AssertionResponse {
         if !credential.key.verifies(&signed, &self.signature) {
             return Err(CeremonyError::Signature);
         }
-        // Both are 0 where an authenticator keeps no count. One that goes back to 0 has not grown.
+        // Both are 0 if the authenticator has no counter. A counter that returns to 0 has not
+        // increased.
         let count_stood_still =
             (data.sign_count, credential.sign_count) != (0, 0) && data.sign_count <= credential.sign_count;
         if count_stood_still && !flags.backup.is_eligible() {
@@ -143,8 +146,11 @@ impl AssertionResponse {
         })
     }
 
-    /// The account's credential of this id, where the account is the one that the answer names (§7.2 steps 5 and 6). Without
-    /// this, a key of one's own would finish the sign-in that somebody else's password began.
+    /// Returns the account's credential with this id, if the answer names this account (§7.2 steps
+    /// 5 and 6).
+    ///
+    /// Without this check, an attacker could complete another user's sign-in after the password
+    /// with the attacker's own key.
     fn credential_of<'a>(
         &self,
         account: &CredentialOwner<'a>,

@@ -1,4 +1,4 @@
-//! What the authenticator says of a ceremony (Level 3 §6.1).
+//! Authenticator data (Level 3 §6.1).
 
 use crate::webauthn::cbor::CborItem;
 use crate::webauthn::{BackupState, CeremonyError, RelyingParty};
@@ -10,7 +10,7 @@ const BACKED_UP: u8 = 1 << 4;
 const ATTESTED: u8 = 1 << 6;
 const EXTENSIONS: u8 = 1 << 7;
 
-/// Authenticator data, whole and in order; nothing in them is judged yet.
+/// Parsed authenticator data. Nothing is verified yet.
 pub(super) struct AuthenticatorData<'a> {
     relying_party_hash: &'a [u8; 32],
     flags: u8,
@@ -18,16 +18,16 @@ pub(super) struct AuthenticatorData<'a> {
     pub(super) credential: Option<AttestedCredential<'a>>,
 }
 
-/// A credential that was made (§6.5.2).
+/// New credential (§6.5.2).
 pub(super) struct AttestedCredential<'a> {
     pub(super) aaguid: [u8; 16],
     pub(super) id: &'a [u8],
-    /// The key as `COSE_Key`, read and as it stands.
+    /// The key as `COSE_Key`, parsed and encoded.
     pub(super) key: CborItem<'a>,
     pub(super) encoded_key: &'a [u8],
 }
 
-/// What the flags tell of the ceremony, once they are judged.
+/// Verified flags of a ceremony.
 pub(super) struct CeremonyFlags {
     pub(super) user_verified: bool,
     pub(super) backup: BackupState,
@@ -41,7 +41,7 @@ impl<'a> AuthenticatorData<'a> {
         let sign_count = u32::from_be_bytes(*chunk(&mut rest)?);
         let credential = if flags & ATTESTED == 0 { None } else { Some(attested_credential(&mut rest)?) };
         if flags & EXTENSIONS != 0 {
-            // None was asked for that is read; those that come all the same are looked through.
+            // No extension output is used. Outputs without a request are parsed and discarded.
             let (extensions, after) = CborItem::first(rest).map_err(CeremonyError::AuthenticatorDataCbor)?;
             if !matches!(extensions, CborItem::Map(_)) {
                 return Err(CeremonyError::AuthenticatorDataCbor(super::CborFault::Shape));
@@ -55,7 +55,7 @@ impl<'a> AuthenticatorData<'a> {
         }
     }
 
-    /// Judges whose they are and what the flags say (§7.1 steps 14 to 17, §7.2 steps 15 to 18).
+    /// Verifies the relying party and the flags (§7.1 steps 14 to 17, §7.2 steps 15 to 18).
     pub(super) fn check(&self, relying_party: &RelyingParty, verified: bool) -> Result<CeremonyFlags, CeremonyError> {
         if *self.relying_party_hash != relying_party.id_hash {
             return Err(CeremonyError::OtherRelyingParty);
@@ -81,7 +81,7 @@ fn attested_credential<'a>(rest: &mut &'a [u8]) -> Result<AttestedCredential<'a>
     let aaguid = *chunk(rest)?;
     let length = u16::from_be_bytes(*chunk(rest)?);
     let (id, after) = rest.split_at_checked(length.into()).ok_or(CeremonyError::AuthenticatorDataLength)?;
-    // The key tells its length by being read.
+    // The length of the key is only known after parsing.
     let (key, end) = CborItem::first(after).map_err(CeremonyError::AuthenticatorDataCbor)?;
     *rest = end;
     Ok(AttestedCredential { aaguid, id, key, encoded_key: &after[..after.len() - end.len()] })

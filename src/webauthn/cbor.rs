@@ -1,51 +1,54 @@
-//! CBOR (RFC 8949) in the canonical form of CTAP2 §6, which Level 3 §2 asks of everything that encodes, and the little of it
-//! that ceremonies need. Anything else is refused: one value has one encoding.
+//! Parser for CBOR (RFC 8949) in the canonical form of CTAP2 §6, limited to the types that
+//! ceremonies need.
+//!
+//! Level 3 §2 requires the canonical form of all encoders. Other encodings are rejected, so that a
+//! value has one encoding.
 
 use std::cmp::Ordering;
 
-/// How deep arrays and maps may stand in each other (CTAP2 §6).
+/// Maximum nesting of arrays and maps (CTAP2 §6).
 const DEEPEST: u8 = 4;
 
-/// Why bytes are not canonical CBOR.
+/// Reason why bytes are not canonical CBOR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CborFault {
     #[error("it ends too early")]
     Truncated,
-    /// They go on after it.
+    /// Bytes follow after the value.
     #[error("something follows its end")]
     Trailing,
-    /// A number or a length is not written in its shortest form, or a length is left open.
+    /// A number or length is not in its shortest form, or a length is indefinite.
     #[error("a number or a length is not in its shortest form")]
     NotShortest,
-    /// A map's keys are not in order, or one stands twice.
+    /// The keys of a map are not in order, or one is repeated.
     #[error("the keys of a map are out of order, or one stands twice")]
     KeyOrder,
     #[error("it nests too deep")]
     TooDeep,
-    /// A text that is not UTF-8.
+    /// A text is not UTF-8.
     #[error("a text is not UTF-8")]
     NotUtf8,
-    /// A tag, a fraction, a number beyond 63 bits, a key that is neither a number nor a text.
+    /// A tag, a float, a number beyond 63 bits, or a key that is neither a number nor a text.
     #[error("it holds a kind of value that has no place there")]
     Unsupported,
-    /// Sound, and of another shape than is needed.
+    /// Valid, but not of the required type.
     #[error("it is another value than the one that belongs there")]
     Shape,
 }
 
-/// A value, as a view of its bytes.
+/// Parsed value that borrows its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CborItem<'a> {
     Integer(i64),
     Bytes(&'a [u8]),
     Text(&'a str),
     Map(Vec<(CborItem<'a>, CborItem<'a>)>),
-    /// An array, a truth value or null: looked through, of no use here.
+    /// An array, a boolean or null: parsed and discarded.
     Other,
 }
 
 impl<'a> CborItem<'a> {
-    /// Reads a value that is all there is.
+    /// Parses a value without further bytes after it.
     pub(super) fn whole(bytes: &'a [u8]) -> Result<Self, CborFault> {
         match Self::first(bytes)? {
             (item, []) => Ok(item),
@@ -53,7 +56,7 @@ impl<'a> CborItem<'a> {
         }
     }
 
-    /// Reads a value, and returns what follows it.
+    /// Parses a value and returns the remaining bytes.
     pub(super) fn first(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), CborFault> {
         let mut reader = CborReader { rest: bytes };
         let item = reader.item(0)?;
@@ -110,7 +113,7 @@ impl<'a> CborReader<'a> {
         Ok(CborItem::Map(members))
     }
 
-    /// The number after an item's first byte.
+    /// Parses the number after an item's first byte.
     fn number(&mut self, short: u8) -> Result<u64, CborFault> {
         let (number, least) = match short {
             0..24 => return Ok(short.into()),
@@ -118,13 +121,14 @@ impl<'a> CborReader<'a> {
             25 => (u64::from(u16::from_be_bytes(self.array()?)), 1 << 8),
             26 => (u64::from(u32::from_be_bytes(self.array()?)), 1 << 16),
             27 => (u64::from_be_bytes(self.array()?), 1 << 32),
-            // 31 leaves the length open.
+            // 31 is an indefinite length.
             _ => return Err(CborFault::NotShortest),
         };
         if number < least { Err(CborFault::NotShortest) } else { Ok(number) }
     }
 
-    /// How many elements follow. Each takes a byte or more: no promise of a million makes room for one.
+    /// Checks a number of elements. Each takes at least one byte, so a false number cannot cause a
+    /// large allocation.
     fn count(&self, number: u64) -> Result<u64, CborFault> {
         if number > self.rest.len() as u64 { Err(CborFault::Truncated) } else { Ok(number) }
     }
@@ -143,7 +147,7 @@ impl<'a> CborReader<'a> {
     }
 }
 
-/// By kind, then by length, then by bytes (CTAP2 §6).
+/// Compares keys by type, then by length, then by bytes (CTAP2 §6).
 fn canonical_order(a: &[u8], b: &[u8]) -> Ordering {
     let kind = |key: &[u8]| key.first().map(|first| first >> 5);
     kind(a).cmp(&kind(b)).then(a.len().cmp(&b.len())).then(a.cmp(b))
@@ -161,7 +165,7 @@ mod tests {
 
     #[test]
     fn values_are_read_as_rfc_8949_writes_them() {
-        // Appendix A.
+        // RFC 8949 appendix A.
         for (bytes, number) in [
             (&b"\x00"[..], 0),
             (b"\x17", 23),

@@ -1,4 +1,4 @@
-//! What the browser says of a ceremony (Level 3 §5.8.1): which one, for which challenge, on whose page.
+//! Client data of a ceremony (Level 3 §5.8.1): its type, challenge and origin.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,8 @@ use sha2::{Digest, Sha256};
 use crate::webauthn::response::JsonObject;
 use crate::webauthn::{CeremonyChallenge, CeremonyError, RelyingParty};
 
-/// The members that count. Others are left alone: Chromium adds one with a random name, so that nobody compares the whole.
+/// The members that are checked. Others are ignored: Chromium adds a random one to prevent
+/// comparisons of the whole text.
 #[derive(Deserialize)]
 struct ClientData<'a> {
     #[serde(rename = "type", borrow)]
@@ -28,7 +29,8 @@ fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error
     IgnoredAny::deserialize(deserializer).map(|IgnoredAny| true)
 }
 
-/// Checks client data (§7.1 steps 5 to 12, §7.2 steps 8 to 14 and 20), and returns their SHA-256, which is signed.
+/// Checks client data (§7.1 steps 5 to 12, §7.2 steps 8 to 14 and 20). Returns their SHA-256, which
+/// is signed.
 pub(super) fn check(
     bytes: &[u8],
     ceremony: &str,
@@ -36,7 +38,7 @@ pub(super) fn check(
     challenge: &CeremonyChallenge,
 ) -> Result<[u8; 32], CeremonyError> {
     let text = str::from_utf8(bytes).map_err(|_| CeremonyError::ClientData)?;
-    // UTF-8 decode, by which the specification reads the text, drops a byte order mark.
+    // The specification requires UTF-8 decode, which removes a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let JsonObject(data) =
         serde_json::from_str::<JsonObject<ClientData<'_>>>(text).map_err(|_| CeremonyError::ClientData)?;

@@ -1,4 +1,4 @@
-//! Credentials: what is kept of each (the credential record of Level 3 §4).
+//! Credential records (Level 3 §4).
 
 use std::fmt;
 
@@ -7,31 +7,31 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::domain::secret::{base64url, base64url_bytes, from_base64url};
 use crate::webauthn::CredentialKey;
 
-/// The lengths that a credential id has, bytes: 16 at least (§4), 1,023 at most (§7.1 step 25).
+/// Permitted lengths of a credential id in bytes: at least 16 (§4), at most 1,023 (§7.1 step 25).
 const ID_LENGTHS: std::ops::RangeInclusive<usize> = 16..=1023;
 
-/// Transports that are kept of one credential.
+/// Maximum number of stored transports per credential.
 const MOST_TRANSPORTS: usize = 8;
 
-/// The longest name of a transport that is kept, bytes.
+/// Maximum length of the name of a stored transport, in bytes.
 const LONGEST_TRANSPORT: usize = 32;
 
-/// What an authenticator calls a credential.
+/// Identifier of a credential, assigned by its authenticator.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct CredentialId(Box<[u8]>);
 
 impl CredentialId {
-    /// `None` with a length that no credential id has.
+    /// Creates an id. Returns `None` if the length is invalid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         ID_LENGTHS.contains(&bytes.len()).then(|| Self(bytes.into()))
     }
 
-    /// Reads the base64url form.
+    /// Parses the base64url form.
     pub fn parse(text: &str) -> Option<Self> {
         Self::from_bytes(&from_base64url(text)?)
     }
 
-    /// The 16 to 1,023 bytes.
+    /// Returns the 16 to 1,023 bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -61,24 +61,26 @@ impl<'de> Deserialize<'de> for CredentialId {
     }
 }
 
-/// What an account is called in authenticators: random, and not its `sub`, which every client sees and authenticators may show
-/// to whoever holds them (§6.1, user handle privacy). It never changes while the account has a credential.
+/// User handle: the account's identifier for authenticators (§6.1, user handle privacy).
+///
+/// It is random and differs from `sub`, because every client sees that, and authenticators may show
+/// the handle to their holders. It does not change while the account has a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UserHandle(#[serde(with = "base64url_bytes")] [u8; 32]);
 
 impl UserHandle {
-    /// The handle made of these random bytes.
+    /// Creates the handle from random bytes.
     pub const fn from_random(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Reads the base64url form.
+    /// Parses the base64url form.
     pub fn parse(text: &str) -> Option<Self> {
         from_base64url(text)?.try_into().ok().map(Self)
     }
 
-    /// The 32 bytes.
+    /// Returns the 32 bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -90,14 +92,17 @@ impl fmt::Display for UserHandle {
     }
 }
 
-/// What a credential is for. Decided when it is made and for good: somebody who steals a key without a PIN can set one, and the
-/// key would verify the thief from then on.
+/// Purpose of a credential, decided permanently at its registration.
+///
+/// An attacker who steals a key without a PIN can set one. Afterwards the key would verify the
+/// attacker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CredentialKind {
-    /// The whole sign-in: found without a name typed, made by an authenticator that verified its user.
+    /// Complete sign-in: discoverable without a username, created by an authenticator that verified
+    /// its user.
     Passkey,
-    /// The step after the password. It proves that somebody holds it, not who.
+    /// Second factor after the password. It proves possession only.
     SecurityKey,
 }
 
@@ -106,38 +111,39 @@ pub enum CredentialKind {
 #[serde(rename_all = "snake_case")]
 pub enum BackupState {
     DeviceBound,
-    /// It can, and has not yet.
+    /// It can be backed up but is not yet.
     Eligible,
-    /// It has: other devices of its owner have it too.
+    /// It is backed up: the owner's other devices may have it too.
     BackedUp,
 }
 
 impl BackupState {
-    /// Whether it can leave its device; that never changes.
+    /// Reports whether it can leave its device. This never changes.
     pub const fn is_eligible(self) -> bool {
         matches!(self, Self::Eligible | Self::BackedUp)
     }
 }
 
-/// What is kept of a credential.
+/// Stored credential.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CredentialRecord {
-    /// Its id, which no other account may have.
+    /// Its id, which is unique among all accounts.
     pub id: CredentialId,
     pub key: CredentialKey,
     pub kind: CredentialKind,
-    /// The last count of its signatures; authenticators without a counter say 0.
+    /// Its last signature counter. Authenticators without a counter send 0.
     pub sign_count: u32,
     pub backup: BackupState,
-    /// The authenticator's model by its own account, which nothing proves. All zeros where it tells none.
+    /// The authenticator's model as claimed, without proof. All zeros if it claims none.
     #[serde(with = "base64url_bytes")]
     pub aaguid: [u8; 16],
-    /// How browsers reach the authenticator, by the browser's account, for the next request (§5.8.4).
+    /// The authenticator's transports according to the browser, for the next request (§5.8.4).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transports: Vec<String>,
 }
 
-/// The transports of a browser that are kept: new ones come up, so their form counts and not their name.
+/// Returns the transports to store. New ones are defined over time, so their format is checked and
+/// not their name.
 pub(super) fn transports(named: Vec<String>) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     for name in named {

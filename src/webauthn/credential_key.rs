@@ -1,5 +1,6 @@
-//! Public keys as authenticators write them: `COSE_Key` (RFC 9052 §7) of the algorithms that are offered. Level 3 §6.5.2 allows
-//! the members that a key needs and no others.
+//! Public keys of credentials: `COSE_Key` (RFC 9052 §7) of the offered algorithms.
+//!
+//! Level 3 §6.5.2 permits only the members that a key needs.
 
 use std::fmt;
 
@@ -12,15 +13,17 @@ use crate::domain::secret::{base64url, from_base64url};
 use crate::webauthn::CeremonyError;
 use crate::webauthn::cbor::CborItem;
 
-/// The sizes of an RSA modulus that are taken, bytes: 2048 to 4096 bits. TPMs, which alone still make such keys, have 2048.
+/// Accepted lengths of an RSA modulus in bytes: 2048 to 4096 bits. Only TPMs still create RSA keys,
+/// with 2048 bits.
 const MODULUS: std::ops::RangeInclusive<usize> = 256..=512;
 
-/// The public exponents that are taken: careless verifiers accept forgeries below, and longer ones are slow for nothing.
+/// Accepted public exponents. With smaller ones careless verifiers accept forgeries, and larger
+/// ones are slow without benefit.
 const EXPONENT: std::ops::RangeInclusive<u64> = 65_537..=0xFFFF_FFFF;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyAlgorithm {
-    /// ECDSA on P-256 with SHA-256; the signature is DER (§6.5.5).
+    /// ECDSA on P-256 with SHA-256. The signature is DER (§6.5.5).
     Es256,
     /// `EdDSA` on Ed25519.
     EdDsa,
@@ -29,10 +32,11 @@ pub enum KeyAlgorithm {
 }
 
 impl KeyAlgorithm {
-    /// Those that are offered, the preferred one first. An authenticator takes the first that it has.
+    /// The offered algorithms in order of preference. An authenticator uses the first that it
+    /// supports.
     pub const OFFERED: [Self; 3] = [Self::EdDsa, Self::Es256, Self::Rs256];
 
-    /// Its number in the registry of COSE algorithms.
+    /// Returns its number in the registry of COSE algorithms.
     pub const fn cose_number(self) -> i64 {
         match self {
             Self::Es256 => -7,
@@ -42,7 +46,7 @@ impl KeyAlgorithm {
     }
 }
 
-/// A key that verifies a credential's signatures.
+/// Key that verifies a credential's signatures.
 #[derive(Clone)]
 pub struct CredentialKey {
     cose: Box<[u8]>,
@@ -51,10 +55,10 @@ pub struct CredentialKey {
 }
 
 impl CredentialKey {
-    /// Reads a `COSE_Key`.
+    /// Parses a `COSE_Key`.
     ///
-    /// # Errors
-    /// Malformed, of another algorithm, or no key of it.
+    /// # Errors Returns an error if it is malformed, has an algorithm that was not offered, or is
+    /// no key of its algorithm.
     pub fn from_cose(bytes: &[u8]) -> Result<Self, CeremonyError> {
         let item = CborItem::whole(bytes).map_err(CeremonyError::AuthenticatorDataCbor)?;
         Self::from_item(&item, bytes)
@@ -66,7 +70,7 @@ impl CredentialKey {
             Some(CborItem::Integer(number)) => Some(*number),
             _ => None,
         };
-        // Labels 1 and 3, the kind and the algorithm (RFC 9052 §7.1).
+        // Labels 1 and 3 are the key type and the algorithm (RFC 9052 §7.1).
         let named = number(3).ok_or(CeremonyError::NotAKey)?;
         let algorithm = KeyAlgorithm::OFFERED.into_iter().find(|one| one.cose_number() == named);
         let algorithm = algorithm.ok_or(CeremonyError::AlgorithmNotOffered)?;
@@ -75,7 +79,7 @@ impl CredentialKey {
         Ok(Self { cose: encoded.into(), algorithm, verifier })
     }
 
-    /// The `COSE_Key` that it was read from.
+    /// Returns the `COSE_Key` from which it was parsed.
     pub fn as_cose(&self) -> &[u8] {
         &self.cose
     }
@@ -84,14 +88,16 @@ impl CredentialKey {
         self.algorithm
     }
 
-    /// Whether the signature over the message is of this key.
+    /// Reports whether the signature over the message is valid for this key.
     pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         self.verifier.verify_sig(message, signature).is_ok()
     }
 }
 
-/// The key of these numbers (RFC 9053 §7, RFC 8230 §4); `None` when they are no key. The library checks that a point is on its
-/// curve.
+/// Creates the key with these parameters (RFC 9053 §7, RFC 8230 §4). Returns `None` if they are
+/// invalid.
+///
+/// The library checks that a point is on its curve.
 fn verifier(algorithm: KeyAlgorithm, kind: i64, members: &[(CborItem<'_>, CborItem<'_>)]) -> Option<ParsedPublicKey> {
     let curve = match member(members, -1) {
         Some(CborItem::Integer(curve)) => *curve,
@@ -103,7 +109,7 @@ fn verifier(algorithm: KeyAlgorithm, kind: i64, members: &[(CborItem<'_>, CborIt
             ParsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, point)
         }
         (KeyAlgorithm::EdDsa, 1, 6, 4) => ParsedPublicKey::new(&ED25519, coordinate(members, -2)?),
-        // RSA keys have the modulus where the others have the curve.
+        // The label of the modulus of RSA keys is that of the curve of other keys.
         (KeyAlgorithm::Rs256, 3, 0, 4) => {
             let (n, e) = (bytes(members, -1)?, bytes(members, -2)?);
             if !is_sound_rsa(n, e) {
@@ -119,7 +125,8 @@ fn verifier(algorithm: KeyAlgorithm, kind: i64, members: &[(CborItem<'_>, CborIt
 fn is_sound_rsa(n: &[u8], e: &[u8]) -> bool {
     let exponent = e.iter().try_fold(0_u64, |value, byte| value.checked_mul(256)?.checked_add(u64::from(*byte)));
     let is_odd = |number: &[u8]| number.last().is_some_and(|last| last % 2 == 1);
-    // The first byte counts in full: 2041 bits would be too few, and leading zeros a second form of the same number.
+    // The first byte must not be zero, or the number would have a second encoding. For the minimum
+    // length its highest bit must be set: 2041 bits would be too few.
     let full = |number: &[u8], least: u8| number.first().is_some_and(|first| *first >= least);
     MODULUS.contains(&n.len())
         && full(n, if n.len() == *MODULUS.start() { 0x80 } else { 1 })

@@ -1,12 +1,13 @@
-//! Why a ceremony is refused.
+//! Errors of WebAuthn ceremonies.
 
 use crate::webauthn::cbor::CborFault;
 
-/// Why the answer of a browser is refused: every check of Level 3 §7.1 and §7.2 that can fail. The words are for the log; a
-/// person is told no more than that the key was not accepted.
+/// Reason to reject a browser's answer: each check of Level 3 §7.1 and §7.2 that can fail.
+///
+/// The messages are for the log. Users only learn that the key was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CeremonyError {
-    // What no browser and no authenticator sends.
+    // Never sent by a conforming browser or authenticator.
     /// More than [`LONGEST_CEREMONY_RESPONSE`](super::LONGEST_CEREMONY_RESPONSE) bytes.
     #[error("the answer is longer than any browser's")]
     TooLong,
@@ -22,97 +23,100 @@ pub enum CeremonyError {
     /// The attestation object is not the CBOR map of §6.5.4.
     #[error("the attestation object is malformed: {0}")]
     AttestationObject(CborFault),
-    /// The attestation says that there is none, and holds one.
+    /// The attestation format is none, but there is a statement.
     #[error("an attestation of the format none holds a statement")]
     StatementOfNone,
-    /// The authenticator data end early, or go on after their end.
+    /// The authenticator data are too short or too long.
     #[error("the authenticator data have a wrong length")]
     AuthenticatorDataLength,
-    /// The credential's key, or the extensions' outputs, are not CBOR.
+    /// The credential's key or the extension outputs are not CBOR.
     #[error("the authenticator data hold malformed CBOR: {0}")]
     AuthenticatorDataCbor(CborFault),
     /// A registration without a credential.
     #[error("the authenticator data hold no credential")]
     NoCredential,
-    /// An assertion with one (§6.1).
+    /// An assertion with a credential (§6.1).
     #[error("the authenticator data of an assertion hold a credential")]
     UnexpectedCredential,
-    /// Backed up and yet not eligible for it.
+    /// Backed up without being eligible for backup.
     #[error("the flags say that the credential is backed up, and that it cannot be")]
     BackupFlags,
-    /// The key is of no algorithm that was offered.
+    /// The key's algorithm was not offered.
     #[error("the key has an algorithm that was not offered")]
     AlgorithmNotOffered,
-    /// The numbers are no key of its algorithm.
+    /// The parameters are no key of its algorithm.
     #[error("the key is no valid key of its algorithm")]
     NotAKey,
     /// Shorter than 16 or longer than 1,023 bytes.
     #[error("the credential id has a length that none has")]
     IdLength,
-    /// The answer speaks of another credential than the authenticator.
+    /// The response and the authenticator data name different credentials.
     #[error("the credential id of the answer is not the authenticator's")]
     OtherId,
 
-    // What a person can put right.
-    /// The authenticator did not see anybody.
+    // Errors that the user can correct.
+    /// The authenticator did not detect a user.
     #[error("the authenticator did not ask for a touch")]
     NotPresent,
-    /// The authenticator asked for neither PIN nor finger.
+    /// The authenticator did not verify the user by PIN or biometrics.
     #[error("the authenticator did not verify who used it")]
     NotVerified,
-    /// A key for the second step, where a passkey is asked for.
+    /// A security key where a passkey is required.
     #[error("the credential is a security key, and a passkey is needed")]
     NotAPasskey,
-    /// No key of this account's.
+    /// Not a key of this account.
     #[error("the credential is none of this account's")]
     NotTheirs,
-    /// It names nobody, and nobody was named before: a key that is no passkey.
+    /// No user handle where the account is unknown: the key is not a passkey.
     #[error("the answer does not say whose the credential is")]
     NoUserHandle,
 
-    // What was made for something else.
+    // Created for a different purpose.
     /// A registration for an assertion, or the reverse.
     #[error("the answer is for the other ceremony")]
     OtherCeremony,
     /// A challenge of another ceremony: a replay.
     #[error("the answer is for another challenge")]
     OtherChallenge,
-    /// A page of another origin, or an issuer that people reach under another name than its own.
+    /// A page of another origin, or an issuer that users reach under another name.
     #[error("the ceremony took place on a page of another origin")]
     OtherOrigin,
-    /// In a frame inside of another site's page.
+    /// In a frame within another site's page.
     #[error("the ceremony took place in a frame of another site")]
     CrossOrigin,
     #[error("the credential belongs to another relying party")]
     OtherRelyingParty,
-    /// The account that the authenticator names is not the one at hand.
+    /// The authenticator names a different account.
     #[error("the credential was made for another account")]
     OtherUserHandle,
-    /// A credential that could not be copied and now can, or the reverse.
+    /// The backup eligibility of the credential changed.
     #[error("the credential has changed whether it can be backed up")]
     BackupEligibilityChanged,
-    /// Not of this key, or not of these data.
+    /// The signature does not verify with this key and data.
     #[error("the signature is not of this credential's key")]
     Signature,
-    /// The count of a credential that cannot be copied did not grow: a copy, a broken authenticator, or answers that overtook
-    /// each other. Keep `presented` as its count all the same, so that its owner is refused once only.
+    /// The signature counter of a device-bound credential did not increase.
+    ///
+    /// The causes are a copy, a broken authenticator or reordered answers. Store `presented` as the
+    /// counter nevertheless, so that the owner is rejected only once.
     #[error("the signature counter did not grow: the authenticator may have been copied")]
     SignCount { presented: u32 },
 }
 
-/// Who can do something about it.
+/// Party that can resolve an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CeremonyBlame {
-    /// A browser, an authenticator or a script that does not keep to the specification.
+    /// A browser, authenticator or script that violates the specification.
     Client,
-    /// The person: another key, or its PIN.
+    /// The user: with another key, or its PIN.
     Person,
-    /// What was sent is well-formed and made for something else. An attack, unless the configuration is wrong.
+    /// The answer is well-formed but was created for a different purpose: an attack or a wrong
+    /// configuration.
     Misuse,
 }
 
 impl CeremonyError {
-    /// Who can do something about it.
+    /// Returns the party that can resolve the error.
     pub const fn blame(self) -> CeremonyBlame {
         match self {
             Self::TooLong

@@ -1,9 +1,11 @@
-//! Security keys and passkeys: both ceremonies of Web Authentication Level 3 (W3C), from the relying party's side. Pure: what
-//! a browser sent and what was expected go in, a credential or the reason of a refusal comes out. The store keeps the
-//! challenge and lets each be answered once.
+//! Security keys and passkeys: the relying party's side of both ceremonies of Web Authentication
+//! Level 3 (W3C).
 //!
-//! Attestation is not asked for and its statement not read: it would prove an authenticator's model, and no rule here asks
-//! for one. So the model that a credential names (its AAGUID) is a hint and no fact.
+//! The code is pure: it takes a browser's answer and the expected values, and returns a credential
+//! or an error. The store keeps the challenge and accepts one answer to it.
+//!
+//! Attestation is neither requested nor read. It would prove an authenticator's model, and no rule
+//! depends on that. So the claimed model of a credential (its AAGUID) is only a hint.
 
 mod assertion;
 mod authenticator_data;
@@ -31,11 +33,12 @@ pub use error::{CeremonyBlame, CeremonyError};
 pub use options::{CreationOptions, RequestOptions, UserEntity};
 pub use registration::{RegistrationResponse, RegistrationTerms, VerifiedRegistration};
 
-/// The longest answer of a browser that is read, bytes of JSON. A TPM's attestation statement, which some browsers send though
-/// nobody asked, takes a few thousand.
+/// Maximum length of a browser's answer, in bytes of JSON.
+///
+/// A TPM's attestation statement, which some browsers send without a request, takes a few thousand.
 pub const LONGEST_CEREMONY_RESPONSE: usize = 16 * 1024;
 
-/// Whose credentials they are: one host, at one origin.
+/// Relying party: one host at one origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelyingParty {
     id: String,
@@ -44,9 +47,12 @@ pub struct RelyingParty {
 }
 
 impl RelyingParty {
-    /// The relying party that an issuer is. Its id is the host itself and no parent domain, by which every application behind
-    /// the gate could ask for assertions. `None` where browsers have no credentials: at an address without a name, and over
-    /// plain HTTP other than on this device.
+    /// Creates the relying party of an issuer. Returns `None` if browsers support no credentials
+    /// for it.
+    ///
+    /// Its id is the host itself. With a parent domain, each application behind the gateway could
+    /// request assertions. Browsers support no credentials for IP addresses, nor over plain HTTP
+    /// except on the local device.
     pub fn of_issuer(issuer: &Url) -> Option<Self> {
         let Some(Host::Domain(host)) = issuer.host() else { return None };
         let on_this_device = host == "localhost" || host.ends_with(".localhost");
@@ -57,34 +63,34 @@ impl RelyingParty {
         Some(Self { id: host.to_owned(), origin, id_hash: Sha256::digest(host).into() })
     }
 
-    /// The RP ID. Credentials are bound to it for good.
+    /// Returns the RP ID. Credentials are permanently bound to it.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The only origin (scheme, host, port) whose pages may run a ceremony.
+    /// Returns the only origin (scheme, host, port) whose pages may run a ceremony.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 }
 
-/// What an authenticator signs, so that its answer is good for one ceremony.
+/// Challenge that an authenticator signs, so that its answer is valid for one ceremony.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CeremonyChallenge(#[serde(with = "base64url_bytes")] [u8; 32]);
 
 impl CeremonyChallenge {
-    /// The challenge made of these random bytes.
+    /// Creates the challenge from random bytes.
     pub const fn from_random(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Reads the base64url form.
+    /// Parses the base64url form.
     pub fn parse(text: &str) -> Option<Self> {
         from_base64url(text)?.try_into().ok().map(Self)
     }
 
-    /// Whether client data name this challenge.
+    /// Reports whether client data contain this challenge.
     fn is(&self, text: &str) -> bool {
         self.to_string().as_bytes().ct_eq(text.as_bytes()).into()
     }

@@ -1,5 +1,6 @@
-//! What a page hands to the browser, in the JSON of Level 3 §5.1.9: `parseCreationOptionsFromJSON` and
-//! `parseRequestOptionsFromJSON` read it.
+//! Options that a page passes to the browser, in the JSON of Level 3 §5.1.9.
+//!
+//! `parseCreationOptionsFromJSON` and `parseRequestOptionsFromJSON` parse it.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::webauthn::{
     UserHandle,
 };
 
-/// For `navigator.credentials.create()` (`PublicKeyCredentialCreationOptionsJSON`).
+/// Options for `navigator.credentials.create()` (`PublicKeyCredentialCreationOptionsJSON`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreationOptions {
@@ -27,7 +28,7 @@ pub struct CreationOptions {
     extensions: CreationExtensions,
 }
 
-/// For `navigator.credentials.get()` (`PublicKeyCredentialRequestOptionsJSON`).
+/// Options for `navigator.credentials.get()` (`PublicKeyCredentialRequestOptionsJSON`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestOptions {
@@ -38,17 +39,17 @@ pub struct RequestOptions {
     user_verification: &'static str,
 }
 
-/// Whose credential it is to be, as authenticators show it.
+/// Account of the new credential, as authenticators display it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserEntity {
     pub id: UserHandle,
-    /// What tells it from others: the address.
+    /// The address, which distinguishes the account.
     pub name: String,
     pub display_name: String,
 }
 
-/// A credential, named to a browser (§5.8.3).
+/// Reference to a credential (§5.8.3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CredentialDescriptor {
     r#type: &'static str,
@@ -84,9 +85,11 @@ struct CreationExtensions {
 }
 
 impl CreationOptions {
-    /// A passkey stays on the authenticator and needs a verified user; a security key takes no room there (§5.4.6).
-    /// `name` is what the site calls itself; `existing` are all the account's credentials, so that none is made twice, nor one
-    /// overwritten.
+    /// Creates options for a new credential.
+    ///
+    /// A passkey is stored on the authenticator and requires user verification. A security key uses
+    /// no storage there (§5.4.6). `name` is the name of the site. `existing` are all credentials of
+    /// the account, so that none is duplicated or overwritten.
     pub fn new(
         relying_party: &RelyingParty,
         name: &str,
@@ -120,8 +123,10 @@ impl CreationOptions {
 }
 
 impl RequestOptions {
-    /// For somebody whose account is known: their credentials that will do. `SecondFactor` only after the right password, since
-    /// the list tells whether an account exists and what it has (§14.6.3).
+    /// Creates options for a known account, with its suitable credentials.
+    ///
+    /// Use `SecondFactor` only after the correct password, because the list reveals whether an
+    /// account exists and its credentials (§14.6.3).
     pub fn of_account(
         relying_party: &RelyingParty,
         challenge: &CeremonyChallenge,
@@ -137,7 +142,7 @@ impl RequestOptions {
         }
     }
 
-    /// For a sign-in with nothing typed: any passkey, and no word of who has which.
+    /// Creates options for a sign-in without typed input: any passkey, without revealing accounts.
     pub fn of_anybody(relying_party: &RelyingParty, challenge: &CeremonyChallenge, timeout: Duration) -> Self {
         Self {
             challenge: challenge.to_string(),

@@ -1,4 +1,4 @@
-//! Registering a new credential (Level 3 §7.1).
+//! Registration of new credentials (Level 3 §7.1).
 
 use serde::Deserialize;
 
@@ -14,7 +14,7 @@ use crate::webauthn::{
 pub struct RegistrationTerms<'a> {
     pub relying_party: &'a RelyingParty,
     pub challenge: &'a CeremonyChallenge,
-    /// What the credential is to be for. A passkey has verified its user when it was made.
+    /// Purpose of the credential. A passkey requires user verification at its registration.
     pub kind: CredentialKind,
 }
 
@@ -37,21 +37,22 @@ struct AttestationJson {
     transports: Vec<String>,
 }
 
-/// A credential that was made as it was asked for. Whether another account has one of its id is for the store to say, in the
-/// commit that keeps it (§7.1 step 26).
+/// Valid new credential.
+///
+/// The store checks in its commit that no other account has a credential with this id (§7.1 step
+/// 26).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedRegistration {
-    /// What is kept.
+    /// The credential to store.
     pub credential: CredentialRecord,
-    /// Whether the browser says that it can be found without its id; browsers that do not know say nothing.
+    /// Whether it is discoverable according to the browser. None if the browser does not report it.
     pub discoverable: Option<bool>,
 }
 
 impl RegistrationResponse {
-    /// Reads the JSON of the credential (`RegistrationResponseJSON`).
+    /// Parses the JSON of the credential (`RegistrationResponseJSON`).
     ///
-    /// # Errors
-    /// Too long, not such JSON, or ids that are none.
+    /// # Errors Returns an error if it is too long, is not such JSON, or has invalid ids.
     pub fn parse(json: &str) -> Result<Self, CeremonyError> {
         let (id, answer, discoverable) = parse::<AttestationJson>(json)?;
         Ok(Self {
@@ -63,10 +64,9 @@ impl RegistrationResponse {
         })
     }
 
-    /// Judges the answer, in the order of §7.1.
+    /// Verifies the answer, in the order of §7.1.
     ///
-    /// # Errors
-    /// The first check that fails.
+    /// # Errors Returns the first check that fails.
     pub fn verify(&self, terms: &RegistrationTerms<'_>) -> Result<VerifiedRegistration, CeremonyError> {
         client_data::check(&self.client_data, "webauthn.create", terms.relying_party, terms.challenge)?;
         let attestation = AttestationObject::parse(&self.attestation_object)?;
@@ -74,7 +74,7 @@ impl RegistrationResponse {
         let flags = data.check(terms.relying_party, terms.kind == CredentialKind::Passkey)?;
         let made = data.credential.ok_or(CeremonyError::NoCredential)?;
         let key = CredentialKey::from_item(&made.key, made.encoded_key)?;
-        // What there is to verify of the format none (§8.7).
+        // The verification procedure of the format none (§8.7).
         if attestation.format == "none" && attestation.has_statement {
             return Err(CeremonyError::StatementOfNone);
         }
@@ -95,8 +95,10 @@ impl RegistrationResponse {
     }
 }
 
-/// An attestation object (§6.5.4). Statements of other formats than none are not read: browsers may send one that nobody asked
-/// for, and it would prove only the authenticator's model.
+/// Attestation object (§6.5.4).
+///
+/// Statements of formats other than none are not read. Browsers may send one without a request, and
+/// it would only prove the authenticator's model.
 struct AttestationObject<'a> {
     format: &'a str,
     has_statement: bool,
@@ -107,7 +109,7 @@ impl<'a> AttestationObject<'a> {
     fn parse(bytes: &'a [u8]) -> Result<Self, CeremonyError> {
         let object = CborItem::whole(bytes).map_err(CeremonyError::AttestationObject)?;
         let CborItem::Map(members) = object else { return Err(CeremonyError::AttestationObject(CborFault::Shape)) };
-        // In the order of canonical CBOR. An object with more members is none of any version.
+        // In the order of canonical CBOR. No version of the specification has further members.
         match &members[..] {
             [
                 (CborItem::Text("fmt"), CborItem::Text(format)),

@@ -1,4 +1,4 @@
-//! The JSON that `PublicKeyCredential.toJSON()` makes (Level 3 §5.1.8).
+//! JSON of `PublicKeyCredential.toJSON()` (Level 3 §5.1.8).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,7 +9,8 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, V
 use crate::domain::secret::from_base64url;
 use crate::webauthn::{CeremonyError, CredentialId, LONGEST_CEREMONY_RESPONSE};
 
-/// A value that is written as an object. Derived readers also take an array of the members in their order.
+/// Value that must be a JSON object. Derived deserializers also accept an array of the members in
+/// order.
 pub(super) struct JsonObject<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
@@ -32,7 +33,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// Bytes that are written as unpadded base64url.
+/// Bytes encoded as unpadded base64url.
 pub(super) struct Base64Bytes(pub(super) Vec<u8>);
 
 impl<'de> Deserialize<'de> for Base64Bytes {
@@ -42,7 +43,7 @@ impl<'de> Deserialize<'de> for Base64Bytes {
     }
 }
 
-/// A credential as browsers write it, around the answer `R` of its ceremony.
+/// A credential as browsers send it, with the answer `R` of its ceremony.
 #[derive(serde::Deserialize)]
 pub(super) struct CredentialJson<R> {
     id: String,
@@ -67,7 +68,8 @@ struct PropertiesJson {
     rk: Option<bool>,
 }
 
-/// Reads a credential: its id, the answer of its ceremony, and whether the browser says that it can be found without its id.
+/// Parses a credential. Returns its id, the answer, and whether it is discoverable according to the
+/// browser.
 pub(super) fn parse<R: DeserializeOwned>(json: &str) -> Result<(CredentialId, R, Option<bool>), CeremonyError> {
     if json.len() > LONGEST_CEREMONY_RESPONSE {
         return Err(CeremonyError::TooLong);

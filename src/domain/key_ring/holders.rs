@@ -235,8 +235,10 @@ impl KeyRing {
         asked.find(|other| !trust.has_own_name(key) && trust.endorses(other, key)).copied()
     }
 
-    /// Which of these nodes do not take the key yet: none of their keys has endorsed it. Nodes that have no key in the ring
-    /// refuse nobody's tokens.
+    /// Returns the nodes that do not accept the key yet, because none of their keys has endorsed
+    /// it.
+    ///
+    /// Nodes without a key in the ring reject no tokens.
     pub fn untaken<'n>(&self, kid: &str, nodes: &'n [String], now: UnixTime) -> Vec<&'n str> {
         let now = self.at(now);
         let Some(key) = self.find(kid).filter(|key| key.holder.is_some()) else { return Vec::new() };
@@ -249,7 +251,9 @@ impl KeyRing {
         nodes.iter().map(String::as_str).filter(does_not_take).collect()
     }
 
-    /// Takes a node's keys out: they sign no more, and what they signed is good until it expires; `at_once`: is refused.
+    /// Retires a node's keys: they no longer sign. Their signatures remain valid until they expire.
+    ///
+    /// With `at_once` the keys are removed and their signatures are rejected.
     pub fn retire_node(&mut self, node: &str, at_once: bool, now: UnixTime, times: KeyTimes) {
         let now = self.at(now);
         for key in self.keys.iter_mut().filter(|key| key.holder.as_deref() == Some(node)) {

@@ -1,5 +1,5 @@
-//! One key's life: its times, the state that follows from them, and, where nodes have tokens of their own, whose it is and who
-//! vouches for it.
+//! Entry of a key ring: a key's times, the state that follows from them, its holder and its
+//! endorsements.
 
 use std::time::Duration;
 
@@ -8,42 +8,42 @@ use serde::{Deserialize, Serialize};
 use super::endorsement::{Endorsement, PublicJwk};
 use crate::domain::time::UnixTime;
 
-/// What a key may do.
+/// State of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyState {
-    /// Published, so that verifiers know it before it signs.
+    /// Published before it signs, so that verifiers know it.
     PrePublished,
     Active,
-    /// Published, so that what it signed still verifies.
+    /// Published so that its signatures still verify.
     Retired,
-    /// Neither published nor used; what it signed is refused.
+    /// Neither published nor used. Its signatures are rejected.
     Removed,
 }
 
-/// The times of a key.
+/// Schedule of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyLife {
     /// Its RFC 7638 thumbprint.
     pub kid: String,
     pub created_at: UnixTime,
     pub published_at: UnixTime,
-    /// From when on it signs; nobody has said so while absent.
+    /// When it begins to sign. None if it is not scheduled.
     pub activate_at: Option<UnixTime>,
-    /// From when on another key signs instead.
+    /// When another key begins to sign instead.
     pub retire_at: Option<UnixTime>,
-    /// From when on it is published no more.
+    /// When it is no longer published.
     pub remove_at: Option<UnixTime>,
-    /// The node whose own token has it; absent where all nodes have one token.
+    /// The node whose own token contains it. None if all nodes share a token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// Its public members, for nodes whose tokens do not have it.
+    /// Its public parameters, for nodes whose tokens do not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwk: Option<PublicJwk>,
-    /// What it signs with (RFC 7518 §3.1).
+    /// Its signature algorithm (RFC 7518 §3.1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alg: Option<String>,
-    /// What keys of the fleet have signed about it.
+    /// Endorsements of the key by other keys of the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub endorsed: Vec<Endorsement>,
 }
@@ -75,7 +75,7 @@ impl KeyLife {
         }
     }
 
-    /// Whether it will sign, at a time that is known and lies ahead.
+    /// Reports whether it will sign at a scheduled time in the future.
     pub(super) fn is_scheduled(&self, now: UnixTime) -> bool {
         self.state(now) == KeyState::PrePublished && self.activate_at.is_some()
     }
@@ -86,11 +86,13 @@ impl KeyLife {
     }
 }
 
-/// How long keys are in their states.
+/// Durations of the states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KeyTimes {
-    /// From publication to the first signature: the longest that anybody keeps the JWK set, and the clocks' difference.
+    /// From publication to the first signature: the maximum cache time of the JWK set plus the
+    /// clock difference.
     pub publish: Duration,
-    /// From the last signature to removal: the longest life of a token, and the clocks' difference.
+    /// From the last signature to removal: the maximum lifetime of a token plus the clock
+    /// difference.
     pub keep: Duration,
 }

@@ -14,7 +14,7 @@ fn at(seconds: u64) -> UnixTime {
     UnixTime::from_seconds(seconds)
 }
 
-/// A ring in which `a` has been active since 0.
+/// Returns a ring in which `a` has been active since 0.
 fn ring() -> KeyRing {
     let mut ring = KeyRing::default();
     ring.settle(&[kid('a')], at(0)).unwrap();
@@ -133,7 +133,7 @@ proptest! {
         for (step, key, pause, ahead) in steps {
             now += pause;
             let kid = kid(char::from(b"abcde"[key]));
-            // Refused steps are part of the matter.
+            // Rejected steps are part of the test.
             let _ = match step {
                 0 => ring.announce(&kid, &[], at(now)),
                 1 => ring.activate(&kid, Some(at(now + ahead)), false, at(now), TIMES),

@@ -11,7 +11,8 @@ fn at(seconds: u64) -> UnixTime {
     UnixTime::from_seconds(seconds)
 }
 
-/// A key by its name. What it signs is its modulus and the message: nobody else's key signs the same.
+/// Returns a test key. Its signature is its modulus followed by the message, so signatures of keys
+/// differ.
 fn jwk(name: &str) -> PublicJwk {
     PublicJwk::rsa(&base64url(name.as_bytes()), "AQAB")
 }
@@ -45,12 +46,12 @@ impl TestNode {
         judge(&Trust { holder: &self.holder, in_token: &in_token, verify: &verify })
     }
 
-    /// The kids that it believes.
+    /// Returns the kids that it trusts.
     fn trusts(&self, ring: &KeyRing, now: u64) -> Vec<String> {
         self.with(|trust| ring.trusted(trust, at(now)).iter().map(|key| key.kid.clone()).collect())
     }
 
-    /// Signs what it has to, with its keys of these names. Yields how many signatures it made.
+    /// Makes the due endorsements with its keys of these names. Returns their number.
     fn endorse(&self, ring: &mut KeyRing, names: &[&str], now: u64) -> usize {
         let due = self.with(|trust| ring.due_endorsements(trust, at(now)));
         for one in &due {
@@ -61,18 +62,18 @@ impl TestNode {
     }
 }
 
-/// Signs about an entry with a key, whether or not it should.
+/// Endorses an entry with a key, whether or not it should.
 fn sign(ring: &mut KeyRing, about: &str, by: &str) {
     let statement = statement(ring.find(&kid(about)).unwrap(), ISSUER).unwrap();
     ring.endorse(&kid(about), &kid(by), &signed(by, &statement), at(0));
 }
 
-/// What a writer of the database changes in an entry.
+/// Changes an entry as an attacker with write access to the database could.
 fn meddle(ring: &mut KeyRing, name: &str, change: impl FnOnce(&mut KeyLife)) {
     change(ring.find_mut(&kid(name)).unwrap());
 }
 
-/// A ring of the nodes a and b, whose keys have these names; a has taken b in.
+/// Returns a ring of the nodes a and b with keys of the same names. a has admitted b.
 fn ring() -> (KeyRing, TestNode) {
     let (mut ring, node) = first();
     ring.admit("b", jwk("b"), at(0), TIMES).unwrap();
@@ -80,7 +81,7 @@ fn ring() -> (KeyRing, TestNode) {
     (ring, node)
 }
 
-/// A ring with the key of the node a alone.
+/// Returns a ring with only the key of the node a.
 fn first() -> (KeyRing, TestNode) {
     let mut ring = KeyRing::default().of_node(Some("a"));
     ring.settle(&[kid("a")], at(0)).unwrap();
@@ -136,7 +137,7 @@ fn what_a_writer_of_the_database_makes_up_is_not_believed() {
     meddle(&mut meddled, "b", |key| key.alg = Some("none".to_owned()));
     not_believed("another algorithm", &meddled, "b");
 
-    // The name of the own key over another one's numbers.
+    // The own key's kid with another key's modulus.
     let mut meddled = ring.clone();
     meddled.admit("b", jwk("thief"), at(0), TIMES).unwrap();
     meddle(&mut meddled, "a", |key| key.jwk = Some(jwk("mallory")));
@@ -145,7 +146,7 @@ fn what_a_writer_of_the_database_makes_up_is_not_believed() {
     meddle(&mut meddled, "thief", |key| key.endorsed.push(by_mallory));
     not_believed("a signature by the numbers that stand in the own entry", &meddled, "thief");
 
-    // An entry that claims to be the node's own, and is in no token.
+    // An entry that claims to be the node's own but is in no token.
     let mut meddled = ring;
     meddled.admit("a", jwk("thief"), at(0), TIMES).unwrap();
     not_believed("a key that is said to be the own one", &meddled, "thief");
@@ -163,12 +164,12 @@ fn only_a_node_itself_vouches_for_its_further_keys() {
     let introduced = Introduction { holder: "c".to_owned(), word_of: kid("b") };
     assert_eq!(due.iter().map(|due| due.introduced.clone()).collect::<Vec<_>>(), [Some(introduced)]);
     assert_eq!(a.endorse(&mut ring, &["a"], 1), 1, "the first key of c, on the word of another");
-    // Whoever has stolen the token of c.
+    // An attacker who has stolen the token of c.
     ring.admit("b", jwk("thief"), at(1), TIMES).unwrap();
     sign(&mut ring, "thief", "c");
     assert_eq!(a.endorse(&mut ring, &["a"], 1), 0);
     assert!(!a.trusts(&ring, 1).contains(&kid("thief")));
-    // Under the name of the one that reads, it may even have its word.
+    // Even an endorsed key is not trusted under the name of the node that reads the ring.
     ring.admit("a", jwk("other thief"), at(1), TIMES).unwrap();
     sign(&mut ring, "other thief", "c");
     sign(&mut ring, "other thief", "a");
@@ -198,7 +199,7 @@ fn a_node_that_was_taken_out_comes_back_with_a_new_key_on_the_word_of_another() 
     assert_eq!(a.trusts(&ring, 6), [kid("a"), kid("b"), kid("c"), kid("b2")]);
 }
 
-/// Twelve nodes that replace their keys each month, until each remembers as many as it may.
+/// Twelve nodes replace their keys each month, until each remembers the maximum number of keys.
 #[test]
 fn a_ring_of_many_nodes_stays_small_whatever_was_removed() {
     const MONTH: u64 = 1000;
@@ -221,7 +222,7 @@ fn a_ring_of_many_nodes_stays_small_whatever_was_removed() {
                 ring.describe(&kid(&next), &jwk(&next));
                 ring.activate(&kid(&next), None, false, at(month * MONTH), TIMES).unwrap();
             }
-            // What the others sign about it, with the key that signs there and with the next one, is there in the last months.
+            // In the last months, the other nodes endorse it with their active and their next key.
             for other in (0..all.len()).filter(|_| month + 2 > MOST_KEYS_OF_NODE as u64) {
                 ring.endorse(&kid(&next), &kid(&name(other, month)), &[1; 256], at(month * MONTH + 1));
                 ring.endorse(&kid(&next), &kid(&name(other, month - 1)), &[1; 256], at(month * MONTH + 1));
@@ -272,7 +273,7 @@ fn a_key_that_was_removed_is_not_believed_and_vouches_for_nobody() {
     ring.remove_now(&kid("a"), at(6), |_| true).unwrap();
     assert_eq!(a.trusts(&ring, 6), [kid("a2")], "the key that has endorsed the other one is gone");
 
-    // The only key of another node needs no successor, the own one does.
+    // Removing another node's only key needs no successor, removing an own key does.
     let (ring, a) = self::ring();
     for now in [6, 200] {
         let mut ring = ring.clone();
@@ -292,7 +293,7 @@ fn the_next_key_vouches_for_all_before_the_one_that_signs_goes() {
     a.kids.push(kid("a2"));
     assert_eq!(b.trusts(&ring, 5), [kid("a"), kid("b")]);
     assert_eq!(ring.untaken(&kid("a2"), &["a".to_owned(), "b".to_owned(), "new".to_owned()], at(5)), ["b"]);
-    // The own two of one another, and the next one of b.
+    // Its own two keys endorse each other, and both endorse the next key of b.
     assert_eq!(a.endorse(&mut ring, &["a", "a2"], 5), 3);
     assert_eq!(b.endorse(&mut ring, &["b"], 5), 1);
     assert!(ring.untaken(&kid("a2"), &["b".to_owned()], at(5)).is_empty());
