@@ -192,8 +192,8 @@ fn a_damaged_backup_is_not_restored_and_the_check_says_so() {
             let output = instance.try_run(command, "");
             let words = String::from_utf8(output.stderr).unwrap();
             if output.status.success() {
-                // The flipped bit is at a position that is no longer read: the content is exactly
-                // what was saved.
+                // The flipped bit is at a position that is no longer read: the content equals the
+                // saved content.
                 if done == "store" {
                     assert!(instance.run(&["user", "list"]).contains("anna@example.test"));
                     fs::remove_dir_all(instance.store()).unwrap();

@@ -10,7 +10,7 @@ use crate::postgres_server::PostgresServer;
 use crate::relay::{Manner, Relay};
 use crate::support::{Browser, Instance, Node, REDIRECT_URI, Settings, Upstream};
 
-/// Two running nodes, the second of which reaches the database through a relay.
+/// Two running nodes. The second one reaches the database through a relay.
 pub(super) struct Fleet {
     database: PostgresServer,
     pub(super) relay: Relay,

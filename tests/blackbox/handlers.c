@@ -1,4 +1,5 @@
-/* A library whose exit handler must not run: it stands for a PKCS#11 module's, which tears down what live threads use. */
+/* Library with an exit handler that must not run. It imitates a PKCS#11 module, whose handler frees resources that running
+ * threads use. */
 
 #include <stdlib.h>
 

@@ -77,7 +77,7 @@ fn the_journal_learns_how_severe_a_line_is() {
         assert!(line.starts_with(severity), "{line}");
     }
 
-    // An error at startup is not written through the log thread.
+    // A failing start writes its error directly, not through the log.
     instance.launch();
     assert_eq!(instance.wait_for_end(), Some(1));
     assert!(instance.log().lines().any(|line| line.starts_with("<3>error: ")), "{}", instance.log());

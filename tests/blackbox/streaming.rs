@@ -84,7 +84,7 @@ fn large_uploads_and_downloads_take_no_memory() {
     let answer = head(&mut up).unwrap().to_ascii_lowercase();
     assert!(answer.contains(&format!("x-taken: {}\r\n", length())), "{answer}");
 
-    // Four concurrent downloads, one of which is read slowly: its unread data must wait at the
+    // Four concurrent downloads. One client reads slowly: its unread data must wait at the
     // application, not in the program.
     let readers: Vec<_> = (0..4)
         .map(|number| {

@@ -1,4 +1,4 @@
-/* Holds up whoever accepts a connection on the port STUCK_PORT, for as long as the file STUCK_WHILE is there. */
+/* Delays accept4 on the port STUCK_PORT while the file STUCK_WHILE exists. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* A disk that fails: preloaded, this answers every fdatasync with EIO once the file that SYNC_FAILS names is there, or after
- * the first SYNC_LASTS of them. */
+/* Imitates a failing disk: every fdatasync returns EIO once the file named in SYNC_FAILS exists, or after the first SYNC_LASTS
+ * calls. */
 
 #define _GNU_SOURCE
 #include <errno.h>

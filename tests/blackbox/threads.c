@@ -1,5 +1,5 @@
-/* Fails the creation of one thread: the one whose number, counted from 1, stands in THREAD_FAILS. Writes the count of all
-   that were asked for to the file that THREAD_COUNT names. */
+/* Fails the creation of the thread with the number in THREAD_FAILS, counted from 1. Writes the number of all attempts to the
+ * file named in THREAD_COUNT. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

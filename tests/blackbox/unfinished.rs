@@ -38,8 +38,8 @@ fn application() -> (String, Arc<Mutex<String>>) {
     (url, read)
 }
 
-/// Sends a head and half a body, revokes access, sends the rest, and checks what the application
-/// received.
+/// Sends a head and half a body, revokes access, sends the rest, and checks the bytes that the
+/// application received.
 fn halfway(instance: &Instance, read: &Mutex<String>, path: &str, credential: &str, take_away: impl FnOnce()) {
     let address = SocketAddr::from(([127, 0, 0, 1], instance.port));
     let mut client = TcpStream::connect(address).unwrap();

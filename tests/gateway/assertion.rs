@@ -1,4 +1,4 @@
-//! Tests the signed assertion with which an application learns the user of a request.
+//! Tests the signed assertion that tells an application the user of a request.
 
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ async fn an_application_that_wants_one_gets_a_signed_assertion_of_who_comes() {
     assert_eq!(claims["groups"], serde_json::json!(["a,b", "staff"]));
     assert_eq!(claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap(), 300);
     assert!(claims["sid"].as_str().unwrap().len() >= 20);
-    // Anonymous requests have no assertion, whatever the client sends, and neither do requests to
-    // other applications.
+    // Anonymous requests have no assertion, even if the client sends one, and neither do requests
+    // to other applications.
     browser.open("https://wiki.test/").await.arrived();
     for url in ["https://desk.test/open/x", "https://wiki.test/"] {
         let reply = browser.send("GET", url, &[(HEADER, "forged")], "").await;

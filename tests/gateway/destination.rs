@@ -51,7 +51,7 @@ async fn what_is_copied_or_moved_needs_the_right_to_both_paths() {
         let public = world.call(method, &at("/upload/a"), &[("destination", "/b")]).await;
         public.assert_refused(403, "access_denied");
         world.call(method, &at("/upload/a"), &[("destination", "/upload/b")]).await.arrived();
-        // The path itself is checked first: an anonymous client is told to sign in.
+        // The path itself is checked first: an anonymous client must sign in.
         world.call(method, &at("/a"), &[("destination", "/b")]).await.assert_refused(401, "login_required");
     }
 }

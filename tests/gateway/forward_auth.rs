@@ -1,7 +1,7 @@
 //! Tests forward-auth requests as each proxy sends them.
 //!
 //! They include Traefik's, because the tests with real proxies need its program, which most
-//! machines lack. Traefik copies every client header, and overwrites those that describe the
+//! machines lack. Traefik copies every client header, and overwrites the headers that describe the
 //! request itself (pkg/middlewares/auth/forward.go, writeHeader).
 
 use bytes::Bytes;
@@ -163,7 +163,7 @@ async fn a_client_behind_a_proxy_gets_by_with_no_trick() {
     }
     let post = Asked { method: "post", ..Asked::about("desk.test", "/records/1", &stranger) };
     assert_eq!(Asked { query: "?app=desk", ..post }.status(&world).await, 400);
-    // Headers of the client contradict those that the proxy sets.
+    // Headers of the client contradict the headers of the proxy.
     for (name, said) in [
         ("x-original-url", "https://wiki.test/public/a"),
         ("x-original-uri", "/public/a"),

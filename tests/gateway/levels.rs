@@ -1,5 +1,5 @@
-//! Tests assurance levels: those that rules require, which ones satisfy them, and how users reach
-//! them.
+//! Tests assurance levels: requirements of rules, sign-ins that meet them, and how users reach a
+//! level.
 
 use sealgate::facade::clock::Clock;
 use sealgate::facade::domain::assurance::AuthenticationMethod::{

@@ -71,7 +71,7 @@ async fn whoever_shared_the_browser_stays_signed_in() {
 }
 
 /// On the issuer's own host the provider's cookie opens the application. After a renewed sign-in
-/// the old cookie is rejected at once, whatever it opened before.
+/// the old cookie is rejected at once, even on paths that it opened before.
 #[tokio::test]
 async fn a_cookie_from_before_a_renewed_sign_in_opens_nothing() {
     let world = World::new().await;

@@ -61,7 +61,7 @@ async fn an_old_sign_in_is_renewed_and_the_browser_comes_back() {
     world.wait(300);
     browser.visit("https://desk.test/money/out?to=%C5%9F").await.arrived();
     world.wait(1);
-    // A script is told the requirement (RFC 9470).
+    // A script gets the requirement in the challenge (RFC 9470).
     let refused = browser.fetch("https://desk.test/money/out").await;
     refused.assert_refused(401, "insufficient_user_authentication");
     let challenge = refused.header("www-authenticate").unwrap();

@@ -161,7 +161,8 @@ async fn what_is_written_over_needs_the_right_to_everything_below_it() {
     anna.sign_in_at(&at("/"), ANNA).await.arrived();
     ben.sign_in_at(&at("/"), BEN).await.arrived();
     for method in ["COPY", "MOVE"] {
-        // The server deletes an existing destination first, whatever the depth (RFC 4918 §9.8.4).
+        // The server deletes an existing destination first, regardless of the depth (RFC 4918
+        // §9.8.4).
         for depth in [None, Some("0"), Some("infinity")] {
             for destination in ["/docs", "/docs/", "https://dav.test/docs", "/documents/of/"] {
                 let fields = fields(depth, &[("destination", destination)]);

@@ -59,8 +59,7 @@ async fn password_managers_find_the_page_on_which_the_password_is_changed() {
     let provider = Provider::new().await;
     let reply = provider.get("/.well-known/change-password").await;
     assert_eq!((reply.status, reply.location()), (303, "/account/password"));
-    // Browsers request this path to confirm that the server does not answer every path with a
-    // redirect.
+    // Clients also request this path: a 404 shows that the status of the path above is meaningful.
     let nowhere = "/.well-known/resource-that-should-not-exist-whose-status-code-should-not-be-200";
     assert_eq!(provider.get(nowhere).await.status, 404);
 }

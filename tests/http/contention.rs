@@ -133,8 +133,7 @@ async fn a_new_password_and_a_disabled_account_end_refresh_tokens_for_good() {
     assert_eq!(provider.userinfo(&tokens.access).await.status, 401);
 }
 
-/// Two tabs submit the same consent: one gets the code, and the other one is redirected to the
-/// client too.
+/// A consent that is submitted after its request has expired shows the consent page again.
 #[tokio::test]
 async fn a_form_that_is_too_late_goes_on_where_somebody_is_signed_in() {
     let provider = Provider::new().await;

@@ -54,7 +54,7 @@ async fn a_start_leaves_a_revocation_to_the_node_that_is_about_it() {
     assert!(changed.status < 400, "{changed:?}");
     assert_eq!(owner.get("/account").await.status, 200, "whoever changes their password stays signed in");
     assert!(is_login(&thief.open("/account").await));
-    // A start one minute later executes a revocation that no node is working on.
+    // No revocation is open. A start would execute one that no node has worked on for a minute.
     let left = provider.sealgate.store.carry_out_open_revocations(provider.clock.now()).await.unwrap();
     assert_eq!(left, 0);
 }

@@ -85,7 +85,7 @@ async fn where_an_application_has_the_issuers_host_its_root_is_the_applications(
     provider.get("/").await.assert_error(404, "not_found");
     let anna = with_anna(&provider).await;
     assert!(!anna.get("/account").await.text().contains("href=\"/\""));
-    // The page itself cannot be bypassed that way.
+    // The provider does not show its own page there to signed-in users either.
     assert_eq!(anna.get("/").await.status, 404);
 }
 

@@ -75,7 +75,8 @@ async fn the_password_of_the_other_system_opens_and_is_hashed_anew() {
 
 #[tokio::test]
 async fn an_empty_password_never_signs_in() {
-    // SHA-512 crypt of the empty password. The import refuses only hashes that it can try in no time.
+    // SHA-512 crypt of the empty password. The import rejects only hashes that it can verify
+    // quickly.
     const EMPTY: &str =
         "$6$saltsalt$qkTgsCrWMTAS9gBGcf9W60sFfH.hU0oTCAOJjhbz5tSp/sU3/xXZK4OFwCtq8lIIdpJ6CatVdOTSHKp97TPkt/";
     let provider = Provider::new().await;

@@ -551,7 +551,8 @@ async fn two_tabs_that_finish_the_same_request_at_once_give_one_code() {
     }
 }
 
-/// The active user was deleted. The consent page must address the same user as the step before it.
+/// The active user was disabled. The consent page must name the same user as the step that led to
+/// it.
 #[tokio::test]
 async fn the_pages_agree_on_who_is_left_when_the_one_in_use_is_disabled() {
     let provider = Provider::new().await;

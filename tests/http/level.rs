@@ -1,5 +1,5 @@
 //! Tests a client that requires an assurance level: it gets tokens only from sign-ins of that
-//! level, whatever it requests.
+//! level. The requests cannot lower it.
 
 use sealgate::facade::clock::Clock;
 use sealgate::facade::domain::assurance::AuthenticationMethod::{self, Passkey, Password, Totp};
@@ -148,8 +148,7 @@ async fn a_wish_that_nobody_can_fulfil_gives_what_there_is() {
     }
 }
 
-/// Where no user can reach the level, the user is told the requirement, and the client gets an
-/// error.
+/// Where no user can reach the level, a page shows the requirement, and the client gets an error.
 #[tokio::test]
 async fn a_level_that_is_out_of_reach_is_a_page_and_then_an_error() {
     let provider = Provider::with("[factors]\nenrolment = \"administrator\"").await;

@@ -58,7 +58,7 @@ async fn reg_17_an_update_replaces_the_metadata() {
     assert_eq!(reply.status, 200, "{reply:?}");
     let body = reply.json();
     assert_eq!((&body["redirect_uris"], &body["scope"]), (&json!(["https://rp.test/new"]), &"openid email".into()));
-    // Members that the update omits are removed (RFC 7592 §2.2); those that identify the client
+    // Members that the update omits are removed (RFC 7592 §2.2). Members that identify the client
     // stay.
     assert_eq!(body.get("client_uri"), None);
     assert_ne!(body["client_name"], "Wiki");

@@ -314,7 +314,7 @@ async fn every_address_gets_the_same_answer_and_the_same_work() {
         answers.push((shown(&asked), shown(&browser.follow(asked).await), work));
     }
     assert_eq!(count(&provider, PENDING).await, 4);
-    // A user with an account is told so by mail at its address; a disabled user gets no message.
+    // A user with an account gets a message about it at its address; a disabled user gets none.
     let mails = mailbox::take(&provider.sealgate).await;
     let told: Vec<_> = mails.iter().map(|mail| (mailbox::address(mail), mail.mail == EXISTS)).collect();
     assert_eq!(told, [(ANNA.to_owned(), true), (ANNA.to_owned(), true), ("nobody@example.test".to_owned(), false)]);
@@ -387,7 +387,8 @@ async fn one_mailbox_is_one_address_however_its_domain_is_written() {
     provider.change_user(provider.ben.sub, |ben| ben.state = UserState::Disabled).await;
     let mut browser = provider.browser();
     let page = begin(&provider, &browser).await;
-    // A user with an account is told so, and a disabled user cannot register with another spelling.
+    // A user with an account gets a message about it. A disabled user cannot register with another
+    // spelling.
     for typed in ["anna@exａmple.test", "ben@ｅxample.test", "ceren@ｅxａmple.test"] {
         assert!(browser.submit(&page, &[("email", typed)]).await.text().contains("id=\"code\""), "{typed}");
     }

@@ -239,7 +239,7 @@ async fn a_browser_that_has_signed_in_before_has_a_count_of_its_own() {
         (Some(known.clone()), 1, 1),
         (Some(format!("{known}.{forged}")), 1, 1),
         (Some(known.clone()), 1, 1),
-        // The limit of the mark is exhausted too, whatever precedes it in the cookie.
+        // The limit of the mark is used up too, whether or not the cookie contains other marks.
         (Some(known.clone()), 0, 0),
         (Some(format!("CCCCCCCCCCCCCCCCCCCCCC.{known}")), 1, 0),
     ] {

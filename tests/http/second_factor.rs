@@ -423,7 +423,7 @@ async fn a_step_up_asks_for_what_is_missing_and_kills_the_old_cookie() {
     assert_factor(&page);
     let end = browser.submit(&page, &[("code", &code(&secret, now(&provider)))]).await;
     let claims = claims(&provider, &on_to_client(&browser, end).await).await;
-    // The level counts from the time of the password.
+    // `auth_time` is the time of the password, on which the level depends.
     assert_eq!((&claims["acr"], &claims["auth_time"]), (&json!("2"), &json!(typed)));
     let silent = provider.c1().authorize(&[("prompt", "none")]);
     thief.open(&silent).await.assert_error_redirect("login_required");

@@ -244,7 +244,8 @@ async fn who_cannot_reach_what_each_sign_in_must_has_no_session() {
     assert!(is_login(&browser.open("/account").await));
 }
 
-/// Until that day the user may sign in without a factor, whoever controls enrolment.
+/// Until that day the user may sign in without a factor, also where administrators control
+/// enrolment.
 #[tokio::test]
 async fn until_its_day_a_policy_keeps_nobody_out_whom_a_link_has_not_reached() {
     let more = "[factors]\nlevel = \"2\"\nenrolment = \"administrator\"\nenrol_by = \"2099-12-31\"\n";

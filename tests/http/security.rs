@@ -85,7 +85,7 @@ async fn an_app_counts_once_it_has_shown_a_code() {
     assert!(wrong.text().contains("value=\"iş\""), "what was typed is kept");
     let late = send(&browser, APP, &page, &[("code", &code(&first, now - 120))]).await;
     assert!(late.text().contains("the clock of your device is wrong"), "{late:?}");
-    // A code of the future gets the same answer as any wrong code.
+    // A code that is not valid yet gets the same answer as any wrong code.
     let early = send(&browser, APP, &page, &[("code", &code(&first, now + 120))]).await;
     assert!(early.text().contains("role=\"alert\"") && !early.text().contains("clock of your device"), "{early:?}");
     assert_eq!(apps(&provider).await, 0);

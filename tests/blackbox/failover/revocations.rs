@@ -81,7 +81,8 @@ async fn ask(client: Arc<Client>, node: usize, token: String, at: Arc<Mutex<Revo
     }
     let fault = |what: String| seen.faults.lock().unwrap().push(format!("node {node}: {what}"));
     match status {
-        // A node that was suspended after its decision may not have waited for the application.
+        // A node that was suspended after its decision may time out while it waits for the
+        // application.
         200 | 504 => {
             let mut latest = seen.latest.lock().unwrap();
             *latest = latest.max(after);

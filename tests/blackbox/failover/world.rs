@@ -29,7 +29,7 @@ const SECTIONS: &str = r#"
 /// Maximum duration of a request, whatever fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Three nodes, the second of which reaches the primary through a relay.
+/// Three nodes. The second one reaches the primary through a relay.
 pub(super) struct Fleet {
     pub(super) primary: PostgresServer,
     pub(super) standby: PostgresServer,

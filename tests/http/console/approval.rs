@@ -180,7 +180,8 @@ async fn what_an_administrator_disabled_a_developer_does_not_enable() {
     press(&ben, &path, &[("action", "enable")]).await;
     assert_eq!((state().await, kept().await), (ClientState::Enabled, None));
 
-    // The administrator's decision is kept, whoever disabled the client first.
+    // The administrator's decision is kept, whether the developer disabled the client before or
+    // after.
     for first in [&anna, &ben] {
         press(first, &path, &[("action", "disable")]).await;
         press(&anna, &path, &[("action", "disable")]).await;

@@ -33,7 +33,7 @@ use crate::records;
 
 use super::{Browser, Client, ISSUER, Reply, SIGNED_OUT_URI, token_device};
 
-/// Source of client incarnations, which are unique whatever the ids.
+/// Source of unique incarnations for clients.
 static INCARNATIONS: AtomicU32 = AtomicU32::new(1);
 
 /// Sealing key of the tests. In production the token wraps it.
