@@ -151,7 +151,8 @@ impl AuditLog {
 
     /// Writes the queued records to the store, in the order of their arrival.
     ///
-    /// # Errors Returns the store's error. The records are queued again, within the capacity.
+    /// # Errors
+    /// Returns the store's error. The records are queued again, within the capacity.
     pub async fn write(&self, store: &Store) -> Result<(), StoreError> {
         let (mut all, lost) = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

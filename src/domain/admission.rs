@@ -92,7 +92,8 @@ impl DataKeyEnvelope {
     ///
     /// `verify` reports whether a key has signed a message.
     ///
-    /// # Errors [`EnvelopeFault`].
+    /// # Errors
+    /// [`EnvelopeFault`].
     pub fn check(
         &self,
         request: &NodeRequest,

@@ -265,7 +265,8 @@ impl AssuranceRequirement {
 
     /// Checks the steps of a sign-in.
     ///
-    /// # Errors Returns the unmet requirement. The level takes precedence over the age.
+    /// # Errors
+    /// Returns the unmet requirement. The level takes precedence over the age.
     pub fn judge(&self, steps: &AuthenticationSteps, now: UnixTime) -> Result<(), AssuranceShortfall> {
         let since = || steps.since_with(self.level, self.recovery_codes);
         self.judge_reached(steps.level_with(self.recovery_codes), since, now)
@@ -275,7 +276,8 @@ impl AssuranceRequirement {
     ///
     /// An unknown time is older than any maximum age.
     ///
-    /// # Errors Returns the unmet requirement. The level takes precedence over the age.
+    /// # Errors
+    /// Returns the unmet requirement. The level takes precedence over the age.
     pub fn judge_reached(
         &self,
         reached: Option<AssuranceLevel>,

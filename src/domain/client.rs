@@ -422,8 +422,8 @@ impl Client {
     /// repeated rotations do not shorten an overlap. If `end` is not in the future, all earlier
     /// secrets expire at once.
     ///
-    /// # Errors [`SecretsFull`] if [`MAX_SECRETS`] earlier secrets are still valid. Nothing changes
-    /// then.
+    /// # Errors
+    /// [`SecretsFull`] if [`MAX_SECRETS`] earlier secrets are still valid. Nothing changes then.
     pub fn rotate_secret(&mut self, fresh: ClientSecret, end: UnixTime) -> Result<(), SecretsFull> {
         let now = fresh.created_at;
         let earlier: Vec<_> = if end <= now { Vec::new() } else { self.working_secrets(now).cloned().collect() };

@@ -112,8 +112,8 @@ impl KeyRing {
     /// The only key of an unused token becomes active at once. An unannounced key is an error,
     /// because write access to the token must not be sufficient to choose the signing key.
     ///
-    /// # Errors `Unannounced`, `NotAdmitted`, `OfAnother`, `Missing`, `NotYet`, `Waiting`,
-    /// `NodeRetired`.
+    /// # Errors
+    /// `Unannounced`, `NotAdmitted`, `OfAnother`, `Missing`, `NotYet`, `Waiting`, `NodeRetired`.
     pub fn settle(&mut self, found: &[String], now: UnixTime) -> Result<(), KeyFault> {
         self.claim(found);
         if let ([], [only]) = (&self.keys[..], found) {
@@ -145,8 +145,9 @@ impl KeyRing {
     /// `others` are the other kids in the token. If the ring is empty, the only one of these
     /// becomes active, as at a first start. If there is none, the new key becomes active.
     ///
-    /// # Errors `NotAKid`, `Known`, `TooMany`, `NotAdmitted`, and `Unannounced` if it is ambiguous
-    /// which of the others signs.
+    /// # Errors
+    /// `NotAKid`, `Known`, `TooMany`, `NotAdmitted`, and `Unannounced` if it is ambiguous which of
+    /// the others signs.
     pub fn announce(&mut self, kid: &str, others: &[String], now: UnixTime) -> Result<(), KeyFault> {
         let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         if kid.len() != KID_LENGTH || !kid.bytes().all(is_base64url) {
@@ -179,7 +180,8 @@ impl KeyRing {
     /// The current signing key is retired at that time, and removed when all its signatures have
     /// expired. `early` permits a time at which verifiers may not know the key yet.
     ///
-    /// # Errors `Unknown`, `State`, `Scheduled`, `Early`.
+    /// # Errors
+    /// `Unknown`, `State`, `Scheduled`, `Early`.
     pub fn activate(
         &mut self,
         kid: &str,
@@ -220,7 +222,8 @@ impl KeyRing {
     ///
     /// The active key is retired by activating another one.
     ///
-    /// # Errors `Unknown`, `State`.
+    /// # Errors
+    /// `Unknown`, `State`.
     pub fn retire(&mut self, kid: &str, now: UnixTime, times: KeyTimes) -> Result<(), KeyFault> {
         let now = self.at(now);
         let state = self.find(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?.state(now);
@@ -238,7 +241,8 @@ impl KeyRing {
 
     /// Schedules the removal of a retired key for when all its signatures have expired.
     ///
-    /// # Errors `Unknown`, `State`.
+    /// # Errors
+    /// `Unknown`, `State`.
     pub fn remove(&mut self, kid: &str, now: UnixTime, times: KeyTimes) -> Result<(), KeyFault> {
         let now = self.at(now);
         let key = self.find_mut(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?;
@@ -261,7 +265,8 @@ impl KeyRing {
     /// successor. The content of that node's token is unknown here, and an attacker who stole the
     /// token would create none.
     ///
-    /// # Errors `Unknown`, `State`, `NoSuccessor`.
+    /// # Errors
+    /// `Unknown`, `State`, `NoSuccessor`.
     pub fn remove_now(&mut self, kid: &str, now: UnixTime, usable: impl Fn(&str) -> bool) -> Result<(), KeyFault> {
         let now = self.at(now);
         let key = self.find(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?;

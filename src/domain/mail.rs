@@ -323,7 +323,8 @@ impl WaitingMail {
     /// `jitter` is random and changes the delay by at most a fifth. The last attempt is made
     /// shortly before the e-mail becomes useless, even if the delay would be longer.
     ///
-    /// # Errors Returns a reason if this was the last attempt.
+    /// # Errors
+    /// Returns a reason if this was the last attempt.
     pub fn postponed(&self, answer: &str, now: UnixTime, jitter: u8) -> Result<Self, DeadReason> {
         let doubled = FIRST_WAIT.saturating_mul(1 << self.attempts.min(16)).min(LONGEST_WAIT);
         let wait = doubled.mul_f64(0.8 + 0.4 * f64::from(jitter) / 255.0);
@@ -337,7 +338,8 @@ impl WaitingMail {
 
     /// Returns the e-mail at another time without counting an attempt: the mail server failed.
     ///
-    /// # Errors See [`Self::postponed`].
+    /// # Errors
+    /// See [`Self::postponed`].
     pub fn moved(&self, due_at: UnixTime) -> Result<Self, DeadReason> {
         if due_at > self.not_after { Err(DeadReason::Expired) } else { Ok(Self { due_at, ..self.clone() }) }
     }

@@ -107,7 +107,8 @@ impl Failures {
 
     /// Counts an attempt.
     ///
-    /// # Errors Returns the seconds to wait. Nothing is counted then.
+    /// # Errors
+    /// Returns the seconds to wait. Nothing is counted then.
     pub fn take(&mut self, pace: Pace, now: u64) -> Result<Moved, u64> {
         let wait = self.wait(pace, now);
         if wait > 0 {

@@ -24,14 +24,16 @@ pub struct RateLimitFault;
 impl RateLimit {
     /// Creates a limit in requests per minute.
     ///
-    /// # Errors Returns an error outside of 1 to [`MOST_PER_MINUTE`].
+    /// # Errors
+    /// Returns an error outside of 1 to [`MOST_PER_MINUTE`].
     pub fn per_minute(requests: u32) -> Result<Self, RateLimitFault> {
         if (1..=MOST_PER_MINUTE).contains(&requests) { Ok(Self::PerMinute(requests)) } else { Err(RateLimitFault) }
     }
 
     /// Parses a limit.
     ///
-    /// # Errors Returns an error if the text is neither a valid number nor `none`.
+    /// # Errors
+    /// Returns an error if the text is neither a valid number nor `none`.
     pub fn parse(text: &str) -> Result<Self, RateLimitFault> {
         match text {
             "none" => Ok(Self::Unlimited),

@@ -23,7 +23,8 @@ pub struct RedirectUri(String);
 impl RedirectUri {
     /// Parses a URI for registration.
     ///
-    /// # Errors Returns the rule that it violates.
+    /// # Errors
+    /// Returns the rule that it violates.
     pub fn parse(text: &str) -> Result<Self, RedirectUriFault> {
         let uri = Self::kept(text)?;
         match authority(text) {

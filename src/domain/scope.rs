@@ -59,7 +59,8 @@ impl Scope {
 
     /// Parses a space-separated list (RFC 6749 §3.3). Repeated values count once.
     ///
-    /// # Errors [`UnknownScope`] if a value is not supported.
+    /// # Errors
+    /// [`UnknownScope`] if a value is not supported.
     pub fn parse(text: &str) -> Result<Self, UnknownScope> {
         text.split(' ')
             .filter(|value| !value.is_empty())

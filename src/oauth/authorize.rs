@@ -88,14 +88,16 @@ pub enum NoWayBack {
 impl ReturnTo {
     /// Returns the client that the request names.
     ///
-    /// # Errors [`NoWayBack::Client`] if it names none or several.
+    /// # Errors
+    /// [`NoWayBack::Client`] if it names none or several.
     pub fn client_id(params: &Params) -> Result<ClientId, NoWayBack> {
         params.one("client_id").ok().flatten().and_then(ClientId::parse).ok_or(NoWayBack::Client)
     }
 
     /// Returns the return URL for this client. `form_post`: the operator permits answers in forms.
     ///
-    /// # Errors Returns the reason if the request does not name a registered URI of the client.
+    /// # Errors
+    /// Returns the reason if the request does not name a registered URI of the client.
     pub fn resolve(params: &Params, client: &Client, form_post: bool) -> Result<Self, NoWayBack> {
         let uri = params.one("redirect_uri").map_err(|_| NoWayBack::Repeated)?;
         let uri = uri.filter(|uri| !uri.is_empty()).ok_or(NoWayBack::NoRedirectUri)?;
@@ -206,7 +208,8 @@ pub struct AuthorizationRequest {
 impl AuthorizationRequest {
     /// Parses the request of a client with a valid return URL.
     ///
-    /// # Errors Returns the error for the client.
+    /// # Errors
+    /// Returns the error for the client.
     pub fn parse(params: &Params, client: &Client, return_to: ReturnTo) -> Result<Self, Refusal> {
         if params.repeats_any(&KNOWN) {
             return Err(Refusal::invalid_request("A parameter is repeated."));

@@ -34,8 +34,9 @@ pub const FAILED: Refusal = Refusal::new(ErrorCode::InvalidClient, "Client authe
 impl ClientCredentials {
     /// Parses the credentials of a request.
     ///
-    /// # Errors `invalid_request` if two methods are mixed or the ids differ, `invalid_client` if
-    /// there are no usable credentials.
+    /// # Errors
+    /// `invalid_request` if two methods are mixed or the ids differ, `invalid_client` if there are
+    /// no usable credentials.
     pub fn parse(authorization: &[&[u8]], form: &Params) -> Result<Self, Refusal> {
         if form.has("client_assertion") || form.has("client_assertion_type") {
             return Err(FAILED);

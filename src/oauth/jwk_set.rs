@@ -89,7 +89,8 @@ pub enum JwkSetFault {
 ///
 /// Keys of the same type with the same `kid` are all omitted, because the name is ambiguous.
 ///
-/// # Errors [`JwkSetFault`] if the document is invalid.
+/// # Errors
+/// [`JwkSetFault`] if the document is invalid.
 pub fn read(document: &[u8]) -> Result<Vec<TrustedJwk>, JwkSetFault> {
     if document.len() > LONGEST {
         return Err(JwkSetFault::TooLong);

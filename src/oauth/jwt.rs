@@ -37,7 +37,8 @@ pub fn at_hash(access_token: &str) -> String {
 
 /// Returns the signing input of a token: `base64url(header).base64url(claims)` (RFC 7515 §5.1).
 ///
-/// # Errors Returns an error if the claims cannot be serialized, which would be a bug.
+/// # Errors
+/// Returns an error if the claims cannot be serialized, which would be a bug.
 pub fn signing_input(typ: &'static str, kid: &str, claims: &impl Serialize) -> Result<String, serde_json::Error> {
     let header = serde_json::to_vec(&OurHeader { alg: "RS256", typ, kid })?;
     Ok(format!("{}.{}", base64url(&header), base64url(&serde_json::to_vec(claims)?)))

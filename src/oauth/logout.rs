@@ -21,7 +21,8 @@ pub struct LogoutRequest {
 impl LogoutRequest {
     /// Parses the request.
     ///
-    /// # Errors `invalid_request` if a parameter is repeated or the client id is invalid.
+    /// # Errors
+    /// `invalid_request` if a parameter is repeated or the client id is invalid.
     pub fn parse(params: &Params) -> Result<Self, Refusal> {
         let owned = |name: &str| params.one(name).map(|value| value.map(str::to_owned));
         let client = match params.one("client_id")? {

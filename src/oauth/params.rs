@@ -21,7 +21,8 @@ impl Params {
     /// Values that are not UTF-8 are only an error when they are read, because unknown parameters
     /// are ignored (RFC 6749 §3.1, §3.2).
     ///
-    /// # Errors `invalid_request` if there are more than a hundred.
+    /// # Errors
+    /// `invalid_request` if there are more than a hundred.
     pub fn parse(raw: &[u8]) -> Result<Self, Refusal> {
         let mut list = Vec::new();
         for (count, pair) in raw.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()).enumerate() {
@@ -39,7 +40,8 @@ impl Params {
 
     /// Returns the value of a parameter. `None` if it is absent or empty.
     ///
-    /// # Errors `invalid_request` if it is repeated or is not UTF-8.
+    /// # Errors
+    /// `invalid_request` if it is repeated or is not UTF-8.
     pub fn one(&self, name: &str) -> Result<Option<&str>, Refusal> {
         let mut values = self.0.iter().filter(|(known, _)| known == name);
         let first = values.next();
@@ -55,7 +57,8 @@ impl Params {
 
     /// Returns the value of a required parameter.
     ///
-    /// # Errors The given error if it is absent or empty, `invalid_request` if it is repeated.
+    /// # Errors
+    /// The given error if it is absent or empty, `invalid_request` if it is repeated.
     pub fn required(&self, name: &str, missing: Refusal) -> Result<&str, Refusal> {
         self.one(name)?.ok_or(missing)
     }

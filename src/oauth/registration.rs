@@ -36,8 +36,9 @@ pub struct ClientMetadata {
 impl ClientMetadata {
     /// Parses the body of a registration or update request.
     ///
-    /// # Errors `invalid_redirect_uri`, `invalid_client_metadata`, `unapproved_software_statement`
-    /// (RFC 7591 §3.2.2).
+    /// # Errors
+    /// `invalid_redirect_uri`, `invalid_client_metadata`, `unapproved_software_statement` (RFC 7591
+    /// §3.2.2).
     pub fn parse(body: &[u8]) -> Result<Self, Refusal> {
         let members = members(body)?;
         if members.contains_key("software_statement") {
@@ -147,7 +148,8 @@ pub fn client_information(client: &Client, registration_uri: &str, issued: &Issu
 /// Returns the members of a request's body that are not null, because null equals absence (RFC 7592
 /// §2.2).
 ///
-/// # Errors `invalid_client_metadata` if the body is no JSON object.
+/// # Errors
+/// `invalid_client_metadata` if the body is no JSON object.
 pub fn members(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
     let mut members: Map<String, Value> =
         serde_json::from_slice(body).map_err(|_| invalid("The body is a JSON object."))?;

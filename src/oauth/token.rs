@@ -35,8 +35,8 @@ pub enum TokenRequest {
 impl TokenRequest {
     /// Parses the form of an authenticated client.
     ///
-    /// # Errors `invalid_request`, `unsupported_grant_type`, `unauthorized_client`,
-    /// `invalid_scope`.
+    /// # Errors
+    /// `invalid_request`, `unsupported_grant_type`, `unauthorized_client`, `invalid_scope`.
     pub fn parse(form: &Params, client: &Client) -> Result<Self, Refusal> {
         if form.repeats_any(&KNOWN) {
             return Err(Refusal::invalid_request("A parameter is repeated."));

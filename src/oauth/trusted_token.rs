@@ -176,7 +176,8 @@ impl<'a> Signed<'a> {
     /// Keys in or referred to by the header (`jwk`, `jku`, `x5c`, `x5u`) are ignored, because an
     /// attacker would forge these too.
     ///
-    /// # Errors `TooLong`, `Malformed`, `Critical`, `Algorithm`, `Kind`.
+    /// # Errors
+    /// `TooLong`, `Malformed`, `Critical`, `Algorithm`, `Kind`.
     pub fn parse(token: &'a str, terms: &TrustTerms) -> Result<Self, ForeignFault> {
         if token.len() > terms.longest {
             return Err(ForeignFault::TooLong);
@@ -215,8 +216,9 @@ impl<'a> Signed<'a> {
     /// Validates the claims against the terms and returns them. Trust them only after the signature
     /// was verified.
     ///
-    /// # Errors `Issuer`, `Subject`, `Audience`, `Client`, `Bound`, `Expired`, `NotYet`, or
-    /// `Malformed` for a claim of another type.
+    /// # Errors
+    /// `Issuer`, `Subject`, `Audience`, `Client`, `Bound`, `Expired`, `NotYet`, or `Malformed` for
+    /// a claim of another type.
     pub fn judged(&self, terms: &TrustTerms, now: UnixTime) -> Result<Foreign, ForeignFault> {
         let claims = &self.claims;
         if claims.get("iss").and_then(Value::as_str) != Some(&terms.issuer) {

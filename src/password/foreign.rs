@@ -100,7 +100,8 @@ enum Kind<'h> {
 impl<'h> ForeignHash<'h> {
     /// Parses a hash.
     ///
-    /// # Errors [`HashFault`].
+    /// # Errors
+    /// [`HashFault`].
     pub(super) fn parse(text: &'h str) -> Result<Self, HashFault> {
         if text.len() > LONGEST_HASH {
             return Err(HashFault::Unknown);
@@ -141,7 +142,8 @@ impl<'h> ForeignHash<'h> {
 
     /// Reports whether the password matches.
     ///
-    /// # Errors Returns an error if the library rejects the parsed hash, which should not happen.
+    /// # Errors
+    /// Returns an error if the library rejects the parsed hash, which should not happen.
     pub(super) fn verify(&self, password: &[u8]) -> Result<bool, ()> {
         match &self.kind {
             // Like other bcrypt implementations, this uses only the first 72 bytes of a password.

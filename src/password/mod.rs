@@ -78,7 +78,8 @@ pub(crate) fn needs_rehash(hash: &PasswordHash) -> bool {
 ///
 /// It is stored unchanged until the user's first sign-in.
 ///
-/// # Errors [`HashFault`]. The error contains nothing of the hash.
+/// # Errors
+/// [`HashFault`]. The error contains nothing of the hash.
 pub(crate) fn import_hash(text: &str) -> Result<(PasswordHash, &'static str), HashFault> {
     let text = foreign::unwrapped(text);
     let hash = StoredHash::parse(text)?;
@@ -104,7 +105,8 @@ enum StoredHash<'h> {
 impl<'h> StoredHash<'h> {
     /// Parses a stored hash.
     ///
-    /// # Errors [`HashFault`], also if the hash needs too much work.
+    /// # Errors
+    /// [`HashFault`], also if the hash needs too much work.
     fn parse(text: &'h str) -> Result<Self, HashFault> {
         if text.starts_with("$argon2") {
             return Argon2Hash::parse(text).map(Self::Argon2);
@@ -137,7 +139,8 @@ struct Argon2Hash {
 impl Argon2Hash {
     /// Parses a PHC string.
     ///
-    /// # Errors Returns an error if it is not a hash of version 19, or needs too much work.
+    /// # Errors
+    /// Returns an error if it is not a hash of version 19, or needs too much work.
     fn parse(text: &str) -> Result<Self, HashFault> {
         let malformed = HashFault::Malformed("argon2");
         let phc = phc::PasswordHash::new(text).map_err(|_| malformed)?;
@@ -167,14 +170,16 @@ impl Argon2Hash {
 
 /// Hashes a password on the calling thread, for the command line.
 ///
-/// # Errors `TooLong`, `Broken`.
+/// # Errors
+/// `TooLong`, `Broken`.
 pub fn hash_blocking(password: &SecretString, salt: [u8; 16]) -> Result<PasswordHash, PasswordError> {
     Hasher::new().hash(password, salt)
 }
 
 /// Checks a new password against the rules on the calling thread, for the command line.
 ///
-/// # Errors Returns the first rule that it violates.
+/// # Errors
+/// Returns the first rule that it violates.
 pub(crate) fn check_blocking(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFault> {
     check_form(password, owner)?;
     if is_common(password.expose()) { Err(PasswordFault::Common) } else { Ok(()) }
@@ -189,7 +194,8 @@ pub struct Passwords {
 impl Passwords {
     /// Starts the threads.
     ///
-    /// # Errors Returns the operating system's error if it cannot create a thread.
+    /// # Errors
+    /// Returns the operating system's error if it cannot create a thread.
     pub fn new(login: &config::LoginConfig) -> io::Result<Self> {
         let queue = Arc::new(PasswordQueue::new(login.password_queue.max(1)));
         let mut passwords = Self { queue, threads: Vec::new() };
@@ -203,7 +209,8 @@ impl Passwords {
 
     /// Hashes a new password.
     ///
-    /// # Errors Any [`PasswordError`].
+    /// # Errors
+    /// Any [`PasswordError`].
     pub async fn hash(&self, password: SecretString, salt: [u8; 16]) -> Result<PasswordHash, PasswordError> {
         if password.expose_secret().len() > MAX_PASSWORD_BYTES {
             return Err(PasswordError::TooLong);
@@ -216,7 +223,8 @@ impl Passwords {
     /// Checks a new password against the rules on the password threads, so that it delays no
     /// request.
     ///
-    /// # Errors `Busy`, `Timeout`, `Broken`.
+    /// # Errors
+    /// `Busy`, `Timeout`, `Broken`.
     pub(crate) async fn check(
         &self,
         line: Line,
@@ -236,7 +244,8 @@ impl Passwords {
     /// Without a hash, as for an unknown user, it does the same work and returns false. So the
     /// duration does not reveal which users exist.
     ///
-    /// # Errors `Busy`, `Timeout`, `Broken`.
+    /// # Errors
+    /// `Busy`, `Timeout`, `Broken`.
     pub async fn verify(
         &self,
         line: Line,

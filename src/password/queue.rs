@@ -113,7 +113,8 @@ impl PasswordQueue {
 
     /// Adds a job to the end of its line.
     ///
-    /// # Errors `Busy` if the queue is full and no line is longer, `Broken` if it is closed.
+    /// # Errors
+    /// `Busy` if the queue is full and no line is longer, `Broken` if it is closed.
     pub(super) fn push(&self, line: Line, job: PasswordJob) -> Result<(), PasswordError> {
         let mut waiting = self.lock();
         if waiting.closed {

@@ -62,7 +62,8 @@ pub struct Owner<'a> {
 /// Checks the length, and that the password does not contain the owner's name. Cheap; [`is_common`]
 /// is the expensive check.
 ///
-/// # Errors Returns the first rule that it violates.
+/// # Errors
+/// Returns the first rule that it violates.
 pub(crate) fn check_form(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFault> {
     let password = password.expose();
     if password.len() > LONGEST_PASSWORD {

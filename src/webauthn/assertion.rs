@@ -85,7 +85,8 @@ pub struct VerifiedAssertion<'a> {
 impl AssertionResponse {
     /// Parses the JSON of the credential (`AuthenticationResponseJSON`).
     ///
-    /// # Errors Returns an error if it is too long, is not such JSON, or has an invalid id.
+    /// # Errors
+    /// Returns an error if it is too long, is not such JSON, or has an invalid id.
     pub fn parse(json: &str) -> Result<Self, CeremonyError> {
         let (id, answer, _) = parse::<AssertionJson>(json)?;
         Ok(Self {
@@ -110,7 +111,8 @@ impl AssertionResponse {
 
     /// Verifies the answer, in the order of §7.2.
     ///
-    /// # Errors Returns the first check that fails.
+    /// # Errors
+    /// Returns the first check that fails.
     pub fn verify<'a>(
         &self,
         terms: &AssertionTerms<'_>,

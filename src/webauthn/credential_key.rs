@@ -57,8 +57,9 @@ pub struct CredentialKey {
 impl CredentialKey {
     /// Parses a `COSE_Key`.
     ///
-    /// # Errors Returns an error if it is malformed, has an algorithm that was not offered, or is
-    /// no key of its algorithm.
+    /// # Errors
+    /// Returns an error if it is malformed, has an algorithm that was not offered, or is no key of
+    /// its algorithm.
     pub fn from_cose(bytes: &[u8]) -> Result<Self, CeremonyError> {
         let item = CborItem::whole(bytes).map_err(CeremonyError::AuthenticatorDataCbor)?;
         Self::from_item(&item, bytes)

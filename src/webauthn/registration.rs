@@ -52,7 +52,8 @@ pub struct VerifiedRegistration {
 impl RegistrationResponse {
     /// Parses the JSON of the credential (`RegistrationResponseJSON`).
     ///
-    /// # Errors Returns an error if it is too long, is not such JSON, or has invalid ids.
+    /// # Errors
+    /// Returns an error if it is too long, is not such JSON, or has invalid ids.
     pub fn parse(json: &str) -> Result<Self, CeremonyError> {
         let (id, answer, discoverable) = parse::<AttestationJson>(json)?;
         Ok(Self {
@@ -66,7 +67,8 @@ impl RegistrationResponse {
 
     /// Verifies the answer, in the order of §7.1.
     ///
-    /// # Errors Returns the first check that fails.
+    /// # Errors
+    /// Returns the first check that fails.
     pub fn verify(&self, terms: &RegistrationTerms<'_>) -> Result<VerifiedRegistration, CeremonyError> {
         client_data::check(&self.client_data, "webauthn.create", terms.relying_party, terms.challenge)?;
         let attestation = AttestationObject::parse(&self.attestation_object)?;

@@ -72,7 +72,8 @@ impl KeyRing {
     /// Checks that the node has an announced key, or that the ring is empty. Otherwise the ring
     /// belongs to other nodes.
     ///
-    /// # Errors `NotAdmitted` with the node's kids.
+    /// # Errors
+    /// `NotAdmitted` with the node's kids.
     pub(super) fn check_admitted(&self, kids: &str) -> Result<(), KeyFault> {
         if self.node.is_none() || self.keys.is_empty() || self.own().next().is_some() {
             return Ok(());
@@ -82,7 +83,8 @@ impl KeyRing {
 
     /// Checks that all keys in the token are announced and belong to this node.
     ///
-    /// # Errors `Unannounced`, `NotAdmitted`, `OfAnother`.
+    /// # Errors
+    /// `Unannounced`, `NotAdmitted`, `OfAnother`.
     pub(super) fn check_announced(&self, found: &[String]) -> Result<(), KeyFault> {
         let unknown: Vec<_> = found.iter().filter(|kid| self.find(kid).is_none()).cloned().collect();
         if !unknown.is_empty() {
@@ -97,7 +99,8 @@ impl KeyRing {
     /// Returns the error of a node without an active key: its first key is scheduled, or the node
     /// was retired.
     ///
-    /// # Errors `Waiting`, `NodeRetired`.
+    /// # Errors
+    /// `Waiting`, `NodeRetired`.
     pub(super) fn check_own_is_active(&self, now: UnixTime) -> Result<(), KeyFault> {
         let Some(node) = &self.node else { return Ok(()) };
         Err(match self.next_to_sign(now, |_| true) {
@@ -111,7 +114,8 @@ impl KeyRing {
     ///
     /// It signs when verifiers know it. The caller must endorse it.
     ///
-    /// # Errors `NotAKid` if it is not a valid key, `Known`, `TooMany`.
+    /// # Errors
+    /// `NotAKid` if it is not a valid key, `Known`, `TooMany`.
     pub fn admit(&mut self, holder: &str, jwk: PublicJwk, now: UnixTime, times: KeyTimes) -> Result<String, KeyFault> {
         let kid = jwk.thumbprint().ok_or_else(|| KeyFault::NotAKid(String::new()))?;
         if self.find(&kid).is_some() {

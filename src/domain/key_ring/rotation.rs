@@ -82,8 +82,8 @@ impl KeyRing {
     /// signing key. For an empty token nothing needs to be recorded: its only key becomes active at
     /// the start.
     ///
-    /// # Errors `TooMany`, `NotAdmitted`, and `Unannounced` if it is ambiguous which of the others
-    /// signs.
+    /// # Errors
+    /// `TooMany`, `NotAdmitted`, and `Unannounced` if it is ambiguous which of the others signs.
     pub fn begin_key(&mut self, id: &str, others: &[String], now: UnixTime) -> Result<(), KeyFault> {
         self.check_admitted(&others.join(", "))?;
         match (&self.keys[..], others) {
@@ -137,7 +137,8 @@ impl KeyRing {
 
     /// Publishes a key that a server began but did not announce because it failed.
     ///
-    /// # Errors `NotAKid`, `TooMany`.
+    /// # Errors
+    /// `NotAKid`, `TooMany`.
     pub fn adopt(&mut self, kid: &str, id: &str, now: UnixTime) -> Result<(), KeyFault> {
         if self.began(id) && self.find(kid).is_none() && !self.keys.is_empty() {
             self.announce(kid, &[], now)?;
@@ -151,7 +152,8 @@ impl KeyRing {
     /// If another key is scheduled by now, this one is not. A node's own key is not scheduled until
     /// the other nodes accept it. `in_token` are the kids in the token. None of these is forgotten.
     ///
-    /// # Errors The errors of `announce` and `activate`.
+    /// # Errors
+    /// The errors of `announce` and `activate`.
     pub fn finish_rotation(
         &mut self,
         kid: &str,

@@ -293,7 +293,7 @@ fn the_next_key_vouches_for_all_before_the_one_that_signs_goes() {
     a.kids.push(kid("a2"));
     assert_eq!(b.trusts(&ring, 5), [kid("a"), kid("b")]);
     assert_eq!(ring.untaken(&kid("a2"), &["a".to_owned(), "b".to_owned(), "new".to_owned()], at(5)), ["b"]);
-    // Its own two keys endorse each other, and both endorse the next key of b.
+    // Its own two keys endorse each other, and its next key endorses the key of b.
     assert_eq!(a.endorse(&mut ring, &["a", "a2"], 5), 3);
     assert_eq!(b.endorse(&mut ring, &["b"], 5), 1);
     assert!(ring.untaken(&kid("a2"), &["b".to_owned()], at(5)).is_empty());
