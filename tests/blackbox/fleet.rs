@@ -379,7 +379,8 @@ async fn a_node_that_is_removed_serves_no_more_until_it_is_admitted() {
     assert!(String::from_utf8(unknown.stderr).unwrap().contains("no node is called c"));
 }
 
-/// A node that joins the cluster replaces an earlier node with its name.
+/// A node that joins the cluster replaces the node with its name. A start therefore fails if
+/// another server answers under that name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_start_beside_a_running_node_does_not_take_its_place() {
     let fleet = Fleet::start().await;

@@ -1,4 +1,4 @@
-//! Tests the signed assertion that tells an application the user of a request.
+//! Tests the signed assertion that identifies the user of a request to an application.
 
 use std::sync::Arc;
 

@@ -54,7 +54,7 @@ fn run(node: &Arc<Provider>) -> Running {
     }))
 }
 
-/// Retries until the outcome of the refresh is decided.
+/// Retries while the outcome of the previous refresh is pending (503).
 async fn decided(node: &Provider, token: &str) -> Reply {
     let asked = async {
         loop {

@@ -97,7 +97,7 @@ async fn whoever_began_the_sign_in_does_not_go_on_with_the_half_that_somebody_el
         }
     };
     opens(&planted).await;
-    // Nor if the attacker has left a pending sign-in of their own there.
+    // The same if the attacker has a pending sign-in of their own in that browser.
     let planted = thief.open(&provider.c1().authorize(&[])).await;
     let half = thief.sign_in(&planted, "ben@example.test").await;
     assert!(form_action(half.text()).contains("/oauth/enrol?"), "{half:?}");

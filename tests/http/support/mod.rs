@@ -21,7 +21,7 @@ pub(crate) const ISSUER: &str = "https://id.test";
 pub(crate) const SIGNED_OUT_URI: &str = "https://rp.test/bye";
 /// Well-formed verifier of 64 characters.
 pub(crate) const VERIFIER: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-.";
-/// Asserts secrets of 256 random bits: 32 bytes, each of which differs between some of the secrets.
+/// Asserts secrets of 256 random bits: each has 32 bytes, and no byte is the same in all of them.
 #[track_caller]
 pub(crate) fn assert_random(secrets: impl Iterator<Item = Vec<u8>>) {
     let secrets: Vec<Vec<u8>> = secrets.collect();

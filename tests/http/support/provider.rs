@@ -112,7 +112,7 @@ impl Provider {
         Self::meddled_with("").await
     }
 
-    /// Does the same, with additional sections in its configuration.
+    /// Does the same as `meddled`, with additional sections in its configuration.
     pub(crate) async fn meddled_with(more: &str) -> (Self, Arc<Meddler>) {
         let provider = Self::with(more).await;
         let meddler = Meddler::over(Arc::clone(&provider.engine));
@@ -126,7 +126,7 @@ impl Provider {
         self.again_with("", engine, signer).await
     }
 
-    /// Does the same, with additional sections in its configuration.
+    /// Does the same as `again`, with additional sections in its configuration.
     pub(crate) async fn again_with(
         &self,
         more: &str,
