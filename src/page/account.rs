@@ -1,4 +1,4 @@
-//! The account pages: what a person may see and change of their own.
+//! The account pages: data that users can see and change themselves.
 
 use askama::Template;
 use askama::filters::Safe;
@@ -18,7 +18,7 @@ use super::inside::{Inside, MenuEntry};
 use super::moment::Wait;
 use super::words::{Markup, Words, escaped};
 
-/// The applications that somebody may open.
+/// The applications that the user can open.
 #[derive(Template)]
 #[template(path = "account/home.html")]
 pub struct HomePage<'a> {
@@ -31,13 +31,13 @@ pub struct HomePage<'a> {
 pub struct HomeApp<'a> {
     pub address: String,
     pub title: &'a str,
-    /// What it is for, in a line.
+    /// One-line description.
     pub description: Option<&'a str>,
     pub icon: Option<String>,
 }
 
 impl HomeApp<'_> {
-    /// The letter in the place of a picture.
+    /// Returns the letter that is shown instead of a picture.
     fn letter(&self) -> String {
         initial(self.title)
     }
@@ -50,14 +50,14 @@ pub struct ProfilePage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     pub user: &'a User,
-    /// Whether there is a page on which the address is proven and changed.
+    /// Whether there is a page for verifying and changing the address.
     pub has_address_page: bool,
     pub name: &'a str,
     /// International format, or empty; as typed.
     pub phone_number: &'a str,
     /// URL of an image, or empty; as typed.
     pub picture: &'a str,
-    /// The picture that is saved, and shown.
+    /// The saved picture.
     pub shown_picture: Option<&'a str>,
     pub faults: &'a [ProfileField],
 }
@@ -75,13 +75,13 @@ impl ProfilePage<'_> {
         self.faults.contains(&field)
     }
 
-    /// Whether the field is the first one to be put right.
+    /// Returns whether the field is the first one with an error.
     fn is_first(&self, field: ProfileField) -> bool {
         self.faults.first() == Some(&field)
     }
 }
 
-/// The change of a password. Its form sends `csrf`, `current`, `new` and `again`.
+/// The password change. Its form sends `csrf`, `current`, `new` and `again`.
 #[derive(Template)]
 #[template(path = "account/password.html")]
 pub struct PasswordPage<'a> {
@@ -91,24 +91,24 @@ pub struct PasswordPage<'a> {
     pub problem: Option<PasswordProblem>,
 }
 
-/// Why a password was not changed.
+/// Reason why a password was not changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PasswordProblem {
-    /// The current one is not right.
+    /// The current password is wrong.
     WrongCurrent,
-    /// The new one will not do.
+    /// The new password is not acceptable.
     New(PasswordFault),
-    /// The new one is the current one.
+    /// The new password is the current one.
     Unchanged,
-    /// The new one was not typed twice alike.
+    /// The new password and its repetition differ.
     Different,
     Throttled {
-        /// Until the next attempt is allowed.
+        /// Time until the next attempt is allowed.
         seconds: u64,
     },
-    /// It was changed too often within a day.
+    /// The password was changed too often within a day.
     TooManyChanges,
-    /// Nothing was checked, because too many checks wait.
+    /// Nothing was checked, because too many checks are queued.
     Busy,
 }
 
@@ -147,22 +147,22 @@ impl PasswordPage<'_> {
     }
 }
 
-/// A person's sessions. Its forms send `csrf`, and `session` or `others=yes`.
+/// The user's sessions. Its forms send `csrf`, and `session` or `others=yes`.
 #[derive(Template)]
 #[template(path = "account/sessions.html")]
 pub struct SessionsPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
-    /// Whose they are.
+    /// The user.
     pub subject: Subject,
     pub own: SessionId,
-    /// All of them, this one first.
+    /// All sessions, the current one first.
     pub sessions: &'a [Session],
     pub switch_account: &'a str,
 }
 
 impl Words {
-    /// The device of a session.
+    /// Returns the device of a session.
     pub(super) fn device_of(self, session: &Session) -> Markup {
         match (device::browser(&session.user_agent), device::system(&session.user_agent)) {
             (Some(browser), Some(system)) => self.device(browser, system),
@@ -171,13 +171,13 @@ impl Words {
         }
     }
 
-    /// When and from where a person signed in there.
+    /// Returns when and from which address the user signed in.
     pub(super) fn signed_in(self, session: &Session, subject: &Subject) -> Markup {
         let at = session.sign_in_of(*subject).map_or(session.created_at, SignIn::at);
         self.sessions_signed_in(session.address.to_string(), self.moment(&at))
     }
 
-    /// What they did to sign in there.
+    /// Returns the authentication methods of the sign-in.
     pub(super) fn signed_in_with(self, session: &Session, subject: &Subject) -> Option<Markup> {
         let steps = session.sign_in_of(*subject)?.steps.all();
         let methods: Vec<_> = steps.iter().map(|step| self.method(step.method).0).collect();
@@ -195,7 +195,7 @@ impl Words {
     }
 }
 
-/// The applications that a person has let in. Its forms send `csrf` and `client`.
+/// The applications that the user has granted access to. Its forms send `csrf` and `client`.
 #[derive(Template)]
 #[template(path = "account/applications.html")]
 pub struct ApplicationsPage<'a> {
@@ -204,38 +204,42 @@ pub struct ApplicationsPage<'a> {
     pub applications: &'a [Application],
 }
 
-/// What a client may see of a person, and since when.
+/// A client with its granted scope and the time of the grant.
 #[derive(Debug, Clone)]
 pub struct Application {
-    /// The client, sent back as `client`.
+    /// Client id, sent back as `client`.
     pub client: ClientId,
     pub name: String,
     pub scope: Scope,
     pub since: UnixTime,
 }
 
-/// A person's application passwords. The forms send `csrf`, and `revoke` with an id, or `app` and `name` for a new one.
+/// The user's application passwords.
+///
+/// The forms send `csrf`, and `revoke` with an id, or `app` and `name` for a new one.
 #[derive(Template)]
 #[template(path = "account/app_passwords.html")]
 pub struct AppPasswordsPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
-    /// The applications that take some: their names, sent back as `app`, and what people call them.
+    /// Applications that accept application passwords: their names, sent back as `app`, and their
+    /// titles.
     pub apps: &'a [(&'a str, &'a str)],
-    /// The name of the one that is chosen.
+    /// Name of the selected application.
     pub app: &'a str,
-    /// Those that there are, the newest first, and what people call the application that each opens.
+    /// Existing passwords, newest first, each with the title of its application.
     pub passwords: &'a [(&'a AppPassword, &'a str)],
-    /// What is typed as the name of a new one.
+    /// Typed name of a new password.
     pub name: &'a str,
     pub fault: Option<AppPasswordFault>,
-    /// The level that a sign-in must have reached to make one, where this one has not. The form is left out then.
+    /// Level that the sign-in must have reached to create a password, if it has not. The form is
+    /// then omitted.
     pub needed: Option<AssuranceLevel>,
-    /// The one that was just made, shown this once.
+    /// The new password, shown once.
     pub made: Option<NewAppPassword<'a>>,
 }
 
-/// An application password that was just made.
+/// A new application password.
 #[derive(Clone, Copy)]
 pub struct NewAppPassword<'a> {
     pub password: &'a str,
@@ -243,11 +247,11 @@ pub struct NewAppPassword<'a> {
     pub app: &'a str,
 }
 
-/// Why none was made.
+/// Reason why no password was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppPasswordFault {
     Name,
-    /// There are as many as there may be.
+    /// The maximum number exists.
     Full,
 }
 

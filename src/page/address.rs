@@ -1,4 +1,4 @@
-//! The pages about a person's address: it is proven, changed, and taken back.
+//! The pages for verifying, changing and restoring a user's e-mail address.
 
 use askama::Template;
 
@@ -6,7 +6,9 @@ use super::frame::Frame;
 use super::inside::{Inside, MenuEntry};
 use super::words::Markup;
 
-/// The account's address. Its forms send `csrf` and one of `verify` (a code is wanted), `code` (one is typed) and `cancel`.
+/// The account's address.
+///
+/// Its forms send `csrf` and one of `verify` (requests a code), `code` (a typed code) and `cancel`.
 #[derive(Template)]
 #[template(path = "account/address.html")]
 pub struct AddressPage<'a> {
@@ -22,23 +24,23 @@ pub struct AddressPage<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitingCode<'a> {
     OfAddress,
-    /// Of another address, which is to be the account's.
+    /// For another address, which is to become the account's.
     OfNewAddress(&'a str),
 }
 
-/// Why an address is not proven.
+/// Reason why an address is not verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressProblem {
     WrongCode,
-    /// No code is waited for in this browser, or not any more.
+    /// No code is pending in this browser, or it has expired.
     Over,
     /// Too many codes were sent.
     TooMany,
     /// The outbox is full.
     Busy,
-    /// Mail servers do not take the address.
+    /// Mail servers do not accept the address.
     Undeliverable,
-    /// Somebody else has it by now.
+    /// Another user has taken the address meanwhile.
     Taken,
 }
 
@@ -50,17 +52,17 @@ pub struct NewAddressPage<'a> {
     pub csrf: &'a str,
     pub address: &'a str,
     pub typed: &'a str,
-    /// The domains that users may choose, separated by commas; empty for any.
+    /// Domains that users may choose, separated by commas; empty for any.
     pub domains: &'a str,
     pub problem: Option<NewAddressProblem>,
 }
 
-/// Why no code is sent to a new address.
+/// Reason why no code is sent to a new address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewAddressProblem {
-    /// It is no address that mail servers take.
+    /// Mail servers do not accept an address of this form.
     Malformed,
-    /// There are letters beyond ASCII before the `@`, which many mail servers do not take.
+    /// The part before the `@` is not ASCII, which many mail servers do not accept.
     NotAscii,
     /// Users may not choose an address at this domain.
     Domain,
@@ -106,42 +108,42 @@ impl NewAddressPage<'_> {
     }
 }
 
-/// Asks whether a change of address is to be taken back. Its form sends `csrf` and `undo-submit`.
+/// Confirms that a change of address is to be undone. Its form sends `csrf` and `undo-submit`.
 #[derive(Template)]
 #[template(path = "undo.html")]
 pub struct UndoPage<'a> {
     pub frame: Frame<'a>,
     pub action: &'a str,
     pub csrf: &'a str,
-    /// The address that would come back, partly hidden.
+    /// Address that would be restored, partly hidden.
     pub old: &'a str,
-    /// The one that is the account's now, likewise.
+    /// Current address of the account, partly hidden.
     pub new: &'a str,
 }
 
-/// What came of it, and what to do now.
+/// Result of undoing a change of address, and the next steps.
 #[derive(Template)]
 #[template(path = "undone.html")]
 pub struct UndonePage<'a> {
     pub frame: Frame<'a>,
     pub outcome: UndoOutcome,
-    /// The names of second steps that were added around the change or since.
+    /// Names of second factors that were added around the time of the change or since.
     pub added: &'a [String],
     pub sign_in: &'a str,
 }
 
-/// How somebody gets back in whose address came back.
+/// How the user regains access after their address was restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UndoOutcome {
-    /// By the reset link that was mailed.
+    /// With the reset link that was mailed.
     ResetMailed,
     /// With a passkey; there is no password.
     Passkey,
-    /// There is no mail with which to set a password.
+    /// Through an administrator, because no mail can be sent for setting a password.
     AskAdministrator,
-    /// The account is closed: a passkey was added that may be somebody else's.
+    /// The account is closed: a passkey was added that may be an attacker's.
     Closed,
-    /// The same, because somebody else has the address.
+    /// Through an administrator, because another user has the address.
     Taken,
 }
 

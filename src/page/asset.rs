@@ -1,21 +1,22 @@
-//! What all pages load: the stylesheet with the operator's colours, the small script, the logo. Each has a version for
-//! its address, so that a browser may keep it for ever.
+//! Assets of all pages: the stylesheet with the operator's colours, the script and the logo.
+//!
+//! Each URL contains a version, so that browsers can cache it forever.
 
 use bytes::Bytes;
 
 use super::frame::initial;
 use crate::config::{Accent, Logo, Picture};
 
-/// The accent of the stylesheet as it is, on light pages.
+/// Default accent of the stylesheet on light pages.
 const DEFAULT_ACCENT: &str = "#0a5c53";
 
-/// The stylesheet before the operator's colours.
+/// The stylesheet without the operator's colours.
 pub const STYLESHEET: &str = include_str!("sealgate.css");
 
 /// The script of the pages. Every page works without it.
 pub const SCRIPT: &str = include_str!("sealgate.js");
 
-/// The script of the page that takes the answer of a sign-in to the client, in ES5.
+/// The script of the page that returns the response of a sign-in to the client, in ES5.
 pub const RETURN_SCRIPT: &str = include_str!("return.js");
 
 /// A file that pages load.
@@ -24,7 +25,7 @@ pub struct Asset {
     /// Its bytes.
     pub bytes: Bytes,
     pub media_type: &'static str,
-    /// Changes with its bytes: 16 hexadecimal digits.
+    /// Version that changes with the content: 16 hexadecimal digits.
     pub version: String,
 }
 
@@ -43,7 +44,7 @@ impl Asset {
         Self::new(tight_script(script).into(), "text/javascript; charset=utf-8")
     }
 
-    /// The operator's logo, or an application's picture.
+    /// Creates the asset of the operator's logo or of an application's picture.
     pub fn logo(logo: &Logo) -> Self {
         let media_type = match logo.picture {
             Picture::Png => "image/png",
@@ -53,7 +54,8 @@ impl Asset {
     }
 }
 
-/// The stylesheet without comments, indentation and needless line breaks: a fifth of it is for its readers only.
+/// Removes comments, indentation and unnecessary line breaks from the stylesheet, which are a fifth
+/// of it.
 fn tight_css(css: &str) -> String {
     let mut tight = String::with_capacity(css.len());
     let uncommented = css.split("/*").enumerate().map(|(at, part)| match part.split_once("*/") {
@@ -69,13 +71,14 @@ fn tight_css(css: &str) -> String {
     tight
 }
 
-/// The script without lines of comment and indentation. Line breaks stay: they end statements.
+/// Removes comment lines and indentation from the script. Line breaks remain, because they end
+/// statements.
 fn tight_script(script: &str) -> String {
     let lines = script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
     lines.fold(String::with_capacity(script.len()), |tight, line| tight + line + "\n")
 }
 
-/// The operator's seal as a picture for the browser's tab, in the page itself: a `data:` address of an SVG.
+/// Returns the operator's seal as the page's icon: a `data:` URL of an SVG.
 pub(super) fn icon(operator: &str, accent: Option<Accent>) -> String {
     let ground = accent.map_or_else(|| DEFAULT_ACCENT.to_owned(), |accent| accent.light.to_string());
     let svg = format!(
@@ -84,7 +87,7 @@ pub(super) fn icon(operator: &str, accent: Option<Accent>) -> String {
          fill='#fff'>{}</text></svg>",
         initial(operator)
     );
-    // A letter or a digit, and our own markup: nothing that needs an escape but what an address takes otherwise.
+    // A letter or a digit and our own markup, which need no escaping except that of URLs.
     let encoded: String = url::form_urlencoded::byte_serialize(svg.as_bytes()).collect();
     format!("data:image/svg+xml,{}", encoded.replace('+', "%20"))
 }
@@ -98,7 +101,7 @@ fn colours(accent: Accent) -> String {
     )
 }
 
-/// FNV-1a, 64 bits: tells one build's files from another's, no more.
+/// Computes FNV-1a with 64 bits. It only distinguishes the files of different builds.
 fn fnv1a(bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)

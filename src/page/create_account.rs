@@ -1,4 +1,4 @@
-//! The pages by which somebody makes an account for themselves.
+//! The pages for registering an account.
 
 use askama::Template;
 
@@ -14,43 +14,46 @@ pub struct CreateAccountPage<'a> {
     pub action: &'a str,
     pub csrf: &'a str,
     pub typed: &'a str,
-    /// The domains that addresses must have, with commas between; empty where any may be used.
+    /// Permitted domains of addresses, separated by commas; empty for any.
     pub domains: &'a str,
     pub sign_in: &'a str,
     pub problem: Option<CreateAccountProblem>,
 }
 
-/// Why nothing was begun, or does not go on. None says whether there is an account, but to somebody who reads its mail.
+/// Reason why a registration cannot start or continue.
+///
+/// Only a user who receives the address's mail learns whether an account exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CreateAccountProblem {
-    /// It is no address that mail servers take.
+    /// Mail servers do not accept an address of this form.
     Malformed,
-    /// There are letters beyond ASCII before the `@`, which many mail servers do not take.
+    /// The part before the `@` is not ASCII, which many mail servers do not accept.
     NotAscii,
-    /// Accounts are made with addresses of other domains.
+    /// The domain of the address is not permitted.
     Domain,
-    /// There is no room for another one.
+    /// The maximum number of pending registrations is reached.
     Busy,
-    /// Nothing is waited for in this browser, or not any more.
+    /// No registration is pending in this browser, or it has expired.
     Over,
-    /// There is an account with the address by now.
+    /// An account with the address was created meanwhile.
     Taken,
 }
 
-/// Asks for the code that was mailed, the same whatever the address. Its form sends `csrf` and `code`.
+/// Asks for the mailed code, in the same words for every address. Its form sends `csrf` and `code`.
 #[derive(Template)]
 #[template(path = "prove_address.html")]
 pub struct ProveAddressPage<'a> {
     pub frame: Frame<'a>,
     pub action: &'a str,
     pub csrf: &'a str,
-    /// Where another address is entered.
+    /// URL of the page for entering another address.
     pub again: &'a str,
     pub is_wrong: bool,
 }
 
-/// Asks for what makes the account, once the address is proven. Its form sends `csrf`, `person-name` and what
-/// [`CredentialChoice`] says.
+/// Asks for the account's data after the address was verified.
+///
+/// Its form sends `csrf`, `person-name` and the fields of [`CredentialChoice`].
 #[derive(Template)]
 #[template(path = "new_account.html")]
 pub struct NewAccountPage<'a> {

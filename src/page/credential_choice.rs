@@ -1,17 +1,19 @@
-//! What somebody chooses who is to sign in for the first time: a password or a passkey.
+//! Choice of the first credential: a password or a passkey.
 
 use super::factor::EnrolProblem;
 use super::reset::NewPasswordProblem;
 use super::words::{Markup, Words};
 
-/// With what they sign in from then on. A form for a password sends `new-password`, and the one for a passkey `with`, `kind`,
+/// Credential for future sign-ins.
+///
+/// The form for a password sends `new-password`. The form for a passkey sends `with`, `kind`,
 /// `credential` (the JSON of an attestation) and `name`.
 #[derive(Debug, Clone, Copy)]
 pub enum CredentialChoice<'a> {
     Password {
         /// Whether a passkey can be chosen instead.
         or_passkey: bool,
-        /// Whether the cursor begins in the password's field.
+        /// Whether the password's field has the initial focus.
         has_focus: bool,
         problem: Option<NewPasswordProblem>,
     },

@@ -1,8 +1,9 @@
-//! What a browser calls itself, in words that people know. A guess for the eye: nothing is decided by it.
+//! Names of browsers and systems, guessed from `User-Agent`. For display only; no decision depends
+//! on them.
 
-/// The name of the browser, if it is a well-known one.
+/// Returns the name of a well-known browser.
 pub(crate) fn browser(user_agent: &str) -> Option<&'static str> {
-    // Each pretends to be those below it.
+    // The `User-Agent` of each also contains marks of those below it.
     const MARKS: [(&str, &str); 9] = [
         ("Edg", "Edge"),
         ("OPR/", "Opera"),
@@ -17,7 +18,7 @@ pub(crate) fn browser(user_agent: &str) -> Option<&'static str> {
     known(user_agent, &MARKS)
 }
 
-/// The name of the system, if it is a well-known one.
+/// Returns the name of a well-known system.
 pub(crate) fn system(user_agent: &str) -> Option<&'static str> {
     const MARKS: [(&str, &str); 7] = [
         ("iPhone", "iPhone"),

@@ -1,4 +1,4 @@
-//! What the audit trail says, in words: to a person their own, to administrators all of it.
+//! Formats audit events: for users their own, for administrators all.
 
 use askama::Template;
 use askama::filters::Safe;
@@ -8,30 +8,30 @@ use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use super::inside::{Inside, MenuEntry};
 use super::words::{Markup, Words};
 
-/// An event of the trail, with what people call those whom it is about.
+/// An audit event with the names of its subjects.
 #[derive(Debug, Clone)]
 pub struct EventLine {
     pub event: AuditEvent,
-    /// Who did it, where it was somebody who works in the console.
+    /// Administrator or developer who performed it in the console.
     pub administrator: Option<Named>,
-    /// Whom it is about: a `sub` and an address.
+    /// User whom it concerns: `sub` and address.
     pub subject: Option<Named>,
-    /// The client or the application: an id and a name.
+    /// Client or application: id and name.
     pub party: Option<Named>,
 }
 
-/// An id, and what people call it.
+/// An id with its display name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     pub id: String,
-    /// The name; nothing where it is not known any more.
+    /// Name; none if it is no longer known.
     pub name: Option<String>,
     /// Whether the console has a page about it.
     pub has_page: bool,
 }
 
 impl Named {
-    /// The name, or the id where there is none.
+    /// Returns the name, or the id if there is none.
     fn words(&self) -> &str {
         self.name.as_ref().unwrap_or(&self.id)
     }
@@ -41,51 +41,52 @@ impl Named {
 #[template(path = "account/activity.html")]
 pub struct ActivityPage<'a> {
     pub inside: Inside<'a>,
-    /// The newest first.
+    /// Newest first.
     pub events: &'a [EventLine],
-    /// Address of older ones, if there are any.
+    /// URL of older events, if there are any.
     pub next: Option<&'a str>,
 }
 
-/// The trail, and what of it is wanted. The form sends `kind`, `person`, `client`, `from`, `to` and `zone`.
+/// The audit log and its filter. The form sends `kind`, `person`, `client`, `from`, `to` and
+/// `zone`.
 #[derive(Template)]
 #[template(path = "console/audit.html")]
 pub struct AuditLogPage<'a> {
     pub inside: Inside<'a>,
-    /// The events, the newest first.
+    /// Events, newest first.
     pub events: &'a [EventLine],
-    /// Address of newer ones, if there are any.
+    /// URL of newer events, if there are any.
     pub previous: Option<&'a str>,
-    /// Address of older ones, if there may be any.
+    /// URL of older events, if there may be any.
     pub next: Option<&'a str>,
-    /// Address of a file with the same events as CSV.
+    /// URL of the same events as CSV.
     pub csv: &'a str,
-    /// The same as NDJSON: an object a line.
+    /// URL of the same events as NDJSON: one object per line.
     pub ndjson: &'a str,
-    /// Events that a file has at most.
+    /// Maximum number of events in a file.
     pub most_exported: u64,
-    /// The kind that is wanted, or empty.
+    /// Kind to filter by, or empty.
     pub kind: &'a str,
-    /// The person that is wanted, as typed, or empty.
+    /// User to filter by, as typed, or empty.
     pub person: &'a str,
-    /// The client that is wanted, as typed, or empty.
+    /// Client to filter by, as typed, or empty.
     pub client: &'a str,
-    /// The first day that is wanted, as typed, or empty.
+    /// First day to filter by, as typed, or empty.
     pub from: &'a str,
-    /// The last day that is wanted, as typed, or empty.
+    /// Last day to filter by, as typed, or empty.
     pub to: &'a str,
-    /// How many minutes the reader's clock is behind UTC; a script fills it in.
+    /// Offset of the reader's time zone in minutes, positive behind UTC; set by the script.
     pub zone: i64,
     pub faults: &'a [AuditField],
 }
 
-/// A field of the audit trail's form.
+/// A field of the audit log's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditField {
     Person,
-    /// The first day is none.
+    /// The first day is invalid.
     From,
-    /// The last day is none.
+    /// The last day is invalid.
     To,
 }
 
@@ -100,27 +101,28 @@ impl AuditLogPage<'_> {
 }
 
 impl EventLine {
-    /// Said where it stands for several.
+    /// Returns the number of merged events, if more than one.
     fn count(&self, t: &Words) -> Option<Markup> {
         (self.event.count > 1).then(|| t.event_count(self.event.count))
     }
 
-    /// What the client or application is called, as long as it is there: its id says nothing to people.
+    /// Returns the name of the client or application, if it still exists. Its id is meaningless to
+    /// users.
     fn party(&self) -> Option<&str> {
         self.party.as_ref()?.name.as_deref()
     }
 
-    /// Whether somebody else did it than the person whom it is about.
+    /// Returns whether another person than the user performed the action.
     fn is_of_others(&self) -> bool {
         matches!(self.event.actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator)
     }
 
-    /// One whose id the page has to say: the others have a page that does.
+    /// Returns a name whose id must be shown, because no page of the console shows it.
     fn only_here(named: Option<&Named>) -> Option<&Named> {
         named.filter(|named| !named.has_page && named.name.is_some())
     }
 
-    /// Who did it, where that is nobody who has a name.
+    /// Returns the actor, unless it has a name of its own.
     fn actor(&self, t: &Words) -> Option<Markup> {
         match self.event.actor {
             Actor::Stranger => Some(t.actor_stranger()),
@@ -136,7 +138,8 @@ impl EventLine {
         matches!(self.event.actor, Actor::Developer(_))
     }
 
-    /// With what somebody signed in, or the app or the key that it is about: told to its owner too.
+    /// Returns the methods of a sign-in, or the app or key that the event concerns. Also shown to
+    /// the user.
     fn factor(&self, t: &Words) -> Option<Markup> {
         let detail = self.event.detail.as_deref()?;
         match (self.event.kind, detail) {
@@ -203,10 +206,10 @@ impl Words {
     }
 }
 
-/// What the trail says beside an event.
+/// Details of an event.
 enum Detail<'a> {
     Words(Markup),
-    /// Names of scopes, keys or settings, or the words of a newer program.
+    /// Names of scopes, keys or settings, or the detail of a newer program version.
     Code(&'a str),
 }
 
@@ -264,7 +267,7 @@ fn part_words(t: Words, part: &str) -> Option<Markup> {
     })
 }
 
-/// A kind of factor, and behind a space the name of one that its owner gave it.
+/// Formats a kind of factor with an optional name, separated by a space.
 fn factor_words(t: Words, detail: &str) -> Option<Markup> {
     let (kind, name) = detail.split_once(' ').map_or((detail, None), |(kind, name)| (kind, Some(name)));
     let kind = match kind {
@@ -279,13 +282,13 @@ fn factor_words(t: Words, detail: &str) -> Option<Markup> {
     Some(name.into_iter().fold(kind, |kind, name| t.factor_named(kind, name)))
 }
 
-/// With what somebody signed in: `password totp`.
+/// Formats the methods of a sign-in: `password totp`.
 fn methods_words(t: Words, detail: &str) -> Option<Markup> {
     let method = |word| if word == "password" { Some(t.method_password()) } else { factor_words(t, word) };
     detail.split(' ').map(method).collect::<Option<Vec<_>>>().map(|words| joined(&words))
 }
 
-/// What has ended, and how much of it: `sessions 2 grants 1`, or one of the two.
+/// Formats the counts of revoked objects: `sessions 2 grants 1`, or one of the two.
 fn ended_words(t: Words, detail: &str) -> Option<Vec<Markup>> {
     let words: Vec<&str> = detail.split(' ').collect();
     let pair = |pair: &[&str]| match *pair {

@@ -1,5 +1,5 @@
-//! The pages of the second step: confirming it, setting it up, recovery codes, and where a sign-in cannot be as strong as it
-//! has to be.
+//! The pages of the second factor: confirmation, enrolment, recovery codes, and insufficient
+//! levels.
 
 use askama::Template;
 use askama::filters::Safe;
@@ -12,7 +12,8 @@ use super::moment::Wait;
 use super::qr_code::qr_code;
 use super::words::{Markup, Words};
 
-/// A way to confirm a sign-in, or to be able to. Links name it in the query as `with`, and forms send it as such.
+/// A method for confirming a sign-in or enrolling. Links name it in the query as `with`, and forms
+/// send it as such.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FactorChoice {
     /// `totp`
@@ -47,42 +48,45 @@ impl FactorChoice {
     }
 }
 
-/// The second step of a sign-in. Its form sends `csrf`, `with`, and `code` or `credential` (the JSON of an assertion).
+/// The second step of a sign-in.
+///
+/// Its form sends `csrf`, `with`, and `code` or `credential` (the JSON of an assertion).
 #[derive(Template)]
 #[template(path = "factor.html")]
 pub struct FactorPage<'a> {
     pub frame: Frame<'a>,
-    /// Where the form goes. The choices are links to the same address with `with` added.
+    /// Target of the form. The choices link to the same URL with `with` added.
     pub action: &'a str,
     pub csrf: &'a str,
-    /// Name of the application that asked for the sign-in.
+    /// Name of the application that requested the sign-in.
     pub client: Option<&'a str>,
-    /// Who signs in, as its owner knows the account (the email address).
+    /// E-mail address of the account.
     pub account: &'a str,
     pub chosen: FactorChoice,
-    /// What this person has, the one that was used last first and recovery codes last.
+    /// Factors of the user, the last used one first and recovery codes last.
     pub offers: &'a [FactorChoice],
-    /// For `navigator.credentials.get()`, as JSON, where a key is chosen.
+    /// For `navigator.credentials.get()`, as JSON, if a key is selected.
     pub key_options: Option<&'a str>,
     pub problem: Option<FactorProblem>,
-    /// Where somebody goes who is another person.
+    /// URL for signing in as another user.
     pub start_over: &'a str,
 }
 
-/// Why a second step did not go through.
+/// Reason why a second step failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FactorProblem {
-    /// Wrong, or used already: whoever looked over a shoulder does not learn which.
+    /// Wrong or already used. The page does not distinguish them, so that a shoulder surfer cannot
+    /// tell.
     WrongCode,
     ClockIsOff,
     Wait {
-        /// Until the next attempt is allowed.
+        /// Time until the next attempt is allowed.
         seconds: u64,
     },
-    /// Until it is freed.
+    /// Until an administrator unblocks it.
     Blocked,
     KeyRefused,
-    /// Its count of signatures did not grow.
+    /// The signature counter did not increase.
     KeyMayBeCopied,
     /// Nothing was checked.
     Busy,
@@ -119,36 +123,38 @@ impl FactorPage<'_> {
     }
 }
 
-/// The address with a choice in its query.
+/// Returns the URL with a choice in its query.
 fn with(address: &str, choice: FactorChoice) -> String {
     let sign = if address.contains('?') { '&' } else { '?' };
     format!("{address}{sign}with={}", choice.as_str())
 }
 
-/// The setting up of a second step within a sign-in. Its forms send `csrf` and `with`; then `code` and `name` of an app, or
-/// `credential` (the JSON of a registration), `kind` (`security_key` or `passkey`) and `name` of a key; or `later=yes`.
+/// Enrolment of a second factor during a sign-in.
+///
+/// Its forms send `csrf` and `with`; then `code` and `name` of an app, or `credential` (the JSON of
+/// a registration), `kind` (`security_key` or `passkey`) and `name` of a key; or `later=yes`.
 #[derive(Template)]
 #[template(path = "enrol.html")]
 pub struct EnrolPage<'a> {
     pub frame: Frame<'a>,
-    /// Where the forms go. The choices are links to the same address with `with` added.
+    /// Target of the forms. The choices link to the same URL with `with` added.
     pub action: &'a str,
     pub csrf: &'a str,
-    /// Whose account it is, as its owner knows it (the email address).
+    /// E-mail address of the account.
     pub account: &'a str,
     pub enrolment: EnrolStep<'a>,
-    /// Whether an app will do; else only keys.
+    /// Whether an app is sufficient; otherwise only keys are.
     pub takes_apps: bool,
-    /// Until when it can be put off, where it can.
+    /// Deadline until which enrolment can be postponed, if it can.
     pub later: Option<UnixTime>,
-    /// Where somebody goes who is another person.
+    /// URL for signing in as another user.
     pub start_over: &'a str,
 }
 
-/// What is being set up.
+/// Factor that is being enrolled.
 #[derive(Debug, Clone, Copy)]
 pub enum EnrolStep<'a> {
-    /// Nothing has been chosen yet.
+    /// Nothing has been selected yet.
     Choice,
     App(AppEnrolment<'a>),
     Key(KeyEnrolment<'a>),
@@ -157,40 +163,40 @@ pub enum EnrolStep<'a> {
 /// An app that is not confirmed yet.
 #[derive(Debug, Clone, Copy)]
 pub struct AppEnrolment<'a> {
-    /// The secret in groups, to be typed.
+    /// Secret in groups, for typing.
     pub secret: &'a str,
-    /// The `otpauth:` URI with the same.
+    /// `otpauth:` URI with the secret.
     pub uri: &'a str,
-    /// As typed; up to 60 characters of it are kept.
+    /// As typed; up to 60 characters are stored.
     pub name: &'a str,
     pub problem: Option<EnrolProblem>,
 }
 
-/// A key that is to be made.
+/// A key that is to be created.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyEnrolment<'a> {
     /// For `navigator.credentials.create()`, as JSON.
     pub security_key: &'a str,
     /// The same for a passkey.
     pub passkey: &'a str,
-    /// As typed; up to 60 characters of it are kept.
+    /// As typed; up to 60 characters are stored.
     pub name: &'a str,
     pub problem: Option<EnrolProblem>,
 }
 
-/// Why something was not added.
+/// Reason why a factor was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EnrolProblem {
     WrongCode,
     ClockIsOff,
-    /// The secret or the challenge was too old; there is a new one.
+    /// The secret or the challenge had expired; there is a new one.
     Expired,
-    /// The key belongs to an account already.
+    /// The key already belongs to an account.
     KeyKnown,
     KeyRefused,
-    /// A passkey that did not verify its user.
+    /// The passkey did not verify its user.
     NotVerified,
-    /// There are as many as there may be.
+    /// The maximum number exists.
     Full,
 }
 
@@ -253,52 +259,54 @@ impl EnrolPage<'_> {
     }
 }
 
-/// Recovery codes that were just made. Shown once.
+/// New recovery codes, shown once.
 #[derive(Template)]
 #[template(path = "recovery_codes.html")]
 pub struct RecoveryCodesPage<'a> {
     pub frame: Frame<'a>,
-    /// Whose they are, as its owner knows the account (the email address).
+    /// E-mail address of the account.
     pub account: &'a str,
-    /// The codes as they are shown, in groups.
+    /// Codes in groups.
     pub codes: &'a [&'a str],
-    /// Whether there were others, which are void now.
+    /// Whether they replace older codes.
     pub replaced: bool,
-    /// Where somebody goes who has kept them.
+    /// URL that the sign-in continues at after the user has saved the codes.
     pub next: &'a str,
 }
 
-/// After a sign-in with a recovery code: how many are left, and what to do about what is lost.
+/// The page after a sign-in with a recovery code: the number of remaining codes, and advice about
+/// the lost factor.
 #[derive(Template)]
 #[template(path = "recovery_used.html")]
 pub struct RecoveryUsedPage<'a> {
     pub frame: Frame<'a>,
-    /// Who is signed in, as its owner knows the account (the email address).
+    /// E-mail address of the account.
     pub account: &'a str,
     pub left: u64,
-    /// So few that new ones are offered.
+    /// Whether so few remain that new ones are offered.
     pub few: bool,
-    /// The address of the page "Security".
+    /// URL of the page "Security".
     pub security: &'a str,
-    /// Where the sign-in goes on.
+    /// URL at which the sign-in continues.
     pub next: &'a str,
 }
 
-/// The page of somebody whose account cannot reach the level that is asked for. Its form sends `csrf` and `unmet=back`, and is
-/// answered by telling the client.
+/// The page of a user who cannot reach the required level.
+///
+/// Its form sends `csrf` and `unmet=back`; the response returns an error to the client.
 #[derive(Template)]
 #[template(path = "unmet.html")]
 pub struct UnmetPage<'a> {
     pub frame: Frame<'a>,
     pub action: &'a str,
     pub csrf: &'a str,
-    /// Who asks; nothing where it is one of our own pages.
+    /// Name of the client; none for the provider's own pages.
     pub client: Option<&'a str>,
-    /// Who is signed in, as its owner knows the account (the email address).
+    /// E-mail address of the account.
     pub account: &'a str,
-    /// The level that is asked for: two or more.
+    /// Required level: two or more.
     pub needed: AssuranceLevel,
-    /// The address of the page "Security", where people set up their own second steps.
+    /// URL of the page "Security", if users manage their own second factors.
     pub security: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! What surrounds every page: its language, who runs the provider, and the addresses of what the page loads.
+//! The frame of every page: its language, the operator, and the URLs of its assets.
 
 use std::borrow::Borrow;
 
@@ -15,18 +15,18 @@ pub struct Frame<'a> {
     pub(super) addresses: Addresses,
 }
 
-/// The addresses of what a page loads, and of the page itself in each language.
+/// URLs of a page's assets, and of the page itself in each language.
 #[derive(Debug, Clone)]
 pub struct Addresses {
-    /// The stylesheet, such as `/.sealgate/style.css?v=…` (see [`super::Pages::stylesheet`]).
+    /// Stylesheet, such as `/.sealgate/style.css?v=…` (see [`super::Pages::stylesheet`]).
     pub stylesheet: String,
-    /// The script, for the pages that have one.
+    /// Script, for pages that have one.
     pub script: String,
-    /// The script of the page that takes the answer of a sign-in to the client.
+    /// Script of the page that returns the response of a sign-in to the client.
     pub return_script: String,
-    /// The operator's logo, if there is one.
+    /// Operator's logo, if there is one.
     pub logo: Option<String>,
-    /// The page in Turkish; the choice is remembered.
+    /// The page in Turkish; the choice is saved.
     pub turkish: String,
     pub english: String,
 }
@@ -36,12 +36,13 @@ impl Frame<'_> {
         language_tag(self.t.language)
     }
 
-    /// What the browser shows on the page's tab: the operator's logo, or the seal.
+    /// Returns the page's icon: the operator's logo, or the seal.
     pub(super) fn icon(&self) -> &str {
         self.addresses.logo.as_deref().unwrap_or(self.icon)
     }
 
-    /// The rules for a new password, as password managers read them (attribute `passwordrules`).
+    /// Returns the rules for a new password in the format of password managers (attribute
+    /// `passwordrules`).
     #[expect(clippy::unused_self, reason = "templates call it on the frame")]
     pub(super) fn password_rules(&self) -> String {
         format!("minlength: {SHORTEST_PASSWORD}; maxlength: {LONGEST_PASSWORD};")
@@ -51,7 +52,8 @@ impl Frame<'_> {
         initial(self.operator)
     }
 
-    /// `faulty`: a form came back, which the title tells those who hear it first.
+    /// Returns the document title. `faulty` marks a form with errors, which screen readers thus
+    /// announce first.
     pub(super) fn title(&self, heading: impl Argument, faulty: impl Borrow<bool>) -> Markup {
         if *faulty.borrow() {
             self.t.document_title_problem(self.operator, heading)
@@ -61,7 +63,8 @@ impl Frame<'_> {
     }
 }
 
-/// The letter that stands where a name has no picture; as written, since upper case depends on the language.
+/// Returns the letter that replaces a missing picture, in its original case, because upper case
+/// depends on the language.
 pub(super) fn initial(name: &str) -> String {
     name.chars().find(|letter| letter.is_alphanumeric()).map(String::from).unwrap_or_default()
 }

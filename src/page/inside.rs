@@ -1,35 +1,36 @@
-//! What surrounds the pages of somebody who is signed in: the menu, who it is, what has just been done.
+//! The frame of pages for signed-in users: the menu, the account, and the result of the last
+//! action.
 
 use super::frame::Frame;
 use super::words::{Markup, Words};
 
-/// What surrounds a page of the account or the console.
+/// The frame of a page of the account or the console.
 #[derive(Debug, Clone)]
 pub struct Inside<'a> {
     pub frame: Frame<'a>,
-    /// The path in front of the provider's own paths; empty at the root.
+    /// Prefix of the provider's paths; empty at the root.
     pub prefix: &'a str,
-    /// Who is signed in, as its owner knows the account (the email address).
+    /// E-mail address of the account.
     pub account: &'a str,
-    /// What they may do in the console, if this person may use it.
+    /// Console role, if the user has access to the console.
     pub console: Option<ConsoleRole>,
-    /// What the form before this page has done.
+    /// Result of the preceding form.
     pub done: Option<Done>,
     pub app_passwords: bool,
-    /// The token of the page's forms that take effect once, in their field `once`.
+    /// Token of the page's forms that take effect only once, in their field `once`.
     pub once: String,
     /// Whether there is a page of applications.
     pub home: bool,
 }
 
-/// What a person may do in the console.
+/// Role of a user in the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConsoleRole {
     Developer,
     Administrator,
 }
 
-/// What a form has done, told on the page that follows it.
+/// Result of a form, shown on the page that follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
     Profile,
@@ -37,7 +38,7 @@ pub enum Done {
     Password,
     AddressVerified,
     AddressChanged,
-    /// The same, without a link to undo it.
+    /// The address was changed, without a link to undo the change.
     AddressReturned,
     Session,
     OtherSessions,
@@ -50,11 +51,11 @@ pub enum Done {
     ClientDeleted,
     ClientState,
     User,
-    /// A person's sessions and tokens were ended.
+    /// A user's sessions and tokens were revoked.
     UserRevoked,
     UserInvited,
     InvitationWithdrawn,
-    /// What was made was shown before, and is not shown again.
+    /// A secret was shown before, and is not shown again.
     ShownBefore,
 }
 
@@ -116,7 +117,7 @@ impl Done {
     }
 }
 
-/// The pages that the menu leads to.
+/// Pages that the menu links to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MenuEntry {
     Home,
@@ -193,14 +194,15 @@ impl MenuEntry {
 }
 
 impl Inside<'_> {
-    /// The pages of the menu that has this entry.
+    /// Returns the entries of the menu that contains this entry.
     pub(super) fn menu(&self, current: &MenuEntry) -> impl Iterator<Item = MenuEntry> {
         let entries: &[MenuEntry] = match (current.in_console(), self.console) {
             (false, _) => &MenuEntry::ACCOUNT,
             (true, Some(ConsoleRole::Administrator)) => &MenuEntry::ADMINISTRATOR,
             (true, _) => &MenuEntry::DEVELOPER,
         };
-        // Where no application takes application passwords, or one has our root, there is no such page.
+        // The page of application passwords exists if an application accepts them, and the home
+        // page if no application has the provider's root.
         let exists = |entry: &MenuEntry| match entry {
             MenuEntry::AppPasswords => self.app_passwords,
             MenuEntry::Home => self.home,
@@ -213,7 +215,7 @@ impl Inside<'_> {
         if current.in_console() { self.frame.t.menu_console() } else { self.frame.t.menu_account() }
     }
 
-    /// The way from the account to the console, or back.
+    /// Returns the link from the account to the console, or back.
     pub(super) fn across(&self, current: &MenuEntry) -> Option<(MenuEntry, Markup)> {
         match (current.in_console(), self.console) {
             (false, Some(_)) => Some((MenuEntry::Clients, self.frame.t.menu_console())),
@@ -230,7 +232,7 @@ impl Inside<'_> {
         self.console == Some(ConsoleRole::Administrator)
     }
 
-    /// Where the name of the operator leads.
+    /// Returns the URL that the operator's name links to.
     pub(super) fn first(&self) -> String {
         self.address(if self.home { MenuEntry::Home.path() } else { MenuEntry::Profile.path() })
     }

@@ -1,9 +1,10 @@
-//! Which language a page is in: BCP 47 tags against the languages that we have. A tag counts by its primary subtag,
-//! so `tr`, `tr-TR` and `tr-CY` are all Turkish.
+//! Selects the language of a page from BCP 47 tags.
+//!
+//! Only the primary subtag counts, so `tr`, `tr-TR` and `tr-CY` are all Turkish.
 
 use crate::config::Language;
 
-/// The language's tag (BCP 47), as in `<html lang>`, links and the saved choice.
+/// Returns the language's tag (BCP 47), as in `<html lang>`, links and the saved choice.
 pub fn language_tag(language: Language) -> &'static str {
     match language {
         Language::Turkish => "tr",
@@ -11,7 +12,9 @@ pub fn language_tag(language: Language) -> &'static str {
     }
 }
 
-/// The language that a tag such as `tr-TR` names, if we have it. Case does not matter, in ASCII only: `İ` is no `i`.
+/// Returns the supported language that a tag such as `tr-TR` names.
+///
+/// Case is ignored for ASCII only: `İ` does not match `i`.
 pub(crate) fn language_from_tag(tag: &str) -> Option<Language> {
     let primary = tag.trim().split(['-', '_']).next().unwrap_or_default();
     [Language::Turkish, Language::English]
@@ -19,13 +22,13 @@ pub(crate) fn language_from_tag(tag: &str) -> Option<Language> {
         .find(|&language| primary.eq_ignore_ascii_case(language_tag(language)))
 }
 
-/// The first language of `ui_locales` that we have (OpenID Connect Core §3.1.2.1: tags in order of preference,
-/// separated by spaces).
+/// Returns the first supported language of `ui_locales` (OpenID Connect Core §3.1.2.1: tags in
+/// order of preference, separated by spaces).
 pub(super) fn from_ui_locales(ui_locales: &str) -> Option<Language> {
     ui_locales.split_ascii_whitespace().find_map(language_from_tag)
 }
 
-/// The language that `Accept-Language` prefers (RFC 9110 §12.5.4); `default` stands for `*`.
+/// Returns the language that `Accept-Language` prefers (RFC 9110 §12.5.4); `*` selects `default`.
 pub(super) fn from_accept_language(header: &str, default: Language) -> Option<Language> {
     let other = match default {
         Language::Turkish => Language::English,
@@ -34,7 +37,7 @@ pub(super) fn from_accept_language(header: &str, default: Language) -> Option<La
     let mut best: Option<(Language, u16, usize)> = None;
     for language in [default, other] {
         let Some((weight, position)) = weight_of(language, header).filter(|&(weight, _)| weight > 0) else { continue };
-        // Of equal weights the earlier in the header wins; of equal positions (both by `*`) the default.
+        // Equal weights: the earlier range wins. Equal positions (both by `*`): the default wins.
         if best.is_none_or(|(_, high, first)| weight > high || (weight == high && position < first)) {
             best = Some((language, weight, position));
         }
@@ -42,8 +45,8 @@ pub(super) fn from_accept_language(header: &str, default: Language) -> Option<La
     best.map(|(language, ..)| language)
 }
 
-/// The weight in thousandths that the header gives to the language, and where: by a range that names it, otherwise
-/// by `*`.
+/// Returns the weight of the language in thousandths and its position: from a range that names it,
+/// otherwise from `*`.
 fn weight_of(language: Language, header: &str) -> Option<(u16, usize)> {
     let mut named: Option<(u16, usize)> = None;
     let mut any: Option<(u16, usize)> = None;
@@ -64,7 +67,7 @@ fn weight_of(language: Language, header: &str) -> Option<(u16, usize)> {
     named.or(any)
 }
 
-/// A quality value in thousandths (RFC 9110 §12.4.2): 1000 without one, `None` for a malformed one.
+/// Parses a quality value in thousandths (RFC 9110 §12.4.2): 1000 without one, `None` if malformed.
 fn weight(parameters: &str) -> Option<u16> {
     let parameters = parameters.trim();
     if parameters.is_empty() {

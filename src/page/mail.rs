@@ -1,5 +1,6 @@
-//! What stands in a mail, as text and as HTML of one column: the same words in both. The HTML has no picture, no script, and
-//! nothing that is fetched from elsewhere.
+//! The content of mails, as text and as single-column HTML with the same words.
+//!
+//! The HTML has no picture, no script and no external resources.
 
 use askama::Template;
 use askama::filters::Safe;
@@ -12,21 +13,21 @@ use crate::domain::account_links::{CODE_LIFE, INVITATION_LIFE, RESET_LIFE, UNDO_
 use crate::domain::mail::{CodePurpose, Mail, Notice, RequestOrigin};
 use crate::domain::time::UnixTime;
 
-/// What a mail is made of.
+/// Values of a mail.
 pub(crate) struct MailView<'a> {
     pub language: Language,
     pub operator: &'a str,
-    /// The issuer's host.
+    /// Host of the issuer.
     pub host: &'a str,
     pub accent: Option<Accent>,
     pub at: UnixTime,
     pub origin: Option<&'a RequestOrigin>,
     pub mail: &'a Mail,
-    /// The one address that the mail has.
+    /// The only link of the mail.
     pub link: Option<&'a str>,
 }
 
-/// The colours of the stylesheet, where the operator has none.
+/// Default colours of the stylesheet.
 const ACCENT: [&str; 2] = ["#0a5c53", "#7fd6c6"];
 
 #[derive(Clone, Copy)]
@@ -35,14 +36,14 @@ enum Form {
     Html,
 }
 
-/// A mail from top to bottom.
+/// The parts of a mail from top to bottom.
 struct Parts {
     title: Markup,
     before: Vec<Markup>,
     code: Option<String>,
     action: Option<Action>,
     after: Vec<Markup>,
-    /// When and from where.
+    /// Time and origin of the request.
     details: Vec<Markup>,
     copy_link: Markup,
     footer: Markup,
@@ -64,13 +65,13 @@ struct MailTemplate<'a> {
 }
 
 impl MailView<'_> {
-    /// One line; none for what is not sent.
+    /// Returns the subject, one line; none if the mail is not sent.
     pub(crate) fn subject(&self) -> Option<String> {
         let Parts { title, .. } = self.parts(Form::Text)?;
         Some(plain(&self.t().mail_subject(named(self.operator, Form::Text), title)))
     }
 
-    /// The text, its lines as long as their paragraphs; none for what is not sent.
+    /// Returns the text, with one line per paragraph; none if the mail is not sent.
     pub(crate) fn text(&self) -> Option<String> {
         let parts = self.parts(Form::Text)?;
         let mut paragraphs = vec![plain(&parts.title)];
@@ -82,13 +83,14 @@ impl MailView<'_> {
         Some(format!("{}\n\n-- \n{}\n", paragraphs.join("\n\n"), plain(&parts.footer)))
     }
 
-    /// The HTML; none for what is not sent.
+    /// Returns the HTML; none if the mail is not sent.
     pub(crate) fn html(&self) -> Option<String> {
         let [light, dark] = match self.accent {
             Some(accent) => [accent.light.to_string(), accent.dark.to_string()],
             None => ACCENT.map(str::to_owned),
         };
-        // Clients that know no dark scheme leave it out; those that do win over the colours of the elements.
+        // Clients without support for dark schemes ignore this rule; in others it overrides the
+        // colours of the elements.
         let dark = format!(
             "@media (prefers-color-scheme:dark){{.page{{background-color:#0e1514!important}}\
              .card{{background-color:#17201e!important}}.text{{color:#e7edeb!important}}.quiet{{color:#a6b4b0!important}}\
@@ -99,7 +101,7 @@ impl MailView<'_> {
             language: language_tag(self.language),
             operator: self.operator,
             accent: light,
-            // Colours of ours and of the configuration, no text of anybody's.
+            // Contains only colours, from the code and the configuration, and no untrusted text.
             dark: Safe(dark),
             parts: self.parts(Form::Html)?,
         };
@@ -155,7 +157,7 @@ impl MailView<'_> {
                 Some(t.mail_exists_button()),
                 vec![t.mail_exists_not_you()],
             ),
-            // An account that has an address proves it to nobody else.
+            // Another account requested this address, which stays with its current account.
             Mail::AccountExists { purpose: CodePurpose::Address | CodePurpose::NewAddress } => (
                 t.mail_exists_title_new(),
                 vec![t.mail_exists_lead_new(operator)],
@@ -196,7 +198,7 @@ impl MailView<'_> {
     fn details(&self, form: Form) -> Vec<Markup> {
         let t = self.t();
         let mut details = vec![t.mail_time(t.long_moment(self.at))];
-        // An administrator's address is nothing that a person needs.
+        // Users do not need the network address of an administrator.
         let by_administrator = matches!(
             self.mail,
             Mail::Invitation { .. }
@@ -219,7 +221,7 @@ impl MailView<'_> {
 }
 
 impl Words {
-    /// A time with its month in words, to the minute.
+    /// Formats a time to the minute, with the month in words.
     fn long_moment(self, at: UnixTime) -> Markup {
         let at = i64::try_from(at.seconds()).ok().and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0));
         let at = at.unwrap_or_default();
@@ -272,7 +274,7 @@ fn what_to_do(t: Words, notice: Notice) -> Markup {
     }
 }
 
-/// A name as it goes into a sentence.
+/// Returns a name as part of a sentence.
 fn named(text: &str, form: Form) -> Markup {
     match form {
         Form::Text => Safe(text.to_owned()),
@@ -280,13 +282,13 @@ fn named(text: &str, form: Form) -> Markup {
     }
 }
 
-/// A message of ours without its tags.
+/// Removes the tags from one of our messages.
 fn plain(markup: &Markup) -> String {
     let tags = ["<bdi>", "</bdi>", "<code>", "</code>"];
     tags.iter().fold(markup.0.replace('\n', " "), |text, tag| text.replace(tag, ""))
 }
 
-/// Digits in fours.
+/// Groups digits in fours.
 fn grouped(code: &str) -> String {
     let digits: Vec<char> = code.chars().collect();
     digits.chunks(4).map(String::from_iter).collect::<Vec<_>>().join(" ")

@@ -1,7 +1,9 @@
-//! What people see: sign-in, consent, account chooser, signing out, errors. Server-rendered HTML that needs no script,
-//! in Turkish and English, with one stylesheet. A page is one struct, which is its template: whoever answers a request fills it
-//! with what surrounds it ([`Frame`] or [`Inside`]) and with values of the domain, and [`html`] writes it. Knows no HTTP and no
-//! store. The caller sends [`CONTENT_SECURITY_POLICY`] with every page.
+//! The pages for users: sign-in, consent, account chooser, sign-out and errors.
+//!
+//! Server-rendered HTML that needs no script, in Turkish and English, with one stylesheet. Each
+//! page is a struct that derives its template. Handlers fill it with a frame ([`Frame`] or
+//! [`Inside`]) and domain values, and [`html`] renders it. This module does not use HTTP or the
+//! store. The caller must send [`CONTENT_SECURITY_POLICY`] with every page.
 
 #![expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass their values by reference")]
 
@@ -66,17 +68,17 @@ pub use sign_in::{
     ReturnFormPage, SignedOutPage,
 };
 
-/// The policy (CSP Level 3) under which every page works: stylesheet, script and logo from its own origin, nothing inline,
-/// and nothing else.
+/// Policy of every page (CSP Level 3): stylesheet, script and logo from its own origin, and nothing
+/// inline or from elsewhere.
 ///
-/// It names no `form-action` on purpose: browsers apply that also to the redirect that answers a form, and the consent
-/// form is answered with a redirect to the client.
+/// It omits `form-action` on purpose: some browsers also apply it to the redirect that answers a
+/// form, and the consent form is answered with a redirect to the client.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'";
 
-/// The policy under which the logo is served: nothing runs in it, nor comes from elsewhere.
+/// Policy of the logo: no scripts and no external resources.
 pub(crate) const LOGO_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
-/// What all pages have in common. Immutable; built once and shared.
+/// Settings and assets of all pages. Immutable; built once and shared.
 pub struct Pages {
     operator: String,
     default_language: Language,
@@ -88,7 +90,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// The pages of an operator.
+    /// Creates the pages of an operator.
     pub fn new(settings: &config::PagesConfig) -> Self {
         Self {
             operator: settings.operator.clone(),
@@ -101,17 +103,17 @@ impl Pages {
         }
     }
 
-    /// The stylesheet of all pages, in the operator's colours.
+    /// Returns the stylesheet of all pages, in the operator's colours.
     pub fn stylesheet(&self) -> &Asset {
         &self.stylesheet
     }
 
-    /// The script of those pages that have one.
+    /// Returns the script of the pages that have one.
     pub fn script(&self) -> &Asset {
         &self.script
     }
 
-    /// The script of the page that takes the answer of a sign-in to the client.
+    /// Returns the script of the page that returns the response of a sign-in to the client.
     pub fn return_script(&self) -> &Asset {
         &self.return_script
     }
@@ -120,8 +122,10 @@ impl Pages {
         self.logo.as_ref()
     }
 
-    /// The language of a page: of `ui_locales` (OpenID Connect Core §3.1.2.1), else the saved choice (a language tag),
-    /// else by the `Accept-Language` header, else the configured one.
+    /// Returns the language of a page.
+    ///
+    /// In this order: `ui_locales` (OpenID Connect Core §3.1.2.1), the saved choice (a language
+    /// tag), the `Accept-Language` header, the configured default.
     pub fn language(&self, ui_locales: Option<&str>, saved: Option<&str>, accept_language: Option<&str>) -> Language {
         ui_locales
             .and_then(language::from_ui_locales)
@@ -132,13 +136,13 @@ impl Pages {
             .unwrap_or(self.default_language)
     }
 
-    /// What surrounds a page in a language.
+    /// Creates the frame of a page in a language.
     pub fn frame(&self, language: Language, addresses: Addresses) -> Frame<'_> {
         Frame { t: Words { language }, operator: &self.operator, icon: &self.icon, addresses }
     }
 }
 
 pub fn html(page: &impl Template) -> String {
-    // The templates write text and numbers into a String; neither can fail.
+    // The templates write text and numbers to a String, which cannot fail.
     page.render().unwrap_or_default()
 }

@@ -1,5 +1,7 @@
-//! When something was, in words, in the order in which the reader's language writes a date. The server knows no reader's
-//! time zone, so it writes UTC; the script of the pages turns it into the reader's own.
+//! Formats times in the date order of the reader's language.
+//!
+//! The server has no information about the reader's time zone and writes UTC. The script of the
+//! pages converts it to the local time.
 
 use std::fmt::Write as _;
 
@@ -10,12 +12,12 @@ use super::words::{Markup, Words};
 use crate::domain::time::UnixTime;
 
 impl Words {
-    /// A `time` element, to the minute.
+    /// Formats a `time` element, to the minute.
     pub(super) fn moment(self, at: &UnixTime) -> Markup {
         element(*at, &self.moment_pattern().0, "")
     }
 
-    /// The same to the second, for what is compared with a log.
+    /// Formats a `time` element to the second, for comparison with a log.
     pub(super) fn exact_moment(self, at: &UnixTime) -> Markup {
         element(*at, &self.moment_pattern_seconds().0, " data-seconds")
     }
@@ -25,13 +27,13 @@ fn element(at: UnixTime, pattern: &str, attribute: &str) -> Markup {
     let at = i64::try_from(at.seconds()).ok().and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0));
     let at = at.unwrap_or_default();
     let mut words = String::new();
-    // A pattern of ours that chrono does not know leaves the time out; the test below sees that none does.
+    // An unknown pattern would omit the time; the test below checks all patterns.
     let _ = write!(words, "{}", at.format(pattern));
-    // The words are our own; what stands in them is digits and the names of months.
+    // Trusted text: digits and names of months.
     Safe(format!("<time datetime=\"{}\"{attribute}>{words}</time>", at.format("%Y-%m-%dT%H:%M:%SZ")))
 }
 
-/// A wait in the unit that a person would use, rounded up so that nobody comes back too early.
+/// A wait in a convenient unit, rounded up so that the user does not retry too early.
 pub(super) enum Wait {
     Seconds(u64),
     Minutes(u64),

@@ -1,4 +1,4 @@
-//! The pages where something ends: errors, the gate's 403, a form that waits.
+//! Error pages, the gateway's 403 pages, and pages of kept forms.
 
 use askama::Template;
 
@@ -7,7 +7,7 @@ use super::moment::Wait;
 use super::words::{Markup, Words};
 use crate::domain::assurance::AssuranceLevel;
 
-/// A page that says what went wrong and what to do next.
+/// An error page with advice for the next step.
 #[derive(Template)]
 #[template(path = "error.html")]
 pub struct ErrorPage<'a> {
@@ -17,17 +17,17 @@ pub struct ErrorPage<'a> {
     pub way: Way<'a>,
 }
 
-/// Where somebody can go from a page that is the end of something.
+/// A link from a page where a flow ends.
 #[derive(Debug, Clone, Copy)]
 pub struct Way<'a> {
     pub address: &'a str,
     pub to: WayTo<'a>,
 }
 
-/// What a way leads to.
+/// The target of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WayTo<'a> {
-    /// The same page once more.
+    /// The same page again.
     Again,
     Application(&'a str),
     /// The first page of the application on this host.
@@ -36,59 +36,60 @@ pub enum WayTo<'a> {
     AnotherAccount,
 }
 
-/// What an error page is about.
+/// The error of an error page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Problem {
     /// `client_id` is missing, unknown or disabled.
     UnknownClient,
-    /// `redirect_uri` is not registered, so there is nowhere to send the error (RFC 6749 §4.1.2.1).
+    /// `redirect_uri` is not registered, so the error cannot be returned to the client (RFC 6749
+    /// §4.1.2.1).
     RedirectUri,
-    /// `redirect_uri` is missing, likewise.
+    /// `redirect_uri` is missing, so the error cannot be returned to the client.
     NoRedirectUri,
     /// `post_logout_redirect_uri` is not registered.
     LogoutRedirectUri,
     /// The request is malformed in another way.
     InvalidRequest,
-    /// The form is too old, or its token belongs to another browser.
+    /// The form has expired, or its token belongs to another browser.
     ExpiredForm,
-    /// The cookie that binds a sign-in to its browser did not come back.
+    /// The browser did not return the cookie that binds the sign-in to it.
     CookieMissing,
     /// A page of the sign-in was opened without a sign-in in progress.
     NothingToDo,
-    /// The same, to somebody who is signed in: with Back, for instance.
+    /// A page of the sign-in was opened by a signed-in user, for example with Back.
     SignedInAlready,
-    /// No such page.
+    /// The page does not exist.
     NotFound,
-    /// No such host.
+    /// The host is unknown.
     UnknownHost,
-    /// An address that only programs use.
+    /// The URL is for programs only.
     ForPrograms,
     TooManyRequests {
-        /// Until the next request is allowed.
+        /// Time until the next request is allowed.
         seconds: u64,
     },
-    /// The browser came back to the sign-in again and again.
+    /// The browser returned to the sign-in repeatedly.
     SignInLoop,
     Upstream,
-    /// A part that the answer needs is overloaded or away: the token, the store, a queue.
+    /// A required component is overloaded or unavailable: the token, the store or a queue.
     Unavailable,
     /// The account may not use the console, or not this part of it.
     Console,
-    /// A form was kept for somebody else than who has signed in.
+    /// The form was kept for another user than the signed-in one.
     FormOfAnother,
-    /// A form that was to be kept is not there, or not any more.
+    /// The kept form does not exist, or has expired.
     FormNotKept,
     /// A form or a frame needs a sign-in, and its request cannot be kept until then.
     SignInNeeded,
-    /// The person has no second step, and sets one up by an administrator's link only.
+    /// The user has no second factor and needs an enrolment link from an administrator.
     FactorsReset,
-    /// That link was used already, or is too old.
+    /// The enrolment link was already used or has expired.
     EnrolmentLink,
-    /// A reset link that was used already, is too old or is none.
+    /// The reset link was already used, has expired or is invalid.
     ResetLink,
-    /// The same of a link that takes a change of address back.
+    /// The undo link for a change of address was already used, has expired or is invalid.
     UndoLink,
-    /// The account was taken, or the invitation withdrawn, replaced or too old.
+    /// The invitation was already accepted, withdrawn or replaced, or has expired.
     InvitationLink,
     Internal,
 }
@@ -110,7 +111,7 @@ impl ErrorPage<'_> {
     }
 }
 
-/// The problem in words: a heading, and what to do next.
+/// Returns the heading and the text of a problem.
 fn problem(t: Words, operator: &str, problem: Problem) -> (Markup, Markup) {
     match problem {
         Problem::UnknownClient => (t.error_unknown_client_title(), t.error_unknown_client_text(operator)),
@@ -148,7 +149,8 @@ fn problem(t: Words, operator: &str, problem: Problem) -> (Markup, Markup) {
     }
 }
 
-/// Asks before a kept form is shown, where the browser does not say that its user opened the page.
+/// Asks for confirmation before a kept form is shown, if the browser does not confirm that its user
+/// opened the page.
 #[derive(Template)]
 #[template(path = "kept_form.html")]
 pub struct KeptFormPage<'a> {
@@ -163,42 +165,44 @@ pub struct KeptFormPage<'a> {
 pub struct SendAgainPage<'a> {
     pub frame: Frame<'a>,
     pub app: &'a str,
-    /// The account that is signed in, as its owner knows it (the email address).
+    /// E-mail address of the account.
     pub account: &'a str,
     pub target: &'a str,
-    /// The encoding in which the browser writes it.
+    /// Encoding in which the browser sends the form.
     pub charset: &'a str,
-    /// Names and values, as they were sent.
+    /// Names and values as originally sent.
     pub fields: &'a [(String, String)],
-    /// Where to go without sending it.
+    /// URL for leaving without sending the form.
     pub instead: &'a str,
 }
 
-/// The gate's 403: signed in, but not allowed into the application.
+/// The gateway's 403: the user is signed in but has no access to the application.
 #[derive(Template)]
 #[template(path = "forbidden.html")]
 pub struct ForbiddenPage<'a> {
     pub frame: Frame<'a>,
     pub app: &'a str,
-    /// The account that is signed in, as its owner knows it (the email address).
+    /// E-mail address of the account.
     pub account: &'a str,
-    /// Address that starts a sign-in with another account.
+    /// URL that starts a sign-in with another account.
     pub switch_account: &'a str,
 }
 
-/// The gate's other 403: signed in, but not as strongly as the application asks, and the provider could not make it stronger.
+/// The gateway's 403 for a sign-in below the application's level, which the provider could not
+/// raise.
 #[derive(Template)]
 #[template(path = "weak_sign_in.html")]
 pub struct WeakSignInPage<'a> {
     pub frame: Frame<'a>,
     pub app: &'a str,
-    /// The level that is asked for: two or more.
+    /// Required level: two or more.
     pub needed: AssuranceLevel,
-    /// The address of the page "Security", where people set up their own second steps; nothing where only an administrator does.
+    /// URL of the page "Security", where users manage their own second factors; none if only an
+    /// administrator does.
     pub security: Option<&'a str>,
-    /// The address of what was wanted.
+    /// URL of the requested page.
     pub again: &'a str,
-    /// Address that starts a sign-in with another account.
+    /// URL that starts a sign-in with another account.
     pub switch_account: &'a str,
 }
 

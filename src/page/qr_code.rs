@@ -1,27 +1,31 @@
-//! QR codes (ISO/IEC 18004) as SVG that stands in the page itself: attributes only, no style, so that it passes the policy under
-//! which the pages are sent.
+//! QR codes (ISO/IEC 18004) as inline SVG.
+//!
+//! It uses attributes and no styles, so that the pages' policy permits it.
 
 use std::fmt::Write;
 
 use qrcode::{Color, EcLevel, QrCode};
 
-/// The light border that readers need, modules (§9.1).
+/// Width of the light border that readers need, modules (§9.1).
 const QUIET_ZONE: usize = 4;
 
-/// The QR code of a text as an `<svg>` that is hidden from screen readers, which get the same in words. `None` where the text is
-/// too long, beyond some two thousand bytes.
+/// Returns the QR code of a text as an `<svg>` that is hidden from screen readers, which get the
+/// text.
 ///
-/// Dark on light whatever the page's colours: many readers do not know the inverse.
+/// Returns `None` if the text is too long, beyond about two thousand bytes.
+///
+/// Dark on light in every colour scheme, because many readers do not support inverse codes.
 pub fn qr_code(text: &str) -> Option<String> {
     let code = QrCode::with_error_correction_level(text, EcLevel::M).ok()?;
     let (width, colours) = (code.width(), code.into_colors());
     let size = width + 2 * QUIET_ZONE;
-    // A row is a line as thick as a module, and its middle has the row's number: so no stroke needs a fraction.
+    // Each row is a line as thick as a module. Its centre has the row number as coordinate, so no
+    // stroke needs a fraction.
     let mut svg = format!(
         r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="-{QUIET_ZONE} -{QUIET_ZONE}.5 {size} {size}" shape-rendering="crispEdges" aria-hidden="true"><path fill="#fff" d="M-{QUIET_ZONE}-{QUIET_ZONE}.5h{size}v{size}h-{size}z"/><path stroke="#000" d=""##
     );
     for (row, modules) in colours.chunks(width).enumerate() {
-        // Writing to a string cannot fail.
+        // Writing to a String cannot fail.
         let _ = write!(svg, "M0 {row}");
         // One stroke for each run of dark modules.
         for run in modules.chunk_by(|a, b| a == b) {

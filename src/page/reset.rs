@@ -1,4 +1,4 @@
-//! The pages of a forgotten password.
+//! The pages for resetting a forgotten password.
 
 use askama::Template;
 
@@ -6,8 +6,10 @@ use super::frame::Frame;
 use super::words::{Markup, Words};
 use crate::password::PasswordFault;
 
-/// Asks whose password was forgotten. Its form sends `csrf`, `email` and `reset-submit`. Once it was asked, the page says what
-/// to do, in the same words whether or not there is such an account.
+/// Asks for the account whose password was forgotten.
+///
+/// Its form sends `csrf`, `email` and `reset-submit`. The page then shows the next steps, in the
+/// same words whether or not the account exists.
 #[derive(Template)]
 #[template(path = "forgot_password.html")]
 pub struct ForgotPasswordPage<'a> {
@@ -18,26 +20,26 @@ pub struct ForgotPasswordPage<'a> {
     pub sign_in: &'a str,
 }
 
-/// Lets whoever has opened a mailed link choose a password. Its form sends `csrf` and `new-password`.
+/// Lets a user with a mailed link choose a password. Its form sends `csrf` and `new-password`.
 #[derive(Template)]
 #[template(path = "new_password.html")]
 pub struct NewPasswordPage<'a> {
     pub frame: Frame<'a>,
     pub action: &'a str,
     pub csrf: &'a str,
-    /// Whose account it is, partly hidden: somebody who was given another one's link notices.
+    /// E-mail address of the account, partly hidden. It reveals a link to another account.
     pub account: &'a str,
-    /// What a password manager keeps the password under.
+    /// Name under which a password manager stores the password.
     pub username: &'a str,
     pub problem: Option<NewPasswordProblem>,
 }
 
-/// Why a password was not set.
+/// Reason why a password was not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewPasswordProblem {
-    /// It will not do.
+    /// The password is not acceptable.
     Fault(PasswordFault),
-    /// Too many wait to be hashed.
+    /// Too many passwords are queued for hashing.
     Busy,
 }
 
@@ -65,7 +67,7 @@ impl NewPasswordProblem {
 }
 
 impl Words {
-    /// Why a text cannot be a password.
+    /// Returns why a text is not acceptable as a password.
     pub(super) fn password_fault(self, fault: PasswordFault) -> Markup {
         match fault {
             PasswordFault::TooShort => self.password_too_short(),

@@ -1,7 +1,8 @@
-// Comfort for those who have scripts: every page does all its work without this file. No library, no network.
+// Enhancements for browsers with scripts. Every page works without this file. No library, no
+// network.
 "use strict";
 
-// Show the password. The button is in the page, hidden, so that its words are the page's.
+// Show the password. The button is hidden in the page, which also contains its label.
 for (const button of document.querySelectorAll("button[data-reveals]")) {
   const field = document.getElementById(button.dataset.reveals);
   if (!field) continue;
@@ -12,12 +13,13 @@ for (const button of document.querySelectorAll("button[data-reveals]")) {
     button.setAttribute("aria-pressed", String(shown));
     field.focus();
   });
-  // A browser that remembers what text fields held must not remember this.
+  // Restore the type before sending, so that the browser does not save the password as the value of
+  // a text field.
   if (field.form) field.form.addEventListener("submit", () => { field.type = "password"; });
 }
 
-// The part behind "#" of the page that was wanted reaches no server. Browsers carry it along redirects; forms and links of these
-// pages pass it on.
+// The fragment of the requested URL does not reach the server. Browsers keep it across redirects;
+// forms and links of these pages need this code.
 if (location.hash) {
   for (const [selector, name] of [["form", "action"], ["button", "formaction"], ["a[hreflang]", "href"]]) {
     for (const element of document.querySelectorAll(`${selector}[${name}]`)) {
@@ -26,8 +28,8 @@ if (location.hash) {
   }
 }
 
-// Say when Caps Lock is on, while a password is typed. The words stay when the field is left: were they to go, the button would
-// move away from under the pointer that presses it.
+// Show a hint when Caps Lock is on while a password is typed. The hint stays when the field loses
+// focus. If it disappeared, the button would move away from the pointer that presses it.
 for (const hint of document.querySelectorAll("[data-caps-of]")) {
   const field = document.getElementById(hint.dataset.capsOf);
   if (!field) continue;
@@ -40,8 +42,8 @@ for (const hint of document.querySelectorAll("[data-caps-of]")) {
   field.addEventListener("keyup", tell);
 }
 
-// Times in the reader's own zone. The server writes them in UTC, since it knows no other.
-// The order of a date is that of the page's language.
+// Times in the reader's time zone. The server writes UTC, because it has no information about the
+// time zone. The order of a date follows the page's language.
 const language = document.documentElement.lang;
 for (const element of document.querySelectorAll("time[datetime]")) {
   const at = new Date(element.dateTime);
@@ -53,10 +55,10 @@ for (const element of document.querySelectorAll("time[datetime]")) {
     { day: language === "tr" ? "2-digit" : "numeric", month, year: "numeric", hour: "2-digit", minute: "2-digit", second });
 }
 
-// Days that are asked for are the reader's own, like the times.
+// Days of a filter are in the reader's time zone, like the times.
 for (const field of document.querySelectorAll("input[data-zone]")) field.value = new Date().getTimezoneOffset();
 
-// Copy what stands in another element.
+// Copy the content of another element.
 for (const button of document.querySelectorAll("button[data-copies]")) {
   const source = document.getElementById(button.dataset.copies);
   if (!source || !navigator.clipboard) continue;
@@ -69,7 +71,7 @@ for (const button of document.querySelectorAll("button[data-copies]")) {
   });
 }
 
-// Keep it as a file, or on paper.
+// Download or print the content of another element.
 for (const button of document.querySelectorAll("button[data-downloads]")) {
   button.hidden = false;
   button.addEventListener("click", () => {
@@ -86,14 +88,15 @@ for (const button of document.querySelectorAll("button[data-prints]")) {
   button.addEventListener("click", () => print());
 }
 
-// Security keys and passkeys. The page brings what is asked of them as JSON, and a form takes their answer back.
+// Security keys and passkeys. The page contains the options as JSON, and a form returns the
+// credential.
 const said = document.getElementById("ceremony");
 const say = (word) => { if (said) said.textContent = word ? said.dataset[word] : ""; };
 const keys = window.PublicKeyCredential;
 const hasKeys = Boolean(keys && keys.parseRequestOptionsFromJSON && keys.prototype.toJSON);
 const KEY_WORDS = { InvalidStateError: "known", SecurityError: "security", NotSupportedError: "unsupported", ConstraintError: "unsupported" };
 
-// A browser takes one request at a time: a new one begins when the one before has ended.
+// Browsers allow one request at a time, so a new one starts after the previous one has ended.
 let control, ended;
 function ask(button, waits) {
   if (control) control.abort();
@@ -101,7 +104,8 @@ function ask(button, waits) {
   return ended = Promise.all([ended]).then(() => request(button, waits, control.signal));
 }
 
-// `waits`: it stands until somebody chooses a passkey in a field (conditional mediation), and says nothing.
+// `waits`: the request is pending until the user selects a passkey in a field (conditional
+// mediation), and shows no message.
 async function request(button, waits, signal) {
   const { form, dataset: { gets, creates, kind } } = button;
   const mediation = waits ? "conditional" : undefined;
@@ -127,7 +131,8 @@ async function request(button, waits, signal) {
   }
 }
 
-// A challenge ends with the sign-in that it is of. The page of one that nobody has begun to use is loaded anew.
+// A challenge expires with its sign-in. An expired page is reloaded unless the user has started
+// typing.
 async function offer(button) {
   const { seconds } = button.dataset;
   if (!seconds || !keys.isConditionalMediationAvailable || !await keys.isConditionalMediationAvailable()) return;
@@ -144,20 +149,23 @@ for (const button of document.querySelectorAll("button[data-gets], button[data-c
   if (!hasKeys) { if (!button.dataset.seconds) say("unsupported"); continue; }
   button.hidden = false;
   button.addEventListener("click", () => ask(button, false));
-  // Not after a refusal: an authenticator that answers by itself would go round in a circle.
+  // Not after a refusal: an authenticator that answers without interaction would cause an endless
+  // loop.
   if (!("refused" in button.dataset)) offer(button);
   if (button.dataset.seconds) setTimeout(() => renew(button), button.dataset.seconds * 1000);
 }
 for (const element of document.querySelectorAll("[data-without-scripts]")) element.hidden = true;
 
-// Tell the browser's passkey store which passkeys there are here, and whose. Never that one is unknown: that would delete it.
+// Inform the browser's passkey store about the user's passkeys and details. Never report an unknown
+// passkey, because that would delete it.
 for (const { dataset } of document.querySelectorAll("[data-details]")) {
   for (const [signal, json] of [["signalAllAcceptedCredentials", dataset.accepted], ["signalCurrentUserDetails", dataset.details]]) {
     if (json && keys && keys[signal]) keys[signal](JSON.parse(json)).catch(() => {});
   }
 }
 
-// Redirect URIs, one a line, by the rules that the server checks again. The first fault is told, with its line.
+// Validate redirect URIs, one per line, by the rules that the server checks again. The first error
+// is shown with its line.
 const URI_RULES = [
   ["long", (uri) => uri.length <= 2000],
   // eslint-disable-next-line no-control-regex
@@ -181,8 +189,8 @@ for (const field of document.querySelectorAll("textarea[data-uris]")) {
     if (fault) field.setAttribute("aria-invalid", "true");
     else field.removeAttribute("aria-invalid");
   };
-  // Nobody is told of a fault in the middle of a word; once they were, they see at once that it is gone. Not when the field
-  // is left: the words would push the button from under the pointer that has just pressed it.
+  // Delay the first error until typing pauses; update a visible one at once. Do not validate when
+  // the field loses focus: the message would move the button away from the pointer that presses it.
   let pause;
   field.addEventListener("input", () => {
     clearTimeout(pause);

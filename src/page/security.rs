@@ -1,4 +1,5 @@
-//! The page "Security": what a person signs in with besides the password, and what they add, rename and remove.
+//! The page "Security": the user's factors besides the password, and their addition, renaming and
+//! removal.
 
 use askama::Template;
 
@@ -10,19 +11,19 @@ use super::frame::Frame;
 use super::inside::{Inside, MenuEntry};
 use super::words::{Markup, Words};
 
-/// A person's factors. Its links lead to the pages that change them.
+/// The user's factors. Its links lead to the pages that change them.
 #[derive(Template)]
 #[template(path = "account/security.html")]
 pub struct SecurityPage<'a> {
     pub inside: Inside<'a>,
-    /// They, in the order in which they were added.
+    /// Factors in the order of their addition.
     pub factors: &'a [FactorLine<'a>],
     pub recovery: RecoveryState,
-    /// Whether another app may come.
+    /// Whether another app can be added.
     pub takes_apps: bool,
-    /// Whether another key may come.
+    /// Whether another key can be added.
     pub takes_keys: bool,
-    /// For the browser's store of passkeys, where there are some.
+    /// Data for the browser's passkey store, if there are passkeys.
     pub signals: Option<PasskeySignals<'a>>,
     pub problem: Option<SecurityProblem>,
 }
@@ -32,7 +33,7 @@ pub struct SecurityPage<'a> {
 pub struct FactorLine<'a> {
     pub id: FactorId,
     pub kind: FactorLineKind,
-    /// As its owner calls it.
+    /// Name that its owner chose.
     pub name: &'a str,
     pub added_at: UnixTime,
     pub last_used_at: Option<UnixTime>,
@@ -42,44 +43,45 @@ pub struct FactorLine<'a> {
 pub enum FactorLineKind {
     App,
     SecurityKey {
-        /// Whether other devices of its owner have it too.
+        /// Whether it is synced to other devices of its owner.
         synced: bool,
     },
     Passkey {
-        /// Likewise.
+        /// Whether it is synced to other devices of its owner.
         synced: bool,
     },
 }
 
-/// How it is with a person's recovery codes.
+/// State of a user's recovery codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoveryState {
-    /// They have nothing that codes could stand in for, or no password beside them.
+    /// The user has no factor that codes could replace, or no password to use with them.
     Unavailable,
     None,
     Left {
         count: u64,
-        /// So few that new ones are offered.
+        /// Whether so few remain that new ones are offered.
         few: bool,
         made_at: UnixTime,
     },
 }
 
-/// What the browser's store of passkeys is told: JSON of the signal API (WebAuthn Level 3 §5.1.10).
+/// Data for the browser's passkey store: JSON of the signal API (WebAuthn Level 3 §5.1.10).
 #[derive(Debug, Clone, Copy)]
 pub struct PasskeySignals<'a> {
-    /// For `signalAllAcceptedCredentials`, after one was removed: the browser hides what is not in it.
+    /// For `signalAllAcceptedCredentials`, after a removal: the browser hides the passkeys that are
+    /// not listed.
     pub accepted: Option<&'a str>,
     /// For `signalCurrentUserDetails`.
     pub details: &'a str,
 }
 
-/// Why one was not removed.
+/// Reason why a factor was not removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecurityProblem {
-    /// What is left would not reach the level that the account needs.
+    /// The remaining factors would not reach the level that the account needs.
     Demanded,
-    /// There is no password, and no other passkey.
+    /// There is no password and no other passkey.
     LastPasskey,
 }
 
@@ -93,7 +95,7 @@ impl FactorLineKind {
     }
 }
 
-/// What a factor is called whose owner gives it no name: by its kind, and a number where others are called so.
+/// Returns the default name of a factor: its kind, with a number if that name is in use.
 pub(crate) fn default_factor_name(frame: &Frame<'_>, kind: FactorLineKind, taken: &[&str]) -> String {
     let name = kind.words(&frame.t).0;
     let numbered = (2_u32..).map(|number| format!("{name} {number}"));
@@ -125,7 +127,7 @@ impl SecurityPage<'_> {
         })
     }
 
-    /// Whether all that there is needs scripts.
+    /// Returns whether every shown factor needs scripts.
     fn needs_scripts(&self) -> bool {
         !self.factors.is_empty() && self.factors.iter().all(|factor| factor.kind != FactorLineKind::App)
     }
@@ -138,11 +140,11 @@ pub struct AddFactorPage<'a> {
     pub inside: Inside<'a>,
     pub action: &'a str,
     pub csrf: &'a str,
-    /// No mere choice.
+    /// Never [`EnrolStep::Choice`].
     pub enrolment: EnrolStep<'a>,
 }
 
-/// One factor. Its form sends `csrf`, `factor` (its id) and `name`, and `remove=yes` where it is to go.
+/// One factor. Its form sends `csrf`, `factor` (its id) and `name`, and `remove=yes` for a removal.
 #[derive(Template)]
 #[template(path = "account/factor.html")]
 pub struct FactorSettingsPage<'a> {
@@ -152,12 +154,12 @@ pub struct FactorSettingsPage<'a> {
     pub is_last: bool,
 }
 
-/// The question before new recovery codes are made. Its form sends `csrf`.
+/// The confirmation before new recovery codes are created. Its form sends `csrf`.
 #[derive(Template)]
 #[template(path = "account/make_codes.html")]
 pub struct MakeCodesPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
-    /// Whether there are codes, which will be void.
+    /// Whether existing codes will be replaced.
     pub replaces: bool,
 }

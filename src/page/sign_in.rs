@@ -16,45 +16,50 @@ pub struct LoginPage<'a> {
     pub frame: Frame<'a>,
     pub action: &'a str,
     pub csrf: &'a str,
-    /// Name of the application that asked for the sign-in.
+    /// Name of the application that requested the sign-in.
     pub client: Option<&'a str>,
-    /// What the email field holds at first: a `login_hint`, or what was typed before. May be empty.
+    /// Initial value of the e-mail field: a `login_hint`, or the previous input. May be empty.
     pub email: &'a str,
-    /// Where somebody goes who has forgotten their password, where mails are sent.
+    /// URL for a forgotten password, if the server sends mail.
     pub forgot: Option<&'a str>,
-    /// Where somebody goes who has no account, where people make their own.
+    /// URL for creating an account, if users can register.
     pub create: Option<&'a str>,
-    /// Passkeys, where this provider can have them.
+    /// Passkey sign-in, if the provider supports it.
     pub passkey: Option<PasskeyOffer<'a>>,
     pub problem: Option<LoginProblem>,
 }
 
-/// A sign-in with nothing typed: the page's form is sent with `credential` (the JSON of an assertion), which is empty where a
-/// password is.
+/// A sign-in without typed input.
+///
+/// The page's form is sent with `credential` (the JSON of an assertion), which is empty for a
+/// sign-in with a password.
 #[derive(Debug, Clone, Copy)]
 pub struct PasskeyOffer<'a> {
-    /// Where the form goes then.
+    /// Target of the form for a passkey.
     pub action: &'a str,
     /// For `navigator.credentials.get()`, as JSON.
     pub options: &'a str,
-    /// How long the challenge still stands. The page loads itself anew then, unless somebody is typing in it.
+    /// Remaining lifetime of the challenge, seconds. The page is then reloaded, unless the user is
+    /// typing.
     pub seconds: u64,
 }
 
-/// Why a sign-in did not go through. An unknown, a disabled and a known account read the same: a page that told them
-/// apart would tell strangers who has an account.
+/// Reason why a sign-in failed.
+///
+/// Unknown, disabled and existing accounts yield the same message. Otherwise an attacker could find
+/// out which accounts exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoginProblem {
-    /// No such account, a disabled one, or a wrong password.
+    /// The account does not exist or is disabled, or the password is wrong.
     WrongCredentials,
     /// Too many failures of this account or address.
     Throttled {
-        /// Until the next attempt is allowed.
+        /// Time until the next attempt is allowed.
         seconds: u64,
     },
-    /// The password was not checked, because too many checks wait.
+    /// The password was not checked, because too many checks are queued.
     Busy,
-    /// Whatever was wrong with it.
+    /// The passkey was refused, for any reason.
     PasskeyRefused,
 }
 
@@ -90,7 +95,7 @@ impl LoginPage<'_> {
 }
 
 impl Words {
-    /// What a scope stands for.
+    /// Returns the description of a scope.
     pub(super) fn scope(self, scope: &ScopeValue) -> Markup {
         match scope {
             ScopeValue::OpenId => self.consent_scope_openid(),
@@ -103,7 +108,9 @@ impl Words {
     }
 }
 
-/// The consent page. Its form sends `csrf`, `consent-allow` or `consent-deny` and, where it is ticked,
+/// The consent page.
+///
+/// Its form sends `csrf`, `consent-allow` or `consent-deny` and, if selected,
 /// `offline_access=true`.
 #[derive(Template)]
 #[template(path = "consent.html")]
@@ -112,24 +119,26 @@ pub struct ConsentPage<'a> {
     pub action: &'a str,
     pub csrf: &'a str,
     pub client: &'a str,
-    /// Host of the address to which the browser goes back.
+    /// Host of the redirect URI.
     pub host: &'a str,
     pub publisher: Publisher<'a>,
-    /// Whether it has been here for a short while only.
+    /// Whether the client was registered recently.
     pub is_new: bool,
-    /// Host of its home page, where somebody vouches for it.
+    /// Host of the client's home page, if the operator created or approved the client.
     pub website: Option<&'a str>,
-    /// Whether applications behind the gateway refuse its tokens until an administrator approves it.
+    /// Whether applications behind the gateway refuse its tokens until an administrator approves
+    /// it.
     pub needs_approval: bool,
     /// The client's terms of use.
     pub terms: Option<ClientLink<'a>>,
     /// The client's privacy policy.
     pub policy: Option<ClientLink<'a>>,
-    /// The account that is signed in, as its owner knows it (the email address).
+    /// E-mail address of the account.
     pub account: &'a str,
-    /// What is asked for, without `offline_access`, and the very values that the client will receive for it.
+    /// Requested scopes without `offline_access`, each with the exact values that the client will
+    /// receive.
     pub scopes: &'a [(ScopeValue, Vec<String>)],
-    /// Whether `offline_access` is asked for; it gets a choice of its own.
+    /// Whether `offline_access` is requested; it has a separate checkbox.
     pub offline_access: bool,
 }
 
@@ -140,21 +149,21 @@ pub struct ClientLink<'a> {
     pub host: String,
 }
 
-/// Who stands behind a client.
+/// The publisher of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Publisher<'a> {
-    /// The operator made it, or vouches for it.
+    /// The operator, who created or approved it.
     Operator,
-    /// The developer of this name; nobody has looked at it.
+    /// The developer of this name; the client is not approved.
     Developer(&'a str),
-    /// Somebody who is gone; nobody has looked at it.
+    /// A deleted user; the client is not approved.
     Nobody,
-    /// It registered itself; nobody has looked at it.
+    /// The client registered itself and is not approved.
     Itself,
 }
 
 impl ConsentPage<'_> {
-    /// The letter in the place of the client's logo.
+    /// Returns the letter that is shown instead of the client's logo.
     fn party(&self) -> String {
         initial(self.client)
     }
@@ -175,7 +184,7 @@ impl ConsentPage<'_> {
         terms.chain(self.policy.iter().map(move |link| ("consent-policy", t.consent_policy(), link)))
     }
 
-    /// What people know themselves by comes first, and the number that only programs read last.
+    /// Returns the lines of the scopes. `openid` is last, because only programs read the `sub`.
     fn lines(&self) -> impl Iterator<Item = (Markup, &[String])> {
         let (numbers, known): (Vec<_>, Vec<_>) =
             self.scopes.iter().partition(|(scope, _)| *scope == ScopeValue::OpenId);
@@ -183,20 +192,22 @@ impl ConsentPage<'_> {
     }
 }
 
-/// The account chooser. Its form sends `csrf` and `account`: a subject, or nothing for another account.
+/// The account chooser. Its form sends `csrf` and `account`: a subject, or nothing for another
+/// account.
 #[derive(Template)]
 #[template(path = "account_chooser.html")]
 pub struct AccountChooserPage<'a> {
     pub frame: Frame<'a>,
     pub action: &'a str,
     pub csrf: &'a str,
-    /// Name of the client that asks; none where it is for our own pages.
+    /// Name of the requesting client; none for the provider's own pages.
     pub client: Option<&'a str>,
-    /// Those who are signed in in this browser.
+    /// Accounts that are signed in in this browser.
     pub accounts: &'a [User],
 }
 
-/// The question whether to sign out. Its form sends `csrf`, `logout-confirm=yes` and the hidden fields.
+/// The confirmation of a sign-out. Its form sends `csrf`, `logout-confirm=yes` and the hidden
+/// fields.
 #[derive(Template)]
 #[template(path = "confirm_logout.html")]
 pub struct ConfirmLogoutPage<'a> {
@@ -204,11 +215,11 @@ pub struct ConfirmLogoutPage<'a> {
     pub action: &'a str,
     pub csrf: &'a str,
     pub client: Option<&'a str>,
-    /// The account that is signed in, as its owner knows it (the email address).
+    /// E-mail address of the account.
     pub account: Option<&'a str>,
-    /// Where somebody goes who stays signed in.
+    /// URL for staying signed in.
     pub stay: &'a str,
-    /// Names and values that the form carries on, such as `post_logout_redirect_uri` and `state`.
+    /// Names and values that the form forwards, such as `post_logout_redirect_uri` and `state`.
     pub hidden: &'a [(&'a str, &'a str)],
 }
 
@@ -221,7 +232,8 @@ pub struct SignedOutPage<'a> {
     pub sign_in: &'a str,
 }
 
-/// A form that takes the answer of a sign-in to the client. It sends itself where there are scripts.
+/// A form that returns the response of a sign-in to the client. Browsers with scripts send it
+/// automatically.
 #[derive(Template)]
 #[template(path = "return_form.html")]
 pub struct ReturnFormPage<'a> {

@@ -1,8 +1,9 @@
-//! The words of the pages: one Fluent file a language, and one method a message, which the build makes (`build.rs`). Text
-//! never reaches a page from anywhere else.
+//! The messages of the pages: one Fluent file per language, and one generated method per message
+//! (`build.rs`). Pages have no other source of text.
 //!
-//! Every message is markup, and each of its arguments is escaped on its way in. `<bdi>` and `<code>` are the only tags; no
-//! message holds a quote or `&`, so one without a tag goes into an attribute as well.
+//! Every message is markup, and each of its arguments is escaped when it is inserted. `<bdi>` and
+//! `<code>` are the only tags. No message contains a quote or `&`, so one without tags can also be
+//! used in an attribute.
 
 use std::borrow::Cow;
 
@@ -10,10 +11,10 @@ use askama::filters::{Html, Safe, escape};
 
 use crate::config::Language;
 
-/// Markup of our own, in which every value is escaped.
+/// Trusted markup with escaped values.
 pub(super) type Markup = Safe<String>;
 
-/// The words of one language.
+/// The messages of one language.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words {
     pub(super) language: Language,
@@ -21,13 +22,13 @@ pub(super) struct Words {
 
 include!(concat!(env!("OUT_DIR"), "/words.rs"));
 
-/// What stands in a message.
+/// An argument of a message.
 pub(super) trait Argument {
-    /// The argument as it goes into markup.
+    /// Returns the argument as markup.
     fn markup(&self) -> Cow<'_, str>;
 }
 
-/// Markup goes into other markup as it is.
+/// Markup is inserted unchanged.
 impl Argument for Markup {
     fn markup(&self) -> Cow<'_, str> {
         self.0.as_str().into()
@@ -58,7 +59,7 @@ impl<T: Argument + ?Sized> Argument for &T {
     }
 }
 
-/// Text of others as markup.
+/// Escapes untrusted text.
 pub(super) fn escaped(text: &str) -> Markup {
     let Ok(markup) = escape(text, Html);
     Safe(markup.0.to_string())

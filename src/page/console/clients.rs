@@ -9,13 +9,13 @@ use crate::domain::client::{Client, ClientSecret};
 use crate::page::inside::{Inside, MenuEntry};
 use crate::page::words::{Markup, Words};
 
-/// The clients that somebody may see.
+/// The clients that the user may see.
 #[derive(Template)]
 #[template(path = "console/clients.html")]
 pub struct ClientsPage<'a> {
     pub inside: Inside<'a>,
     pub clients: &'a [Client],
-    /// Address of the next ones, if there are more.
+    /// URL of the next page, if there are more.
     pub next: Option<&'a str>,
 }
 
@@ -38,8 +38,10 @@ pub struct NewClientPage<'a> {
     pub form: &'a ClientForm,
 }
 
-/// One client, with all that can be done to it. Its other forms send `csrf` and `action`: `rotate` with
-/// `overlap_seconds`, `disable`, `enable`, `approve`, `withdraw-approval`, `level` with `level`, `delete`.
+/// A client with all actions.
+///
+/// Its other forms send `csrf` and `action`: `rotate` with `overlap_seconds`, `disable`, `enable`,
+/// `approve`, `withdraw-approval`, `level` with `level`, `delete`.
 #[derive(Template)]
 #[template(path = "console/client.html")]
 pub struct ClientPage<'a> {
@@ -47,27 +49,28 @@ pub struct ClientPage<'a> {
     pub csrf: &'a str,
     pub client: &'a Client,
     pub form: &'a ClientForm,
-    /// Whether the reader may enable it: what an administrator disabled, only an administrator enables.
+    /// Whether the user may enable the client. Only an administrator may enable a client that an
+    /// administrator disabled.
     pub may_enable: bool,
-    /// Whether the reader may approve it, or take that back.
+    /// Whether the user may approve the client or withdraw the approval.
     pub may_approve: bool,
-    /// The level that people must reach before it gets tokens.
+    /// Level that a sign-in must reach before the client gets tokens.
     pub level: AssuranceLevel,
-    /// How often it may come to the token endpoint in a minute; none for any number.
+    /// Maximum number of token requests per minute; unlimited if none.
     pub token_limit: Option<u64>,
-    /// Its secrets that still work.
+    /// Valid secrets.
     pub secrets: &'a [&'a ClientSecret],
-    /// A secret that was just made, in clear, shown this once.
+    /// New secret in clear, shown once.
     pub secret: Option<&'a str>,
     pub issuer: &'a str,
-    /// Why nothing was changed.
+    /// Reason why nothing was changed.
     pub refused: Option<ClientRefusal>,
 }
 
-/// Why a form on a client's page changed nothing.
+/// Reason why a form on a client's page changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientRefusal {
-    /// The client has as many secrets as it may have.
+    /// The client has the maximum number of secrets.
     SecretsFull,
 }
 
@@ -76,7 +79,7 @@ impl ClientPage<'_> {
         self.refused == Some(ClientRefusal::SecretsFull)
     }
 
-    /// The levels, with what each asks of people.
+    /// Returns the levels with their requirements.
     fn levels(&self) -> [(AssuranceLevel, Markup); 3] {
         let t = self.inside.frame.t;
         [
@@ -91,25 +94,26 @@ impl ClientPage<'_> {
     }
 }
 
-/// The page on which a client is tried. Its forms send `csrf` and `action`: `switch-on`, `switch-off`, `start`.
+/// The page for testing a client. Its forms send `csrf` and `action`: `switch-on`, `switch-off`,
+/// `start`.
 #[derive(Template)]
 #[template(path = "console/trial.html")]
 pub struct TrialPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     pub client: &'a Client,
-    /// The console's own redirect URI, which the client may have.
+    /// Redirect URI of the console, which can be added to the client.
     pub redirect_uri: &'a str,
-    /// The claims of the ID token and of the access token, and what UserInfo says, as JSON.
+    /// Claims of the ID token, claims of the access token, and the UserInfo response, as JSON.
     pub claims: Option<&'a [String; 3]>,
-    /// Why there are none.
+    /// Reason why there are no claims.
     pub problem: Option<TrialProblem<'a>>,
 }
 
-/// Why a trial gave no tokens.
+/// Reason why a trial returned no tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrialProblem<'a> {
-    /// The authorization endpoint answered with this error.
+    /// The authorization endpoint returned this error.
     Refused(&'a str),
     /// The code belongs to no trial of this browser, or was used.
     Unknown,

@@ -12,7 +12,7 @@ pub enum GuardedChange {
     DisableUser,
     RevokeAccess,
     ResetFactors,
-    /// The user's roles or groups give this console role from then on.
+    /// After the change, the user's roles or groups give this console role.
     SetRole(Option<ConsoleRole>),
     /// A new user has this console role.
     AddUser(Option<ConsoleRole>),

@@ -1,35 +1,38 @@
-//! What is typed about a client, and what of it was refused.
+//! The form of a client and its errors.
 
 use crate::domain::redirect_uri::RedirectUriFault;
 use crate::domain::scope::{Scope, ScopeValue};
 use crate::page::words::{Argument, Markup, Words};
 
-/// What a client's form holds. It sends `csrf`, `name`, `description`, `type`, `redirect_uris` and
-/// `post_logout_redirect_uris` (one URI a line), `scope_profile` and its like, `default_scope`, and `auth_method`.
+/// Content of a client's form.
+///
+/// The form sends `csrf`, `name`, `description`, `type`, `redirect_uris` and
+/// `post_logout_redirect_uris` (one URI per line), `scope_profile` and the other scopes,
+/// `default_scope`, and `auth_method`.
 #[derive(Debug, Clone)]
 pub struct ClientForm {
     pub name: String,
     pub description: String,
-    /// Whether it cannot keep a secret.
+    /// Whether the client is public, so that it cannot keep a secret.
     pub public: bool,
-    /// Where codes may be sent, one a line.
+    /// Redirect URIs, one per line.
     pub redirect_uris: String,
-    /// Where browsers may be sent after a logout, one a line.
+    /// Post-logout redirect URIs, one per line.
     pub post_logout_redirect_uris: String,
-    /// The scopes that it may ask for.
+    /// Permitted scopes.
     pub scope: Scope,
-    /// The scope of requests that name none; empty where those are refused.
+    /// Scope of requests that name none; empty if those are refused.
     pub default_scope: String,
-    /// Whether it sends its secret in the form body.
+    /// Whether the client sends its secret in the form body.
     pub secret_in_body: bool,
     pub faults: Vec<ClientFault>,
 }
 
-/// A field of a client's form that was refused.
+/// A refused field of a client's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientFault {
     pub field: ClientField,
-    /// In a list of URIs: what is wrong, and in which line; nothing where the list itself will not do.
+    /// Error and line number within a list of URIs; none if the list itself is invalid.
     pub uri: Option<(RedirectUriFault, u64)>,
 }
 
@@ -39,12 +42,12 @@ pub enum ClientField {
     Name,
     Description,
     RedirectUris,
-    /// Where browsers may be sent after a logout.
+    /// Post-logout redirect URIs.
     PostLogoutRedirectUris,
     DefaultScope,
 }
 
-/// The faults of a URI, by the names by which the script finds their words.
+/// Errors of a URI, with the names that the script looks their messages up with.
 const URI_FAULTS: [(&str, RedirectUriFault); 8] = [
     ("long", RedirectUriFault::TooLong),
     ("characters", RedirectUriFault::Characters),
@@ -70,12 +73,12 @@ impl Words {
         }
     }
 
-    /// The words of each rule, for the script, with `#` for the line.
+    /// Returns the message of each rule for the script, with `#` as the line number.
     pub(super) fn uri_rules(self) -> impl Iterator<Item = (&'static str, Markup)> {
         URI_FAULTS.into_iter().map(move |(name, fault)| (name, self.uri_fault(fault, "#")))
     }
 
-    /// The scopes that a developer may tick.
+    /// Returns the scopes that a developer can select.
     pub(super) fn scope_choices(self) -> [(ScopeValue, Markup); 4] {
         [
             (ScopeValue::Profile, self.scope_profile()),
@@ -99,12 +102,12 @@ impl ClientForm {
         self.scope.contains(*scope)
     }
 
-    /// Whether the field is the first one to be put right.
+    /// Returns whether the field is the first one with an error.
     pub(super) fn is_first(&self, field: ClientField) -> bool {
         self.faults.first().is_some_and(|fault| fault.field == field)
     }
 
-    /// What is wrong with a list of URIs.
+    /// Returns the error of a list of URIs.
     pub(super) fn uris_wrong(&self, t: &Words, field: ClientField) -> Option<Markup> {
         Some(match self.fault(field)?.uri {
             Some((fault, line)) => t.uri_fault(fault, line),

@@ -1,4 +1,4 @@
-//! The console: what developers and administrators work with.
+//! Pages of the console for developers and administrators.
 
 mod clients;
 mod confirm;

@@ -1,4 +1,4 @@
-//! The console's pages about the running of the provider: signing keys, applications and settings.
+//! The console's pages about operation: signing keys, applications and settings.
 
 use askama::Template;
 
@@ -11,7 +11,7 @@ use crate::page::words::Markup;
 #[template(path = "console/keys.html")]
 pub struct KeysPage<'a> {
     pub inside: Inside<'a>,
-    /// The keys, the oldest first.
+    /// Keys, oldest first.
     pub ring: &'a KeyRing,
     pub now: UnixTime,
 }
@@ -41,7 +41,7 @@ impl KeysPage<'_> {
     }
 }
 
-/// The applications behind the gate.
+/// The applications behind the gateway.
 #[derive(Template)]
 #[template(path = "console/apps.html")]
 pub struct AppsPage<'a> {
@@ -50,12 +50,12 @@ pub struct AppsPage<'a> {
     pub apps: &'a [AppLine<'a>],
 }
 
-/// An application behind the gate.
+/// An application behind the gateway.
 #[derive(Debug, Clone)]
 pub struct AppLine<'a> {
     pub name: &'a str,
     pub address: String,
-    /// Where its servers listen, and whether each takes connections, once it was looked at.
+    /// Addresses of its servers, and whether each accepts connections; none before the first check.
     pub servers: Vec<(String, Option<bool>)>,
 }
 
@@ -64,24 +64,24 @@ pub struct AppLine<'a> {
 pub struct SettingsPage<'a> {
     pub inside: Inside<'a>,
     pub issuer: &'a str,
-    /// Requests a minute.
+    /// Requests per minute.
     pub limits: &'a [LimitLine<'a>],
-    /// Sign-ins that may be begun from an address in a minute; none for any number.
+    /// Sign-ins that an address may start per minute; unlimited if none.
     pub sign_ins: Option<u64>,
-    /// Wrong passwords that an account may be given.
+    /// Wrong passwords per account.
     pub failures_per_account: u64,
-    /// Wrong passwords that may come from an address.
+    /// Wrong passwords per client address.
     pub failures_per_address: u64,
-    /// In so many minutes.
+    /// Duration of the window for wrong passwords, minutes.
     pub window_minutes: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct LimitLine<'a> {
-    /// The paths, or none for all others.
+    /// Paths; none for all others.
     pub path: Option<&'a str>,
-    /// Requests a minute; none for any number.
+    /// Requests per minute; unlimited if none.
     pub limit: Option<u64>,
-    /// Whether it is counted by client or token, and not by address.
+    /// Whether requests are counted by client or token, not by address.
     pub by_credential: bool,
 }

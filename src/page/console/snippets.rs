@@ -1,5 +1,7 @@
-//! Ready pieces for the client libraries that we test with, and for a shell, filled with a client's values. The secret is
-//! never among them: they read it from the environment.
+//! Configuration snippets for tested client libraries and for a shell, filled with a client's
+//! values.
+//!
+//! They never contain the secret, but read it from the environment.
 
 use askama::Template;
 
@@ -57,7 +59,8 @@ impl Library {
         Snippet { name: self.name(), id: format!("snippet-{self:?}").to_ascii_lowercase(), text }
     }
 
-    /// Whether it can be a client of this kind: one that runs in browsers has no secret, a server's has one.
+    /// Returns whether the library supports this client type: libraries in browsers have no secret,
+    /// those on servers do.
     fn fits(self, public: bool) -> bool {
         match self {
             Self::OpenidClient | Self::Openidconnect | Self::Curl => true,
@@ -74,7 +77,7 @@ pub(super) struct Snippet {
 }
 
 impl Snippet {
-    /// The pieces for the libraries that can be such a client.
+    /// Returns the snippets for all libraries that support the client type.
     pub(super) fn all(issuer: &str, id: &str, form: &ClientForm) -> Vec<Self> {
         let first = |uris: &str| uris.lines().next().unwrap_or_default().to_owned();
         let values = Values {
@@ -94,7 +97,7 @@ impl Snippet {
     }
 }
 
-/// What a piece is filled with. All of it was checked when it was registered: no quotes, no backslashes.
+/// Values of a snippet. They were checked at registration and contain no quotes or backslashes.
 struct Values<'a> {
     issuer: &'a str,
     id: &'a str,
@@ -106,12 +109,14 @@ struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// Whether the issuer has no TLS, which only happens on the developer's own machine; some libraries want to be told.
+    /// Returns whether the issuer has no TLS, which is limited to the developer's machine. Some
+    /// libraries need an option for it.
     fn is_insecure(&self) -> bool {
         self.issuer.starts_with("http:")
     }
 
-    /// Percent-encoded, so that a shell takes no part of it for its own: a URI may have `'` and `$`.
+    /// Returns the percent-encoded redirect URI. A URI may contain `'` and `$`, which a shell would
+    /// interpret.
     fn encoded_redirect_uri(&self) -> String {
         url::form_urlencoded::byte_serialize(self.redirect_uri.as_bytes()).collect()
     }

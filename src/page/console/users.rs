@@ -1,4 +1,4 @@
-//! The console's pages about people.
+//! The console's pages about users.
 
 use std::collections::BTreeSet;
 
@@ -17,32 +17,33 @@ use crate::page::words::{Markup, Words};
 pub struct UsersPage<'a> {
     pub inside: Inside<'a>,
     pub users: &'a [UserLine],
-    /// How many of how many people who can sign in have no factor, and when they were counted.
+    /// Number of users who can sign in but have no factor, number of users who can sign in, and
+    /// time of the count.
     pub without_factor: Option<(u64, u64, UnixTime)>,
-    /// What was looked for, as typed; empty where all are shown. The form sends it as `find`.
+    /// Search text as typed; empty if all are shown. The form sends it as `find`.
     pub wanted: &'a str,
-    /// Address of the next ones, if there are more.
+    /// URL of the next page, if there are more.
     pub next: Option<&'a str>,
 }
 
 #[derive(Debug, Clone)]
 pub struct UserLine {
     pub user: User,
-    /// When they last signed in, as far as the trail still says so.
+    /// Last sign-in, if the audit log still contains it.
     pub signed_in_at: Option<UnixTime>,
     pub factor: UserFactor,
-    /// What has become of their invitation, where there is one.
+    /// State of the invitation, if there is one.
     pub invitation: Option<InvitationState>,
 }
 
-/// The strongest thing that somebody signs in with besides the password.
+/// The strongest factor of a user besides the password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserFactor {
     None,
     App,
     SecurityKey,
     Passkey,
-    /// All were removed, and the link was not used yet.
+    /// All factors were removed, and the enrolment link was not used yet.
     Reset,
 }
 
@@ -64,46 +65,48 @@ impl UsersPage<'_> {
     }
 }
 
-/// The form for a new person. It sends `csrf`, `email`, `username`, `name`, `groups` (one a line), `role_developer` and `role_admin`, and
-/// where they can be invited `app` with `invite`, or `with-password`.
+/// The form for a new user.
+///
+/// It sends `csrf`, `email`, `username`, `name`, `groups` (one per line), `role_developer` and
+/// `role_admin`. If users can be invited, it also sends `app` with `invite`, or `with-password`.
 #[derive(Template)]
 #[template(path = "console/new_user.html")]
 pub struct NewUserPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     pub email: &'a str,
-    /// Username; empty where they shall have none.
+    /// Username; empty for none.
     pub username: &'a str,
     pub name: &'a str,
-    /// Groups, one a line.
+    /// Groups, one per line.
     pub groups: &'a str,
     pub roles: &'a BTreeSet<Role>,
-    /// Where people can be invited.
+    /// Invitation, if users can be invited.
     pub invitation: Option<InvitationForm<'a>>,
     pub faults: &'a [UserField],
 }
 
-/// What an invitation says beside who it is for.
+/// Choices for an invitation besides the user's attributes.
 #[derive(Debug, Clone, Copy)]
 pub struct InvitationForm<'a> {
-    /// The applications that it may lead to: name, and what people call it.
+    /// Applications that it may lead to: name and title.
     pub apps: &'a [(&'a str, &'a str)],
-    /// The name of the one that is chosen; empty for none.
+    /// Name of the selected application; empty for none.
     pub app: &'a str,
 }
 
-/// A field of a person's form.
+/// A field of a user's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserField {
-    /// The address is none.
+    /// The address is invalid.
     Email,
     EmailTaken,
-    /// The username is none.
+    /// The username is invalid.
     Username,
     UsernameTaken,
     Name,
     Groups,
-    /// An administrator took their own role away.
+    /// Administrators may not remove their own role.
     OwnRole,
 }
 
@@ -113,52 +116,55 @@ impl NewUserPage<'_> {
     }
 }
 
-/// One person, with all that can be done. The forms send `csrf` and `action`: `save` with `groups`, `role_developer`,
-/// `role_admin` and, where they have none yet, `username`, `disable`, `enable`, `reset-password`, `revoke`, `end-session` with `session`,
-/// `unblock-factors`, `reset-factors`, `resend-invitation`, `withdraw-invitation`.
+/// A user with all actions.
+///
+/// The forms send `csrf` and `action`: `save` with `groups`, `role_developer`, `role_admin` and,
+/// for a user without one, `username`; `disable`, `enable`, `reset-password`, `revoke`,
+/// `end-session` with `session`, `unblock-factors`, `reset-factors`, `resend-invitation`,
+/// `withdraw-invitation`.
 #[derive(Template)]
 #[template(path = "console/user.html")]
 pub struct UserPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     pub user: &'a User,
-    /// Whether it is whoever looks: nobody shuts themselves out.
+    /// Whether the page shows the signed-in user, who cannot lock themselves out.
     pub own: bool,
     pub sessions: &'a [Session],
     pub factors: PersonFactors<'a>,
     pub invitation: PersonInvitation,
-    /// A password that was just made, shown this once.
+    /// New password, shown once.
     pub password: Option<&'a str>,
-    /// The link of a reset that was just made, shown this once.
+    /// New enrolment link after a reset, shown once.
     pub link: Option<&'a str>,
     pub faults: &'a [UserField],
 }
 
-/// What has become of somebody's invitation, and what can be done about it.
+/// State of a user's invitation, and whether a link can be sent.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PersonInvitation {
-    /// With the moment at which it was sent, or accepted.
+    /// State, with the time of sending or acceptance.
     pub state: Option<(InvitationState, UnixTime)>,
-    /// The end of the link.
+    /// Expiry of the link.
     pub until: Option<UnixTime>,
-    /// Whether they sign in with nothing yet, and a link can be sent.
+    /// Whether the user has no credential yet, so that a link can be sent.
     pub may_send: bool,
 }
 
-/// What a person signs in with besides the password.
+/// Factors of a user besides the password.
 #[derive(Debug, Clone, Copy)]
 pub struct PersonFactors<'a> {
-    /// They, in the order in which they were added.
+    /// Factors in the order of their addition.
     pub lines: &'a [FactorLine<'a>],
-    /// Recovery codes that were not used, where there are some.
+    /// Unused recovery codes, if there are any.
     pub recovery_left: Option<u64>,
-    /// Whether codes are not looked at any more after too many wrong ones.
+    /// Whether codes are refused after too many wrong ones.
     pub blocked: bool,
     pub reset: Option<ResetState>,
 }
 
 impl PersonInvitation {
-    /// The link's end; `sent` where there is none.
+    /// Returns the link's expiry; `sent` if there is none.
     fn end<'a>(&'a self, sent: &'a UnixTime) -> &'a UnixTime {
         self.until.as_ref().unwrap_or(sent)
     }
@@ -168,14 +174,14 @@ impl PersonInvitation {
     }
 }
 
-/// How a reset stands that was not followed by an enrolment.
+/// State of a reset without a subsequent enrolment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResetState {
     Open {
-        /// Until when the link is good.
+        /// Expiry of the link.
         until: UnixTime,
     },
-    /// The link is good no more.
+    /// The link has expired.
     Late,
 }
 
@@ -184,7 +190,7 @@ impl UserPage<'_> {
         if self.user.name.is_empty() { self.user.email.as_str() } else { &self.user.name }
     }
 
-    /// One a line.
+    /// Returns the groups, one per line.
     fn groups(&self) -> String {
         self.user.groups.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
