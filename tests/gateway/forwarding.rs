@@ -119,7 +119,7 @@ async fn a_byte_beyond_ascii_in_a_cookie_hides_no_other_one() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     for host in ["wiki.test", "id.test"] {
-        // Their names sort before and after the own cookie.
+        // Their names sort before and after the session cookie.
         browser.set_cookie(host, "AD", "Ayşe");
         browser.set_cookie(host, "zil", "İstanbul ğ");
     }

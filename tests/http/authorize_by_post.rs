@@ -66,7 +66,7 @@ async fn a_form_of_another_site_comes_again_with_the_browsers_cookies() {
     assert_eq!(reply.returned("state").as_deref(), Some("a b&\"ş"));
     assert_code(&reply);
 
-    // Requests with a session cookie and requests from the own site are answered at once.
+    // Requests with a session cookie and same-site requests are answered at once.
     let cookie = format!("__Host-sealgate={}", browser.cookie("__Host-sealgate").unwrap());
     for headers in [&[across, ("cookie", &cookie)][..], &[("sec-fetch-site", "same-site")], &[]] {
         assert!(!post(headers, query).await.location().starts_with("/oauth/authorize"));

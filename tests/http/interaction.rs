@@ -419,7 +419,7 @@ async fn back_after_the_sign_in_leads_on() {
         assert!(shown.text().contains("You are already signed in"), "{shown:?}");
         assert_eq!(way(&shown), "https://rp.test/");
     }
-    // The own pages are shown at once.
+    // The provider's own pages are shown at once.
     let own = provider.browser();
     let page = own.open("/account").await;
     assert_eq!(own.sign_in(&page, ANNA).await.status, 200);
@@ -479,7 +479,7 @@ async fn one_user_has_a_bounded_number_of_pending_sign_ins() {
     assert!(left.iter().all(|(key, _)| key[18] != b'i'), "{left:?}");
 }
 
-/// An own page that cannot begin a sign-in reports the error. It used to redirect to the sign-in
+/// An account page that cannot begin a sign-in reports the error. It used to redirect to the sign-in
 /// endlessly.
 #[tokio::test]
 async fn our_own_pages_show_that_no_sign_in_can_begin() {

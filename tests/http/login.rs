@@ -74,7 +74,7 @@ async fn a_password_is_the_same_however_its_letters_are_composed() {
 async fn a_byte_beyond_ascii_in_a_cookie_signs_nobody_out() {
     let provider = Provider::new().await;
     let browser = provider.browser();
-    // Their names sort before and after the own cookie.
+    // Their names sort before and after the session cookie.
     browser.set_cookie("AD", "Ayşe");
     browser.set_cookie("zil", "İstanbul ğ");
     let back = browser.authorize(&provider.c1().authorize(&[]), "anna@example.test").await;

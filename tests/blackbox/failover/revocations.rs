@@ -48,7 +48,8 @@ async fn watch(client: Arc<Client>, node: usize, token: String, at: Arc<Mutex<Re
     let mut asked = JoinSet::new();
     loop {
         let answered = at.lock().unwrap().answered;
-        // The second counts from the answer. Requests that are sent later must be rejected.
+        // The second counts from the answer. Requests that are sent from its end until this time
+        // must be rejected.
         if answered.is_some_and(|answered| answered.elapsed() > Duration::from_millis(1600)) {
             break;
         }
