@@ -197,7 +197,8 @@ async fn a_public_path_does_not_open_what_is_closed_below_it() {
             .call(method, &url, &fields(depth, &[("authorization", "Bearer x")]))
             .await
             .assert_refused(401, "invalid_token");
-        // A user with access to everything below is permitted, without identity headers: the path is public.
+        // A user with access to everything below is permitted, without identity headers: the path
+        // is public.
         for credential in [("authorization", token.as_str()), ("authorization", basic.as_str())] {
             let reply = world.call(method, &url, &fields(depth, &[credential])).await;
             assert_eq!(reply.arrived(), ("dav", "/open/"), "{method} {depth:?}");

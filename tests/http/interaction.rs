@@ -479,8 +479,8 @@ async fn one_user_has_a_bounded_number_of_pending_sign_ins() {
     assert!(left.iter().all(|(key, _)| key[18] != b'i'), "{left:?}");
 }
 
-/// An account page that cannot begin a sign-in reports the error. It used to redirect to the sign-in
-/// endlessly.
+/// An account page that cannot begin a sign-in reports the error. A redirect to the sign-in would
+/// loop.
 #[tokio::test]
 async fn our_own_pages_show_that_no_sign_in_can_begin() {
     let provider = Provider::new().await;
