@@ -22,13 +22,13 @@ use crate::domain::audit::{AuditEvent, AuditId, AuditKind, Telling};
 use crate::domain::time::UnixTime;
 use crate::store::{AuditRecord, Store, StoreError};
 
-/// Maximum number of events that wait for the next heartbeat; further ones are only logged.
+/// Maximum number of queued events until the next heartbeat. Further ones are only logged.
 const MOST_WAITING: usize = 8192;
 
-/// Of these, maximum number of distinct events that unauthenticated clients can cause.
+/// Maximum number of queued distinct events that unauthenticated clients can cause.
 const MOST_ANYBODYS: usize = 256;
 
-/// Maximum number of events that wait for a notification; users are not notified of further ones.
+/// Maximum number of queued notifications. Users are not notified of further events.
 const MOST_TOLD: usize = 1024;
 
 #[derive(Debug)]
@@ -223,7 +223,7 @@ impl Waiting {
         }
     }
 
-    /// Puts the records back at the front of the queue. Drops the ones that exceed its capacity.
+    /// Puts the records back at the front of the queue. Drops records that exceed its capacity.
     fn put_back(&mut self, records: Vec<AuditRecord>) {
         let (mut anybodys, mut events): (Vec<_>, Vec<_>) =
             records.into_iter().partition(|record| record.event.is_anybodys());

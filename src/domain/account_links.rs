@@ -81,7 +81,7 @@ impl AccountMark {
     }
 }
 
-/// Link with which a user sets a new password.
+/// Link to a page where the user sets a new password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResetLink {
     pub hash: SecretHash,
@@ -89,7 +89,7 @@ pub struct ResetLink {
     pub expires_at: UnixTime,
 }
 
-/// Invitation of a user. It is kept after it was accepted, for the list of users.
+/// Invitation of a user. It is kept after it was accepted and shown in the list of users.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invitation {
     pub hash: SecretHash,

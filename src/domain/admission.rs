@@ -41,7 +41,7 @@ pub struct NodeRequest {
     pub node: String,
     /// Its first signing key.
     pub key: PublicJwk,
-    /// The key to which the data key is to be encrypted. Its private part is in the node's token until then.
+    /// The key for encrypting the data key. Its private part is in the node's token until then.
     pub enrolment: PublicJwk,
     pub hash: OaepHash,
     /// The kid of the cluster's key that the node trusts, as its operator typed it.
@@ -72,7 +72,7 @@ pub struct DataKeyEnvelope {
     /// The thumbprint of the key to which it is encrypted.
     pub enrolment: String,
     pub data_key_id: String,
-    /// The data key by RSA-OAEP, base64url.
+    /// The data key encrypted with RSA-OAEP, base64url.
     pub ciphertext: String,
     /// The signing key.
     pub by: PublicJwk,
@@ -117,13 +117,13 @@ impl DataKeyEnvelope {
 /// Reason to reject an envelope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeFault {
-    /// The request differs from the one that this node made.
+    /// The request differs from this node's original request.
     #[error("this node's request in the database is not the one that it made")]
     Request,
     /// It is for another node, or for an earlier request.
     #[error("the data key in the database is meant for another node or an earlier request")]
     Another,
-    /// It is not the data key with which the store's nodes encrypt.
+    /// The store's nodes encrypt with a different data key.
     #[error("the data key in the database is not the one that the nodes of this store seal with")]
     OtherDataKey,
     /// It is not signed by the key that this node trusts.

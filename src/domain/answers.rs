@@ -1,11 +1,12 @@
-//! Whether the answer to a refresh was ready in time.
+//! Classification of answers to refreshes: whether each was ready in time.
 //!
-//! A refresh token works once. A parent token that is presented again proves a second holder only if the client received the
-//! answer with the child. A process numbers its rotations and stamps the number into the grant ([`RotationId`]). It classifies
-//! each answer ([`AnswerLedger`]) and reports the result in the store ([`AnswerReport`]), so that every process decides alike,
-//! also about rotations of a process that was suspended or killed.
+//! A refresh token works once. A parent token that is presented again proves a second holder only
+//! if the client received the answer with the child. A process numbers its rotations and stores the
+//! number in the grant ([`RotationId`]). It classifies each answer ([`AnswerLedger`]) and reports
+//! the result in the store ([`AnswerReport`]). So all processes decide alike, also about rotations
+//! of a process that was suspended or killed.
 //!
-//! Times are durations since a common start, on a clock of the machine that never goes back.
+//! Times are durations since a common start, on a monotonic clock of the machine.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -38,10 +39,10 @@ const MAX_LATE_RANGES: usize = 1_024;
 /// Maximum number of remembered suspensions. The oldest is evicted first.
 const MAX_SUSPENSIONS: usize = 8;
 
-/// A process that rotates refresh tokens; chosen at random when it starts.
+/// Identifier of a process that rotates refresh tokens, chosen at random when it starts.
 pub type ProcessId = Id<'P'>;
 
-/// Which process answered a rotation, as which of its rotations.
+/// Identifier of a rotation: the process that answered it, and its number within the process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RotationId {
     pub process: ProcessId,
@@ -49,10 +50,10 @@ pub struct RotationId {
     pub at: UnixTime,
 }
 
-/// What is known about an answer.
+/// Outcome of an answer, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerOutcome {
-    /// It was ready in time and the process went on running.
+    /// It was ready in time and the process continued to run.
     InTime,
     /// It was late, was not sent, or its process no longer reports.
     Doubtful,
@@ -60,7 +61,7 @@ pub enum AnswerOutcome {
     Pending,
 }
 
-/// What a process reports about its answers.
+/// Report of a process about its answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerReport {
     /// Answers with smaller numbers are classified.
@@ -71,13 +72,15 @@ pub struct AnswerReport {
 }
 
 impl AnswerReport {
-    /// When a report that is written now may be removed: the same instant for all reports of an hour.
+    /// Returns when a report that is written now may be removed: the same instant for all reports
+    /// of an hour.
     pub fn expiry(now: UnixTime) -> UnixTime {
         let hour = REPORT_LIFETIME.as_secs();
         UnixTime::from_seconds((now.seconds() / hour).saturating_add(2).saturating_mul(hour))
     }
 
-    /// Returns the outcome of an answer of the process whose last report this is, as seen by another process.
+    /// Returns the outcome of an answer as seen by another process. `report` is the last one of the
+    /// answering process.
     pub fn outcome(report: Option<&Self>, rotation: &RotationId, now: UnixTime) -> AnswerOutcome {
         match report {
             Some(report) if rotation.number < report.classified => {
@@ -145,8 +148,10 @@ enum Class {
 }
 
 impl AnswerLedger {
-    /// Records that the process runs, and classifies answers. Returns the suspension that has just ended. To be called every
-    /// [`HEARTBEAT_INTERVAL`].
+    /// Records that the process runs, and classifies answers. Returns the suspension that has just
+    /// ended.
+    ///
+    /// The caller must call it every [`HEARTBEAT_INTERVAL`].
     pub fn heartbeat(&mut self, now: Duration) -> Option<Suspension> {
         let ended = self.suspension_until(now);
         if let Some(suspension) = ended {
@@ -163,18 +168,18 @@ impl AnswerLedger {
         ended
     }
 
-    /// Records that there will be no more heartbeats: the process stops in order, and may still answer requests.
+    /// Records that heartbeats end: the process shuts down and may still answer requests.
     pub fn rest(&mut self) {
         self.heartbeat = None;
     }
 
-    /// Classifies what is left when the process ends in order: answers that are ready were sent.
+    /// Classifies the remaining answers at shutdown. Answers that are ready count as sent.
     pub fn close(&mut self, now: Duration) {
         self.rest();
         self.classify(now, true);
     }
 
-    /// Numbers a rotation whose request was received then.
+    /// Returns the number for a rotation whose request was received at this time.
     pub fn begin(&mut self, received: Duration) -> u64 {
         let number = self.next;
         self.next = self.next.saturating_add(1);
@@ -202,7 +207,7 @@ impl AnswerLedger {
         }
     }
 
-    /// Forgets a number that no grant has: its commit did not happen.
+    /// Forgets the number of a rotation whose commit failed. No grant contains it.
     pub fn withdraw(&mut self, number: u64) {
         self.open.remove(&number);
     }
@@ -218,12 +223,14 @@ impl AnswerLedger {
         }
     }
 
-    /// Returns how long a request that was received then may have waited: all through a suspension before it was received.
+    /// Returns how long a request may have waited since it was sent, including a suspension before
+    /// it was received.
     pub fn waited(&self, received: Duration, now: Duration) -> Duration {
         now.saturating_sub(self.sent(received, now))
     }
 
-    /// Returns what to report, without the expiry: the number below which answers are classified, and the late ones.
+    /// Returns the report without its expiry: the number below which answers are classified, and
+    /// the late ones.
     pub fn report(&self) -> (u64, Vec<(u64, u64)>) {
         let classified = self.open.first_key_value().map_or(self.next, |(number, _)| *number);
         // A late answer above the first open one is reported with it.

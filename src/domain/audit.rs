@@ -81,7 +81,7 @@ pub enum AuditKind {
     KeyMayBeCopied,
     /// An administrator removed all factors of a user.
     FactorsReset,
-    /// A link was sent with which a user accepts an account that was created for them.
+    /// A link was sent to accept an account that an administrator or operator created.
     InvitationSent,
     InvitationAccepted,
     InvitationWithdrawn,
@@ -358,7 +358,7 @@ impl AuditEvent {
         self.kind == AuditKind::SignInFailed || (of_client && matches!(self.actor, Actor::Client | Actor::Server))
     }
 
-    /// Returns the notification that the user receives by e-mail, whoever caused the event.
+    /// Returns the notification that the user receives by e-mail. It depends on the actor.
     pub fn notice(&self) -> Option<Notice> {
         let by_another = matches!(self.actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator);
         match self.kind {

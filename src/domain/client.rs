@@ -112,7 +112,7 @@ impl GrantType {
     }
 }
 
-/// Whether users are asked for consent before the client receives their data.
+/// Whether users must consent before the client receives their data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConsentRule {
@@ -271,7 +271,7 @@ pub struct Client {
     /// sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_limit: Option<RateLimit>,
-    /// Assurance level that users need for the client to get tokens, whatever the client requests.
+    /// Minimum assurance level of sign-ins for the client, even if the client requests a lower one.
     ///
     /// If absent, any level is accepted. Only an operator or an administrator sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -436,8 +436,9 @@ impl Client {
         Ok(())
     }
 
-    /// Its first page: its home page where it has named one, or else the site of its first redirect URI. None where that is
-    /// no site, as of an application on a phone.
+    /// Returns its home page: the registered one, or else the site of its first redirect URI.
+    ///
+    /// None if that is not a web site, as for a mobile application.
     pub fn home(&self) -> Option<String> {
         let is_site = |address: &&str| address.starts_with("https://") || address.starts_with("http://");
         if let Some(home) = self.details.client_uri.as_deref().filter(is_site) {
@@ -449,12 +450,14 @@ impl Client {
         Some(format!("{}/", &first[..end]))
     }
 
-    /// Whether a browser may be sent here with a code.
+    /// Reports whether a browser may be redirected to this URI with a code.
     pub fn redirects_to(&self, uri: &str) -> bool {
         self.redirect_uris.iter().any(|registered| registered.matches(uri))
     }
 
-    /// Whether a browser may be sent here after a logout. Byte for byte (RP-Initiated Logout §3).
+    /// Reports whether a browser may be redirected to this URI after a logout.
+    ///
+    /// URIs are compared byte for byte (RP-Initiated Logout §3).
     pub fn logs_out_to(&self, uri: &str) -> bool {
         self.post_logout_redirect_uris.iter().any(|registered| registered.as_str() == uri)
     }

@@ -41,7 +41,7 @@ const KID_LENGTH: usize = 43;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRing {
     keys: Vec<KeyLife>,
-    /// A rotation that a server has begun.
+    /// The rotation that a server has begun.
     #[serde(default, skip_serializing_if = "Rotating::is_idle")]
     rotating: Rotating,
     /// Rotations of nodes with their own token, by node name.
@@ -92,8 +92,8 @@ impl KeyRing {
         self.keys.iter().filter(|key| key.holder.as_deref() == holder).count() >= most
     }
 
-    /// Returns the own key that signs at `now` among those that are `usable`. Of several, the one
-    /// that became active last.
+    /// Returns the usable own key that signs at `now`. If there are several, the last one to become
+    /// active.
     pub fn active(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<&KeyLife> {
         let now = self.at(now);
         let active = self.own().filter(|key| key.state(now) == KeyState::Active && usable(&key.kid));
@@ -131,8 +131,7 @@ impl KeyRing {
         })
     }
 
-    /// Returns the own key that becomes active first after `now` among those that are `usable`, and
-    /// when.
+    /// Returns the usable own key that becomes active first after `now`, and when.
     pub fn next_to_sign(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<(&KeyLife, UnixTime)> {
         let now = self.at(now);
         let waiting = self.own().filter(|key| key.is_scheduled(now) && usable(&key.kid));

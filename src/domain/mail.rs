@@ -47,8 +47,9 @@ pub enum MailKind {
     /// The account is read when the queue is processed, so that the request takes the same time for
     /// all addresses.
     ResetWanted,
-    /// Verification of an address that may belong to another account. The account is read later,
-    /// for the same reason.
+    /// Verification of an address that may belong to another account.
+    ///
+    /// The account is read when the queue is processed, as for `ResetWanted`.
     AddressWanted,
     Reset,
     PasskeysOnly,
@@ -297,7 +298,7 @@ pub struct WaitingMail {
     pub due_at: UnixTime,
     /// The e-mail is useless after this time.
     pub not_after: UnixTime,
-    /// Number of failed attempts, except those that failed because of the mail server.
+    /// Number of failed attempts. Failures of the mail server do not count.
     pub attempts: u32,
     /// The mail server's answer to the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]

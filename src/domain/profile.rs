@@ -1,4 +1,4 @@
-//! Validation of profile fields, for the account page, the console and the command line.
+//! Validation of profile fields in the account page, the console and the command line.
 
 use icu_properties::CodePointMapData;
 use icu_properties::props::{CanonicalCombiningClass, JoiningType};
@@ -93,7 +93,8 @@ pub fn is_line(text: &str, longest: usize) -> bool {
     !text.trim().is_empty() && text.chars().count() <= longest && is_seen(text)
 }
 
-/// International format: a plus sign and 6 to 15 digits (E.164), grouped in whatever way people write them.
+/// Whether a text is a phone number in international format: a plus sign and 6 to 15 digits
+/// (E.164), in any grouping.
 pub fn is_phone_number(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let allowed = |byte: u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'-' | b'.' | b'(' | b')');

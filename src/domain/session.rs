@@ -148,8 +148,8 @@ impl Session {
 
     /// Returns an identifier of this session under its current cookie.
     ///
-    /// Operations that began under it end with the next cookie, because an attacker who copied the
-    /// earlier cookie knows what was shown to it.
+    /// Operations that began under it end with the next cookie. An attacker who copied the earlier
+    /// cookie may have seen their data.
     pub fn under_its_cookie(&self) -> SecretHash {
         SecretHash::of(&[&self.id.as_bytes()[..], self.cookie.as_bytes()].concat())
     }

@@ -173,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// RFC 6238 appendix B: secret, times and codes, of which the last six digits are used.
+    /// Times and codes of RFC 6238 appendix B. Only the last six digits are used.
     const RFC: [(u64, &str); 6] = [
         (59, "287082"),
         (1_111_111_109, "081804"),

@@ -135,7 +135,7 @@ pub enum UserState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     pub sub: Subject,
-    /// E-mail address, with which they sign in.
+    /// E-mail address. It is also the sign-in name.
     pub email: Email,
     /// Additional sign-in name, and the name sent to applications. Only an operator or an
     /// administrator sets it.

@@ -188,7 +188,7 @@ pub struct AuthorizationRequest {
     pub return_to: ReturnTo,
     pub scope: Scope,
     pub nonce: Option<String>,
-    /// Binds the code to the client that knows the verifier.
+    /// Binds the code to the holder of the verifier.
     pub challenge: Option<CodeChallenge>,
     /// Pages that must be shown or must not be shown.
     pub prompt: Prompt,

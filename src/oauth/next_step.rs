@@ -307,8 +307,8 @@ fn of_level(interaction: &Interaction, client: &Client, sign_in: &SignIn, terms:
     let (level, subject) = (level_for(client, &sign_in.steps), sign_in.subject);
     let required = required_level(interaction, client, terms);
     if level.meets(required) {
-        // A requested but not required level is asked for once, only if the user can reach it and
-        // pages may be shown.
+        // Offer a step-up to a requested but not required level once, only if the user can reach it
+        // and pages may be shown.
         let wished = wished_level(interaction, terms).is_some_and(|wished| !level.meets(wished));
         let asks = wished && !interaction.progress.signed_in && !interaction.request.prompt.none;
         return asks.then_some(NextStep::SecondFactor(subject));

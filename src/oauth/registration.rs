@@ -100,8 +100,8 @@ impl ClientMetadata {
     }
 }
 
-/// Secrets for the answer: only those that this request created or presented, because the store has
-/// only hashes.
+/// Secrets for the answer: only secrets that this request created or presented, because the store
+/// has only hashes.
 #[derive(Debug, Clone)]
 pub struct Issued<'a> {
     /// The client secret of a confidential client.
@@ -220,7 +220,7 @@ fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> 
     Ok(types)
 }
 
-/// Parses the scope. Drops unsupported values and those that only an operator grants.
+/// Parses the scope. Drops unsupported values and values that only an operator grants.
 fn scope(members: &Map<String, Value>) -> Result<Scope, Refusal> {
     let Some(list) = text(members, "scope")? else { return Ok(Scope::all()) };
     let scope = Scope::known_in(list).intersection(Scope::all());

@@ -60,7 +60,7 @@ const MAX_WORK_KIB: u32 = 4 * MAX_MEMORY_KIB;
 
 /// Maximum time for which a request waits for its password check.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Priority of the threads below those that serve requests (`nice`).
+/// Niceness of the threads. It gives request threads priority over them.
 const NICENESS: i32 = 5;
 /// Idle time after which a thread frees its memory.
 const IDLE: Duration = Duration::from_secs(30);
@@ -168,7 +168,7 @@ impl Argon2Hash {
     }
 }
 
-/// Hashes a password on the calling thread, for the command line.
+/// Hashes a password on the calling thread. The command line uses it.
 ///
 /// # Errors
 /// `TooLong`, `Broken`.
@@ -176,7 +176,7 @@ pub fn hash_blocking(password: &SecretString, salt: [u8; 16]) -> Result<Password
     Hasher::new().hash(password, salt)
 }
 
-/// Checks a new password against the rules on the calling thread, for the command line.
+/// Checks a new password against the rules on the calling thread. The command line uses it.
 ///
 /// # Errors
 /// Returns the first rule that it violates.

@@ -16,8 +16,8 @@ pub enum AssertionPurpose {
     /// Complete sign-in without typed input: the passkey identifies the account, and its
     /// authenticator verifies the user.
     SignIn,
-    /// Second factor after the correct password: any credential of the account, without user
-    /// verification.
+    /// Second factor after the correct password: any credential of the account. User verification
+    /// is not required.
     SecondFactor,
     /// Confirmation by a signed-in user: one of their passkeys, with user verification.
     Confirmation,

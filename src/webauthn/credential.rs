@@ -137,7 +137,8 @@ pub struct CredentialRecord {
     /// The authenticator's model as claimed, without proof. All zeros if it claims none.
     #[serde(with = "base64url_bytes")]
     pub aaguid: [u8; 16],
-    /// The authenticator's transports according to the browser, for the next request (§5.8.4).
+    /// The authenticator's transports according to the browser. The next request contains them
+    /// (§5.8.4).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transports: Vec<String>,
 }

@@ -26,7 +26,7 @@ pub struct DueEndorsement {
     pub by: String,
     /// The bytes to sign.
     pub statement: Vec<u8>,
-    /// For a node's first key: the key because of which this node begins to trust it.
+    /// The trusted key that vouches for the first key of another node. None for other keys.
     pub introduced: Option<Introduction>,
 }
 
@@ -133,7 +133,7 @@ impl KeyRing {
         Ok(kid)
     }
 
-    /// Records the public parameters of an own key, for the other nodes.
+    /// Records the public parameters of an own key. Other nodes need them.
     pub fn describe(&mut self, kid: &str, jwk: &PublicJwk) {
         let node = self.node.clone();
         if let Some(key) = self.find_mut(kid).filter(|key| key.holder.is_some() && key.holder == node) {
@@ -180,8 +180,8 @@ impl KeyRing {
         self.keys.iter().filter(move |key| key.state(now) != KeyState::Removed)
     }
 
-    /// Returns the keys that a node publishes and trusts. Of other nodes, only those that an own
-    /// key has endorsed.
+    /// Returns the keys that a node publishes and trusts. Keys of other nodes need an endorsement
+    /// by an own key.
     pub fn trusted(&self, trust: &Trust<'_>, now: UnixTime) -> Vec<&KeyLife> {
         let now = self.at(now);
         let own: Vec<&KeyLife> = self.live(now).filter(|key| trust.is_own(key)).collect();

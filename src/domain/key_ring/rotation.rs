@@ -127,8 +127,7 @@ impl KeyRing {
         self.begun().iter().any(|own| own == id)
     }
 
-    /// Returns the oldest published key without a scheduled activation among those that are
-    /// `usable`.
+    /// Returns the oldest usable key that is published and has no scheduled activation.
     pub fn waiting(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<&KeyLife> {
         let now = self.at(now);
         let waits = |key: &&KeyLife| key.state(now) == KeyState::PrePublished && key.activate_at.is_none();
