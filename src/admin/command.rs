@@ -583,7 +583,7 @@ pub enum KeyCommand {
         /// Remove a compromised key at once: everything it signed is refused, and another key starts to sign
         #[arg(long)]
         now: bool,
-        /// Key ids in the token, of which one may sign immediately; any key, if the token could not
+        /// Key ids in the token; one of them may sign immediately. Any key, if the token could not
         /// be read
         #[arg(skip)]
         in_token: Option<Vec<String>>,

@@ -49,7 +49,7 @@ pub enum ExportError {
     /// The file is complete, but its digest is not the expected one.
     #[error("the file's SHA-256 is {found}, not the one that --sha256 gives; nothing was imported")]
     OtherFile { found: String },
-    /// The file differs from what was written.
+    /// The file was changed after it was written.
     #[error("the export was altered or damaged (line {line}); nothing was imported, export again")]
     Altered { line: usize },
 }

@@ -34,7 +34,7 @@ impl HashPassword for Passwords {
     }
 }
 
-/// Hashes on the calling thread, for a process without other tasks.
+/// Hashes on the calling thread; used by processes without other tasks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OnThisThread;
 

@@ -1,4 +1,4 @@
-//! Invitations: an account without a password, and a mailed link with which its owner accepts it.
+//! Invitations: an account without a password, and a mailed link that its owner accepts it with.
 //!
 //! Administrators do not choose passwords for users.
 
@@ -54,7 +54,7 @@ pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Resul
     Ok(with(directory, user, Some(&invitation)).into())
 }
 
-/// Sends a new link to a user who cannot sign in yet, whatever the state of the previous one.
+/// Sends a new link to a user who cannot sign in yet, in every state of the previous one.
 async fn resend(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
     let sender = InvitationSender::find(directory, 1).await?;
     let found = people::find(directory, person).await?;

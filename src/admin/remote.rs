@@ -1,4 +1,4 @@
-//! Client side of the admin socket, for the command line.
+//! Client side of the admin socket, used by the command line.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;

@@ -117,7 +117,7 @@ fn by_token(
     Ok(Ok(Asker::Token { claims: Box::new(claims), user: Box::new(user), vouched_for: client.vouched_for }))
 }
 
-/// Like [`by_token`], for a token of another issuer that some application accepts; `None` for every
+/// Like [`by_token`] with a token of another issuer that some application accepts; `None` for every
 /// other token.
 fn by_foreign_token(token: &str, access: &StoreAccess, now: UnixTime) -> Option<Result<Asker, Option<&'static str>>> {
     let claimed = claimed_issuer(token)?;

@@ -59,7 +59,7 @@ pub struct App {
     /// Maximum number of concurrent requests of one client address (IPv6: a /64), not counting
     /// long-lived exchanges.
     pub max_requests_per_client: usize,
-    /// Whether the application reads each request body to the end, whatever it answers.
+    /// Whether the application reads every request body to the end, even when it responds early.
     ///
     /// Only then can a connection that carried a body be reused for the next request.
     pub reads_bodies_whole: bool,
@@ -290,18 +290,19 @@ impl GroupsDelimiter {
 pub struct Route {
     /// Path; a trailing `/` makes it cover everything below, otherwise it matches exactly.
     pub path: String,
-    /// Methods that the rule covers; when empty, those that no other rule of this path covers.
+    /// Methods that the rule covers; when empty, all that other rules of this path do not cover.
     pub methods: Vec<String>,
     pub access: Access,
     /// Audience that a bearer token must name, instead of the application's.
     pub audience: Option<String>,
     /// Scopes that a bearer token must have.
     pub scopes: Vec<String>,
-    /// Groups of which the user must be in at least one; any user when empty.
+    /// Permitted groups; the user must be in at least one. Any user when empty.
     pub groups: Vec<String>,
     /// Users who are admitted; any user when empty.
     pub users: Vec<RulePerson>,
-    /// Authentication context classes of which the sign-in must have reached one; any when empty.
+    /// Permitted authentication context classes; the sign-in must have reached at least one. Any
+    /// when empty.
     ///
     /// Own values are levels, and a higher level satisfies them. Values of a trusted issuer are
     /// compared exactly.

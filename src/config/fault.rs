@@ -32,7 +32,7 @@ impl ConfigFault {
     }
 }
 
-/// Formats one line: `path: what is wrong; what is allowed (line n)`.
+/// Formats one line: `path: problem; allowed values (line n)`.
 impl fmt::Display for ConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.problem)?;

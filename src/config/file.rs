@@ -470,8 +470,9 @@ impl Drop for Section<'_, '_> {
     }
 }
 
-/// The Jaro-Winkler similarity, 0 to 1, above which a known key is suggested for an unknown one. clap suggests above 0.7; short
-/// keys resemble each other more than commands do.
+/// The Jaro-Winkler similarity, 0 to 1, above which a known key is suggested for an unknown one.
+///
+/// clap suggests above 0.7; short keys resemble each other more than commands do.
 const MIN_SIMILARITY: f64 = 0.8;
 
 /// Returns the known key that a mistyped one resembles most, if one does.

@@ -2,8 +2,8 @@
 
 use url::Url;
 
-/// The issuer identifier (OpenID Connect Discovery §3): https, or http on a loopback host; no query, no fragment,
-/// no trailing slash.
+/// The issuer identifier (OpenID Connect Discovery §3): https, or http on a loopback host; no
+/// query, no fragment, no trailing slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuerUrl {
     text: String,

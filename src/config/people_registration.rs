@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::domain::mail_address::MailAddress;
 use crate::domain::user::Email;
 
-/// `[registration_of_people]`: whether users can create their own accounts, and with which e-mail
-/// addresses.
+/// `[registration_of_people]`: whether users can create their own accounts, and the permitted
+/// e-mail addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PeopleRegistration {
     pub mode: PeopleRegistrationMode,

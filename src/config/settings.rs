@@ -231,7 +231,7 @@ pub enum Mechanism {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "engine")]
 pub enum StoreConfig {
-    /// Local files, for a single server.
+    /// Local files of a single server.
     Sled(SledConfig),
     /// A PostgreSQL database, shared by the nodes of a cluster.
     Postgres(PostgresConfig),

@@ -27,7 +27,8 @@ pub struct NewPasswordPage<'a> {
     pub frame: Frame<'a>,
     pub action: &'a str,
     pub csrf: &'a str,
-    /// E-mail address of the account, partly hidden. It reveals a link to another account.
+    /// E-mail address of the account, partly hidden. It lets a user notice a link to another
+    /// account.
     pub account: &'a str,
     /// Name under which a password manager stores the password.
     pub username: &'a str,

@@ -184,8 +184,8 @@ const WHO: &[&str] = &[
 /// Begins with an identity prefix but contains no identity.
 const NOBODY: &str = "x-user-agent";
 
-/// Fields by which some frameworks let a client override the method. They are removed if a rule
-/// depends on methods.
+/// Fields that override the method in some frameworks. They are removed if a rule depends on
+/// methods.
 const METHOD_OVERRIDES: &[&str] = &["x-http-method-override", "x-http-method", "x-method-override"];
 const SHORTEST_METHOD_OVERRIDE: usize = "x-http-method".len();
 

@@ -42,7 +42,8 @@ pub(super) fn listener(text: &str, others: &[SocketAddr]) -> Result<SocketAddr, 
     }
 }
 
-/// Returns whether the kernel would refuse the second listener. Whether `[::]` also accepts 0.0.0.0 depends on a sysctl.
+/// Returns whether the kernel would refuse the second listener. Whether `[::]` also accepts 0.0.0.0
+/// depends on a sysctl.
 fn collide(one: SocketAddr, other: SocketAddr) -> bool {
     let overlap = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
     let given = one.port() != 0 || one.ip() == other.ip();

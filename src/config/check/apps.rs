@@ -292,7 +292,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
     })
 }
 
-/// Parses the context classes of which a sign-in must have reached one.
+/// Parses the permitted context classes of a sign-in.
 ///
 /// Own values are levels; every other word is a trusted issuer's.
 fn acr(section: &mut Section<'_, '_>, trusted: &[String]) -> Option<Vec<String>> {

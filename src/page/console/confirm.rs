@@ -21,7 +21,8 @@ pub enum GuardedChange {
     RotateSecret,
 }
 
-/// Asks whether a change is meant. The form sends the fields of the form before it again, with `sure`.
+/// Asks for confirmation of a change. The form sends the fields of the form before it again, with
+/// `sure`.
 #[derive(Template)]
 #[template(path = "console/confirm.html")]
 pub struct ConfirmPage<'a> {
@@ -34,7 +35,8 @@ pub struct ConfirmPage<'a> {
     pub identifier: &'a str,
     /// Fields of the form that asked for the change, without its token.
     pub fields: &'a [(&'a str, &'a str)],
-    /// Path to which the form is sent, and path of the page that Cancel leads to; without the issuer's prefix.
+    /// Path that the form is sent to. `cancel` is the path of the page that Cancel leads to. Both
+    /// are without the issuer's prefix.
     pub action: &'a str,
     pub cancel: &'a str,
 }
