@@ -61,7 +61,7 @@ impl AppPasswords {
         Self { subject, passwords: Vec::new() }
     }
 
-    /// Whether another password can be added.
+    /// Reports whether another password can be added.
     pub fn has_room(&self) -> bool {
         self.passwords.len() < MOST_APP_PASSWORDS
     }
@@ -71,7 +71,7 @@ impl AppPasswords {
         self.passwords.iter().find(|password| password.app == app && password.hash == *hash)
     }
 
-    /// Whether `others` contains all of these.
+    /// Reports whether `others` contains all of these.
     pub fn are_among(&self, others: &Self) -> bool {
         self.passwords.iter().all(|password| others.find(&password.app, &password.hash).is_some())
     }

@@ -23,8 +23,8 @@ pub struct Consent {
 }
 
 impl Consent {
-    /// Whether the consent is for this client and not an earlier one with the same id. Does not
-    /// rely on the clock alone: after it is set back, every consent would seem older than its
+    /// Reports whether the consent is for this client and not an earlier one with the same id. Does
+    /// not rely on the clock alone: after it is set back, every consent would seem older than its
     /// client.
     pub fn is_for(&self, client: &Client) -> bool {
         self.client == client.id

@@ -56,7 +56,7 @@ pub enum FailureNotice {
 }
 
 impl FactorFailures {
-    /// Whether the factor may be tried now.
+    /// Reports whether the factor may be tried now.
     pub fn verdict(&self, now: UnixTime) -> TryVerdict {
         if self.count >= MOST_FACTOR_FAILURES {
             return TryVerdict::Blocked;
@@ -91,7 +91,7 @@ impl FactorFailures {
         self.count
     }
 
-    /// Whether the factor is blocked.
+    /// Reports whether the factor is blocked.
     pub const fn is_blocked(&self) -> bool {
         self.count >= MOST_FACTOR_FAILURES
     }

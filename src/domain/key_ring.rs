@@ -138,8 +138,7 @@ impl KeyRing {
         waiting.filter_map(|key| Some((key, key.activate_at?))).min_by_key(|(_, at)| *at)
     }
 
-    /// Announces a new key. It is published from now on and becomes active only by
-    /// [`KeyRing::activate`].
+    /// Announces a new key. It is published at once and becomes active by [`KeyRing::activate`].
     ///
     /// `others` are the other kids in the token. If the ring is empty, the only one of these
     /// becomes active, as at a first start. If there is none, the new key becomes active.
@@ -260,9 +259,9 @@ impl KeyRing {
     /// Removes a compromised key at once, even if its signatures are still valid.
     ///
     /// If it is active, a pre-published key that is `usable` replaces it at once: the scheduled
-    /// one, or else the one that was published first. Another node's key is removed even without a
-    /// successor. The content of that node's token is unknown here, and an attacker who stole the
-    /// token would create none.
+    /// key, or else the oldest key. Another node's key is removed even without a successor. The
+    /// content of that node's token is unknown here, and an attacker who stole the token would
+    /// create none.
     ///
     /// # Errors
     /// `Unknown`, `State`, `NoSuccessor`.

@@ -40,7 +40,7 @@ impl Marks {
         Self(value.split('.').take(MOST_MARKS).filter(sound).map(Secret::new).collect())
     }
 
-    /// Whether there is none.
+    /// Reports whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -66,7 +66,7 @@ pub struct KnownBrowser {
 }
 
 impl KnownBrowser {
-    /// Whether its mark is due for renewal.
+    /// Reports whether its mark is due for renewal.
     pub fn is_due(&self, now: UnixTime) -> bool {
         now.since(self.at) >= RENEWED_AFTER
     }

@@ -67,7 +67,7 @@ impl PendingRegistration {
         Self { address, step, expires_at: now.plus(REGISTRATION_LIFE) }
     }
 
-    /// Whether it has not expired.
+    /// Reports whether it has not expired.
     pub fn is_live(&self, now: UnixTime) -> bool {
         now < self.expires_at
     }

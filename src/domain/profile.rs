@@ -52,16 +52,16 @@ const UNSEEN: &[(char, char)] = &[
     ('\u{e0000}', '\u{10ffff}'),
 ];
 
-/// Whether all characters of a text are visible: see [`UNSEEN`]. Joiners are permitted where they
-/// change how letters join.
+/// Reports whether all characters of a text are visible: see [`UNSEEN`]. Joiners are permitted
+/// where they change how letters join.
 pub fn is_seen(text: &str) -> bool {
     let unseen =
         |letter: char| letter.is_control() || UNSEEN.iter().any(|(first, last)| (*first..=*last).contains(&letter));
     text.char_indices().all(|(at, letter)| !unseen(letter) || is_joiner_in_place(text, at, letter))
 }
 
-/// Whether this is a joiner or non-joiner in a script that needs it (RFC 5892 appendix A.1 and
-/// A.2).
+/// Reports whether this is a joiner or non-joiner in a script that needs it (RFC 5892 appendix A.1
+/// and A.2).
 ///
 /// A non-joiner is permitted between two letters that would join, as in Persian (`می‌خواهم`). Both
 /// are permitted after a virama.
@@ -88,12 +88,12 @@ fn is_joiner_in_place(text: &str, at: usize, letter: char) -> bool {
     }
 }
 
-/// Whether a text is visible, fits on one line and has at most `longest` characters.
+/// Reports whether a text is visible, fits on one line and has at most `longest` characters.
 pub fn is_line(text: &str, longest: usize) -> bool {
     !text.trim().is_empty() && text.chars().count() <= longest && is_seen(text)
 }
 
-/// Whether a text is a phone number in international format: a plus sign and 6 to 15 digits
+/// Reports whether a text is a phone number in international format: a plus sign and 6 to 15 digits
 /// (E.164), in any grouping.
 pub fn is_phone_number(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
@@ -113,7 +113,7 @@ pub fn seen_part(text: &str) -> String {
     if is_seen(&kept) { kept } else { kept.replace(['\u{200c}', '\u{200d}'], "") }
 }
 
-/// Whether a text is the https URL of an image. The server never fetches it.
+/// Reports whether a text is the https URL of an image. The server never fetches it.
 pub fn is_picture(text: &str) -> bool {
     is_line(text, LONGEST_PICTURE) && picture_origin(text).is_some()
 }
@@ -134,8 +134,8 @@ pub fn picture_origin(text: &str) -> Option<String> {
     .then(|| url.origin().ascii_serialization())
 }
 
-/// Whether a text is a valid group name. A comma separates groups in the header for applications,
-/// so a comma in a name would grant another group.
+/// Reports whether a text is a valid group name. A comma separates groups in the header for
+/// applications, so a comma in a name would grant another group.
 pub fn is_group(text: &str) -> bool {
     is_line(text, LONGEST_GROUP) && !text.contains(',') && text.trim() == text
 }

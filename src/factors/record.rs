@@ -197,12 +197,12 @@ impl Factors {
         }
     }
 
-    /// Whether there is a factor. Recovery codes do not count.
+    /// Reports whether there is a factor. Recovery codes do not count.
     pub fn has_any(&self) -> bool {
         !self.totp.is_empty() || !self.keys.is_empty()
     }
 
-    /// Whether there is a passkey, which permits sign-in without a password.
+    /// Reports whether there is a passkey, which permits sign-in without a password.
     pub fn has_passkey(&self) -> bool {
         self.keys.iter().any(|key| key.kind() == FactorKind::Passkey)
     }
@@ -228,8 +228,8 @@ impl Factors {
         }
     }
 
-    /// Whether the user can have recovery codes. They replace a second factor; without a password
-    /// they would be ten permanent passwords.
+    /// Reports whether the user can have recovery codes. They replace a second factor; without a
+    /// password they would be ten permanent passwords.
     pub fn may_have_recovery_codes(&self, user: &User) -> bool {
         user.password.is_some() && self.has_any()
     }
@@ -244,12 +244,12 @@ impl Factors {
         self.keys.iter().map(|key| key.credential.clone()).collect()
     }
 
-    /// Whether another app can be added.
+    /// Reports whether another app can be added.
     pub fn has_room_for_app(&self) -> bool {
         self.totp.len() < MOST_TOTP_APPS
     }
 
-    /// Whether another key can be added.
+    /// Reports whether another key can be added.
     pub fn has_room_for_key(&self) -> bool {
         self.keys.len() < MOST_KEYS
     }

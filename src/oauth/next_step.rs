@@ -138,9 +138,9 @@ pub enum ProofStep {
 
 /// Returns the level that this user's sign-in must reach for this request.
 ///
-/// It is the maximum of the operator's policy, the client's level and, for a protected application,
-/// the level that its request names. The gateway checks the result, so a user who edits the URL
-/// gains no access.
+/// It is the maximum of the operator's policy, the client's level and the lowest level in the
+/// request of a protected application. Our own pages only require a level that the user can reach
+/// with their factors. The gateway checks the result, so a user who edits the URL gains no access.
 pub fn required_level(interaction: &Interaction, client: &Client, terms: &PersonTerms) -> AssuranceLevel {
     let policy = terms.policy.in_force(terms.factors.has_any);
     let named = client.id.as_str().starts_with(INTERNAL_CLIENT).then(|| least_named(interaction)).flatten();

@@ -288,8 +288,8 @@ impl Foreign {
         format!("{}:{}", self.issuer, self.sub)
     }
 
-    /// Estimates the memory usage in bytes. JSON escapes and short list entries can take more
-    /// memory than in the token.
+    /// Estimates the memory usage in bytes. Short list entries take more memory here than in the
+    /// token.
     pub fn size(&self) -> usize {
         /// Overhead per string: its entry in a tree or list, and the allocation.
         const TEXT: usize = 64;

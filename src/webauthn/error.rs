@@ -78,7 +78,8 @@ pub enum CeremonyError {
     /// A challenge of another ceremony: a replay.
     #[error("the answer is for another challenge")]
     OtherChallenge,
-    /// A page of another origin, or an issuer that users reach under another name.
+    /// A page of another origin, or an issuer that users reach under a name other than the
+    /// configured one.
     #[error("the ceremony took place on a page of another origin")]
     OtherOrigin,
     /// In a frame within another site's page.

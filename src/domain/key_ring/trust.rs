@@ -49,18 +49,18 @@ pub struct Trust<'a> {
 }
 
 impl Trust<'_> {
-    /// Whether the key is in the node's own token.
+    /// Reports whether the key is in the node's own token.
     pub(super) fn is_own(&self, life: &KeyLife) -> bool {
         self.has_own_name(life) && (self.in_token)(&life.kid)
     }
 
-    /// Whether the ring lists the key as this node's own. If it is not in the token, it is not
-    /// trusted.
+    /// Reports whether the ring lists the key as this node's own. If it is not in the token, it is
+    /// not trusted.
     pub(super) fn has_own_name(&self, life: &KeyLife) -> bool {
         life.holder.as_ref() == Some(&self.holder.node)
     }
 
-    /// Whether one key has endorsed the other's entry.
+    /// Reports whether one key has endorsed the other's entry.
     pub(super) fn endorses(&self, by: &KeyLife, life: &KeyLife) -> bool {
         let Some(jwk) = by.jwk.as_ref().filter(|jwk| jwk.thumbprint().as_ref() == Some(&by.kid)) else { return false };
         let mut signed = life.endorsed.iter().filter(|endorsement| endorsement.by == by.kid).peekable();
