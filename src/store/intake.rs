@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::domain::account_links::AccountLinks;
+use crate::domain::answers::{AnswerReport, ProcessId};
 use crate::domain::app_password::AppPasswords;
 use crate::domain::audit::{AuditEvent, AuditId};
 use crate::domain::client::{Client, INTERNAL_CLIENT};
@@ -180,18 +181,7 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
             read.under(table::audit(id), &event)?.with(audit::entries(id, &event))
         }
         Table::Index | Table::Expiry => return Err("it is an entry of an index, and has a value"),
-        Table::Meta if read.key == table::relying_party() => {
-            let host: String = read.typed()?;
-            read.under(table::relying_party(), &host)?
-        }
-        Table::Meta if read.key.starts_with(&table::data_keys()) => {
-            let wrapped: WrappedRecord = read.typed()?;
-            read.under(table::data_key(&wrapped.wrapping_id), &wrapped)?
-        }
-        Table::Meta => {
-            let ring: KeyRing = read.typed()?;
-            read.under(table::key_ring(), &ring)?
-        }
+        Table::Meta => meta(read)?,
         Table::AccountLinks => {
             let links: AccountLinks = read.typed()?;
             read.under(table::account_links(links.subject), &links)?
@@ -212,6 +202,25 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
 }
 
 const ANOTHERS_KEY: &str = "it lies under the key of another record";
+
+fn meta(read: &Read) -> Result<Entry, &'static str> {
+    if read.key == table::relying_party() {
+        let host: String = read.typed()?;
+        return read.under(table::relying_party(), &host);
+    }
+    if read.key.starts_with(&table::data_keys()) {
+        let wrapped: WrappedRecord = read.typed()?;
+        return read.under(table::data_key(&wrapped.wrapping_id), &wrapped);
+    }
+    if read.key.starts_with(&table::all_answers()) {
+        let report: AnswerReport = read.typed()?;
+        let process = read.key.get(table::all_answers().len()..).and_then(|id| id.try_into().ok());
+        let process = process.map(ProcessId::from_bytes).ok_or(ANOTHERS_KEY)?;
+        return Ok(read.under(table::answers(process), &report)?.until(report.expires_at));
+    }
+    let ring: KeyRing = read.typed()?;
+    read.under(table::key_ring(), &ring)
+}
 
 fn client(read: &Read) -> Result<Entry, &'static str> {
     let client: Client = read.typed()?;

@@ -281,6 +281,11 @@ pub(super) fn people_count() -> Key {
     key(Table::Meta, &[b"people_count"])
 }
 
+/// Prefix of all reports about answers to refreshes.
+pub(super) fn all_answers() -> Key {
+    key(Table::Meta, &[b"answers/"])
+}
+
 /// Key of a process's report about its answers to refreshes.
 pub(super) fn answers(process: ProcessId) -> Key {
     key(Table::Meta, &[b"answers/", process.as_bytes()])
@@ -332,10 +337,13 @@ pub(super) fn data_key(wrapping_id: &str) -> Key {
 /// Returns whether a metadata record is part of an export.
 ///
 /// These are: the states of the signing keys, without which a token with several keys is unusable;
-/// the data keys, without which the same token unseals no secret of an authenticator app; and the
-/// host for which security keys are registered.
+/// the data keys, without which the same token unseals no secret of an authenticator app; the host
+/// for which security keys are registered; and which answers to refreshes were in time, without
+/// which a rotated token would be answered for a while.
 pub(super) fn is_meta_that_travels(key: &[u8]) -> bool {
-    key == key_ring() || key == relying_party() || key.starts_with(&data_keys())
+    key == key_ring()
+        || key == relying_party()
+        || [data_keys(), all_answers()].iter().any(|prefix| key.starts_with(prefix))
 }
 
 /// Prefix of all stored forms of a browser.

@@ -4,6 +4,8 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
 use crate::backup::{LIMITS, code, granted, redeem, refresh};
@@ -38,9 +40,15 @@ async fn every_token_works_after_an_export_and_an_import() {
     assert!(exported["records"].as_u64().unwrap() > 10, "{exported}");
     assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
     let text = fs::read_to_string(&file).unwrap();
-    assert_eq!(text.lines().count(), of_backup.lines().count());
+    // The server writes its last report about answers to refreshes when it stops.
+    let is_report = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let key = URL_SAFE_NO_PAD.decode(line["key"].as_str().unwrap_or_default()).unwrap();
+        key.windows(8).any(|part| part == b"answers/")
+    };
     let records = |text: &str| {
-        text.lines().skip(1).map(str::to_owned).take_while(|line| !line.contains("sha256")).collect::<Vec<_>>()
+        let lines = text.lines().skip(1).take_while(|line| !line.contains("sha256"));
+        lines.filter(|line| !is_report(line)).map(str::to_owned).collect::<Vec<_>>()
     };
     assert!(records(&text) == records(&of_backup));
 
