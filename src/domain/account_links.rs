@@ -425,7 +425,7 @@ mod tests {
         let mut accepted = with(accepted);
         assert!(accepted.open_invitation(hash(1), &invited, at(13)).is_none());
         accepted.take_back();
-        assert!(!accepted.is_empty(), "it says when somebody came");
+        assert!(!accepted.is_empty(), "the record has no acceptance time");
         let mut open = links;
         open.take_back();
         assert!(open.is_empty());

@@ -147,5 +147,5 @@ serve_other turkish "$turkish" "$turkish_admin" 'trusted_proxies = ["127.0.0.1"]
 export BRIEF="http://localhost:$brief" TURKISH="http://localhost:$turkish"
 
 export FAULTS_FILE="$work/faults"
-timeout --kill-after 10 "${BROWSER_TIMEOUT:-900}" node tests/browser/main.mjs "$@" \
+timeout --kill-after 10 "${BROWSER_TIMEOUT:-1500}" node tests/browser/main.mjs "$@" \
     || { echo "tests/browser failed (exit code $?; 124 means that it took too long)"; exit 1; }

@@ -25,10 +25,10 @@ pub(crate) struct PeopleSource {
     /// How it is written
     #[arg(long, value_enum)]
     pub(crate) format: PeopleFormat,
-    /// htpasswd: what stands behind the @ of people's addresses; NAME becomes NAME@DOMAIN, with the username NAME
+    /// htpasswd: domain of the addresses; NAME becomes NAME@DOMAIN, with the username NAME
     #[arg(long, value_name = "DOMAIN", value_parser = domain)]
     pub(crate) email_domain: Option<String>,
-    /// Every address in the file was verified; otherwise those only of which a CSV file says so (`email_verified`)
+    /// Mark every address as verified [default: those with `email_verified` in a CSV file]
     #[arg(long)]
     pub(crate) email_verified: bool,
 }

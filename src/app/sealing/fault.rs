@@ -31,7 +31,7 @@ pub enum NotSealing {
     )]
     AnotherDataKey(String),
     /// The received data key does not match this node's request.
-    #[error("{0}: somebody may have changed it. Make the request anew: sealgate node request")]
+    #[error("{0}: it may have been changed. Repeat the request: sealgate node request")]
     Envelope(#[from] EnvelopeFault),
     /// The library rejects the key.
     #[error(transparent)]

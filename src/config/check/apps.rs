@@ -75,7 +75,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     };
     let title = section.text("title", "write what people call it", |text| line(text, LONGEST_TITLE));
     let description =
-        section.text("description", "write what it is for, in a line", |text| line(text, LONGEST_DESCRIPTION));
+        section.text("description", "write a description in one line", |text| line(text, LONGEST_DESCRIPTION));
     let icon = section.text("icon", "write the file of a PNG or SVG picture", |text| files.logo(text));
     let url = section.text("url", "write the public address, such as \"https://wiki.example.com:8443\"", |text| {
         address::app_url(text, host.as_deref(), issuer)

@@ -106,7 +106,7 @@ fn algorithms(section: &mut Section<'_, '_>) -> Vec<Algorithm> {
 fn claims(section: &mut Section<'_, '_>, name: Option<&str>) -> ClaimNames {
     let allowed = "write a claim's name, or a JSON pointer such as \"/realm_access/roles\"";
     let groups = section.text("groups_claim", allowed, address::name);
-    let prefix = section.text("group_prefix", "write what stands before its groups", prefix);
+    let prefix = section.text("group_prefix", "write the prefix of its groups", prefix);
     if section.has("group_prefix") && !section.has("groups_claim") {
         section.fault("group_prefix", "stands alone; write groups_claim too, the claim that names the groups");
     }
