@@ -11,10 +11,8 @@ const DEPTH: HeaderName = HeaderName::from_static("depth");
 /// Depth to which a request acts below its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestDepth {
-    /// On the path only.
+    /// On the path, or at most the names and properties of the collection's members.
     Zero,
-    /// On the path and the members of the collection.
-    One,
     /// On everything below the path.
     Infinity,
 }
@@ -26,8 +24,9 @@ impl RequestDepth {
     /// everything (RFC 4918 §9): no server may act deeper than the check.
     pub(super) fn of(method: &str, headers: &HeaderMap) -> Self {
         match (method, field(headers)) {
-            ("LOCK" | "PROPFIND", Some(b"0")) => Self::Zero,
-            ("PROPFIND", Some(b"1")) => Self::One,
+            // `Depth: 1` shows a closed member's name and properties, never its content. Refusing
+            // it would make every collection with a closed member impossible to browse.
+            ("LOCK", Some(b"0")) | ("PROPFIND", Some(b"0" | b"1")) => Self::Zero,
             // DELETE has no other depth (§9.6.1), nor has the MOVE of a collection (§9.9.2). COPY
             // has, but `WsgiDAV` 4.4 copies all members even with `Depth: 0`.
             ("LOCK" | "PROPFIND" | "DELETE" | "MOVE" | "COPY", _) => Self::Infinity,
@@ -70,7 +69,7 @@ mod tests {
         for (method, without, zero, one) in [
             ("COPY", RequestDepth::Infinity, RequestDepth::Infinity, RequestDepth::Infinity),
             ("LOCK", RequestDepth::Infinity, RequestDepth::Zero, RequestDepth::Infinity),
-            ("PROPFIND", RequestDepth::Infinity, RequestDepth::Zero, RequestDepth::One),
+            ("PROPFIND", RequestDepth::Infinity, RequestDepth::Zero, RequestDepth::Zero),
             ("DELETE", RequestDepth::Infinity, RequestDepth::Infinity, RequestDepth::Infinity),
             ("MOVE", RequestDepth::Infinity, RequestDepth::Infinity, RequestDepth::Infinity),
             ("PUT", RequestDepth::Zero, RequestDepth::Zero, RequestDepth::Zero),

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use crate::gateway::depth::RequestDepth;
 use crate::gateway::reading;
 use crate::gateway::work;
 
@@ -52,15 +51,15 @@ impl PlaceIndex {
         near
     }
 
-    /// Adds the numbers of the places at these paths and below them, in any letter case, within the
-    /// depth. May add a number twice.
-    pub(super) fn add_below(&self, paths: &BTreeSet<Vec<u8>>, depth: RequestDepth, found: &mut Vec<usize>) {
+    /// Adds the numbers of the places at these paths and below them, in any letter case. May add a
+    /// number twice.
+    pub(super) fn add_below(&self, paths: &BTreeSet<Vec<u8>>, found: &mut Vec<usize>) {
         let names = paths.iter().map(|path| name(path)).filter(|name| name.len() <= self.max_key_bytes);
         let names: BTreeSet<Vec<u8>> = names.map(<[u8]>::to_ascii_lowercase).collect();
         for name in &names {
             // Places below another one of these names are added with that name.
             let mut above = memchr::memchr_iter(b'/', name).filter_map(|end| name.get(..end));
-            if depth == RequestDepth::Infinity && above.any(|above| names.contains(above)) {
+            if above.any(|above| names.contains(above)) {
                 continue;
             }
             found.extend(self.numbers.get(name).into_iter().flatten());
@@ -68,25 +67,20 @@ impl PlaceIndex {
             let from = (Bound::Included(start.as_slice()), Bound::Unbounded);
             for (key, numbers) in self.numbers.range::<[u8], _>(from) {
                 work::count(1);
-                let Some(rest) = key.strip_prefix(start.as_slice()) else { break };
-                if depth == RequestDepth::Infinity || !rest.contains(&b'/') {
-                    found.extend(numbers);
+                if !key.starts_with(&start) {
+                    break;
                 }
+                found.extend(numbers);
             }
         }
     }
 }
 
-/// Returns whether a place has the name of a path, or is below it within the depth.
-pub(super) fn is_below(place: &[u8], path: &[u8], depth: RequestDepth) -> bool {
+/// Returns whether a place has the name of a path, or is below it.
+pub(super) fn is_below(place: &[u8], path: &[u8]) -> bool {
     let (place, path) = (name(place), name(path));
     let Some((start, rest)) = place.split_at_checked(path.len()) else { return false };
-    let is_below = match rest.split_first() {
-        None => true,
-        Some((b'/', rest)) => depth == RequestDepth::Infinity || !rest.contains(&b'/'),
-        Some(_) => false,
-    };
-    is_below && start.eq_ignore_ascii_case(path)
+    (rest.is_empty() || rest.starts_with(b"/")) && start.eq_ignore_ascii_case(path)
 }
 
 /// Returns a path without the slash at its end.

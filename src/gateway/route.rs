@@ -7,7 +7,6 @@ use http::Method;
 
 use crate::config::{Access, App, PathCharacters};
 use crate::gateway::characters::Characters;
-use crate::gateway::depth::RequestDepth;
 use crate::gateway::path::CanonicalPath;
 use crate::gateway::place_index::{self, PlaceIndex};
 use crate::gateway::reading::{self, Ambiguous};
@@ -262,17 +261,12 @@ impl Routes {
         Ok(Some(found))
     }
 
-    /// Returns the other places with the path's name and those below it, within the depth of the
-    /// request and for every reading of the path. `found` are the rules for the path.
+    /// Returns the other places with the path's name and those below it, for every reading of the
+    /// path. `found` are the rules for the path.
     ///
     /// # Errors
     /// If the path can be read in more than one way, which [`Routes::find`] refuses too.
-    pub(super) fn below(
-        &self,
-        path: &CanonicalPath<'_>,
-        found: &RoutePlace,
-        depth: RequestDepth,
-    ) -> Result<Vec<&RoutePlace>, Ambiguous> {
+    pub(super) fn below(&self, path: &CanonicalPath<'_>, found: &RoutePlace) -> Result<Vec<&RoutePlace>, Ambiguous> {
         let mut texts = path.readings()?;
         texts.push(path.as_bytes().to_vec());
         let mut names = BTreeSet::new();
@@ -284,7 +278,7 @@ impl Routes {
                 // path, this one is.
                 let is_below = |number: usize, read: &[u8]| {
                     let place = self.places.get(number).map(|place| reading::as_windows_reads(place.path.as_bytes()));
-                    place.is_some_and(|place| place_index::is_below(&place, &reading::as_windows_reads(read), depth))
+                    place.is_some_and(|place| place_index::is_below(&place, &reading::as_windows_reads(read)))
                 };
                 below.extend(
                     self.written_out(&text).filter(|(number, read)| is_below(*number, read)).map(|(number, _)| number),
@@ -292,7 +286,7 @@ impl Routes {
             }
             names.insert(text);
         }
-        self.index.add_below(&names, depth, &mut below);
+        self.index.add_below(&names, &mut below);
         below.sort_unstable();
         below.dedup();
         let places = below.into_iter().filter_map(|number| self.places.get(number));

@@ -31,7 +31,7 @@ impl<'a> Subtree<'a> {
             return Ok(());
         }
         let mut known = found.rule(method);
-        for place in routes.below(path, found, depth)? {
+        for place in routes.below(path, found)? {
             let Some(rule) = place.rule(method) else {
                 self.is_closed = true;
                 return Ok(());

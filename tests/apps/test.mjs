@@ -168,9 +168,6 @@ async function webdav() {
   assert.match(cadaver("copy work/copy.txt private/over.txt"), /403/);
   assert.match(cadaver("move work/copy.txt private/over.txt"), /403/);
   assert.ok(!existsSync(`${FILES_ROOT}/private/over.txt`));
-<<<<<<< HEAD
-  // The user's own password, and no password.
-=======
   // Requests to a parent collection do not give access to a closed member.
   const dav = (origin, method, path, headers) => ask(origin, path, { method, headers });
   const listed = await dav(FILES, "PROPFIND", "/", { "Remote-User": USERNAME });
@@ -178,7 +175,8 @@ async function webdav() {
   for (const [method, headers] of [
     ["PROPFIND", {}],
     ["PROPFIND", { depth: "infinity" }],
-    ["PROPFIND", { depth: "1" }],
+    ["PROPFIND", { depth: "2" }],
+    ["PROPFIND", { depth: "1,noroot" }],
     ["PROPFIND", { depth: "0", connection: "close, Depth" }],
     ["DELETE", {}],
     ["DELETE", { depth: "0" }],
@@ -191,12 +189,17 @@ async function webdav() {
     assert.equal(answer.status, 403, `${method} ${JSON.stringify(headers)}: ${answer.text}`);
   }
   assert.equal((await dav(site("files"), "PROPFIND", "/", { authorization: basic, depth: "0" })).status, 207);
+  // A listing names the closed collection, and none of its members.
+  const members = await dav(site("files"), "PROPFIND", "/", { authorization: basic, depth: "1" });
+  assert.equal(members.status, 207, members.text);
+  assert.match(members.text, /<\/?(?:\w+:)?href>\/private\/</);
+  assert.doesNotMatch(members.text, /secret\.txt|mine\.txt/);
+  assert.equal((await dav(site("files"), "PROPFIND", "/private/", { authorization: basic, depth: "1" })).status, 403);
   assert.equal((await dav(site("files"), "PROPFIND", "/work/", { authorization: basic })).status, 207);
   const over = { destination: `${site("files")}/private`, depth: "0" };
   assert.equal((await dav(site("files"), "COPY", "/work/", { authorization: basic, ...over })).status, 403);
   assert.ok(existsSync(`${FILES_ROOT}/private/mine.txt`) && !existsSync(`${FILES_ROOT}/copied`));
-  // The person's own password, and none.
->>>>>>> 865afce (gateway: judge everything below a path for WebDAV requests)
+  // The user's own password, and no password.
   for (const authorization of [`Basic ${Buffer.from(`${USERNAME}:${process.env.PASSWORD}`).toString("base64")}`, undefined]) {
     const answer = await ask(site("files"), "/", { method: "PROPFIND", headers: authorization ? { authorization } : {} });
     assert.equal(answer.status, 401);

@@ -136,6 +136,7 @@ async fn a_depth_that_servers_agree_on_bounds_what_is_judged() {
     };
     for method in ["LOCK", "PROPFIND"] {
         arrives(method, "/docs/", &[("depth", "0")]).await;
+        is_refused(method, "/docs/", &[("depth", "2")]).await;
         // The proxy removes headers named in `Connection`, so the application would see no `Depth`.
         for connection in ["depth", "keep-alive, Depth", "close,\tDEPTH ,x"] {
             is_refused(method, "/docs/", &[("depth", "0"), ("connection", connection)]).await;
@@ -143,11 +144,15 @@ async fn a_depth_that_servers_agree_on_bounds_what_is_judged() {
         let twice = [("depth", "0"), ("depth", "infinity")];
         ben.send(method, &at("/docs/"), &twice, "").await.assert_refused(400, "invalid_request");
     }
-    // A listing shows the members of the collection.
-    arrives("PROPFIND", "/documents/", &[("depth", "1")]).await;
-    for path in ["/documents/of/", "/documents/of", "/docs/"] {
-        is_refused("PROPFIND", path, &[("depth", "1")]).await;
+    // A listing shows names and properties of closed members, and no members of those.
+    for path in ["/", "/documents/", "/documents/of/", "/documents/of", "/docs/", "/docs"] {
+        arrives("PROPFIND", path, &[("depth", "1")]).await;
     }
+    is_refused("PROPFIND", "/docs/secret/", &[("depth", "1")]).await;
+    is_refused("PROPFIND", "/docs/secret", &[("depth", "1")]).await;
+    is_refused("PROPFIND", "/docs/", &[("depth", "1"), ("connection", "depth")]).await;
+    is_refused("PROPFIND", "/docs/", &[("depth", "1,noroot")]).await;
+    is_refused("LOCK", "/docs/", &[("depth", "1")]).await;
     for method in ["GET", "HEAD", "PUT", "POST", "PROPPATCH", "MKCOL", "OPTIONS", "UNLOCK"] {
         arrives(method, "/docs/", &[]).await;
         arrives(method, "/docs/", &[("depth", "infinity")]).await;
