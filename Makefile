@@ -155,7 +155,7 @@ fuzz:
 	@.ci/install fuzz
 	fuzz/run.sh
 
-# Uses the packaged build. WRITE=1 writes the output to docs/performance.md and the plots to docs/images.
+# Uses the packaged build. WRITE=1 writes the output to docs/explanation/performance.md and the plots to docs/images.
 bench:
 	@.ci/install bench
 	benches/all/tools.sh

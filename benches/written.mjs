@@ -1,4 +1,4 @@
-// A generated section of docs/performance.md, between two comments with its name. Everything is printed too.
+// A generated section of docs/explanation/performance.md, between two comments with its name. Everything is printed too.
 
 import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -24,12 +24,12 @@ export function written(name) {
     },
     /// Adds an image here and returns its file name.
     image(file, alt = file) {
-      say(`\n![${alt}](images/bench-${file}.svg)\n`);
+      say(`\n![${alt}](../images/bench-${file}.svg)\n`);
       return `${images}/bench-${file}.svg`;
     },
     end() {
       if (!process.env.WRITE) return;
-      const page = `${root}/docs/performance.md`;
+      const page = `${root}/docs/explanation/performance.md`;
       const [first, last] = ["from", "to"].map((word) => `<!-- ${name}: ${word} here -->\n`);
       const text = readFileSync(page, "utf8");
       const [start, end] = [text.indexOf(first) + first.length, text.indexOf(last)];

@@ -1,6 +1,6 @@
 //! Sealgate: an identity-aware proxy and OpenID Connect provider in one process.
 //!
-//! From the bottom to the top; a part names parts above its own line only (docs/architecture.md, held by
+//! From the bottom to the top; a part names parts above its own line only (docs/explanation/architecture.md, held by
 //! `tests/architecture.rs`):
 //!
 //! ```text

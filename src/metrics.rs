@@ -97,10 +97,8 @@ Every series of `/metrics`, on the listener that `admin.listen` names. This page
 seconds. Labels are words of the program or names of the configuration, never what a request sent; a series whose labels
 come with the first event is absent until then.
 
-[conf/prometheus/sealgate.rules.yml](../conf/prometheus/sealgate.rules.yml) has alerts, with
-[tests](../conf/prometheus/sealgate.rules.test.yml) of each, and
-[conf/grafana/sealgate.json](../conf/grafana/sealgate.json) a dashboard for import into Grafana. Both expect the job to be
-called `sealgate`:
+`conf/prometheus/sealgate.rules.yml` has alerts and `conf/grafana/sealgate.json` a dashboard for import into Grafana. Both expect
+the job to be called `sealgate`:
 
 ```yaml
 scrape_configs:
@@ -121,7 +119,7 @@ fn certificates(book: &Book) -> Result<IntGaugeVec, prometheus::Error> {
 }
 
 fn leases(book: &Book) -> Result<IntGaugeVec, prometheus::Error> {
-    let help = "1 while this node does a piece of work for all that share its store: see docs/fleet.md.";
+    let help = "1 while this node does a piece of work for all that share its store: see docs/how-to/cluster.md.";
     let gauges = IntGaugeVec::new(Opts::new("sealgate_fleet_lease_held", help), &["name"])?;
     book.enter("gauge", &gauges)?;
     Ok(gauges)
@@ -330,7 +328,7 @@ impl Metrics {
         }
     }
 
-    /// Returns the reference page of all metrics in Markdown: `docs/metrics.md`.
+    /// Returns the reference page of all metrics in Markdown: `docs/reference/metrics.md`.
     pub fn page(&self) -> String {
         let mut series: Vec<&Series> = self.series.iter().collect();
         series.sort_by(|a, b| a.name.cmp(&b.name));

@@ -1,4 +1,4 @@
-//! The import rules of docs/architecture.md, read off the source: who may name which part of the crate, and where each
+//! The import rules of docs/explanation/architecture.md, read off the source: who may name which part of the crate, and where each
 //! heavy dependency may be named.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]

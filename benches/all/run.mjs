@@ -5,7 +5,7 @@
 //
 // The load generator, the upstream and the measured program share the machine, so absolute figures mean
 // little. Cases alternate, and the results are ratios within a round, mainly of processor time. With
-// WRITE=1 the output replaces the section of docs/performance.md, and the plots those in docs/images.
+// WRITE=1 the output replaces the section of docs/explanation/performance.md, and the plots those in docs/images.
 // Missed targets are reported, but do not fail.
 
 import assert from "node:assert/strict";

@@ -4,7 +4,7 @@
 //   make bench-growth [PEOPLE=1000,10000,100000] [CONNECTIONS=100,1000,10000] [ROUNDS=3] [SECONDS=2] [WRITE=1]
 //
 // A million users take another quarter of an hour and 10 GB. With WRITE=1 the output replaces the section
-// of docs/performance.md.
+// of docs/explanation/performance.md.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";

@@ -16,7 +16,7 @@ pub(crate) enum RelyingPartyFault {
         "issuer: its host was \"{from}\" and would be \"{to}\". {who} security keys or passkeys, which browsers use at \
          \"{from}\" only: none of them would work any more. Change the issuer back; or accept the loss: write \
          abandon_keys_of = \"{from}\" into [factors], and the next start removes these keys \
-         (docs/second-factors.md, Another host)"
+         (docs/how-to/second-factors.md, Another host)"
     )]
     OtherHost { from: String, to: String, who: String },
     #[error("store: {0}")]

@@ -288,7 +288,7 @@ fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
     })
 }
 
-/// Warns of p11-kit's client with more than one concurrent call; see hsm/README.md.
+/// Warns of p11-kit's client with more than one concurrent call; see docs/how-to/pkcs11-token.md.
 ///
 /// The client is recognised by its file name, because `C_GetInfo` returns the name of the module
 /// behind it.

@@ -51,7 +51,7 @@ fn documents(root: &Path) -> Vec<PathBuf> {
             }
         }
     }
-    let others = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "hsm/README.md"];
+    let others = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
     found.extend(others.map(|name| root.join(name)));
     found
 }

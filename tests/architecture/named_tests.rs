@@ -1,4 +1,4 @@
-//! The tests that docs/protocol.md and docs/threats.md name, looked for in the files that they name.
+//! The tests that docs/explanation/protocol.md and docs/explanation/threats.md name, looked for in the files that they name.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -86,7 +86,7 @@ fn cells_of_tests(document: &str) -> Vec<(&str, &str)> {
     cells
 }
 
-/// docs/protocol.md: `file: id, id … id · file: id`. A file without a folder is in that of the protocol's tests; one of `src/` has
+/// docs/explanation/protocol.md: `file: id, id … id · file: id`. A file without a folder is in that of the protocol's tests; one of `src/` has
 /// unit tests.
 fn resolved_in_protocol(document: &str) -> Resolved {
     let mut resolved = Resolved::default();
@@ -124,7 +124,7 @@ fn resolved_in_protocol(document: &str) -> Resolved {
     resolved
 }
 
-/// docs/threats.md: `tests/file.rs: name` in one pair of backquotes. What nothing can be done about has no test.
+/// docs/explanation/threats.md: `tests/file.rs: name` in one pair of backquotes. What nothing can be done about has no test.
 fn resolved_in_threats(document: &str) -> Resolved {
     let mut resolved = Resolved::default();
     for (row, cell) in cells_of_tests(document) {
@@ -146,15 +146,15 @@ fn resolved_in_threats(document: &str) -> Resolved {
 
 #[test]
 fn every_test_that_the_threats_name_is_there() {
-    let resolved = resolved_in_threats(include_str!("../../docs/threats.md"));
-    assert!(resolved.faults.is_empty(), "docs/threats.md: {}", resolved.faults.join("\n"));
+    let resolved = resolved_in_threats(include_str!("../../docs/explanation/threats.md"));
+    assert!(resolved.faults.is_empty(), "docs/explanation/threats.md: {}", resolved.faults.join("\n"));
     assert!(resolved.found > 40, "the names were not found: {}", resolved.found);
 }
 
 #[test]
 fn every_test_that_the_protocols_rules_name_is_there() {
-    let resolved = resolved_in_protocol(include_str!("../../docs/protocol.md"));
-    assert!(resolved.faults.is_empty(), "docs/protocol.md: {}", resolved.faults.join("\n"));
+    let resolved = resolved_in_protocol(include_str!("../../docs/explanation/protocol.md"));
+    assert!(resolved.faults.is_empty(), "docs/explanation/protocol.md: {}", resolved.faults.join("\n"));
     assert!(resolved.found > 300, "the names were not found: {}", resolved.found);
 }
 
@@ -162,7 +162,7 @@ fn every_test_that_the_protocols_rules_name_is_there() {
 #[test]
 fn each_section_of_figures_has_its_day_and_its_commands_still_run_something() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let document = include_str!("../../docs/performance.md");
+    let document = include_str!("../../docs/explanation/performance.md");
     for section in document.split("\n## ").skip(1) {
         assert!(section.contains("Measured on 2026-"), "no day: {}", section.lines().next().unwrap());
     }

@@ -1,4 +1,4 @@
-//! What a process keeps in memory means something else with three nodes than with one: docs/process-state.md says what. Each type
+//! What a process keeps in memory means something else with three nodes than with one: docs/explanation/process-state.md says what. Each type
 //! that holds such state is named there.
 
 use std::collections::BTreeSet;
@@ -54,7 +54,7 @@ fn the_state_of_a_process_is_found() {
 #[test]
 fn all_state_of_a_process_is_in_the_documents() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let document = fs::read_to_string(root.join("docs/process-state.md")).unwrap();
+    let document = fs::read_to_string(root.join("docs/explanation/process-state.md")).unwrap();
     let rows = document.lines().filter(|line| line.starts_with('|'));
     let named = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).filter(|name| name.contains(".rs: "));
     let named: BTreeSet<String> = named.map(|name| format!("src/{name}")).collect();
@@ -69,7 +69,10 @@ fn all_state_of_a_process_is_in_the_documents() {
         assert!(found.remove(*name), "{name} holds no state");
     }
     let missing: Vec<_> = found.difference(&named).collect();
-    assert!(missing.is_empty(), "docs/process-state.md does not say what these mean with three nodes: {missing:#?}");
+    assert!(
+        missing.is_empty(),
+        "docs/explanation/process-state.md does not say what these mean with three nodes: {missing:#?}"
+    );
     let gone: Vec<_> = named.difference(&found).collect();
-    assert!(gone.is_empty(), "docs/process-state.md has these, and they hold no state: {gone:#?}");
+    assert!(gone.is_empty(), "docs/explanation/process-state.md has these, and they hold no state: {gone:#?}");
 }

@@ -1,4 +1,4 @@
-//! docs/clients.md: each entry says whether a test runs it, and names the test.
+//! docs/how-to/client-libraries.md: each entry says whether a test runs it, and names the test.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -54,7 +54,7 @@ fn faults(page: &str, clients: &BTreeSet<String>, applications: &str) -> Vec<Str
 #[test]
 fn the_page_on_clients_says_of_each_whether_a_test_runs_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = fs::read_to_string(root.join("docs/clients.md")).unwrap();
+    let page = fs::read_to_string(root.join("docs/how-to/client-libraries.md")).unwrap();
     let applications = fs::read_to_string(root.join("tests/apps/test.mjs")).unwrap();
     let clients = tested_clients(root);
     assert!(clients.len() >= 8 && entries(&page).count() >= 20, "{clients:?}");

@@ -16,13 +16,13 @@ fn written(site: &Site) -> std::path::PathBuf {
 fn the_page_about_metrics_is_the_programs() {
     let site = Site::new();
     let made = fs::read_to_string(written(&site).join("metrics.md")).unwrap();
-    let kept = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md")).unwrap();
+    let kept = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/metrics.md")).unwrap();
     let only = |a: &str, b: &str| {
         a.lines().filter(|line| !b.lines().any(|other| other == *line)).collect::<Vec<_>>().join("\n")
     };
     assert!(
         made == kept,
-        "docs/metrics.md is not what the program has; run: sealgate documents --to DIR, and copy metrics.md\nmissing:\n{}\nstale:\n{}",
+        "docs/reference/metrics.md is not what the program has; run: sealgate documents --to DIR, and copy metrics.md\nmissing:\n{}\nstale:\n{}",
         only(&made, &kept),
         only(&kept, &made)
     );

@@ -391,7 +391,9 @@ fn the_check_compares_the_token_with_the_times_in_the_store() {
     let errors = site.errors(&["key", "check"], "");
     assert_eq!(
         errors,
-        [format!("key {next} is announced (pre_published) and not in the token; bring it back, or see docs/hsm.md")]
+        [format!(
+            "key {next} is announced (pre_published) and not in the token; bring it back, or see docs/how-to/signing-keys.md"
+        )]
     );
     site.text(&["key", "retire", "--kid", &next]);
     let removed = site.run(&["key", "remove", "--now", "--kid", &next], "");

@@ -99,7 +99,7 @@ fn collect(path: &str, value: &toml::Value, keys: &mut BTreeSet<String>) {
 
 #[test]
 fn the_documented_configurations_of_proxies_are_those_that_are_tested() {
-    let page = include_str!("../../docs/gateway.md");
+    let page = include_str!("../../docs/how-to/protect-an-application.md");
     for file in [
         include_str!("../../conf/proxies/nginx.conf"),
         include_str!("../../conf/proxies/Caddyfile"),

@@ -14,7 +14,7 @@ use crate::MACHINE;
 /// Callers at once.
 const CALLERS: u8 = 64;
 const LENGTH: Duration = Duration::from_secs(2);
-/// At least so many times the commits of one flush a request: far below the 13 and more that docs/performance.md has, so
+/// At least so many times the commits of one flush a request: far below the 13 and more that docs/explanation/performance.md has, so
 /// that a busy machine fails no test. It still fails when flushes are not shared: then it is 1 at most.
 const WORTH: f64 = 1.5;
 /// Pairs of measurements, of which the best one counts: whatever else the machine does can only take away from it.

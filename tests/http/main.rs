@@ -1,7 +1,7 @@
 //! Tests the provider over in-process HTTP requests: with the memory engine, a manual clock and a
 //! SoftHSM token for signing.
 //!
-//! The ids in the tests' names (`auth_09`, `tok_24`, …) refer to the cases in `docs/protocol.md`.
+//! The ids in the tests' names (`auth_09`, `tok_24`, …) refer to the cases in `docs/explanation/protocol.md`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

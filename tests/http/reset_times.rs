@@ -1,5 +1,5 @@
 //! Measures whether the response time reveals which accounts exist. Prints statistics;
-//! docs/performance.md has results of one machine.
+//! docs/explanation/performance.md has results of one machine.
 
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # make test-install: tests the package in a Debian 12 container that boots systemd, with the literal
-# commands of docs/how-to and docs/hsm.md: installation, rotation, emergency, restore, upgrade, removal
+# commands of docs/how-to: installation, rotation, emergency, restore, upgrade, removal
 # and purge.
 #
 #   tests/install/run.sh PACKAGE.deb
@@ -94,7 +94,7 @@ run() {
     block=$(doc "$1" "$2" "$3")
     [ -n "$block" ] || { echo "docs/$1 has no block $3 below \"$2\""; return 1; }
     echo "$1|$2|$3" >>"$told"
-    # hsm.md names a configuration file; sealgate_do uses the installed one.
+    # The page about signing keys names a configuration file; sealgate_do uses the installed one.
     inside "$(sed -E 's/^sealgate (.*) --config FILE/sealgate_do \1/' <<<"$block")"
 }
 
@@ -153,21 +153,21 @@ has "$(inside 'curl -sk -o /dev/null -w "%{http_code} %{redirect_url}" -H "Accep
 is_quiet '^$'
 has "$(inside 'systemctl show -p Result sealgate')" success
 
-step "docs/hsm.md: rotate, restart, emergency"
+step "docs/how-to/signing-keys.md: rotate, restart, emergency"
 first=$(active)
-plan=$(run hsm.md "Rotate the signing key" 1)
+plan=$(run how-to/signing-keys.md "Rotate the signing key" 1)
 has "$plan" pre_published
 same "$(kids | wc -l)" 2
 has "$(inside 'sealgate_do check')" ": ok"
 lacks "$(inside 'sealgate_do check')" warning
 fails 'sealgate_do key rotate' >/dev/null
 has "$(fails 'sealgate_do key wrap-init')" "it is there already"
-echo "hsm.md|The wrapping key|1" >>"$told" # for a token from before: the first signing key comes with it
+echo "how-to/signing-keys.md|The wrapping key|1" >>"$told" # for a token from before: the first signing key comes with it
 inside 'systemctl restart sealgate'
 is_up
 same "$(kids | wc -l)" 2
 second=$(in_state pre_published)
-run hsm.md "Respond to a compromised key" 1 2>/dev/null >/dev/null
+run how-to/signing-keys.md "Respond to a compromised key" 1 2>/dev/null >/dev/null
 same "$(active)" "$second"
 same "$(kids)" "$second"
 inside 'systemctl restart sealgate'
@@ -292,7 +292,7 @@ inside '
 step "all that the documentation has to run was run"
 # Blocks that are not executed, with reasons.
 echo "how-to/install.md|Without the package|1" >>"$told" # the same files by hand; it builds the program in the machine
-for file in how-to/*.md hsm.md; do
+for file in how-to/{install,monitoring,change-the-configuration,signing-keys,backup-and-restore,users-and-groups,register-a-client,upgrade,mail,tls,troubleshooting}.md; do
     awk -v file="$file" '
         /^#+ / { sub(/^#+ /, ""); heading = $0; count = 0 }
         /^```sh$/ { print file "|" heading "|" ++count }

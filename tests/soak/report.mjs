@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import os from "node:os";
 
 const { WORK, SEALGATE } = process.env;
-/// The directory for soak.md and images/.
+/// The directory for explanation/soak-test.md and images/, laid out like docs/.
 const DIRECTORY = process.env.SOAK_REPORT ?? `${WORK}-report`;
 const WIDTH = 900;
 const HEIGHT = 220;
@@ -20,7 +20,7 @@ const FIGURES = [
 ];
 
 export async function report({ seconds, seed, verdict, samples, events, contents, flat, server }) {
-  mkdirSync(`${DIRECTORY}/images`, { recursive: true });
+  for (const folder of ["explanation", "images"]) mkdirSync(`${DIRECTORY}/${folder}`, { recursive: true });
   for (const { key, title } of FIGURES) writeFileSync(`${DIRECTORY}/images/soak-${key}.svg`, chart(title, key, samples, events, seconds));
   const version = execFileSync(SEALGATE, ["--version"], { encoding: "utf8" }).trim();
   const table = (rows) => rows.map((row) => `| ${row.join(" | ")} |`).join("\n");
@@ -68,10 +68,10 @@ Records by table in five of the ${contents.length} backups.
 
 ${held(contents)}
 
-${FIGURES.map(({ key, title }) => `![${title}](images/soak-${key}.svg)`).join("\n\n")}
+${FIGURES.map(({ key, title }) => `![${title}](../images/soak-${key}.svg)`).join("\n\n")}
 `;
-  writeFileSync(`${DIRECTORY}/soak.md`, text);
-  console.log(`the report is ${DIRECTORY}/soak.md`);
+  writeFileSync(`${DIRECTORY}/explanation/soak-test.md`, text);
+  console.log(`the report is ${DIRECTORY}/explanation/soak-test.md`);
 }
 
 /// Returns a table of the records in five backups, spread over the run.

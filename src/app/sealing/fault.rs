@@ -19,14 +19,14 @@ pub enum NotSealing {
     #[error(
         "token \"{token}\": the nodes of this store seal with a data key that this token cannot open: it was wrapped by the \
          wrapping key with the CKA_ID {kept}, and the token has {own}. With hsm.shared = true the token of each node needs the \
-         same keys: bring that wrapping key into this token. Where it is lost for good, see docs/hsm.md, The \
+         same keys: bring that wrapping key into this token. Where it is lost for good, see docs/how-to/signing-keys.md, The \
          wrapping key"
     )]
     OtherWrappingKey { token: String, own: String, kept: String },
     /// The data key unwrapped by the token is not the cluster's.
     #[error(
         "token \"{0}\": it opens a data key that is not the one which the nodes of this store seal with: the record was put \
-         there by somebody else, or comes from another store. Bring back the record that the database had, or see docs/hsm.md, \
+         there by somebody else, or comes from another store. Bring back the record that the database had, or see docs/how-to/signing-keys.md, \
          The wrapping key"
     )]
     AnotherDataKey(String),

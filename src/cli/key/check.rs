@@ -101,7 +101,7 @@ fn compare(
             ));
         } else {
             faults.push(format!(
-                "key {kid} is announced ({named}) and not in the token; bring it back, or see docs/hsm.md"
+                "key {kid} is announced ({named}) and not in the token; bring it back, or see docs/how-to/signing-keys.md"
             ));
         }
     }

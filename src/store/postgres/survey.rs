@@ -146,14 +146,14 @@ impl Setup {
             None if self.durability == Durability::External => None,
             None => Some(
                 "the database waits for no standby: what is acknowledged is lost with its disk; set up a standby and \
-                 synchronous_standby_names (docs/fleet.md, What to set up), or write store.durability = \"external\" where \
+                 synchronous_standby_names (docs/how-to/cluster.md, What to set up), or write store.durability = \"external\" where \
                  something below the database keeps it"
                     .to_owned(),
             ),
             Some(rule) if rule.has_no_spare(self.acknowledging()) => Some(format!(
                 "every commit of the database waits for the same {} (synchronous_standby_names is {}): while one is away \
                  nobody signs in and no gated request is let in; a second one, as in 'ANY 1 (a, b)', needs a manager that \
-                 fences an old primary, such as Patroni (docs/fleet.md, What to set up)",
+                 fences an old primary, such as Patroni (docs/how-to/cluster.md, What to set up)",
                 if rule.needed == 1 { "standby".to_owned() } else { format!("{} standbys", rule.needed) },
                 self.synchronous_standby_names
             )),
