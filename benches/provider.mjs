@@ -56,8 +56,8 @@ ${more}`,
   configure("warn");
   const run = (...words) => runAt(directory, ...words);
   run("key", "generate");
-  run("user", "add", "--email", EMAIL, "--name", "Anna", "--password-stdin", { input: PASSWORD });
-  run("client", "add", "--id", "bench", "--name", "Bench", "--type", "public", "--redirect-uri", redirectUri);
+  run("user", "add", EMAIL, "--name", "Anna", "--password-stdin", { input: PASSWORD });
+  run("client", "add", "bench", "--name", "Bench", "--type", "public", "--redirect-uri", redirectUri);
   return {
     issuer,
     directory,

@@ -67,25 +67,25 @@ if ! "$sealgate" key check --config "$config" >/dev/null 2>&1; then
     "$sealgate" key generate --config "$config"
 elif "$sealgate" key check --config "$config" --json 2>/dev/null | grep -q '"wrapping_keys":\[\]'; then
     # Earlier versions did not create the wrapping key with the first signing key.
-    "$sealgate" key wrap-init --config "$config" >/dev/null
+    "$sealgate" key generate-wrapping-key --config "$config" >/dev/null
 fi
 
 # The password and the secret are stored so that the next start can print them. For demonstrations only.
 email=demo@example.com
 if [ ! -e "$run/password" ]; then
     openssl rand -base64 12 >"$run/password.new"
-    "$sealgate" user add --config "$config" --email "$email" --name "Demo Şahin" --phone "+90 212 555 01 01" \
+    "$sealgate" user add --config "$config" "$email" --name "Demo Şahin" --phone "+90 212 555 01 01" \
         --email-verified --role admin --group staff --password-stdin <"$run/password.new" >/dev/null
     mv "$run/password.new" "$run/password"
 fi
 if [ ! -e "$run/client-secret" ]; then
-    "$sealgate" client add --config "$config" --id demo-web --name "Demo Web Application" --type confidential \
+    "$sealgate" client add --config "$config" demo-web --name "Demo Web Application" --type confidential \
         --redirect-uri http://localhost:3000/callback --post-logout-redirect-uri http://localhost:3000/ --json \
         | sed -n 's/.*"client_secret":"\([^"]*\)".*/\1/p' >"$run/client-secret.new"
     mv "$run/client-secret.new" "$run/client-secret"
 fi
 if [ ! -e "$run/public-client" ]; then
-    "$sealgate" client add --config "$config" --id demo-native --name "Demo Native Application" --type public \
+    "$sealgate" client add --config "$config" demo-native --name "Demo Native Application" --type public \
         --redirect-uri http://127.0.0.1/callback --redirect-uri http://localhost:3000/callback \
         --post-logout-redirect-uri http://localhost:3000/ >/dev/null
     touch "$run/public-client"

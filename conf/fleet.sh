@@ -164,7 +164,7 @@ on 1 store init >/dev/null
 has_key 1
 if [ ! -e "$run/password" ]; then
     openssl rand -base64 12 >"$run/password.new"
-    on 1 user add --email demo@example.com --name "Demo Şahin" --email-verified --role admin \
+    on 1 user add demo@example.com --name "Demo Şahin" --email-verified --role admin \
         --group staff --password-stdin <"$run/password.new" >/dev/null
     mv "$run/password.new" "$run/password"
 fi
@@ -212,7 +212,7 @@ for node in "${nodes[@]:1}"; do
         key=$(member key <<<"$asked")
         on 1 node admit "id-$node" --key="$key" --enrolment="$(member enrolment <<<"$asked")"
         # No client has cached a key set yet, so the key need not be published for a day first.
-        on 1 key activate --early --kid "$key" >/dev/null
+        on 1 key activate --early "$key" >/dev/null
         touch "$run/node-$node/admitted"
     fi
     serve "$node"

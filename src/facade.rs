@@ -9,7 +9,7 @@ pub mod admin {
         pub use crate::admin::client_settings::NewClient;
     }
     pub mod command {
-        pub use crate::admin::command::{ClientCommand, Command, FactorCommand, KeyCommand, UserCommand};
+        pub use crate::admin::command::{ClientCommand, Command, KeyCommand, UserCommand};
     }
     pub mod socket {
         pub use crate::admin::socket::{bind, serve_with};

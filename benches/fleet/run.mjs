@@ -201,7 +201,7 @@ async function startSled() {
   const run = (words, input) => execFileSync(program, [...words, "--config", configuration], { env: { ...process.env, ...env }, input, stdio: ["pipe", "ignore", "inherit"] });
   const [email, password] = ["demo@example.com", "correct horse battery staple"];
   run(["key", "generate"]);
-  run(["user", "add", "--email", email, "--name", "Demo", "--password-stdin"], password);
+  run(["user", "add", email, "--name", "Demo", "--password-stdin"], password);
   const child = start(program, ["serve", "--config", configuration], env);
   const issuer = `http://localhost:${sledPort}`;
   await listens(`${issuer}/.well-known/openid-configuration`);
@@ -210,7 +210,7 @@ async function startSled() {
 }
 
 function addClient(configuration, hsm) {
-  const words = ["client", "add", "--id", "bench", "--name", "Bench", "--type", "public", "--redirect-uri", redirectUri, "--config", configuration];
+  const words = ["client", "add", "bench", "--name", "Bench", "--type", "public", "--redirect-uri", redirectUri, "--config", configuration];
   execFileSync(program, words, { env: { ...process.env, SOFTHSM2_CONF: `${hsm}/softhsm2.conf` }, stdio: ["ignore", "ignore", "inherit"] });
 }
 

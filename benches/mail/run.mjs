@@ -246,7 +246,7 @@ ${sections}`);
 function addPeople(file) {
   if (!hasKey) run(file, "key", "generate");
   hasKey = true;
-  for (const email of PEOPLE) run(file, "user", "add", "--email", email, "--name", "Anna", "--password-stdin", { input: PASSWORD });
+  for (const email of PEOPLE) run(file, "user", "add", email, "--name", "Anna", "--password-stdin", { input: PASSWORD });
 }
 
 async function start(name, sections) {

@@ -2,7 +2,6 @@
 
 use chrono::{DateTime, NaiveDate, NaiveTime};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Error, FromArgMatches};
 use serde::{Deserialize, Serialize};
 
@@ -15,37 +14,26 @@ use crate::domain::language::Language;
 use crate::domain::rate_limit::{RateLimit, RateLimitFault};
 use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
-use crate::domain::user::{Email, Role, Subject};
+use crate::domain::user::{Email, Role};
 use crate::domain::username::Username;
 
 #[derive(Args)]
-#[group(required = true, multiple = false)]
-struct PersonArguments {
+struct PersonArgument {
     /// User ID (sub), e-mail address or username
-    #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = person)]
-    person: Option<Person>,
-    /// User ID (sub)
-    #[arg(long, value_name = "SUB", value_parser = subject)]
-    sub: Option<Person>,
-    /// E-mail address of the user
-    #[arg(long, value_name = "EMAIL", value_parser = email_of)]
-    email: Option<Person>,
+    #[arg(value_name = "USER", value_parser = person)]
+    person: Person,
 }
 
-/// `--id` accepts ids that begin with a hyphen, as generated ids of registered clients may.
+/// Generated IDs of registered clients may begin with a hyphen.
 #[derive(Args)]
-#[group(required = true, multiple = false)]
-struct ClientArguments {
+struct ClientArgument {
     /// Client ID
-    #[arg(value_name = "ID", value_parser = client_id)]
-    client: Option<ClientId>,
-    /// Client ID
-    #[arg(long, value_name = "ID", value_parser = client_id, allow_hyphen_values = true)]
-    id: Option<ClientId>,
+    #[arg(value_name = "CLIENT", value_parser = client_id, allow_hyphen_values = true)]
+    client: ClientId,
 }
 
-/// Implements `Args` for a value that one of several arguments provides.
-macro_rules! value_of_arguments {
+/// Implements `Args` for a value that is one positional argument.
+macro_rules! positional {
     ($value:ty, $arguments:ty, $read:expr) => {
         impl Args for $value {
             fn augment_args(command: clap::Command) -> clap::Command {
@@ -59,9 +47,7 @@ macro_rules! value_of_arguments {
 
         impl FromArgMatches for $value {
             fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-                // The group requires one of them.
-                $read(<$arguments>::from_arg_matches(matches)?)
-                    .ok_or_else(|| Error::new(ErrorKind::MissingRequiredArgument))
+                <$arguments>::from_arg_matches(matches).map($read)
             }
 
             fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -72,8 +58,8 @@ macro_rules! value_of_arguments {
     };
 }
 
-value_of_arguments!(Person, PersonArguments, |given: PersonArguments| given.person.or(given.sub).or(given.email));
-value_of_arguments!(ClientId, ClientArguments, |given: ClientArguments| given.client.or(given.id));
+positional!(Person, PersonArgument, |given: PersonArgument| given.person);
+positional!(ClientId, ClientArgument, |given: ClientArgument| given.client);
 
 /// Parses a `sub`, an e-mail address or a username.
 ///
@@ -83,16 +69,8 @@ pub(crate) fn person(text: &str) -> Result<Person, &'static str> {
     Person::parse(text).ok_or("neither a sub (a UUID), nor an e-mail address, nor a username")
 }
 
-pub(super) fn subject(text: &str) -> Result<Person, &'static str> {
-    Subject::parse(text).map(Person::Sub).ok_or("a sub is a UUID")
-}
-
 pub(super) fn email(text: &str) -> Result<Email, &'static str> {
     Email::parse(text).ok_or("an e-mail address is written as name@host, without spaces")
-}
-
-pub(super) fn email_of(text: &str) -> Result<Person, &'static str> {
-    email(text).map(Person::Email)
 }
 
 pub(super) fn username(text: &str) -> Result<Username, &'static str> {
@@ -106,11 +84,11 @@ pub(super) fn client_id(text: &str) -> Result<ClientId, &'static str> {
 }
 
 pub(super) fn session_id(text: &str) -> Result<SessionId, &'static str> {
-    SessionId::parse(text).ok_or("a sid is what `sealgate session list` shows")
+    SessionId::parse(text).ok_or("not a session ID; `sealgate session list` shows them")
 }
 
 pub(super) fn grant_id(text: &str) -> Result<GrantId, &'static str> {
-    GrantId::parse(text).ok_or("a grant's id is what `sealgate grant list` shows")
+    GrantId::parse(text).ok_or("not a grant ID; `sealgate grant list` shows them")
 }
 
 pub(super) fn audit_kind(text: &str) -> Result<AuditKind, String> {

@@ -1,4 +1,4 @@
-//! The audit log as CSV (RFC 4180), with the members of `sealgate audit --json` as columns.
+//! The audit log as CSV (RFC 4180), with the members of `sealgate audit list --json` as columns.
 //!
 //! The command line and the console use the same format.
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::answer::EventAnswer;
 
-/// Writes an event as a line of JSON, as in `sealgate audit --json`.
+/// Writes an event as a line of JSON, as in `sealgate audit list --json`.
 pub(crate) fn write_line(to: &mut impl Write, event: &EventAnswer) -> io::Result<()> {
     writeln!(to, "{}", json!(event))
 }

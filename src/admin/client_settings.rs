@@ -33,7 +33,7 @@ const LONGEST_MAX_AGE: u64 = 366 * 24 * 60 * 60;
 #[serde(deny_unknown_fields)]
 pub struct NewClient {
     /// Client ID: letters, digits, '-', '.', '_', '~'
-    #[arg(long, value_parser = arguments::client_id)]
+    #[arg(value_name = "CLIENT", value_parser = arguments::client_id)]
     pub id: ClientId,
     /// Client name; users see it on the consent page
     #[arg(long)]

@@ -38,15 +38,10 @@ pub(super) async fn execute(directory: &Directory<'_>, command: ClientCommand) -
         ClientCommand::Disable(id) => disable(directory, &id).await,
         ClientCommand::Enable(id) => enable(directory, &id).await,
         ClientCommand::Approve(id) => approve(directory, &id, true).await,
-        ClientCommand::WithdrawApproval(id) => approve(directory, &id, false).await,
+        ClientCommand::RevokeApproval(id) => approve(directory, &id, false).await,
         ClientCommand::Set { client, settings } => set(directory, &client, &settings).await,
-        ClientCommand::RefreshRetry { client, seconds } => {
-            let refresh_retry_seconds = Some(seconds.map_or(Setting::Removed, Setting::Set));
-            let settings = ClientSettings { refresh_retry_seconds, ..ClientSettings::default() };
-            set(directory, &client, &settings).await
-        }
         ClientCommand::Delete(id) => delete(directory, &id).await,
-        ClientCommand::InitialToken { lifetime_seconds } => initial_token(directory, lifetime_seconds).await,
+        ClientCommand::GenerateToken { lifetime_seconds } => initial_token(directory, lifetime_seconds).await,
     }
 }
 

@@ -37,19 +37,19 @@ pub enum Command {
     /// Manage OAuth clients
     #[command(subcommand)]
     Client(ClientCommand),
-    /// List and end browser sessions
+    /// List and revoke browser sessions
     #[command(subcommand)]
     Session(SessionCommand),
     /// List and revoke grants (the tokens of a client for a user)
     #[command(subcommand)]
     Grant(GrantCommand),
-    /// List and withdraw consents
+    /// List and revoke consents
     #[command(subcommand)]
     Consent(ConsentCommand),
     /// List and revoke application passwords
     #[command(subcommand)]
     AppPassword(AppPasswordCommand),
-    /// List, retry and drop mails
+    /// List, retry and delete mails
     #[command(skip)]
     Mail(MailCommand),
     /// Read a page of the audit log
@@ -123,21 +123,21 @@ pub enum UserCommand {
     InvitePerson(Box<Invitee>),
     #[command(skip)]
     InviteMany(Box<Invitees>),
-    /// Manage a user's invitation
-    Invitation {
-        /// User ID (sub), e-mail address or username
-        #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
-        person: Person,
-        /// What becomes of it
-        #[command(subcommand)]
-        command: InvitationCommand,
-    },
+    /// Send a new invitation link; the previous one stops working
+    ///
+    /// For a user who has neither a password nor a passkey.
+    ResendInvitation(Person),
+    /// Revoke a user's invitation link
+    ///
+    /// The account stays, and no one can sign in to it.
+    RevokeInvitation(Person),
     /// Change a user's details; unnamed settings stay
+    #[command(override_usage = "sealgate user set [OPTIONS] <USER> <--SETTING [VALUE]>...")]
     Set {
-        /// User ID (sub), e-mail address or username
-        #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
+        /// User to change
+        #[command(flatten)]
         person: Person,
-        /// What becomes of it
+        /// Changes
         #[command(flatten)]
         changes: Box<UserChanges>,
     },
@@ -168,10 +168,10 @@ pub enum UserCommand {
     Show(Person),
     /// Set a user's password and revoke all sessions and tokens
     SetPassword {
-        /// Whose
+        /// Owner of the password
         #[command(flatten)]
         person: Person,
-        /// The new one
+        /// New password
         #[command(flatten)]
         password: NewPassword,
     },
@@ -183,15 +183,15 @@ pub enum UserCommand {
     Delete(PersonToEnd),
     /// Revoke all sessions and tokens of a user
     Revoke(PersonToEnd),
-    /// Manage a user's two-factor methods and passkeys
-    Factors {
-        /// User ID (sub), e-mail address or username
-        #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
-        person: Person,
-        /// What becomes of them
-        #[command(subcommand)]
-        command: FactorCommand,
-    },
+    /// List a user's two-factor methods and passkeys
+    ListFactors(Person),
+    /// Remove a user's two-factor methods and print a link to set up a new one
+    ///
+    /// Revokes the user's sessions, tokens and application passwords. The link is printed once and works for 24 hours.
+    /// Until the user has set up a new method, the password alone does not sign in.
+    ResetFactors(Person),
+    /// Unblock a user's codes after too many wrong attempts
+    UnblockFactors(Person),
 }
 
 /// User whose access is revoked.
@@ -214,18 +214,6 @@ impl From<Person> for PersonToEnd {
     }
 }
 
-/// Commands about a user's invitation.
-#[derive(Debug, Clone, Copy, Subcommand, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum InvitationCommand {
-    /// Send a new link; the previous one stops working
-    ///
-    /// For a user who has neither a password nor a passkey.
-    Resend,
-    /// Revoke the link; the account stays, and no one can sign in to it
-    Withdraw,
-}
-
 /// Format of exported users.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
@@ -233,21 +221,6 @@ pub enum ExportFormat {
     /// apostrophe
     #[default]
     Csv,
-}
-
-/// Commands about a user's factors.
-#[derive(Debug, Clone, Copy, Subcommand, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FactorCommand {
-    /// List the methods, when each was added and last used
-    List,
-    /// Remove all methods and print a link to set up a new one
-    ///
-    /// Revokes the user's sessions, tokens and application passwords. The link is printed once and works for 24 hours.
-    /// Until the user has set up a new method, the password alone does not sign in.
-    Reset,
-    /// Unblock codes after too many wrong attempts
-    Unblock,
 }
 
 /// Commands about clients.
@@ -265,18 +238,18 @@ pub enum ClientCommand {
     /// Show a client
     Show(ClientId),
     /// Change a client's settings; unnamed settings stay
-    #[command(override_usage = "sealgate client set [OPTIONS] <ID|--id <ID>> <--SETTING VALUE>...")]
+    #[command(override_usage = "sealgate client set [OPTIONS] <CLIENT> <--SETTING VALUE>...")]
     Set {
-        /// Whose
+        /// Client to change
         #[command(flatten)]
         client: ClientId,
-        /// Which, and to what
+        /// Changes
         #[command(flatten)]
         settings: Box<ClientSettings>,
     },
     /// Generate a new secret and print it once; at most five are valid
     RotateSecret {
-        /// Whose
+        /// Owner of the secret
         #[command(flatten)]
         client: ClientId,
         /// Seconds for which the previous secret stays valid; older ones keep their own end. 0 ends all of them at once
@@ -291,23 +264,14 @@ pub enum ClientCommand {
     ///
     /// Applications without a list of clients then accept its tokens.
     Approve(ClientId),
-    /// Withdraw a client's approval
-    WithdrawApproval(ClientId),
+    /// Revoke a client's approval
+    RevokeApproval(ClientId),
     /// Delete a client and revoke its tokens
     Delete(ClientId),
-    /// Set how long a rotated refresh token still returns the same new one
-    RefreshRetry {
-        /// Whose
-        #[command(flatten)]
-        client: ClientId,
-        /// Seconds, 0 to 300 [default: from the configuration]
-        #[arg(long, value_name = "SECONDS")]
-        seconds: Option<u64>,
-    },
-    /// Create a token that registers one client over HTTP (RFC 7591)
+    /// Generate a token that registers one client over HTTP (RFC 7591)
     ///
     /// The token is printed once.
-    InitialToken {
+    GenerateToken {
         /// Seconds for which it is valid
         #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
         lifetime_seconds: u64,
@@ -320,64 +284,38 @@ pub enum ClientCommand {
 pub enum SessionCommand {
     /// List the sessions of a user or a client
     List {
-        /// Which
+        /// Filter
         #[command(flatten)]
         of: SessionsOf,
         /// Last row of the previous page
         #[arg(skip)]
         after: Option<String>,
     },
-    /// End one session, or all sessions of a user or a client
+    /// Revoke one session; its tokens stay valid
     ///
-    /// Tokens stay valid; `user revoke` ends them too.
-    End(SessionsToEnd),
+    /// `user revoke` revokes tokens too.
+    Revoke {
+        /// Session ID (see `sealgate session list`)
+        #[arg(value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
+        sid: SessionId,
+    },
+    /// Revoke all sessions of a user or a client; their tokens stay valid
+    ///
+    /// `user revoke` revokes tokens too.
+    RevokeAll(SessionsOf),
 }
 
-/// Filter of listed sessions.
+/// Filter of sessions.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[group(required = true, multiple = false)]
 #[serde(deny_unknown_fields)]
 pub struct SessionsOf {
-    /// Sessions of this user
-    #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
-    pub(super) person: Option<Person>,
-    /// Sessions of the user with this ID (sub)
-    #[arg(long, value_name = "SUB", value_parser = arguments::subject)]
-    pub(super) sub: Option<Person>,
-    /// Sessions of the user with this e-mail address
-    #[arg(long, value_name = "EMAIL", value_parser = arguments::email_of)]
-    pub(super) email: Option<Person>,
+    /// Sessions of this user (ID, e-mail address or username)
+    #[arg(long, value_name = "USER", value_parser = arguments::person)]
+    pub(super) user: Option<Person>,
     /// Sessions in which this client has valid tokens
-    #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
+    #[arg(long, value_name = "CLIENT", value_parser = arguments::client_id, allow_hyphen_values = true)]
     pub(super) client: Option<ClientId>,
-}
-
-/// Sessions to end.
-#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
-#[group(required = true, multiple = false)]
-#[serde(default, deny_unknown_fields)]
-pub struct SessionsToEnd {
-    /// All sessions of this user
-    #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
-    pub(super) person: Option<Person>,
-    /// All sessions of the user with this ID (sub)
-    #[arg(long, value_name = "SUB", value_parser = arguments::subject)]
-    pub(super) sub: Option<Person>,
-    /// All sessions of the user with this e-mail address
-    #[arg(long, value_name = "EMAIL", value_parser = arguments::email_of)]
-    pub(super) email: Option<Person>,
-    /// The session with this ID (sid)
-    #[arg(long, value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
-    pub(super) sid: Option<SessionId>,
-    /// All sessions in which this client has valid tokens
-    #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
-    pub(super) client: Option<ClientId>,
-}
-
-impl From<SessionId> for SessionsToEnd {
-    fn from(sid: SessionId) -> Self {
-        Self { sid: Some(sid), ..Self::default() }
-    }
 }
 
 /// Commands about grants.
@@ -386,49 +324,35 @@ impl From<SessionId> for SessionsToEnd {
 pub enum GrantCommand {
     /// List valid grants by user, client or session
     List {
-        /// Whose
+        /// Filter
         #[command(flatten)]
         of: GrantsOf,
         /// Last grant that the previous page has read
         #[arg(skip)]
         after: Option<String>,
     },
-    /// Revoke one grant, or those of a user, client or session
-    Revoke(GrantsToEnd),
+    /// Revoke one grant
+    Revoke {
+        /// Grant ID (see `sealgate grant list`)
+        #[arg(value_name = "GRANT", value_parser = arguments::grant_id, allow_hyphen_values = true)]
+        grant: GrantId,
+    },
+    /// Revoke all grants of a user, client or session
+    RevokeAll(GrantsOf),
 }
 
-/// Filter of listed grants: all given values must match.
+/// Filter of grants: all given values must match.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[group(required = true, multiple = true)]
 #[serde(deny_unknown_fields)]
 pub struct GrantsOf {
     /// Of this user
-    #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
+    #[arg(long, value_name = "USER", value_parser = arguments::person)]
     pub(super) user: Option<Person>,
     /// Of this client
-    #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
+    #[arg(long, value_name = "CLIENT", value_parser = arguments::client_id, allow_hyphen_values = true)]
     pub(super) client: Option<ClientId>,
     /// Of this session
-    #[arg(long, value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
-    pub(super) session: Option<SessionId>,
-}
-
-/// Grants to revoke: a single one, or all that match every given value.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
-#[group(required = true, multiple = true)]
-#[serde(deny_unknown_fields)]
-pub struct GrantsToEnd {
-    /// The grant with this ID (see `sealgate grant list`)
-    #[arg(long, value_name = "GRANT", value_parser = arguments::grant_id, allow_hyphen_values = true,
-        conflicts_with_all = ["user", "client", "session"])]
-    pub(super) grant: Option<GrantId>,
-    /// All grants of this user
-    #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
-    pub(super) user: Option<Person>,
-    /// All grants of this client
-    #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
-    pub(super) client: Option<ClientId>,
-    /// All grants of this session
     #[arg(long, value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
     pub(super) session: Option<SessionId>,
 }
@@ -439,20 +363,20 @@ pub struct GrantsToEnd {
 pub enum ConsentCommand {
     /// List a user's consents
     List {
-        /// Who
+        /// User who gave them
         #[command(flatten)]
         person: Person,
         /// Client of the last consent on the previous page
         #[arg(skip)]
         after: Option<String>,
     },
-    /// Withdraw a consent and revoke the client's tokens for the user
-    Withdraw {
-        /// Whose
+    /// Revoke a consent and the client's tokens for the user
+    Revoke {
+        /// User who gave it
         #[command(flatten)]
         person: Person,
-        /// Client ID
-        #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
+        /// Client
+        #[command(flatten)]
         client: ClientId,
     },
 }
@@ -465,11 +389,11 @@ pub enum AppPasswordCommand {
     List(Person),
     /// Revoke an application password and close its connections
     Revoke {
-        /// Whose
+        /// Owner of the password
         #[command(flatten)]
         person: Person,
-        /// Its ID (see `sealgate app-password list`)
-        #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+        /// Password ID (see `sealgate app-password list`)
+        #[arg(value_name = "ID", allow_hyphen_values = true)]
         id: String,
         /// Wait until every node of the cluster has applied the change
         #[arg(long)]
@@ -494,14 +418,14 @@ pub enum MailCommand {
     },
     /// Retry a queued or failed mail now
     Retry {
-        /// Its ID (see `sealgate mail list`)
-        #[arg(allow_hyphen_values = true)]
+        /// Mail ID (see `sealgate mail list`)
+        #[arg(value_name = "ID", allow_hyphen_values = true)]
         id: String,
     },
-    /// Remove a queued or failed mail without sending it
-    Drop {
-        /// Its ID (see `sealgate mail list`)
-        #[arg(allow_hyphen_values = true)]
+    /// Delete a queued or failed mail without sending it
+    Delete {
+        /// Mail ID (see `sealgate mail list`)
+        #[arg(value_name = "ID", allow_hyphen_values = true)]
         id: String,
     },
 }
@@ -548,7 +472,7 @@ pub enum KeyCommand {
     /// Publish a key that was put into the token by other means
     Announce {
         /// Key ID (see `sealgate key list`)
-        #[arg(long, value_name = "KID", allow_hyphen_values = true)]
+        #[arg(value_name = "KID", allow_hyphen_values = true)]
         kid: String,
         /// Its `CKA_ID`, hexadecimal
         #[arg(skip)]
@@ -560,7 +484,7 @@ pub enum KeyCommand {
     /// Schedule a published key to sign; retires the current key
     Activate {
         /// Key ID (see `sealgate key list`)
-        #[arg(long, value_name = "KID", allow_hyphen_values = true)]
+        #[arg(value_name = "KID", allow_hyphen_values = true)]
         kid: String,
         /// Start time, such as 2027-01-31T08:00:00Z [default: when verifiers have fetched the key]
         #[arg(long, value_name = "RFC3339", value_parser = arguments::instant)]
@@ -569,16 +493,16 @@ pub enum KeyCommand {
         #[arg(long)]
         early: bool,
     },
-    /// Withdraw a published key that does not sign yet
+    /// Retire a published key that does not sign yet
     Retire {
         /// Key ID (see `sealgate key list`)
-        #[arg(long, value_name = "KID", allow_hyphen_values = true)]
+        #[arg(value_name = "KID", allow_hyphen_values = true)]
         kid: String,
     },
     /// Remove a retired key once nothing it signed is valid
     Remove {
         /// Key ID (see `sealgate key list`)
-        #[arg(long, value_name = "KID", allow_hyphen_values = true)]
+        #[arg(value_name = "KID", allow_hyphen_values = true)]
         kid: String,
         /// Remove a compromised key at once: everything it signed is refused, and another key starts to sign
         #[arg(long)]
@@ -610,10 +534,10 @@ pub struct AuditCommand {
 #[serde(deny_unknown_fields)]
 pub struct EventFilter {
     /// Of this user
-    #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
+    #[arg(long, value_name = "USER", value_parser = arguments::person)]
     pub(super) user: Option<Person>,
     /// About this client
-    #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
+    #[arg(long, value_name = "CLIENT", value_parser = arguments::client_id, allow_hyphen_values = true)]
     pub(super) client: Option<ClientId>,
     /// Event kind, such as `sign_in_failed`; can be repeated
     #[arg(long = "kind", value_name = "KIND", value_parser = arguments::audit_kind)]

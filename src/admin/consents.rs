@@ -17,11 +17,11 @@ pub(super) async fn execute(directory: &Directory<'_>, command: ConsentCommand) 
             let next = consents.last().filter(|_| consents.len() == PAGE).map(|consent| consent.client.clone());
             Ok(ListPage::answer(Rows::Consents(consents.into_iter().map(ConsentAnswer::from).collect()), next))
         }
-        ConsentCommand::Withdraw { person, client } => withdraw(directory, &person, &client).await,
+        ConsentCommand::Revoke { person, client } => revoke(directory, &person, &client).await,
     }
 }
 
-async fn withdraw(directory: &Directory<'_>, person: &Person, client: &ClientId) -> Result<Answer, CommandError> {
+async fn revoke(directory: &Directory<'_>, person: &Person, client: &ClientId) -> Result<Answer, CommandError> {
     let sub = people::find(directory, person).await?.sub;
     let existed = directory.store.consent(sub, client).await?.is_some();
     // Grants can exist without a consent, for clients whose consent the operator implied.

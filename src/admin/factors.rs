@@ -4,7 +4,6 @@
 //! enrolment link. Only the owner can add a factor or see its secret.
 
 use super::answer::{Answer, FactorAnswer, ListPage, Rows, ShownSecret, UserAnswer};
-use super::command::FactorCommand;
 use super::directory::{CommandError, Directory};
 use super::people;
 use super::person::Person;
@@ -14,25 +13,12 @@ use crate::domain::audit::AuditKind;
 use crate::domain::factor_failures::FactorFailures;
 use crate::domain::grant::EndReason;
 use crate::domain::secret::Secret;
-use crate::domain::user::{Subject, User};
 use crate::factors::{FactorKind, FactorReset, Factors, LINK_LIFE, LINK_PATH};
 use crate::store::FactorsChanged;
 use crate::webauthn::UserHandle;
 
-pub(super) async fn execute(
-    directory: &Directory<'_>,
-    person: &Person,
-    command: FactorCommand,
-) -> Result<Answer, CommandError> {
-    let user = people::find(directory, person).await?;
-    match command {
-        FactorCommand::List => list(directory, user.sub).await,
-        FactorCommand::Reset => reset(directory, user).await,
-        FactorCommand::Unblock => unblock(directory, user).await,
-    }
-}
-
-async fn list(directory: &Directory<'_>, sub: Subject) -> Result<Answer, CommandError> {
+pub(super) async fn list(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
+    let sub = people::find(directory, person).await?.sub;
     let factors = directory.store.factors(sub).await?.map(|loaded| loaded.value);
     let rows = factors.as_ref().map(|factors| FactorAnswer::of(factors, directory.clock.now())).unwrap_or_default();
     Ok(ListPage::answer(Rows::Factors(rows), None::<String>))
@@ -42,7 +28,8 @@ async fn list(directory: &Directory<'_>, sub: Subject) -> Result<Answer, Command
 ///
 /// Until a new factor is enrolled, the password alone is not sufficient. Otherwise an attacker with
 /// the password could sign in without a second factor.
-async fn reset(directory: &Directory<'_>, user: User) -> Result<Answer, CommandError> {
+pub(super) async fn reset(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
+    let user = people::find(directory, person).await?;
     let (link, token) = LinkToken::new(user.sub, random(directory.entropy));
     let until = directory.clock.now().plus(LINK_LIFE);
     let revocation = directory.store.new_revocation(user.sub, EndReason::Administrator, directory.clock.now());
@@ -71,7 +58,8 @@ async fn reset(directory: &Directory<'_>, user: User) -> Result<Answer, CommandE
 }
 
 /// Unblocks factors after too many wrong codes.
-async fn unblock(directory: &Directory<'_>, user: User) -> Result<Answer, CommandError> {
+pub(super) async fn unblock(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
+    let user = people::find(directory, person).await?;
     let change = directory.store.change_factors(user.sub, new_handle(directory), |factors| {
         let freed = factors.totp_failures != FactorFailures::default()
             || factors.recovery_failures != FactorFailures::default();

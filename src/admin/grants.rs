@@ -1,7 +1,7 @@
 //! Commands about grants.
 
 use super::answer::{Answer, EndedAnswer, GrantAnswer, ListPage, Rows};
-use super::command::{GrantCommand, GrantsOf, GrantsToEnd};
+use super::command::{GrantCommand, GrantsOf};
 use super::directory::{CommandError, Directory, PAGE};
 use super::people;
 use crate::domain::audit::{AuditEvent, AuditKind};
@@ -15,10 +15,8 @@ pub(super) async fn execute(directory: &Directory<'_>, command: GrantCommand) ->
             let page = directory.store.grants(&filter(directory, of).await?, after, PAGE).await?;
             Ok(ListPage::answer(Rows::Grants(page.grants.into_iter().map(GrantAnswer::from).collect()), page.next))
         }
-        GrantCommand::Revoke(GrantsToEnd { grant: Some(id), .. }) => revoke(directory, id).await,
-        GrantCommand::Revoke(GrantsToEnd { grant: None, user, client, session }) => {
-            revoke_all(directory, GrantsOf { user, client, session }).await
-        }
+        GrantCommand::Revoke { grant } => revoke(directory, grant).await,
+        GrantCommand::RevokeAll(of) => revoke_all(directory, of).await,
     }
 }
 

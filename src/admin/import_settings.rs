@@ -12,7 +12,7 @@ Import the users of another system with their password hashes: all of them, or n
 Accepted hashes: argon2, bcrypt, SHA-crypt ($5$, $6$), PBKDF2 (passlib, PHC, Django, OpenLDAP), {SSHA}, {SHA} and their SHA-2 \
 variants. Each is replaced by argon2id at the first sign-in. MD5, DES, plain-text passwords, and hashes that take more than about \
 a second to verify are refused. Invite these users instead (user invite --from), or leave the hash out and send an invitation \
-afterwards (user invitation EMAIL resend). Until then a user without a hash cannot sign in.
+afterwards (user resend-invitation EMAIL). Until then a user without a hash cannot sign in.
 
 The first line of a CSV file names the columns: email and name, and any of username, groups, password_hash, email_verified, \
 phone_number. LDIF: mail, displayName or cn or givenName with sn, uid, userPassword, and the cn of each memberOf as a group; entries that \

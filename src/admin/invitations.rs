@@ -3,7 +3,6 @@
 //! Administrators do not choose passwords for users.
 
 use super::answer::{Answer, UserAnswer};
-use super::command::InvitationCommand;
 use super::directory::{CommandError, Directory, Mailing};
 use super::people::{self, email_taken, faults, taken};
 use super::person::Person;
@@ -19,17 +18,6 @@ use crate::domain::secret::Secret;
 use crate::domain::user::{Email, Subject, User, UserState};
 use crate::factors::Factors;
 use crate::store::{AddOutcome, Committed};
-
-pub(super) async fn execute(
-    directory: &Directory<'_>,
-    person: &Person,
-    command: InvitationCommand,
-) -> Result<Answer, CommandError> {
-    match command {
-        InvitationCommand::Resend => resend(directory, person).await,
-        InvitationCommand::Withdraw => withdraw(directory, person).await,
-    }
-}
 
 pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Result<Answer, CommandError> {
     let sender = InvitationSender::find(directory, 1).await?;
@@ -55,7 +43,7 @@ pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Resul
 }
 
 /// Sends a new link to a user who cannot sign in yet, in every state of the previous one.
-async fn resend(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
+pub(super) async fn resend(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
     let sender = InvitationSender::find(directory, 1).await?;
     let found = people::find(directory, person).await?;
     let store = directory.store;
@@ -88,7 +76,7 @@ async fn resend(directory: &Directory<'_>, person: &Person) -> Result<Answer, Co
     Ok(with(directory, user.value, Some(&invitation)).into())
 }
 
-async fn withdraw(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
+pub(super) async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
     let user = people::find(directory, person).await?;
     let withdrawn = directory.store.change_account_links(user.sub, &[], |links| {
         let open = links.invitation.as_ref().is_some_and(|invitation| invitation.accepted_at.is_none());
@@ -154,7 +142,7 @@ impl<'a> InvitationSender<'a> {
             Mailing::Off => {
                 return Err(CommandError::invalid(
                     "this server sends no mail, so nobody can be invited: configure [mail], and make a wrapping key with \
-                     `sealgate key wrap-init` where the token has none; or give the password with `user add --password-stdin`",
+                     `sealgate key generate-wrapping-key` where the token has none; or give the password with `user add --password-stdin`",
                 ));
             }
         };

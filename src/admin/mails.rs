@@ -58,7 +58,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: MailCommand) -> 
             }
             Ok(EndedAnswer { id: Some(id), retried: Some(true), ..EndedAnswer::from(()) }.into())
         }
-        MailCommand::Drop { id } => {
+        MailCommand::Delete { id } => {
             if !store.drop_mail(known(&id)?).await? {
                 return Err(absent(&id));
             }

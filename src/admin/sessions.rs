@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::answer::{Answer, EndedAnswer, ListPage, Rows, SessionAnswer};
-use super::command::{SessionCommand, SessionsOf, SessionsToEnd};
+use super::command::{SessionCommand, SessionsOf};
 use super::directory::{CommandError, Directory, PAGE};
 use super::people;
 use super::person::Person;
@@ -13,25 +13,22 @@ use crate::domain::grant::GrantId;
 use crate::domain::session::SessionId;
 use crate::store::GrantFilter;
 
+/// Error for a request without a filter, which the command line does not send.
+const NO_FILTER: &str = "name a user or a client";
+
 pub(super) async fn execute(directory: &Directory<'_>, command: SessionCommand) -> Result<Answer, CommandError> {
     match command {
-        SessionCommand::List { of: SessionsOf { person, sub, email, client }, after } => {
-            match (person.or(sub).or(email), client) {
-                (Some(person), _) => list(directory, &person, after.as_deref().and_then(SessionId::parse)).await,
-                (None, Some(client)) => {
-                    list_of_client(directory, &client, after.as_deref().and_then(GrantId::parse)).await
-                }
-                (None, None) => Err(CommandError::invalid("name a person or a client")),
-            }
-        }
-        SessionCommand::End(SessionsToEnd { person, sub, email, sid, client }) => {
-            match (sid, person.or(sub).or(email), client) {
-                (Some(sid), ..) => end(directory, sid).await,
-                (None, Some(person), _) => end_all(directory, &person).await,
-                (None, None, Some(client)) => end_of_client(directory, client).await,
-                (None, None, None) => Err(CommandError::invalid("name a person, a client or a session")),
-            }
-        }
+        SessionCommand::List { of: SessionsOf { user, client }, after } => match (user, client) {
+            (Some(user), _) => list(directory, &user, after.as_deref().and_then(SessionId::parse)).await,
+            (None, Some(client)) => list_of_client(directory, &client, after.as_deref().and_then(GrantId::parse)).await,
+            (None, None) => Err(CommandError::invalid(NO_FILTER)),
+        },
+        SessionCommand::Revoke { sid } => revoke(directory, sid).await,
+        SessionCommand::RevokeAll(SessionsOf { user, client }) => match (user, client) {
+            (Some(user), _) => revoke_of_user(directory, &user).await,
+            (None, Some(client)) => revoke_of_client(directory, client).await,
+            (None, None) => Err(CommandError::invalid(NO_FILTER)),
+        },
     }
 }
 
@@ -59,7 +56,7 @@ async fn list_of_client(
     Ok(ListPage::answer(Rows::Sessions(shown), next))
 }
 
-async fn end_of_client(directory: &Directory<'_>, client: ClientId) -> Result<Answer, CommandError> {
+async fn revoke_of_client(directory: &Directory<'_>, client: ClientId) -> Result<Answer, CommandError> {
     let (mut ended, mut after) = (0_usize, None);
     loop {
         let (sessions, next) = page_of_client(directory, &client, after).await?;
@@ -87,14 +84,14 @@ async fn page_of_client(
     Ok((page.grants.iter().map(|grant| grant.session).collect(), page.next))
 }
 
-async fn end_all(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
+async fn revoke_of_user(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
     let sub = people::find(directory, person).await?.sub;
     let ended = directory.store.end_sessions_of_user(sub).await?;
     directory.record(directory.event(AuditKind::SessionsEnded).of(sub).with_detail(format!("sessions {ended}"))).await;
     Ok(EndedAnswer { sub: Some(sub), sessions_ended: Some(ended), ..EndedAnswer::from(()) }.into())
 }
 
-async fn end(directory: &Directory<'_>, id: SessionId) -> Result<Answer, CommandError> {
+async fn revoke(directory: &Directory<'_>, id: SessionId) -> Result<Answer, CommandError> {
     let subject = directory.store.session(id).await?.and_then(|loaded| loaded.value.current().map(|one| one.subject));
     if !directory.store.end_session(id).await? {
         return Err(CommandError::Absent(format!("no session has the sid {id}")));

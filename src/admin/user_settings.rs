@@ -18,14 +18,14 @@ use crate::domain::username::Username;
 #[serde(deny_unknown_fields)]
 pub struct NewUser {
     /// E-mail address; the user signs in with it
-    #[arg(long, value_parser = arguments::email)]
+    #[arg(value_name = "EMAIL", value_parser = arguments::email)]
     pub email: Email,
-    /// Username; the user can sign in with it, and applications may show it
-    #[arg(long, value_parser = arguments::username)]
-    pub username: Option<Username>,
     /// Full name
     #[arg(long)]
     pub name: String,
+    /// Username; the user can sign in with it, and applications may show it
+    #[arg(long, value_parser = arguments::username)]
+    pub username: Option<Username>,
     /// Phone number, such as +905551112233
     #[arg(long, value_name = "NUMBER")]
     pub phone: Option<String>,
@@ -57,14 +57,14 @@ line names the columns: email and name, and any of username, groups (separated b
 #[derive(Debug, Clone, Args)]
 pub struct InviteArguments {
     /// E-mail address; receives the invitation, and the user signs in with it
-    #[arg(long, value_parser = arguments::email, required_unless_present = "from")]
+    #[arg(value_name = "EMAIL", value_parser = arguments::email, required_unless_present = "from")]
     email: Option<Email>,
-    /// Username; the user can sign in with it, and applications may show it
-    #[arg(long, value_parser = arguments::username)]
-    username: Option<Username>,
     /// Full name
     #[arg(long, required_unless_present = "from")]
     name: Option<String>,
+    /// Username; the user can sign in with it, and applications may show it
+    #[arg(long, value_parser = arguments::username)]
+    username: Option<Username>,
     /// Phone number, such as +905551112233
     #[arg(long, value_name = "NUMBER")]
     phone: Option<String>,

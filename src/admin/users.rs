@@ -30,7 +30,8 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
             Ok(invitations::told(directory, user).await?.into())
         }
         UserCommand::InvitePerson(invitee) => invitations::invite(directory, *invitee).await,
-        UserCommand::Invitation { person, command } => invitations::execute(directory, &person, command).await,
+        UserCommand::ResendInvitation(person) => invitations::resend(directory, &person).await,
+        UserCommand::RevokeInvitation(person) => invitations::revoke(directory, &person).await,
         UserCommand::InviteMany(invitees) => bulk_invitation::execute(directory, *invitees).await,
         // The command line sends one of the two forms above.
         UserCommand::Invite(_) => Err(CommandError::invalid("an invitation is sent as invite_person or invite_many")),
@@ -44,7 +45,9 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         }
         UserCommand::Delete(ending) => delete(directory, &ending.person).await,
         UserCommand::Revoke(ending) => revoke(directory, &ending.person).await,
-        UserCommand::Factors { person, command } => factors::execute(directory, &person, command).await,
+        UserCommand::ListFactors(person) => factors::list(directory, &person).await,
+        UserCommand::ResetFactors(person) => factors::reset(directory, &person).await,
+        UserCommand::UnblockFactors(person) => factors::unblock(directory, &person).await,
     }
 }
 

@@ -217,7 +217,7 @@ async fn next_key(sealgate: &Sealgate, ring: &KeyRing, own: &str, now: UnixTime)
     let made = signer.make(size, id).await.map_err(|error| {
         format!(
             "no new signing key: {error}. The one before goes on signing. If the token lets the PIN's user make no keys, \
-             make one by its own tools and run: sealgate key announce --kid KID"
+             make one by its own tools and run: sealgate key announce KID"
         )
     })?;
     Ok((made.kid.to_string(), made.id))

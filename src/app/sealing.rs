@@ -16,7 +16,7 @@ use crate::store::{Store, StoreError};
 
 /// Warning for a token without a wrapping key.
 pub(crate) const NO_WRAPPING_KEY: &str = "the token has no wrapping key, so nothing can be sealed: no authenticator app and no \
-    recovery codes can be kept for anybody, and no form that was sent too late. To make one: sealgate key wrap-init; then \
+    recovery codes can be kept for anybody, and no form that was sent too late. To make one: sealgate key generate-wrapping-key; then \
     restart the server";
 
 /// Warning for a node that has not received the cluster's data key.

@@ -15,23 +15,16 @@ use crate::admin::answer::{EventAnswer, ListPage, Rows};
 use crate::admin::audit_file;
 use crate::admin::command::{AuditCommand, Command, EventFilter};
 
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub(super) struct Arguments {
-    #[command(subcommand)]
-    verb: Option<Verb>,
-    #[command(flatten)]
-    wanted: AuditCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum Verb {
+pub(super) enum AuditVerb {
+    /// List events, newest first
+    List(AuditCommand),
     /// Export events, newest first
     Export(Export),
 }
 
 #[derive(Debug, Args)]
-struct Export {
+pub(super) struct Export {
     #[command(flatten)]
     wanted: EventFilter,
     /// Output format
@@ -42,12 +35,12 @@ struct Export {
     to: PathBuf,
 }
 
-pub(super) fn run(arguments: &Arguments, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
-    if let Some(Verb::Export(export)) = &arguments.verb {
-        return export.run(access, output);
-    }
+pub(super) fn run(verb: &AuditVerb, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
+    let mut wanted = match verb {
+        AuditVerb::List(wanted) => wanted.clone(),
+        AuditVerb::Export(export) => return export.run(access, output),
+    };
     let mut events = Vec::new();
-    let mut wanted = arguments.wanted.clone();
     while wanted.limit > 0 {
         let (more, next) = page(access, &wanted)?;
         wanted.limit = wanted.limit.saturating_sub(more.len());

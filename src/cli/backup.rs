@@ -1,4 +1,4 @@
-//! `sealgate backup`, `sealgate restore` and `sealgate restored`.
+//! `sealgate backup` and `sealgate restore`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,8 +31,13 @@ pub(super) struct BackupArguments {
 #[derive(Debug, Args)]
 pub(super) struct RestoreArguments {
     /// Directory that `backup` created
-    #[arg(long, value_name = "DIR")]
-    from: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "in_place")]
+    from: Option<PathBuf>,
+    /// Revoke all sessions and grants in the configured store, which other tools have put back to an earlier state
+    ///
+    /// For a restored snapshot of the machine or the database, or a database that lost acknowledged writes.
+    #[arg(long, conflicts_with_all = ["from", "check", "accept_loss"])]
+    in_place: bool,
     /// Verify the backup without restoring it; works while a server runs
     #[arg(long, conflicts_with = "accept_loss")]
     check: bool,
@@ -71,13 +76,14 @@ pub(super) fn restore(
     access: &StoreAccess,
     output: &Output,
 ) -> Result<(), CommandFailure> {
+    let Some(from) = &arguments.from else { return restore_in_place(access, output) };
     if arguments.check {
-        return check(&arguments.from, access, output);
+        return check(from, access, output);
     }
     access.refuse_beside_server()?;
-    let new = NewStore::copy_of(&arguments.from, access.files()?).map_err(CommandFailure::line)?;
+    let new = NewStore::copy_of(from, access.files()?).map_err(CommandFailure::line)?;
     let options = Options { accept_loss: arguments.accept_loss, discard: true, ..Options::default() };
-    let engine = Arc::new(open_copy(&arguments.from, &new, options)?);
+    let engine = Arc::new(open_copy(from, &new, options)?);
     let proven = engine.is_proven();
     let taken = access.block_on(async {
         let store = Store::open(Arc::clone(&engine) as _, access.config().sessions.max_interactions).await?;
@@ -86,9 +92,8 @@ pub(super) fn restore(
     });
     engine.close();
     drop(engine);
-    let (taken, keys) = taken.map_err(|error| {
-        CommandFailure::line(format_args!("{}: {error}; nothing was restored", arguments.from.display()))
-    })?;
+    let (taken, keys) = taken
+        .map_err(|error| CommandFailure::line(format_args!("{}: {error}; nothing was restored", from.display())))?;
     new.finish().map_err(CommandFailure::line)?;
     let store = access.files()?.path.as_path();
     let result = json!({
@@ -106,7 +111,7 @@ pub(super) fn restore(
 /// Revokes sessions and grants in a store that other tools rolled back, as a restore does.
 ///
 /// Can be repeated after a failure.
-pub(super) fn restored(access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
+fn restore_in_place(access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     access.refuse_beside_server()?;
     match &access.config().store {
         StoreConfig::Sled(settings) => drop(existing(&settings.path)?),

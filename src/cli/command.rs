@@ -14,8 +14,7 @@ use super::{password, people};
 use crate::admin::Answer;
 use crate::admin::answer::ListPage;
 use crate::admin::command::{
-    AppPasswordCommand, ClientCommand, Command, ConsentCommand, FactorCommand, GrantCommand, InvitationCommand,
-    MailCommand, SessionCommand, UserCommand,
+    AppPasswordCommand, ClientCommand, Command, ConsentCommand, GrantCommand, MailCommand, SessionCommand, UserCommand,
 };
 use crate::admin::user_settings::Invited;
 use crate::config::{RegistrationMode, StoreConfig};
@@ -55,7 +54,7 @@ fn as_sent(command: Command) -> Result<Command, CommandFailure> {
 /// Notes that the account remains although no one can sign in to it.
 fn note_withdrawal() {
     let note = "the account stays, without a password: nobody can sign in as it; remove it with user delete, or mail another link \
-                with user invitation resend";
+                with user resend-invitation";
     let _ = writeln!(io::stderr(), "note: {note}");
 }
 
@@ -69,11 +68,11 @@ pub(super) fn run(command: Command, access: &mut StoreAccess, output: &Output) -
         Command::User(UserCommand::Export { to, .. }) => return people::export(&to.clone(), access, output),
         _ => {}
     }
-    if let Command::Client(ClientCommand::InitialToken { .. }) = command {
+    if let Command::Client(ClientCommand::GenerateToken { .. }) = command {
         note_mode(access.config().registration.mode);
     }
     let answer = if let Command::Status = command { access.ask_server(&command)? } else { access.ask(&command)? };
-    if let Command::User(UserCommand::Invitation { command: InvitationCommand::Withdraw, .. }) = command {
+    if let Command::User(UserCommand::RevokeInvitation(_)) = command {
         note_withdrawal();
     }
     if command.waits() {
@@ -150,46 +149,41 @@ fn form(command: &Command) -> Form {
         Command::User(UserCommand::List { .. } | UserCommand::Export { .. }) => {
             &["sub", "email", "username", "name", "state", "roles", "invitation"]
         }
-        Command::User(
-            UserCommand::InvitePerson(_) | UserCommand::Invitation { command: InvitationCommand::Resend, .. },
-        ) => &["sub", "email", "invitation", "invitation_expires_at"],
-        Command::User(UserCommand::Invitation { command: InvitationCommand::Withdraw, .. }) => {
-            &["sub", "email", "invitation_withdrawn"]
+        Command::User(UserCommand::InvitePerson(_) | UserCommand::ResendInvitation(_)) => {
+            &["sub", "email", "invitation", "invitation_expires_at"]
         }
+        Command::User(UserCommand::RevokeInvitation(_)) => &["sub", "email", "invitation_withdrawn"],
         Command::User(UserCommand::Delete(_)) => &["sub", "email", "deleted"],
-        Command::User(UserCommand::Factors { command: FactorCommand::List, .. }) => {
-            &["kind", "name", "added", "last_used", "left", "blocked"]
-        }
-        Command::User(UserCommand::Factors { command: FactorCommand::Reset, .. }) => {
+        Command::User(UserCommand::ListFactors(_)) => &["kind", "name", "added", "last_used", "left", "blocked"],
+        Command::User(UserCommand::ResetFactors(_)) => {
             &["sub", "email", "factors_removed", "sessions_ended", "grants_ended", "enrolment_link", "link_expires_at"]
         }
-        Command::User(UserCommand::Factors { command: FactorCommand::Unblock, .. }) => &["sub", "email", "unblocked"],
+        Command::User(UserCommand::UnblockFactors(_)) => &["sub", "email", "unblocked"],
         Command::User(_) => &["sub", "email", "state", "sessions_ended", "grants_ended"],
         Command::Client(ClientCommand::Add(_) | ClientCommand::RotateSecret { .. }) => &["client_id", "client_secret"],
         Command::Client(ClientCommand::List { .. }) => &["client_id", "client_name", "client_type", "state", "scope"],
         Command::Client(ClientCommand::Disable(_)) => &["client_id", "state", "grants_ended"],
         Command::Client(ClientCommand::Enable(_)) => &["client_id", "state"],
-        Command::Client(ClientCommand::Approve(_) | ClientCommand::WithdrawApproval(_)) => {
-            &["client_id", "vouched_for"]
-        }
+        Command::Client(ClientCommand::Approve(_) | ClientCommand::RevokeApproval(_)) => &["client_id", "vouched_for"],
         Command::Client(ClientCommand::Delete(_)) => &["client_id", "deleted"],
-        Command::Client(ClientCommand::RefreshRetry { .. }) => &["client_id", "refresh_retry_seconds"],
-        Command::Client(ClientCommand::InitialToken { .. }) => &["initial_access_token"],
+        Command::Client(ClientCommand::GenerateToken { .. }) => &["initial_access_token"],
         Command::Session(SessionCommand::List { .. }) => {
             &["sid", "address", "created_at", "last_seen_at", "expires_at", "user_agent"]
         }
-        Command::Session(SessionCommand::End(_)) => &["sub", "sid", "client_id", "sessions_ended"],
+        Command::Session(SessionCommand::Revoke { .. } | SessionCommand::RevokeAll(_)) => {
+            &["sub", "sid", "client_id", "sessions_ended"]
+        }
         Command::Grant(GrantCommand::List { .. }) => {
             &["grant", "sub", "client_id", "sid", "scope", "created_at", "expires_at"]
         }
-        Command::Grant(GrantCommand::Revoke(_)) => &["grant", "grants_ended"],
+        Command::Grant(GrantCommand::Revoke { .. } | GrantCommand::RevokeAll(_)) => &["grant", "grants_ended"],
         Command::Consent(ConsentCommand::List { .. }) => &["client_id", "scope", "given_at"],
-        Command::Consent(ConsentCommand::Withdraw { .. }) => &["sub", "client_id", "withdrawn", "grants_ended"],
+        Command::Consent(ConsentCommand::Revoke { .. }) => &["sub", "client_id", "withdrawn", "grants_ended"],
         Command::Mail(MailCommand::List { .. }) => {
             &["id", "kind", "state", "created_at", "due_at", "attempts", "reason", "answer"]
         }
         Command::Mail(MailCommand::Retry { .. }) => &["id", "retried"],
-        Command::Mail(MailCommand::Drop { .. }) => &["id", "deleted"],
+        Command::Mail(MailCommand::Delete { .. }) => &["id", "deleted"],
         Command::AppPassword(AppPasswordCommand::List(_)) => &["id", "app", "name", "created_at", "last_used_at"],
         Command::AppPassword(AppPasswordCommand::Revoke { .. }) => &["sub", "id", "app", "name", "revoked"],
     })

@@ -25,17 +25,16 @@ const LONGEST_INPUT: u64 = 64 * 1024;
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArguments {
+    /// Full URL of the request; the path is used unchanged
+    url: String,
     /// HTTP method
     #[arg(long, value_name = "METHOD", default_value = "GET")]
     method: String,
-    /// Full URL of the request; the path is used unchanged
-    #[arg(long, value_name = "URL")]
-    url: String,
     /// Access token of the request, or - for standard input; its signature is not checked
     #[arg(long, value_name = "TOKEN", conflicts_with = "user", allow_hyphen_values = true)]
     token: Option<String>,
     /// User who has just signed in with the browser
-    #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
+    #[arg(long, value_name = "USER", value_parser = arguments::person)]
     user: Option<Person>,
     /// Authentication level: 1 password, 2 two-factor method, 3 passkey or security key [default: the level that
     /// `[factors]` requires of the user]

@@ -29,7 +29,7 @@ pub(super) enum Verb {
     /// Generate a signing key in the PKCS#11 token; prints its key ID
     ///
     /// The key pair cannot be extracted. The first call also creates the wrapping key, unless there is one (see
-    /// wrap-init).
+    /// generate-wrapping-key).
     Generate {
         #[command(flatten)]
         size: Size,
@@ -45,7 +45,7 @@ pub(super) enum Verb {
     ///
     /// For a token that was set up without one. It wraps the store's data key, which encrypts secrets that must be read
     /// back. AES-256, not extractable. A server uses it from its next start.
-    WrapInit,
+    GenerateWrappingKey,
     /// List the keys in the token and the published keys with their schedule
     List,
     /// Check that the keys can sign and cannot be extracted
@@ -57,7 +57,7 @@ pub(super) enum Verb {
     ///
     /// Checks them up to the root certificate of the HSM vendor. Needs no configuration. Exit status: 0 all proven, 1
     /// an error was found, 3 no error, but not every key is proven.
-    Attestation(attestation::Attestation),
+    VerifyAttestation(attestation::Attestation),
     #[command(flatten)]
     Life(KeyCommand),
     /// Rotate the signing key; prints the schedule
@@ -102,14 +102,14 @@ pub(super) fn run(verb: Verb, access: &mut StoreAccess, output: &Output) -> Resu
             let key = generate_next(size, access)?;
             output.result(&key, || format!("{}\n", key.kid.as_str()))
         }
-        Verb::WrapInit => {
+        Verb::GenerateWrappingKey => {
             let id: [u8; 16] = random(&OsEntropy);
             let id = signer::wrap_init(&access.config().hsm, &id).map_err(CommandFailure::line)?;
             output.result(&json!({ "id": id }), || format!("{id}\n"))
         }
         Verb::List => list(access, output),
         Verb::Check => check::run(access, output),
-        Verb::Attestation(arguments) => attestation::run(&arguments, output),
+        Verb::VerifyAttestation(arguments) => attestation::run(&arguments, output),
         Verb::Life(KeyCommand::Announce { kid, .. }) => {
             let found = keys_in_token(access)?;
             let Some(key) = found.iter().find(|key| key.kid.as_str() == kid) else {
@@ -203,7 +203,7 @@ fn announce(key: &KeyReport, found: &[KeyReport], access: &mut StoreAccess) -> R
             let kid = &key.kid;
             lines.push(format!(
                 "the key {kid} is in the token and not announced; nothing is lost: run this again, or sealgate key announce \
-                 --kid {kid}; the next start announces it too"
+                 {kid}; the next start announces it too"
             ));
             CommandFailure::Failed(lines)
         }

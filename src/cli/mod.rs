@@ -71,15 +71,15 @@ const AFTER_HELP: &str = "\
 First steps, with a configuration file:
   sealgate check
   sealgate key generate
-  echo 'a long password' | sealgate user add --email anna@example.com \\
+  echo 'a long password' | sealgate user add anna@example.com \\
       --name 'Anna Example' --role admin --password-stdin
-  sealgate client add --id wiki --name Wiki --type confidential \\
+  sealgate client add wiki --name Wiki --type confidential \\
       --redirect-uri https://wiki.example.com/callback
   sealgate serve
 
 Commands that manage data go through the admin socket while a server runs, and
 open the store directly while none does.
-Exit status: 0 success, 1 failure, 2 wrong usage, 3 not proven (key attestation).";
+Exit status: 0 success, 1 failure, 2 wrong usage, 3 not proven (key verify-attestation).";
 
 #[derive(Debug, Subcommand)]
 enum Noun {
@@ -96,20 +96,16 @@ enum Noun {
     #[command(flatten)]
     Kept(Command),
     /// Show or export the audit log, newest event first
-    Audit(audit::Arguments),
+    #[command(subcommand)]
+    Audit(audit::AuditVerb),
     /// Copy the store to a new directory and verify the copy
     ///
     /// Works while the server runs and while it does not. Compares every record of the copy.
     Backup(backup::BackupArguments),
-    /// Restore or verify a backup
+    /// Restore or verify a backup, or complete a restore made by other tools
     ///
-    /// Ends all sessions and grants: users sign in again.
+    /// Revokes all sessions and grants: users sign in again. No server may run.
     Restore(backup::RestoreArguments),
-    /// Revoke sessions and grants after a snapshot rollback
-    ///
-    /// For a database or machine that was put back to an earlier state, or a database that lost acknowledged writes.
-    /// Ends in place what `restore` ends. No server may run.
-    Restored,
     /// Export a stopped server's store, or a backup, as lines of JSON
     ///
     /// For moving to another machine or another storage engine.
@@ -156,7 +152,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
     let cli = Cli::try_parse_from(arguments)?;
     let output = Output::new(cli.json);
     // An auditor has no configuration.
-    if let Noun::Key(key::Verb::Attestation(arguments)) = &cli.noun {
+    if let Noun::Key(key::Verb::VerifyAttestation(arguments)) = &cli.noun {
         return key::attestation::run(arguments, &output);
     }
     if let Noun::Documents(arguments) = &cli.noun {
@@ -183,9 +179,8 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
         Noun::Node(verb) => node::run(&verb, &mut StoreAccess::open(load_or_read(&file)?)?, &output),
         Noun::Store(verb) => store::run(&verb, &StoreAccess::open(read(&file)?)?, &output),
         Noun::Mail(verb) => mail::run(verb, load_or_read(&file)?, &output),
-        Noun::Audit(arguments) => audit::run(&arguments, &mut StoreAccess::open(read(&file)?)?, &output),
+        Noun::Audit(verb) => audit::run(&verb, &mut StoreAccess::open(read(&file)?)?, &output),
         Noun::Backup(arguments) => backup::backup(&arguments, &mut StoreAccess::open(read(&file)?)?, &output),
-        Noun::Restored => backup::restored(&StoreAccess::open(read(&file)?)?, &output),
         Noun::Restore(arguments) => backup::restore(&arguments, &StoreAccess::open(load_or_read(&file)?)?, &output),
         Noun::Export(arguments) => transfer::export(&arguments, &StoreAccess::open(read(&file)?)?, &output),
         Noun::Import(arguments) => transfer::import(&arguments, &StoreAccess::open(load_or_read(&file)?)?, &output),
@@ -211,4 +206,108 @@ fn load_or_read(file: &Path) -> Result<Config, CommandFailure> {
 /// certificate.
 fn read(file: &Path) -> Result<Config, CommandFailure> {
     Config::read(file).map_err(|faults| CommandFailure::from_lines(&faults))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every verb, so that one word has one meaning everywhere. `delete` removes an object for good;
+    /// `revoke` ends access; `remove` ends a membership (of a node, of a published key) and keeps the
+    /// object; `retire` lets a signing key end in order.
+    const VERBS: [&str; 30] = [
+        "activate",
+        "add",
+        "admit",
+        "announce",
+        "approve",
+        "check",
+        "delete",
+        "disable",
+        "enable",
+        "export",
+        "generate",
+        "import",
+        "init",
+        "invite",
+        "list",
+        "remove",
+        "request",
+        "resend",
+        "reset",
+        "retire",
+        "retry",
+        "revoke",
+        "rotate",
+        "set",
+        "show",
+        "test",
+        "unblock",
+        "upgrade",
+        "verify",
+        "revoke-all",
+    ];
+
+    /// Commands without a noun.
+    const TOP_LEVEL: [&str; 9] =
+        ["serve", "check", "explain", "status", "reload", "backup", "restore", "export", "import"];
+
+    /// Visits each visible command that has no subcommands, with its path.
+    fn walk(command: &clap::Command, path: &[String], visit: &mut impl FnMut(&[String], &clap::Command)) {
+        let mut visible = command.get_subcommands().filter(|sub| !sub.is_hide_set()).peekable();
+        if visible.peek().is_none() {
+            return visit(path, command);
+        }
+        for sub in visible {
+            walk(sub, &[path, &[sub.get_name().to_owned()]].concat(), visit);
+        }
+    }
+
+    #[test]
+    fn every_command_follows_one_grammar() {
+        let mut number = 0;
+        walk(&Cli::command(), &[], &mut |path, command| {
+            number += 1;
+            let name = path.join(" ");
+            match path {
+                [word] => assert!(TOP_LEVEL.contains(&word.as_str()), "{name}"),
+                [_, verb] => {
+                    let first = verb.split('-').next().unwrap_or_default();
+                    assert!(VERBS.contains(&verb.as_str()) || VERBS.contains(&first), "{name}: another verb");
+                }
+                _ => panic!("{name}: a command is a noun and a verb"),
+            }
+            let verb = path.last().map(String::as_str).unwrap_or_default();
+            // The options of these commands filter; `explain` describes a request.
+            let filters = ["list", "export", "revoke-all", "explain"].contains(&verb);
+            let noun = path.first().map(String::as_str).unwrap_or_default();
+            let mut optional = None;
+            for argument in command.get_arguments().filter(|argument| !argument.is_positional()) {
+                let Some(long) = argument.get_long().filter(|long| !["help", "version"].contains(long)) else {
+                    continue;
+                };
+                let names_object = ["id", "sub", "kid", "sid", "grant", "user", "client", "session"].contains(&long)
+                    || long == noun
+                    // A further e-mail address is a setting.
+                    || (long == "email" && verb != "set");
+                assert!(filters || !names_object, "{name} --{long}: an object is a position");
+                if argument.is_required_set() {
+                    assert_eq!(optional, None, "{name} --{long}: required options come first");
+                } else {
+                    optional = Some(long.to_owned());
+                }
+            }
+        });
+        assert!(number > 55, "{number}");
+    }
+
+    #[test]
+    fn identifiers_may_begin_with_a_hyphen() {
+        for id in ["-habcdefghijklmnopqrsA", "-Vabcdefghijklmnopqrsg", "--cdefghijklmnopqrstuw"] {
+            for line in [["client", "show"], ["key", "retire"], ["session", "revoke"], ["mail", "delete"]] {
+                let cli = Cli::try_parse_from(["sealgate", line[0], line[1], id, "--json"]);
+                assert!(cli.is_ok_and(|cli| cli.json), "{line:?} {id}");
+            }
+        }
+    }
 }

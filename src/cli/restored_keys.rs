@@ -55,7 +55,7 @@ pub(super) async fn settle(store: &Store, hsm: &config::Hsm, now: UnixTime) -> R
             Ok(_) => format!("the key {kid} was removed for cause after this was saved; it stays removed"),
             Err(KeyFault::NoSuccessor(_)) => format!(
                 "the key {kid} was removed for cause after this was saved, and no other key of the store can take over: the \
-                 server does not start. Announce one of the token, then run: sealgate key remove --now --kid {kid}"
+                 server does not start. Announce one of the token, then run: sealgate key remove --now {kid}"
             ),
             Err(fault) => fault.to_string(),
         });
@@ -87,7 +87,7 @@ pub(super) async fn settle(store: &Store, hsm: &config::Hsm, now: UnixTime) -> R
         if ring.find(&kid).is_none() && !new && !ring.began(&key.id) {
             lines.push(format!(
                 "the key {kid} is in the token and not known to what was laid down; the server does not start before it is \
-                 announced (sealgate key announce --kid {kid}), if it is yours, or deleted from the token"
+                 announced (sealgate key announce {kid}), if it is yours, or deleted from the token"
             ));
             keys.push(json!({ "kid": kid, "state": "unannounced", "token": "present" }));
         }

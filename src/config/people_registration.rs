@@ -30,7 +30,7 @@ impl PeopleRegistration {
     /// Returns the error to report on a server that cannot seal, and therefore sends no mail.
     pub(crate) fn fault_without_sealing(&self) -> Option<String> {
         let fault = "registration_of_people.mode: is \"open\", and nobody can prove an address: without a wrapping key in the token \
-            no mail is sent. Make one with sealgate key wrap-init, or write mode = \"off\"";
+            no mail is sent. Make one with sealgate key generate-wrapping-key, or write mode = \"off\"";
         self.is_open().then(|| fault.to_owned())
     }
 

@@ -59,7 +59,7 @@ pub(crate) enum HashFault {
 }
 
 const NEW_PASSWORD: &str = "invite the person instead (user invite --from), or leave the hash out and mail an invitation afterwards (user \
-                            invitation EMAIL resend); see docs/how-to/users-and-groups.md";
+                            resend-invitation EMAIL); see docs/how-to/users-and-groups.md";
 
 /// Returns the hash without a redundant scheme name before it.
 pub(super) fn unwrapped(text: &str) -> &str {

@@ -58,8 +58,7 @@ pub fn enrolment_keys(hsm: &config::Hsm, id: &[u8]) -> Result<EnrolmentKeys, Sig
         let (modulus, exponent) = (signing.public.modulus(), signing.public.exponent());
         let signing = PublicJwk::rsa(&base64url(modulus), &base64url(exponent));
         if wrapping::ids(session, hsm)?.len() != 1 {
-            let what =
-                "it needs one wrapping key, under which the node keeps the data key; make it: sealgate key wrap-init";
+            let what = "it needs one wrapping key, under which the node keeps the data key; make it: sealgate key generate-wrapping-key";
             return Err(refused(hsm, what));
         }
         if find(session, hsm, ObjectClass::PRIVATE_KEY).map_err(device)?.is_empty() {

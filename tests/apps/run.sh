@@ -145,7 +145,7 @@ pids+=($!)
 
 sealgate key generate >/dev/null
 export EMAIL=anna@example.test USERNAME=anna PASSWORD="correct horse battery staple" NAME="Anna Şahin"
-sealgate user add --email "$EMAIL" --username "$USERNAME" --name "$NAME" --email-verified --password-stdin <<<"$PASSWORD" >/dev/null
+sealgate user add "$EMAIL" --username "$USERNAME" --name "$NAME" --email-verified --password-stdin <<<"$PASSWORD" >/dev/null
 serve
 export PORT="$port" WIKI="http://127.0.0.1:$wiki" LAB="http://127.0.0.1:$lab" CALENDAR="http://127.0.0.1:$calendar"
 export FILES="http://127.0.0.1:$files" FILES_ROOT="$work/files" PROGRAM_HOME="$work/program"

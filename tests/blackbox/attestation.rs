@@ -1,4 +1,4 @@
-//! Tests `sealgate key attestation` on a machine without configuration and token, against a running
+//! Tests `sealgate key verify-attestation` on a machine without configuration and token, against a running
 //! server. openssl creates the certificates.
 
 use std::fs;
@@ -97,7 +97,11 @@ fn examine_with(issuer: &str, roots: &[&str], environment: &[(&str, &Path)]) -> 
 
 fn program(issuer: &str, roots: &[&str], more: &[&str], environment: &[(&str, &Path)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sealgate"));
-    command.env_clear().envs(environment.iter().copied()).args(["key", "attestation", "--issuer", issuer]).args(more);
+    command
+        .env_clear()
+        .envs(environment.iter().copied())
+        .args(["key", "verify-attestation", "--issuer", issuer])
+        .args(more);
     command.args(roots.iter().flat_map(|root| ["--root", root]));
     command.output().unwrap()
 }

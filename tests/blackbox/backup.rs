@@ -119,7 +119,8 @@ async fn a_backup_under_load_restores_people_and_clients_and_no_code_session_or_
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_files_of_an_earlier_day_would_bring_back_is_ended_in_place() {
     let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
-    let refused = String::from_utf8(Instance::bare(&Settings::default()).try_run(&["restored"], "").stderr).unwrap();
+    let refused =
+        String::from_utf8(Instance::bare(&Settings::default()).try_run(&["restore", "--in-place"], "").stderr).unwrap();
     assert!(refused.contains("holds no store"), "{refused}");
     let secret = instance.add_confidential_client("web");
     instance.start();
@@ -131,12 +132,12 @@ async fn what_the_files_of_an_earlier_day_would_bring_back_is_ended_in_place() {
     assert!(copied.unwrap().success());
     instance.start();
     assert_eq!(refresh(&instance, &secret, &used).await.0, 200);
-    let refused = String::from_utf8(instance.try_run(&["restored"], "").stderr).unwrap();
+    let refused = String::from_utf8(instance.try_run(&["restore", "--in-place"], "").stderr).unwrap();
     assert!(refused.contains("stop it first"), "{refused}");
     assert_eq!(instance.stop(), Some(0));
     fs::remove_dir_all(instance.store()).unwrap();
     fs::rename(earlier, instance.store()).unwrap();
-    let said = instance.run(&["restored"]);
+    let said = instance.run(&["restore", "--in-place"]);
     assert!(
         said.contains("1 grants ended, people sign in anew") && said.contains(": active, present in the token"),
         "{said}"
@@ -192,15 +193,15 @@ fn a_restored_backup_starts_with_the_keys_of_the_token_once_they_are_announced()
     fs::rename(instance.store(), instance.directory.path().join("lost")).unwrap();
     let told = instance.run(&["restore", "--from", backup.to_str().unwrap()]);
     assert!(told.contains(&format!("key {stolen}: active, removed in the token")), "{told}");
-    assert!(told.contains(&format!("sealgate key announce --kid {new}")), "{told}");
+    assert!(told.contains(&format!("sealgate key announce {new}")), "{told}");
 
     let refused = instance.try_run(&["serve"], "");
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8(refused.stderr).unwrap().contains(&new));
-    instance.run(&["key", "announce", "--kid", &new]);
+    instance.run(&["key", "announce", &new]);
     let refused = instance.try_run(&["serve"], "");
     assert!(String::from_utf8(refused.stderr).unwrap().contains(&stolen));
-    assert!(instance.try_run(&["key", "remove", "--now", "--kid", &stolen], "").status.success());
+    assert!(instance.try_run(&["key", "remove", "--now", &stolen], "").status.success());
     instance.start();
     assert_eq!((kid_in(&instance, "active"), kid_in(&instance, "removed")), (new, stolen));
 }

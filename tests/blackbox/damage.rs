@@ -25,12 +25,12 @@ impl Scene {
     async fn set() -> Self {
         let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
         let secret = instance.add_confidential_client("web");
-        let person = ["user", "add", "--email", OTHER, "--name", "Boris", "--email-verified", "--password-stdin"];
+        let person = ["user", "add", OTHER, "--name", "Boris", "--email-verified", "--password-stdin"];
         instance.run_with_input(&person, PASSWORD);
         instance.start();
         let browser = Browser::new(&instance);
         let revoked = granted(&instance, &secret, &browser).await;
-        instance.run(&["grant", "revoke", "--user", "anna@example.test"]);
+        instance.run(&["grant", "revoke-all", "--user", "anna@example.test"]);
         instance.run(&["user", "disable", OTHER]);
         Self { instance, secret, revoked }
     }

@@ -111,7 +111,7 @@ async fn a_new_node_is_taken_in_by_its_fingerprints_and_seals_with_the_fleets_da
     assert!(fleet.admit("c", &shown).unwrap().contains("the node c asks for nothing"));
     refused(&mut second, "sealgate node request");
     assert_eq!(fleet.admit("b", &shown), None);
-    second.run(&["key", "activate", "--early", "--kid", &shown.0]);
+    second.run(&["key", "activate", "--early", &shown.0]);
     second.start();
     second.tells("took the data key of the fleet");
     assert_eq!(fleet.count(DATA_KEYS).await, 2, "one data key, wrapped by each token");
@@ -178,7 +178,7 @@ async fn a_data_key_that_was_changed_on_its_way_stops_the_start() {
     let mut second = fleet.another("b");
     let shown = fleet.request(&second);
     assert_eq!(fleet.admit("b", &shown), None);
-    second.run(&["key", "activate", "--early", "--kid", &shown.0]);
+    second.run(&["key", "activate", "--early", &shown.0]);
     let change = "UPDATE record SET value = convert_to(replace(convert_from(value, 'UTF8'), '\"ciphertext\":\"', \
         '\"ciphertext\":\"AAAA'), 'UTF8') WHERE key = 'mnode_data_key/b'::bytea";
     assert_eq!(fleet.sql(change).await, 1);
@@ -197,7 +197,7 @@ async fn a_node_without_the_data_key_sends_none_and_gets_it_later() {
     let mut second = fleet.another("b");
     let shown = fleet.request(&second);
     assert_eq!(fleet.admit("b", &shown), None);
-    second.run(&["key", "activate", "--early", "--kid", &shown.0]);
+    second.run(&["key", "activate", "--early", &shown.0]);
     assert_eq!(fleet.sql("DELETE FROM record WHERE key = 'mnode_data_key/b'::bytea").await, 1);
     let warned = second.json(&["check"]);
     assert!(warned["warnings"].to_string().contains("cannot open the data key of the fleet"), "{warned}");

@@ -224,7 +224,7 @@ async fn what_a_restored_database_would_bring_back_is_ended_in_place() {
     assert_eq!(fleet.ask(&fleet.second, "/oauth/token", &refresh).await.0, 200);
 
     let refusal = |fleet: &Fleet| {
-        let said = block_in_place(|| fleet.first.try_run(&["restored"], ""));
+        let said = block_in_place(|| fleet.first.try_run(&["restore", "--in-place"], ""));
         assert!(!said.status.success());
         String::from_utf8(said.stderr).unwrap()
     };
@@ -238,7 +238,7 @@ async fn what_a_restored_database_would_bring_back_is_ended_in_place() {
     );
     assert_eq!(block_in_place(|| fleet.second.stop()), Some(0));
     database.batch_execute("TRUNCATE record; INSERT INTO record TABLE earlier").await.unwrap();
-    let said = || block_in_place(|| fleet.first.try_run(&["restored", "--json"], ""));
+    let said = || block_in_place(|| fleet.first.try_run(&["restore", "--in-place", "--json"], ""));
     until("no node is heard of", || async { said().status.success() }).await;
     database.batch_execute("TRUNCATE record; INSERT INTO record TABLE earlier").await.unwrap();
     let done: Value = serde_json::from_slice(&said().stdout).unwrap();

@@ -39,7 +39,7 @@ async fn what_a_removed_key_signed_is_refused_at_the_other_node_a_second_later()
     .await;
     let kid = jwks(&fleet.first).await.1["keys"][0]["kid"].as_str().unwrap().to_owned();
     fleet.first.run(&["key", "generate", "--next"]);
-    fleet.first.run(&["key", "remove", "--kid", &kid, "--now"]);
+    fleet.first.run(&["key", "remove", &kid, "--now"]);
     let removed = Instant::now();
     assert_eq!(gate(&fleet.first, token).await, 401);
     until("the other refuses it", || async {
@@ -167,7 +167,7 @@ async fn a_node_that_was_away_while_the_only_other_key_was_replaced_decides_noth
     let tokens = fleet.tokens().await;
     let token = tokens["access_token"].as_str().unwrap();
     until("the key of before is gone", || async {
-        let _ = fleet.first.try_run(&["key", "remove", "--now", "--kid", &before], "");
+        let _ = fleet.first.try_run(&["key", "remove", "--now", &before], "");
         !kids(&jwks(&fleet.first).await.1).contains(&before.as_str())
     })
     .await;

@@ -65,7 +65,7 @@ async fn a_form_outlives_its_session_and_a_killed_server() {
     let browser = Browser::new(&instance);
     let home = browser.go(&instance.app_url("/")).await;
     assert_eq!((home.status, home.body.as_str()), (200, "ok"));
-    instance.run(&["session", "end", "anna@example.test"]);
+    instance.run(&["session", "revoke-all", "--user", "anna@example.test"]);
 
     let target = instance.app_url("/petition?draft=1");
     let body = format!("ad=%C5%9Eirin+I%C5%9F%C4%B1k&note=bir%0D%0Aiki&long={}", "x".repeat(40_000));

@@ -241,11 +241,11 @@ async fn a_key_removed_at_once_is_refused_at_once() {
     assert_eq!(client.userinfo(&access).await, 200);
     let bad = kid(&access);
     block_in_place(|| {
-        let refused = instance.try_run(&["key", "remove", "--now", "--kid", &bad], "");
+        let refused = instance.try_run(&["key", "remove", "--now", &bad], "");
         assert!(String::from_utf8(refused.stderr).unwrap().contains("key generate --next"));
         let next = instance.run(&["key", "generate", "--next"]);
         assert_ne!(next.trim_end(), bad);
-        let removed = instance.try_run(&["key", "remove", "--now", "--kid", &bad], "");
+        let removed = instance.try_run(&["key", "remove", "--now", &bad], "");
         assert!(removed.status.success());
         assert!(String::from_utf8(removed.stderr).unwrap().contains("warning: "));
     });
@@ -270,7 +270,7 @@ fn a_sound_key_that_nobody_announced_stops_the_start_until_it_is_announced() {
     assert!(!refused.status.success());
     let error = String::from_utf8(refused.stderr).unwrap();
     assert!(error.contains(stranger.trim_end()) && error.contains("key announce"), "{error}");
-    instance.run(&["key", "announce", "--kid", stranger.trim_end()]);
+    instance.run(&["key", "announce", stranger.trim_end()]);
     instance.start();
     let keys = instance.json(&["key", "list"])["keys"].clone();
     let states: BTreeSet<_> = keys.as_array().unwrap().iter().map(|key| text(key, "state")).collect();

@@ -115,7 +115,7 @@ async fn a_disabled_persons_streams_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_streams_of_an_ended_session_end() {
-    both_end_after(|instance| drop(instance.run(&["session", "end", "anna@example.test"]))).await;
+    both_end_after(|instance| drop(instance.run(&["session", "revoke-all", "--user", "anna@example.test"]))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -182,7 +182,7 @@ async fn both_end_when_revoked(revoke: impl AsyncFnOnce(&Instance, &Browser, &st
 #[tokio::test(flavor = "multi_thread")]
 async fn the_streams_of_an_application_password_that_an_operator_revokes_end() {
     both_end_when_revoked(async |instance, _, id| {
-        let revoke = ["app-password", "revoke", "anna@example.test", "--id", id];
+        let revoke = ["app-password", "revoke", "anna@example.test", id];
         tokio::task::block_in_place(|| drop(instance.run(&revoke)));
     })
     .await;

@@ -13,7 +13,7 @@ const TIMEOUT: u64 = 2;
 fn instance(relay: &MailServer, people: &[&str]) -> Instance {
     let mut instance = Instance::prepare(&Settings { sections: section(relay), ..Settings::default() });
     for person in people {
-        let words = ["user", "add", "--email", person, "--name", "Somebody", "--password-stdin"];
+        let words = ["user", "add", person, "--name", "Somebody", "--password-stdin"];
         instance.run_with_input(&words, "a password for everybody\n");
     }
     instance.start();
@@ -135,8 +135,8 @@ fn a_mail_that_is_refused_is_given_up_alone_and_tried_again_or_dropped_by_hand()
 
     let [retried, dropped] = [0, 1].map(|at| known[at]["id"].as_str().unwrap().to_owned());
     assert_eq!(instance.json(&["mail", "retry", &retried])["retried"], true);
-    assert_eq!(instance.json(&["mail", "drop", &dropped])["deleted"], true);
-    assert!(!instance.try_run(&["mail", "drop", &dropped], "").status.success());
+    assert_eq!(instance.json(&["mail", "delete", &dropped])["deleted"], true);
+    assert!(!instance.try_run(&["mail", "delete", &dropped], "").status.success());
     wait_until("it was sent", || sent(&instance) == 1);
     assert_eq!(relay.mails().len(), 1);
     assert!(listed(&instance, &[]).is_empty());
@@ -150,7 +150,7 @@ async fn what_needs_no_mail_server_is_done_behind_mails_that_wait_for_it() {
     relay.is_now(Illness { silent: true, ..Illness::default() });
     let instance = instance(&relay, &[]);
     for number in 0..40 {
-        instance.run(&["user", "invite", "--email", &format!("p{number}@example.test"), "--name", "Somebody"]);
+        instance.run(&["user", "invite", &format!("p{number}@example.test"), "--name", "Somebody"]);
     }
     instance.tells("the mail server cannot be used");
     let browser = Browser::new(&instance);
@@ -170,7 +170,7 @@ async fn what_needs_no_mail_server_is_done_behind_mails_that_wait_for_it() {
 fn a_mail_server_that_a_reload_brings_is_used_at_once() {
     let relay = MailServer::start();
     let instance = Instance::started(&Settings::default());
-    let invite = ["user", "invite", "--email", "one@example.test", "--name", "Somebody"];
+    let invite = ["user", "invite", "one@example.test", "--name", "Somebody"];
     let refused = instance.try_run(&invite, "");
     assert!(String::from_utf8_lossy(&refused.stderr).contains("configure [mail]"), "{refused:?}");
     instance.configure(&Settings { sections: section(&relay), ..Settings::default() });

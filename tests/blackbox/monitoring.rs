@@ -99,7 +99,7 @@ fn every_series_that_alerts_and_the_dashboard_name_is_scraped_from_a_running_ser
 async fn people_are_counted_by_their_strongest_factor() {
     let mut instance = Instance::prepare(&Settings::default());
     let person = |email: &str| {
-        let add = ["user", "add", "--email", email, "--name", "X", "--password-stdin", "--json"];
+        let add = ["user", "add", email, "--name", "X", "--password-stdin", "--json"];
         let added: serde_json::Value = serde_json::from_str(&instance.run_with_input(&add, PASSWORD)).unwrap();
         Subject::parse(added["sub"].as_str().unwrap()).unwrap()
     };
@@ -118,7 +118,7 @@ async fn people_are_counted_by_their_strongest_factor() {
         store.import(&records).await.unwrap();
     }
     instance.run(&["user", "disable", "p3@example.test"]);
-    instance.run(&["user", "factors", "p5@example.test", "reset"]);
+    instance.run(&["user", "reset-factors", "p5@example.test"]);
     instance.start();
     let counted = [
         ("sealgate_people{factor=\"none\"}", 3),

@@ -124,7 +124,7 @@ async fn a_new_application_another_upstream_and_another_rule_are_in_effect_at_on
     ] {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
-    let events = instance.json(&["audit", "--kind", "configuration_reloaded"]);
+    let events = instance.json(&["audit", "list", "--kind", "configuration_reloaded"]);
     let events = events["events"].as_array().unwrap();
     assert_eq!(events.len(), 4, "{events:?}");
     assert!(events.iter().any(|event| event["detail"] == "app second: added; app legacy: upstreams, route"));

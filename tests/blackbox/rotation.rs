@@ -70,7 +70,7 @@ fn keys_follow_one_another_by_themselves_at_the_configured_times() {
     assert!(metric(&instance, "sealgate_key_rotations_total") >= Some(2));
 
     // The audit log records the rotation although no user caused it.
-    let list = instance.json(&["audit", "--kind", "keys_changed"]);
+    let list = instance.json(&["audit", "list", "--kind", "keys_changed"]);
     let events = list["events"].as_array().unwrap();
     let rotated = |kid: &str| {
         let detail = format!("rotate {kid}");

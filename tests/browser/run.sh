@@ -82,49 +82,49 @@ serve
 
 # Two users for each parallel run. One has long names, to test narrow pages.
 for lane in en-script tr-script tr-plain walk; do
-    sealgate user add --email "gulsah.karaosmanoglu.$lane@example.test" --name "Gülşah İpek Karaosmanoğlu" \
+    sealgate user add "gulsah.karaosmanoglu.$lane@example.test" --name "Gülşah İpek Karaosmanoğlu" \
         --phone "+90 555 111 22 33" --email-verified --role admin --role developer --password-stdin \
         <<<"$PASSWORD" >/dev/null
-    sealgate user add --email "isik.$lane@example.test" --name "Işık Ağaoğlu" --password-stdin <<<"$PASSWORD" >/dev/null
+    sealgate user add "isik.$lane@example.test" --name "Işık Ağaoğlu" --password-stdin <<<"$PASSWORD" >/dev/null
 done
 # Users who have second factors, or must add one, in each of those runs.
 for lane in en-script tr-script tr-plain; do
-    sealgate user add --email "ikiadim.$lane@example.test" --name "İki Adım" --password-stdin <<<"$PASSWORD" >/dev/null
-    sealgate user add --email "zorunlu.$lane@example.test" --name "Zorunlu Kişi" --group zorunlu --password-stdin \
+    sealgate user add "ikiadim.$lane@example.test" --name "İki Adım" --password-stdin <<<"$PASSWORD" >/dev/null
+    sealgate user add "zorunlu.$lane@example.test" --name "Zorunlu Kişi" --group zorunlu --password-stdin \
         <<<"$PASSWORD" >/dev/null
 done
 for mode in script plain; do
-    sealgate user add --email "zorunlu.$mode@example.test" --name "Zorunlu Kişi" --group zorunlu --password-stdin \
+    sealgate user add "zorunlu.$mode@example.test" --name "Zorunlu Kişi" --group zorunlu --password-stdin \
         <<<"$PASSWORD" >/dev/null
 done
 # Users who add second factors in the walks: two per walk, with and without JavaScript.
 for number in 1 2 3 4 5 6 7; do
     for mode in script plain; do
-        sealgate user add --email "adim.$number.$mode@example.test" --name "Adım Güvenlioğlu" --password-stdin <<<"$PASSWORD" >/dev/null
+        sealgate user add "adim.$number.$mode@example.test" --name "Adım Güvenlioğlu" --password-stdin <<<"$PASSWORD" >/dev/null
     done
 done
 # Users who forget their password.
 for mode in script plain; do
-    sealgate user add --email "unutkan.$mode@example.test" --name "Unutkan Kişi" --email-verified --password-stdin \
+    sealgate user add "unutkan.$mode@example.test" --name "Unutkan Kişi" --email-verified --password-stdin \
         <<<"$PASSWORD" >/dev/null
 done
 # Users who change their address.
 for mode in script plain; do
-    sealgate user add --email "adres.$mode@example.test" --name "Adres Değiştiren" --password-stdin <<<"$PASSWORD" >/dev/null
+    sealgate user add "adres.$mode@example.test" --name "Adres Değiştiren" --password-stdin <<<"$PASSWORD" >/dev/null
 done
 for lane in en-script tr-script tr-plain; do
     for name in geri kapanan; do
-        sealgate user add --email "$name.$lane@example.test" --name "Adresi Değiştirilen" --email-verified --password-stdin \
+        sealgate user add "$name.$lane@example.test" --name "Adresi Değiştirilen" --email-verified --password-stdin \
             <<<"$PASSWORD" >/dev/null
     done
 done
 # A user whom an administrator disables and enables again.
-sealgate user add --email "leaver.walk@example.test" --name "Ayrılan Kişi" --password-stdin <<<"$PASSWORD" >/dev/null
+sealgate user add "leaver.walk@example.test" --name "Ayrılan Kişi" --password-stdin <<<"$PASSWORD" >/dev/null
 uris=(--redirect-uri "http://localhost:$callback/callback" --post-logout-redirect-uri "http://localhost:$callback/")
-sealgate client add --id reports --name "Aylık Raporlar" --type public "${uris[@]}" >/dev/null
-sealgate client add --id calendar --name "Takvim" --type public "${uris[@]}" >/dev/null
+sealgate client add reports --name "Aylık Raporlar" --type public "${uris[@]}" >/dev/null
+sealgate client add calendar --name "Takvim" --type public "${uris[@]}" >/dev/null
 # Requires a security key or a passkey.
-sealgate client add --id vault --name "Kasa" --type public --level 3 "${uris[@]}" >/dev/null
+sealgate client add vault --name "Kasa" --type public --level 3 "${uris[@]}" >/dev/null
 
 # serve_other NAME PORT ADMIN_PORT [SERVER_LINE…]: starts another provider with its own token and one
 # user. Standard input is appended to its configuration.
@@ -135,9 +135,9 @@ serve_other() {
     configure "${@:2}"
     hsm/init-token.sh "$work/hsm" sealgate >/dev/null
     sealgate key generate >/dev/null
-    sealgate user add --email "gulsah.karaosmanoglu.walk@example.test" --name "Gülşah İpek Karaosmanoğlu" --email-verified \
+    sealgate user add "gulsah.karaosmanoglu.walk@example.test" --name "Gülşah İpek Karaosmanoğlu" --email-verified \
         --role admin --password-stdin <<<"$PASSWORD" >/dev/null
-    sealgate client add --id reports --name "Aylık Raporlar" --type public "${uris[@]}" >/dev/null
+    sealgate client add reports --name "Aylık Raporlar" --type public "${uris[@]}" >/dev/null
     serve
 }
 # Sign-ins expire while a user types.

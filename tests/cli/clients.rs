@@ -12,16 +12,9 @@ use crate::records;
 use crate::serve::Server;
 use crate::site::{Site, names, stderr};
 
-const WEB: &[&str] = &[
-    "client",
-    "add",
-    "--id=wiki",
-    "--name=Wiki",
-    "--type=confidential",
-    "--redirect-uri=https://wiki.example.test/cb",
-];
-const NATIVE: &[&str] =
-    &["client", "add", "--id=app", "--name=App", "--type=public", "--redirect-uri=http://127.0.0.1/cb"];
+const WEB: &[&str] =
+    &["client", "add", "wiki", "--name=Wiki", "--type=confidential", "--redirect-uri=https://wiki.example.test/cb"];
+const NATIVE: &[&str] = &["client", "add", "app", "--name=App", "--type=public", "--redirect-uri=http://127.0.0.1/cb"];
 
 #[test]
 fn a_confidential_client_gets_its_secret_once() {
@@ -93,7 +86,7 @@ fn every_fault_of_a_new_client_is_told_at_once() {
     let arguments = [
         "client",
         "add",
-        "--id=sealgate-app-wiki",
+        "sealgate-app-wiki",
         "--name=x",
         "--type=public",
         "--redirect-uri=http://wiki.example.test/cb",
@@ -122,11 +115,10 @@ fn every_fault_of_a_new_client_is_told_at_once() {
 fn a_name_is_seen_as_what_it_is() {
     let site = Site::new();
     for name in ["\u{202e}ikiW", "Wi\u{200b}ki", "Wiki\u{2069}", "\u{3164}"] {
-        let arguments =
-            ["client", "add", "--id=app", "--type=public", "--redirect-uri=http://127.0.0.1/cb", "--name", name];
+        let arguments = ["client", "add", "app", "--type=public", "--redirect-uri=http://127.0.0.1/cb", "--name", name];
         let fault = site.errors(&arguments, "").concat();
         assert!(fault.contains("all of them visible"), "{}: {fault}", name.escape_unicode());
-        let arguments = ["user", "add", "--email=a@example.test", "--password-stdin", "--name", name];
+        let arguments = ["user", "add", "a@example.test", "--password-stdin", "--name", name];
         let fault = site.errors(&arguments, "correct horse battery").concat();
         assert!(fault.contains("all of them visible"), "{}: {fault}", name.escape_unicode());
     }
@@ -159,7 +151,7 @@ async fn a_rotated_secret_overlaps_as_long_as_asked() {
     let hour = now.plus(Duration::from_hours(1));
     assert!(client.knows(&first, now) && !client.knows(&first, hour));
     assert!(client.knows(&second, now) && client.knows(&second, hour));
-    let third = secret(&site.json(&["client", "rotate-secret", "--id", "wiki"]));
+    let third = secret(&site.json(&["client", "rotate-secret", "wiki"]));
     let client = stored(&site, "wiki").await;
     assert_eq!(client.secrets.len(), 1);
     assert!(client.knows(&third, hour) && !client.knows(&second, now));
@@ -181,11 +173,11 @@ fn a_client_is_given_a_retry_window_and_loses_it_again() {
     site.json(&[WEB, &["--refresh-retry-seconds=30"]].concat());
     let window = |site: &Site| site.json(&["client", "show", "wiki"])["refresh_retry_seconds"].clone();
     assert_eq!(window(&site), 30);
-    assert_eq!(site.json(&["client", "refresh-retry", "wiki", "--seconds=0"])["refresh_retry_seconds"], 0);
+    assert_eq!(site.json(&["client", "set", "wiki", "--refresh-retry-seconds=0"])["refresh_retry_seconds"], 0);
     assert_eq!(window(&site), 0);
-    site.json(&["client", "refresh-retry", "wiki"]);
+    site.json(&["client", "set", "wiki", "--refresh-retry-seconds=default"]);
     assert_eq!(window(&site), Value::Null);
-    let fault = site.errors(&["client", "refresh-retry", "wiki", "--seconds=301"], "").concat();
+    let fault = site.errors(&["client", "set", "wiki", "--refresh-retry-seconds=301"], "").concat();
     assert!(fault.contains("at most 300 seconds"), "{fault}");
 }
 
@@ -204,7 +196,7 @@ fn a_default_scope_has_openid_and_nothing_that_the_client_may_not_ask_for() {
         let setting = format!("--default-scope={scope}");
         assert!(refused(&[&set[..], &[&setting]].concat()).contains(why), "{scope}");
         let mut other = [WEB, &[setting.as_str(), "--scope=openid email profile phone offline_access"]].concat();
-        other[2] = "--id=other";
+        other[2] = "other";
         assert!(refused(&other).contains(why), "{scope}");
     }
     // What is set together is judged together, and a narrower scope leaves the default as it is.
@@ -262,7 +254,7 @@ fn every_setting_of_a_client_is_set() {
     });
     assert_eq!((&set, &set["approval"]["by"]), (&expected, &json!("operator")));
     assert_eq!(site.json(&["client", "show", "wiki"]), expected);
-    let trail = site.json(&["audit", "--client=wiki", "--kind=client_changed"]);
+    let trail = site.json(&["audit", "list", "--client=wiki", "--kind=client_changed"]);
     assert_eq!(
         trail["events"][0]["detail"],
         "set name, redirect_uris, post_logout_redirect_uris, scope, default_scope, grant_types, auth_method, consent, \
@@ -303,7 +295,7 @@ fn every_setting_of_a_client_is_set() {
 
     // What changes nothing is no change in the trail.
     site.json(&["client", "set", "wiki", "--token-limit=default"]);
-    let trail = site.json(&["audit", "--client=wiki", "--kind=client_changed"]);
+    let trail = site.json(&["audit", "list", "--client=wiki", "--kind=client_changed"]);
     assert_eq!(trail["events"].as_array().unwrap().len(), 2, "{trail}");
 }
 
@@ -380,7 +372,7 @@ fn a_client_is_refused_taken_again_and_removed() {
     assert_eq!(site.json(&["client", "show", "wiki"])["state"], "disabled");
     assert_eq!(site.json(&["client", "enable", "wiki"])["state"], "enabled");
     assert_eq!(site.json(&["client", "delete", "wiki"]), json!({ "client_id": "wiki", "deleted": true }));
-    for verb in ["show", "rotate-secret", "disable", "enable", "approve", "withdraw-approval", "delete"] {
+    for verb in ["show", "rotate-secret", "disable", "enable", "approve", "revoke-approval", "delete"] {
         assert_eq!(site.errors(&["client", verb, "wiki"], ""), ["no client has the id wiki"]);
     }
 }
@@ -398,16 +390,16 @@ async fn what_no_operator_made_is_approved_and_the_approval_taken_back() {
     assert_eq!((&shown["vouched_for"], &shown["owner"]), (&json!(false), &json!(owner.to_string())));
     let approved = site.json(&["client", "approve", "wiki"]);
     assert_eq!((&approved["vouched_for"], &approved["approval"]["by"]), (&json!(true), &json!("operator")));
-    assert_eq!(site.text(&["client", "withdraw-approval", "wiki"]), "client_id: wiki\nvouched_for: false\n");
+    assert_eq!(site.text(&["client", "revoke-approval", "wiki"]), "client_id: wiki\nvouched_for: false\n");
     assert_eq!(site.json(&["client", "show", "wiki"])["vouched_for"], false);
-    let trail = site.json(&["audit", "--client=wiki"]).to_string();
+    let trail = site.json(&["audit", "list", "--client=wiki"]).to_string();
     assert!(trail.contains("\"detail\":\"approve\"") && trail.contains("withdraw approval"), "{trail}");
 }
 
 #[tokio::test]
 async fn an_initial_token_works_until_it_expires() {
     let site = Site::new();
-    let made = site.json(&["client", "initial-token", "--lifetime-seconds", "60"]);
+    let made = site.json(&["client", "generate-token", "--lifetime-seconds", "60"]);
     let token = made["initial_access_token"].as_str().unwrap();
     let end = made["expires_at"].as_u64().unwrap();
     assert!(!site.store_holds(token));
@@ -422,7 +414,7 @@ fn an_initial_token_that_nobody_asks_for_is_remarked_upon() {
     let site = Site::new();
     let config = std::fs::read_to_string(site.config()).unwrap();
     std::fs::write(site.config(), config + "[registration]\nmode = \"off\"\n").unwrap();
-    let output = site.run(&["client", "initial-token"], "");
+    let output = site.run(&["client", "generate-token"], "");
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(output.stdout.len(), 44, "the token and a newline");
     assert!(stderr(&output).contains("registration.mode is \"off\""), "{}", stderr(&output));

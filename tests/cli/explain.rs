@@ -45,15 +45,15 @@ fn a_request_is_judged_without_a_server_or_a_store() {
         "app": "wiki", "rule": "/staff/ signed_in, methods GET POST, groups staff",
         "forwarded": false, "reason": "unauthenticated", "claim": null, "identity_headers": [],
     });
-    assert_eq!(told(&site, &["--url", url]), expected);
+    assert_eq!(told(&site, &[url]), expected);
     assert!(!site.store_directory().exists());
     let reason = |arguments: &[&str]| told(&site, arguments)["reason"].as_str().unwrap().to_owned();
-    assert_eq!(reason(&["--url", url, "--method", "DELETE"]), "method");
-    assert_eq!(reason(&["--url", "http://other.localhost/"]), "no_application");
-    assert_eq!(reason(&["--url", "http://wiki.localhost/staff/%2e%2e/"]), "dot_segment");
-    assert_eq!(reason(&["--url", "http://wiki.localhost/STAFF/"]), "spelling");
-    assert_eq!(reason(&["--url", "http://wiki.localhost/.sealgate/logout"]), "own");
-    let wrong = site.run(&["explain", "--url", "/staff/"], "");
+    assert_eq!(reason(&[url, "--method", "DELETE"]), "method");
+    assert_eq!(reason(&["http://other.localhost/"]), "no_application");
+    assert_eq!(reason(&["http://wiki.localhost/staff/%2e%2e/"]), "dot_segment");
+    assert_eq!(reason(&["http://wiki.localhost/STAFF/"]), "spelling");
+    assert_eq!(reason(&["http://wiki.localhost/.sealgate/logout"]), "own");
+    let wrong = site.run(&["explain", "/staff/"], "");
     assert_eq!(wrong.status.code(), Some(1));
     assert!(stderr(&wrong).contains("the URL is not absolute"), "{}", stderr(&wrong));
 }
@@ -62,17 +62,17 @@ fn a_request_is_judged_without_a_server_or_a_store() {
 fn a_person_is_looked_up_and_the_claim_that_decides_is_named() {
     let site = site();
     for (email, group) in [("anna@example.test", "staff"), ("ben@example.test", "visitors")] {
-        let arguments = ["user", "add", "--email", email, "--name", "x", "--group", group, "--password-stdin"];
+        let arguments = ["user", "add", email, "--name", "x", "--group", group, "--password-stdin"];
         site.json_with(&arguments, PASSWORD);
     }
-    let url = ["--url", "http://wiki.localhost/staff/"];
-    let anna = told(&site, &[url.as_slice(), &["--user", "anna@example.test"]].concat());
+    let url = "http://wiki.localhost/staff/";
+    let anna = told(&site, &[url, "--user", "anna@example.test"]);
     assert_eq!((&anna["forwarded"], &anna["reason"]), (&json!(true), &json!("forwarded")));
-    let all = ["--url", "http://wiki.localhost/", "--method", "DELETE", "--user", "anna@example.test"];
+    let all = ["http://wiki.localhost/", "--method", "DELETE", "--user", "anna@example.test"];
     assert_eq!(told(&site, &all)["reason"], "below");
-    let ben = told(&site, &[url.as_slice(), &["--user", "ben@example.test"]].concat());
+    let ben = told(&site, &[url, "--user", "ben@example.test"]);
     assert_eq!((&ben["reason"], &ben["claim"]), (&json!("group"), &json!("groups")));
-    let text = site.run(&["explain", "--user", "ben@example.test", "--url", "http://wiki.localhost/staff/"], "");
+    let text = site.run(&["explain", "--user", "ben@example.test", "http://wiki.localhost/staff/"], "");
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("decision:  refused\nreason:    group\nclaim:     groups\n"), "{text}");
 }
@@ -99,9 +99,9 @@ fn what_the_application_is_told_of_a_person_and_whence() {
     "#;
     let names = |names: &str| fs::write(site.config(), format!("{text}{}", told_of.replace("NAMES", names))).unwrap();
     names("utf8");
-    let arguments = ["user", "add", "--email", "anna@example.test", "--name", "Ayşe", "--password-stdin"];
+    let arguments = ["user", "add", "anna@example.test", "--name", "Ayşe", "--password-stdin"];
     let sub = site.json_with(&arguments, PASSWORD)["sub"].as_str().unwrap().to_owned();
-    let arguments = ["--url", "http://wiki.localhost/", "--user", "anna@example.test"];
+    let arguments = ["http://wiki.localhost/", "--user", "anna@example.test"];
     let header = |name: &str, from: &str, sent: bool, value: Option<&str>| json!({ "name": name, "from": from, "sent": sent, "value": value });
     let expected = |user: Value, name: &str, groups: Value| {
         let signed = ["x-sealgate-assertion", "authorization"].map(|name| header(name, "assertion", true, None));
@@ -132,8 +132,8 @@ fn what_the_application_is_told_of_a_person_and_whence() {
         assert!(text.contains(line), "{text}");
     }
     // On a public path nobody is told, and whoever is refused is told of nobody either.
-    let open = ["--url", "http://wiki.localhost/open/", "--user", "anna@example.test"];
-    for arguments in [&open[..], &["--url", "http://wiki.localhost/"]] {
+    let open = ["http://wiki.localhost/open/", "--user", "anna@example.test"];
+    for arguments in [&open[..], &["http://wiki.localhost/"]] {
         assert_eq!(told(&site, arguments)["identity_headers"], json!([]), "{arguments:?}");
     }
 }
@@ -141,10 +141,10 @@ fn what_the_application_is_told_of_a_person_and_whence() {
 #[test]
 fn a_token_is_judged_by_what_it_says() {
     let site = site();
-    let arguments = ["user", "add", "--email", "anna@example.test", "--name", "x", "--password-stdin"];
+    let arguments = ["user", "add", "anna@example.test", "--name", "x", "--password-stdin"];
     let sub = site.json_with(&arguments, PASSWORD)["sub"].as_str().unwrap().to_owned();
     let redirect = ["--redirect-uri", "http://localhost:9/cb"];
-    site.json(&[&["client", "add", "--id", "web", "--name", "Web", "--type", "public"][..], &redirect].concat());
+    site.json(&[&["client", "add", "web", "--name", "Web", "--type", "public"][..], &redirect].concat());
     let token = |scope: &str, exp: u64, typ| {
         let claims = json!({
             "iss": "http://localhost:8080", "sub": sub, "aud": "http://localhost:8080", "exp": exp, "iat": 1, "jti": "j",
@@ -153,7 +153,7 @@ fn a_token_is_judged_by_what_it_says() {
         jwt::assemble(&jwt::signing_input(typ, "kid", &claims).unwrap(), b"not looked at")
     };
     let judged = |token: &str| {
-        let told = site.json_with(&["explain", "--url", "http://wiki.localhost/api/x", "--token", "-"], token);
+        let told = site.json_with(&["explain", "http://wiki.localhost/api/x", "--token", "-"], token);
         (told["reason"].as_str().unwrap().to_owned(), told["claim"].as_str().unwrap_or_default().to_owned())
     };
     let pair = |reason: &str, claim: &str| (reason.to_owned(), claim.to_owned());
@@ -195,7 +195,7 @@ fn a_token_of_another_issuer_is_judged_by_the_terms_that_it_is_taken_under() {
         jwt::assemble(&jwt::signing_input(typ, "kid", &claims).unwrap(), b"not looked at")
     };
     let judged = |host: &str, token: &str| {
-        let told = site.json_with(&["explain", "--url", &format!("http://{host}/"), "--token", "-"], token);
+        let told = site.json_with(&["explain", &format!("http://{host}/"), "--token", "-"], token);
         (told["reason"].as_str().unwrap().to_owned(), told["claim"].as_str().unwrap_or_default().to_owned())
     };
     let pair = |reason: &str, claim: &str| (reason.to_owned(), claim.to_owned());
@@ -225,10 +225,10 @@ fn a_person_is_judged_by_the_level_that_they_have_reached() {
     for (level, reason) in
         [(&[][..], "acr"), (&["--level=1"], "acr"), (&["--level=2"], "forwarded"), (&["--level=phr"], "forwarded")]
     {
-        let arguments = [&["--url", url, "--user", "anna@example.test"], level].concat();
+        let arguments = [&[url, "--user", "anna@example.test"], level].concat();
         assert_eq!(told(&site, &arguments)["reason"], reason, "{level:?}");
     }
-    let without = site.run(&["explain", "--url", url, "--level=2"], "");
+    let without = site.run(&["explain", url, "--level=2"], "");
     assert_eq!(without.status.code(), Some(2), "a token has a level of its own: {}", stderr(&without));
-    assert_eq!(site.run(&["explain", "--url", url, "--user=a@b.test", "--level=4"], "").status.code(), Some(2));
+    assert_eq!(site.run(&["explain", url, "--user=a@b.test", "--level=4"], "").status.code(), Some(2));
 }

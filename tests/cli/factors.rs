@@ -1,4 +1,4 @@
-//! `sealgate user factors`, and people's keys when the issuer gets another host, a backup is restored or a store moves.
+//! Commands about factors, and people's keys when the issuer gets another host, a backup is restored or a store moves.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn subject(sub: &str) -> Subject {
 
 /// The kinds and names of what somebody has.
 fn kinds(site: &Site, person: &str) -> Vec<String> {
-    let listed = site.json(&["user", "factors", person, "list"]);
+    let listed = site.json(&["user", "list-factors", person]);
     let rows = listed["factors"].as_array().unwrap();
     let text = |row: &Value| format!("{} {}", row["kind"].as_str().unwrap(), row["name"].as_str().unwrap_or_default());
     rows.iter().map(text).collect()
@@ -38,11 +38,11 @@ fn replace_in_config(site: &Site, from: &str, to: &str) {
 async fn what_somebody_has_is_listed_and_a_reset_takes_all_of_it() {
     let site = Site::new();
     let anna = subject(&site.add_user("anna@example.test"));
-    assert_eq!(site.json(&["user", "factors", "anna@example.test", "list"]), json!({ "factors": [] }));
+    assert_eq!(site.json(&["user", "list-factors", "anna@example.test"]), json!({ "factors": [] }));
     let keys = [key("security_key", "Blue key", 1), key("passkey", "Laptop", 2)];
     keep(&site, &[record(anna, &[app("Phone")], &keys, 7)]).await;
 
-    let listed = site.json(&["user", "factors", "anna@example.test", "list"]);
+    let listed = site.json(&["user", "list-factors", "anna@example.test"]);
     let rows = listed["factors"].as_array().unwrap();
     assert_eq!(
         rows[0],
@@ -51,13 +51,13 @@ async fn what_somebody_has_is_listed_and_a_reset_takes_all_of_it() {
     assert_eq!(rows[1], json!({ "kind": "security_key", "name": "Blue key", "added": ADDED + 60, "last_used": null }));
     assert_eq!(rows[2]["kind"], "passkey");
     assert_eq!((rows[3]["kind"].as_str(), rows[3]["left"].as_u64()), (Some("recovery_codes"), Some(7)));
-    assert!(site.text(&["user", "factors", &anna.to_string(), "list"]).starts_with("KIND "));
+    assert!(site.text(&["user", "list-factors", &anna.to_string()]).starts_with("KIND "));
 
-    assert_eq!(site.json(&["user", "factors", "anna@example.test", "unblock"])["unblocked"], true);
-    assert!(site.json(&["user", "factors", "anna@example.test", "list"])["factors"][0]["blocked"].is_null());
-    assert_eq!(site.json(&["user", "factors", "anna@example.test", "unblock"])["unblocked"], false);
+    assert_eq!(site.json(&["user", "unblock-factors", "anna@example.test"])["unblocked"], true);
+    assert!(site.json(&["user", "list-factors", "anna@example.test"])["factors"][0]["blocked"].is_null());
+    assert_eq!(site.json(&["user", "unblock-factors", "anna@example.test"])["unblocked"], false);
 
-    let reset = site.json(&["user", "factors", "anna@example.test", "reset"]);
+    let reset = site.json(&["user", "reset-factors", "anna@example.test"]);
     assert_eq!(reset["factors_removed"], 3);
     let link = reset["enrolment_link"].as_str().unwrap();
     let token = link.strip_prefix("http://localhost:8080/oauth/enrolment?token=").unwrap_or_else(|| panic!("{link}"));
@@ -66,15 +66,13 @@ async fn what_somebody_has_is_listed_and_a_reset_takes_all_of_it() {
     assert_eq!(kinds(&site, "anna@example.test"), [""; 0]);
     assert!(!site.store_holds(token) && !site.store_holds(&token[22..]), "nobody reads the link in the store");
 
-    let again = site.text(&["user", "factors", "anna@example.test", "reset"]);
+    let again = site.text(&["user", "reset-factors", "anna@example.test"]);
     assert!(
         again.contains("factors_removed: 0\n") && again.contains("enrolment_link: http://localhost:8080/"),
         "{again}"
     );
     assert!(!again.contains(token), "each reset has a link of its own");
-    assert!(
-        site.errors(&["user", "factors", "nobody@example.test", "reset"], "")[0].contains("nobody has the address")
-    );
+    assert!(site.errors(&["user", "reset-factors", "nobody@example.test"], "")[0].contains("nobody has the address"));
 }
 
 #[tokio::test]
@@ -82,8 +80,8 @@ async fn a_reset_stands_in_the_trail_by_the_name_of_each_key() {
     let site = Site::new();
     let anna = subject(&site.add_user("anna@example.test"));
     keep(&site, &[record(anna, &[app("Phone")], &[key("passkey", "Laptop", 2)], 0)]).await;
-    let reset = site.json(&["user", "factors", "anna@example.test", "reset"]);
-    let trail = site.json(&["audit", "--user", "anna@example.test"]);
+    let reset = site.json(&["user", "reset-factors", "anna@example.test"]);
+    let trail = site.json(&["audit", "list", "--user", "anna@example.test"]);
     let events = trail["events"].as_array().unwrap();
     let said = |kind: &str| -> Vec<(&str, &str)> {
         let of_kind = events.iter().filter(|event| event["kind"] == kind);
@@ -105,9 +103,11 @@ async fn a_reset_ends_what_was_opened_with_the_factors_and_nobody_elses() {
         grant(&served.store, subject, "wiki").await;
     }
     served.store.import(&[record(anna, &[app("Phone")], &[], 2)]).await.unwrap();
-    let reset = served.run(|site| site.json(&["user", "factors", "anna@example.test", "reset"])).await;
+    let reset = served.run(|site| site.json(&["user", "reset-factors", "anna@example.test"])).await;
     assert_eq!((reset["sessions_ended"].as_u64(), reset["grants_ended"].as_u64()), (Some(1), Some(1)), "{reset}");
-    let of = |person: &'static str| served.run(move |site| site.json(&["session", "list", person])["sessions"].clone());
+    let of = |person: &'static str| {
+        served.run(move |site| site.json(&["session", "list", "--user", person])["sessions"].clone())
+    };
     assert_eq!(of("anna@example.test").await, json!([]));
     assert_eq!(of("ben@example.test").await.as_array().unwrap().len(), 1);
 }
@@ -151,7 +151,7 @@ async fn keys_of_another_host_stop_the_start_until_their_loss_is_accepted() {
     assert!(code == Some(0) && log.contains("removed=2"), "{log}");
     assert_eq!(kinds(&site, "anna@example.test"), ["totp Phone"]);
     assert_eq!(kinds(&site, "ben@example.test"), ["totp Tablet"]);
-    let trail = site.json(&["audit", "--kind", "factor_removed"]);
+    let trail = site.json(&["audit", "list", "--kind", "factor_removed"]);
     assert_eq!(trail["events"].as_array().unwrap().len(), 2, "{trail}");
 
     // From now on keys are for the new host.

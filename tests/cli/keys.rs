@@ -42,7 +42,7 @@ fn the_first_key_comes_with_the_key_that_wraps() {
     let made = site.json(&["key", "generate"]);
     let id = made["wrapping_key"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
     assert_eq!(id.len(), 32);
-    let errors = site.errors(&["key", "wrap-init"], "");
+    let errors = site.errors(&["key", "generate-wrapping-key"], "");
     assert!(errors.len() == 1 && errors[0].contains(&format!("there already (CKA_ID {id})")), "{errors:?}");
     assert_eq!(site.json(&["key", "list"])["keys"].as_array().unwrap().len(), 1, "it is no signing key");
     assert_eq!(warned(&site, &["key", "check"]), "");
@@ -77,7 +77,7 @@ fn a_token_without_a_wrapping_key_is_told_of_with_the_one_command() {
     let warning = warned(&site, &["key", "check"]);
     assert!(warning.starts_with("warning: the token has no wrapping key"), "{warning}");
     let warnings = site.json(&["check"])["warnings"].clone();
-    assert!(warnings[0].as_str().unwrap().contains("sealgate key wrap-init"), "{warnings}");
+    assert!(warnings[0].as_str().unwrap().contains("sealgate key generate-wrapping-key"), "{warnings}");
     assert_eq!(warnings.as_array().unwrap().len(), 1, "{warnings}");
     let mut file = fs::read_to_string(site.config()).unwrap();
     file += "\n[mail]\nhost = \"smtp.example.com\"\nfrom = \"no-reply@example.com\"\n";
@@ -90,7 +90,7 @@ fn a_token_without_a_wrapping_key_is_told_of_with_the_one_command() {
     let errors = site.errors(&["check"], "");
     assert!(errors[0].starts_with("registration_of_people.mode: is \"open\", and nobody can prove"), "{errors:?}");
 
-    let id = site.json(&["key", "wrap-init"])["id"].clone();
+    let id = site.json(&["key", "generate-wrapping-key"])["id"].clone();
     assert_eq!(warned(&site, &["key", "check"]), "");
     assert_eq!(site.json(&["key", "check"])["wrapping_keys"], json!([id]));
 }
@@ -137,20 +137,20 @@ fn a_further_key_waits_until_it_is_told_to_sign() {
     assert_eq!(states(&site), ["active", "pre_published"]);
     assert_eq!(site.text(&["key", "check"]).lines().count(), 2);
 
-    let early = site.errors(&["key", "activate", "--kid", &next, "--at", "2020-01-01T00:00:00Z"], "");
+    let early = site.errors(&["key", "activate", &next, "--at", "2020-01-01T00:00:00Z"], "");
     assert!(early.len() == 1 && early[0].contains("--early"), "{early:?}");
-    let plan = site.json(&["key", "activate", "--kid", &next, "--at", "2090-01-01T00:00:00+01:00"]);
+    let plan = site.json(&["key", "activate", &next, "--at", "2090-01-01T00:00:00+01:00"]);
     assert_eq!(plan["keys"][1]["activate_at"], 3_786_908_400_u64);
     assert_eq!(plan["keys"][0]["retire_at"], plan["keys"][1]["activate_at"]);
     let again = site.errors(&["key", "rotate"], "");
     assert!(again[0].contains("under way"), "{again:?}");
 
-    let taken_back = site.json(&["key", "retire", "--kid", &next]);
+    let taken_back = site.json(&["key", "retire", &next]);
     assert_eq!(
         (&taken_back["keys"][0]["retire_at"], &taken_back["keys"][1]["state"]),
         (&json!(null), &json!("retired"))
     );
-    site.json(&["key", "activate", "--early", "--kid", &next]);
+    site.json(&["key", "activate", "--early", &next]);
     assert_eq!(
         site.json(&["key", "list"])["keys"].as_array().unwrap().iter().filter(|key| key["state"] == "active").count(),
         1
@@ -174,9 +174,9 @@ fn a_rotation_prints_its_plan() {
 fn a_kid_that_is_not_in_the_token_is_not_announced() {
     let site = Site::with_token();
     site.text(&["key", "generate"]);
-    let errors = site.errors(&["key", "announce", "--kid", "x"], "");
+    let errors = site.errors(&["key", "announce", "x"], "");
     assert!(errors.len() == 1 && errors[0].contains("no key x"), "{errors:?}");
-    let errors = site.errors(&["key", "remove", "--kid", "x"], "");
+    let errors = site.errors(&["key", "remove", "x"], "");
     assert!(errors.len() == 1 && errors[0].contains("no key x is announced"), "{errors:?}");
 }
 
@@ -318,7 +318,7 @@ fn a_key_that_was_removed_for_cause_stays_removed_after_a_restore() {
     // Nor does a copy of the old times, laid down by hand, let it sign.
     let errors = with_store(&site, &saved, || site.errors(&["check"], ""));
     assert!(errors.len() == 1 && errors[0].contains(&first) && errors[0].contains("removed for cause"), "{errors:?}");
-    let errors = with_store(&site, &saved, || site.errors(&["key", "announce", "--kid", &first], ""));
+    let errors = with_store(&site, &saved, || site.errors(&["key", "announce", &first], ""));
     assert!(errors[0].contains("the token has no key"), "{errors:?}");
 }
 
@@ -337,13 +337,13 @@ fn a_restore_tells_how_to_go_on_with_keys_that_the_backup_does_not_know() {
     let told = notices(&restored);
     let has = |words: &[&str]| told.iter().any(|line| words.iter().all(|word| line.contains(word)));
     assert!(has(&[&second, "stays removed"]), "{told:?}");
-    assert!(has(&[&first, "removed for cause", "key remove --now --kid"]), "{told:?}");
-    assert!(has(&[&third, "key announce --kid"]), "{told:?}");
+    assert!(has(&[&first, "removed for cause", "key remove --now"]), "{told:?}");
+    assert!(has(&[&third, "key announce"]), "{told:?}");
     assert_eq!(site.errors(&["check"], "").len(), 2);
 
     // What was told is what helps.
-    site.text(&["key", "announce", "--kid", &third]);
-    warned(&site, &["key", "remove", "--now", "--kid", &first]);
+    site.text(&["key", "announce", &third]);
+    warned(&site, &["key", "remove", "--now", &first]);
     let list = site.json(&["key", "list"]);
     assert_eq!((in_state(&list, "active"), in_state(&list, "removed").len()), (vec![third], 2));
     assert!(site.text(&["check"]).ends_with(": ok\n"));
@@ -385,7 +385,7 @@ fn the_check_compares_the_token_with_the_times_in_the_store() {
     let errors = site.errors(&["key", "check"], "");
     assert!(errors.len() == 1 && errors[0].contains(&stranger) && errors[0].contains("key announce"), "{errors:?}");
     assert_eq!(site.errors(&["check"], ""), errors);
-    site.text(&["key", "announce", "--kid", &stranger]);
+    site.text(&["key", "announce", &stranger]);
 
     site.softhsm().pkcs11_tool("sealgate", &["--delete-object", "--type", "privkey", "--id", &id]);
     let errors = site.errors(&["key", "check"], "");
@@ -395,13 +395,13 @@ fn the_check_compares_the_token_with_the_times_in_the_store() {
             "key {next} is announced (pre_published) and not in the token; bring it back, or see docs/how-to/signing-keys.md"
         )]
     );
-    site.text(&["key", "retire", "--kid", &next]);
-    let removed = site.run(&["key", "remove", "--now", "--kid", &next], "");
+    site.text(&["key", "retire", &next]);
+    let removed = site.run(&["key", "remove", "--now", &next], "");
     assert!(removed.status.success());
     assert_eq!(site.text(&["key", "check"]).lines().count(), 2);
 
     // What was removed and is still in the token is told, and is no failure.
-    let replaced = site.run(&["key", "remove", "--now", "--kid", &first], "");
+    let replaced = site.run(&["key", "remove", "--now", &first], "");
     assert!(replaced.status.success());
     let check = site.run(&["key", "check"], "");
     assert_eq!(check.status.code(), Some(0));
@@ -416,13 +416,13 @@ fn a_key_that_is_there_and_becomes_active_later_is_not_said_to_be_missing() {
     let first = site.json(&["key", "generate"]);
     let (first, id) = (first["kid"].as_str().unwrap().to_owned(), first["id"].as_str().unwrap().to_owned());
     let next = site.json(&["key", "generate", "--next"])["kid"].as_str().unwrap().to_owned();
-    site.text(&["key", "activate", "--kid", &next, "--at", "2100-03-01T00:00:00Z"]);
+    site.text(&["key", "activate", &next, "--at", "2100-03-01T00:00:00Z"]);
     site.softhsm().pkcs11_tool("sealgate", &["--delete-object", "--type", "privkey", "--id", &id]);
     let errors = stderr(&site.run(&["serve"], ""));
     let there = format!("the key {next} is in the token and becomes active at 2100-03-01T00:00:00Z");
     assert!(errors.contains(&there) && errors.contains("if it is behind, set it"), "{errors}");
     // What it says helps.
-    assert!(site.run(&["key", "remove", "--now", "--kid", &first], "").status.success());
+    assert!(site.run(&["key", "remove", "--now", &first], "").status.success());
     let keys = site.json(&["key", "list"])["keys"].clone();
     let signs = |key: &Value| key["state"] == "active" && key["kid"] == next.as_str();
     assert!(keys.as_array().unwrap().iter().any(signs), "{keys}");

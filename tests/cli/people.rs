@@ -70,7 +70,7 @@ fn people_are_added_with_everything_that_the_file_says() {
     assert_eq!(anna, expected);
     let ben = site.json(&["user", "show", "ben@example.test"]);
     assert_eq!((&ben["email_verified"], &ben["imported_hash"]), (&json!(false), &Value::Null));
-    let trail = site.json(&["audit", "--user", "anna"]);
+    let trail = site.json(&["audit", "list", "--user", "anna"]);
     let told = ["kind", "actor", "sub", "detail"].map(|name| trail["events"][0][name].clone());
     assert_eq!(told, [json!("user_created"), json!("operator"), anna["sub"].clone(), json!("import")]);
     assert!(site.store_holds(hash), "until the first sign-in");
@@ -81,7 +81,7 @@ fn a_dry_run_says_the_same_and_writes_nothing() {
     let site = Site::new();
     let file = all_hashes();
     let mut dry = site.json_with(&with(&CSV, &["--dry-run"]), &file);
-    assert_eq!((addresses(&site), site.json(&["audit"])["events"].clone()), (Vec::new(), json!([])));
+    assert_eq!((addresses(&site), site.json(&["audit", "list"])["events"].clone()), (Vec::new(), json!([])));
     assert!(!site.store_holds("p1@example.test"));
     let imported = site.json_with(&CSV, &file);
     assert_eq!(dry["dry_run"].take(), true);
@@ -168,7 +168,7 @@ fn htpasswd_has_names_and_needs_a_domain() {
     assert_eq!(errors.len(), REFUSED_HASHES.len() + 1, "{errors:?}");
     for (error, number) in errors.iter().zip(1..=REFUSED_HASHES.len()) {
         assert!(error.starts_with(&format!("line {number}: password_hash: ")), "{error}");
-        assert!(error.contains("user invitation EMAIL resend"), "{error}");
+        assert!(error.contains("user resend-invitation EMAIL"), "{error}");
     }
     assert!(!REFUSED_HASHES.iter().any(|hash| errors.concat().contains(hash)));
     assert_eq!(addresses(&site).len(), 3);

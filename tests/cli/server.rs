@@ -170,10 +170,10 @@ async fn a_running_server_carries_commands_out_and_the_store_is_left_alone() {
 async fn errors_of_the_server_are_those_of_the_store() {
     let served = Served::start().await;
     served.add_user("anna@example.test").await;
-    let again = ["user", "add", "--email", "anna@example.test", "--name", "Other", "--password-stdin"];
+    let again = ["user", "add", "anna@example.test", "--name", "Other", "--password-stdin"];
     let errors = served.run(move |site| site.errors(&again, PASSWORD)).await;
     assert_eq!(errors, ["a person with the address anna@example.test exists already"]);
-    let new = ["user", "add", "--email", "ben@example.test", "--name", " ", "--password-stdin"];
+    let new = ["user", "add", "ben@example.test", "--name", " ", "--password-stdin"];
     assert_eq!(served.run(move |site| site.errors(&new, "short")).await.len(), 2);
 }
 
@@ -218,7 +218,7 @@ async fn sessions_are_listed_and_ended_one_by_one_or_all() {
     let ben = served.add_user("ben@example.test").await;
     let sessions = [served.sign_in(anna, 1).await, served.sign_in(anna, 2).await, served.sign_in(anna, 3).await];
     let other = served.sign_in(ben, 4).await;
-    let list = served.run(|site| site.json(&["session", "list", "anna@example.test"])).await;
+    let list = served.run(|site| site.json(&["session", "list", "--user", "anna@example.test"])).await;
     let rows = list["sessions"].as_array().unwrap();
     assert_eq!(rows.len(), 3);
     assert_eq!(rows[0]["sid"], sessions[0].to_string());
@@ -227,10 +227,10 @@ async fn sessions_are_listed_and_ended_one_by_one_or_all() {
     assert!(!list.to_string().contains("cookie"));
 
     let sid = sessions[1].to_string();
-    let ended = served.run(move |site| site.json(&["session", "end", &format!("--sid={sid}")])).await;
+    let ended = served.run(move |site| site.json(&["session", "revoke", &sid])).await;
     assert_eq!(ended["sessions_ended"], 1);
     assert!(!served.lives(sessions[1]).await && served.lives(sessions[0]).await);
-    let ended = served.run(|site| site.json(&["session", "end", "anna@example.test"])).await;
+    let ended = served.run(|site| site.json(&["session", "revoke-all", "--user", "anna@example.test"])).await;
     assert_eq!(ended, json!({ "sub": anna, "sessions_ended": 2 }));
     assert!(!served.lives(sessions[0]).await && !served.lives(sessions[2]).await);
     assert!(served.lives(other).await);
@@ -243,7 +243,7 @@ async fn many_sessions_are_listed_whole() {
     for number in 0..=u8::MAX {
         served.sign_in(anna, number).await;
     }
-    let list = served.run(|site| site.json(&["session", "list", "anna@example.test"])).await;
+    let list = served.run(|site| site.json(&["session", "list", "--user", "anna@example.test"])).await;
     assert_eq!(list["sessions"].as_array().unwrap().len(), 256);
 }
 

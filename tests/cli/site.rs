@@ -136,7 +136,7 @@ impl Site {
     }
 
     pub(crate) fn add_user(&self, email: &str) -> String {
-        let arguments = ["user", "add", "--email", email, "--name", "Anna Example", "--password-stdin"];
+        let arguments = ["user", "add", email, "--name", "Anna Example", "--password-stdin"];
         self.text_with(&arguments, PASSWORD).trim_end().to_owned()
     }
 

@@ -149,7 +149,7 @@ async fn live(store: &Store, subject: Subject) -> (String, String) {
 #[expect(clippy::too_many_lines, reason = "one command after the other")]
 async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subject) -> (String, String)) {
     told.run("user  list").await;
-    let add = "user  add  --email  anna@example.test  --name  Anna Öz  --username  anna  --phone  +90 212 555 01 01  \
+    let add = "user  add  anna@example.test  --name  Anna Öz  --username  anna  --phone  +90 212 555 01 01  \
                --picture  https://example.test/a.png  --email-verified  --role  admin  --role  developer  --group  staff  \
                --password-stdin";
     let added = told.run_with(add, PASSWORD).await;
@@ -159,14 +159,14 @@ async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subjec
         Ok(user) => user["sub"].as_str().unwrap().to_owned(),
         Err(_) => added[start..].trim_end().to_owned(),
     };
-    for whom in ["anna@example.test", "anna", &sub, "--sub  6f2c6f0e-5a3b-4d5e-8f3a-0d6a2b1c4e5f", "--email  b@c"] {
+    for whom in ["anna@example.test", "anna", &sub, "6f2c6f0e-5a3b-4d5e-8f3a-0d6a2b1c4e5f", "b@c"] {
         told.run(&format!("user  show  {whom}")).await;
     }
     told.run("user  list").await;
     told.run("client  list").await;
-    told.run("client  add  --id  wiki  --name  Wiki  --type  confidential  --redirect-uri  https://wiki.test/cb").await;
+    told.run("client  add  wiki  --name  Wiki  --type  confidential  --redirect-uri  https://wiki.test/cb").await;
     told.run(
-        "client  add  --id  app  --name  App  --type  public  --redirect-uri  http://127.0.0.1/cb  --scope  openid email  \
+        "client  add  app  --name  App  --type  public  --redirect-uri  http://127.0.0.1/cb  --scope  openid email  \
          --scope  profile  --post-logout-redirect-uri  https://app.test/  --auth-method  none  --consent  implied  \
          --refresh-retry-seconds  20  --token-limit  none",
     )
@@ -175,18 +175,16 @@ async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subjec
     for line in [
         "client  list",
         "client  show  wiki",
-        "client  show  --id  app",
+        "client  show  app",
         "client  rotate-secret  wiki  --overlap-seconds  60",
         "client  rotate-secret  app",
-        "client  refresh-retry  wiki  --seconds  30",
-        "client  refresh-retry  wiki",
-        "client  initial-token",
-        "client  initial-token  --lifetime-seconds  60",
+        "client  generate-token",
+        "client  generate-token  --lifetime-seconds  60",
         "client  disable  wiki",
         "client  enable  wiki",
         "client  approve  wiki",
         "client  set  wiki  --owner  anna",
-        "client  withdraw-approval  wiki",
+        "client  revoke-approval  wiki",
         "client  approve  wiki",
         "client  set  wiki  --name  The Wiki  --description  Notes  --client-uri  https://wiki.test/  \
          --tos-uri  https://wiki.test/terms  --policy-uri  https://wiki.test/privacy  --default-scope  openid email  \
@@ -194,34 +192,33 @@ async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subjec
          --redirect-uri  https://wiki.test/a  --redirect-uri  https://wiki.test/b  --scope  openid  --scope  email  \
          --grant-type  authorization_code  --auth-method  client_secret_post  --consent  implied  \
          --post-logout-redirect-uri  https://wiki.test/",
-        "client  set  --id  wiki  --description    --client-uri    --initiate-login-uri    --default-max-age  none  \
+        "client  set  wiki  --description    --client-uri    --initiate-login-uri    --default-max-age  none  \
          --refresh-retry-seconds  default  --token-limit  default  --level  none  --owner  none  --type  public  \
          --post-logout-redirect-uri  ",
         "client  set  wiki  --type  confidential",
         "client  set  wiki  --name  ",
         "client  set  wiki",
         "client  show  gone",
-        "session  list  anna",
+        "session  list  --user  anna",
         "session  list  --client  app",
         "session  list",
         "grant  list  --user  anna  --client  app",
         "grant  list  --session  AAAA",
         "consent  list  anna",
-        "consent  withdraw  anna  --client  app",
-        "consent  withdraw  anna  --client  app",
+        "consent  revoke  anna  app",
+        "consent  revoke  anna  app",
         "app-password  list  anna",
     ] {
         told.run(line).await;
     }
-    told.run(&format!("app-password  revoke  anna  --id={password}")).await;
-    told.run(&format!("app-password  revoke  anna  --id={password}")).await;
-    told.run(&format!("grant  revoke  --grant={grant}")).await;
-    told.run("grant  revoke  --user  anna").await;
+    told.run(&format!("app-password  revoke  anna  {password}")).await;
+    told.run(&format!("app-password  revoke  anna  {password}")).await;
+    told.run(&format!("grant  revoke  {grant}")).await;
+    told.run("grant  revoke-all  --user  anna").await;
     told.run("grant  revoke").await;
-    told.run(&format!("session  end  --sid={}", sealgate::facade::domain::session::SessionId::from_bytes([1; 16])))
-        .await;
-    told.run("session  end  --email  anna@example.test").await;
-    told.run("session  end  --client  app").await;
+    told.run(&format!("session  revoke  {}", sealgate::facade::domain::session::SessionId::from_bytes([1; 16]))).await;
+    told.run("session  revoke-all  --user  anna@example.test").await;
+    told.run("session  revoke-all  --client  app").await;
     told.run(&format!(
         "user  set  {sub}  --email  a@example.test  --name  Ayşe  --username  ayse  --phone  +90 555 111 22 33  \
          --picture  https://example.test/b.png  --email-unverified  --role  developer  --group  ops  --group  night"
@@ -234,12 +231,12 @@ async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subjec
     told.run_with("user  set-password  a@example.test  --password-stdin", OTHER_PASSWORD).await;
     told.run_with("user  set-password  a@example.test", OTHER_PASSWORD).await;
     for line in [
-        "user  factors  a@example.test  list",
-        "user  factors  a@example.test  unblock",
-        "user  factors  a@example.test  reset",
-        "user  factors  a@example.test  list",
-        "user  factors  b@example.test  reset",
-        "user  factors  a@example.test",
+        "user  list-factors  a@example.test",
+        "user  unblock-factors  a@example.test",
+        "user  reset-factors  a@example.test",
+        "user  list-factors  a@example.test",
+        "user  reset-factors  b@example.test",
+        "user  factors",
         "user  disable  a@example.test",
         "user  enable  a@example.test",
         "user  revoke  a@example.test",
@@ -247,9 +244,9 @@ async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subjec
         "user  delete  a@example.test",
         "client  delete  wiki",
         "client  delete  wiki",
-        "audit",
-        "audit  --kind  user_created  --kind  client_changed  --since  2026-01-01  --until  2100-01-01T00:00:00Z  --limit  3",
-        "audit  --user  nobody",
+        "audit  list",
+        "audit  list  --kind  user_created  --kind  client_changed  --since  2026-01-01  --until  2100-01-01T00:00:00Z  --limit  3",
+        "audit  list  --user  nobody",
         "audit  export  --client  wiki",
         "audit  export  --client  wiki  --format  csv",
         "key  nothing",
@@ -302,20 +299,20 @@ async fn keys_and_copies(told: &mut Transcript) {
     told.run("check").await;
     let first = kid(&told.run("key  generate").await);
     told.run("key  generate").await;
-    told.run("key  wrap-init").await;
+    told.run("key  generate-wrapping-key").await;
     for line in ["key  list", "key  check", "check", "check  --file-only"] {
         told.run(line).await;
     }
-    told.run("explain  --url  http://localhost:8080/").await;
+    told.run("explain  http://localhost:8080/").await;
     let next = kid(&told.run("key  generate  --next").await);
-    told.run(&format!("key  announce  --kid={next}")).await;
-    told.run(&format!("key  activate  --kid={next}  --at  2100-01-01T00:00:00Z")).await;
+    told.run(&format!("key  announce  {next}")).await;
+    told.run(&format!("key  activate  {next}  --at  2100-01-01T00:00:00Z")).await;
     told.run("key  rotate").await;
-    told.run(&format!("key  retire  --kid={next}")).await;
-    told.run(&format!("key  remove  --kid={first}")).await;
+    told.run(&format!("key  retire  {next}")).await;
+    told.run(&format!("key  remove  {first}")).await;
     told.run("key  rotate").await;
     told.run("key  rotate  --emergency").await;
-    told.run(&format!("key  remove  --now  --kid={next}")).await;
+    told.run(&format!("key  remove  --now  {next}")).await;
     told.run("user  list").await;
     let directory = site.store_directory().parent().unwrap().display().to_string();
     told.run(&format!("backup  --to  {directory}/backup")).await;

@@ -63,9 +63,9 @@ fn unknown_commands_and_missing_arguments_are_wrong_usage() {
     for arguments in [
         &["user", "steal"][..],
         &["client", "show"],
-        &["client", "add", "--id", "wiki"],
+        &["client", "add", "wiki"],
         &["user", "show", "neither sub nor name"],
-        &["user", "show", "a@b.test", "--email", "c@d.test"],
+        &["user", "show", "a@b.test", "c@d.test"],
         &["key", "generate", "--bits", "1024"],
     ] {
         let output = site.run(arguments, "");

@@ -26,16 +26,16 @@ export SIGNED_OUT_PAGE="http://localhost:$rp/signed-out"
 export CLIENT_ID=web PUBLIC_CLIENT_ID=native
 export EMAIL=anna@example.test PASSWORD="correct horse battery staple" NAME="Anna Şahin"
 sealgate key generate >/dev/null
-sealgate user add --email "$EMAIL" --name "$NAME" --email-verified --password-stdin <<<"$PASSWORD" >/dev/null
+sealgate user add "$EMAIL" --name "$NAME" --email-verified --password-stdin <<<"$PASSWORD" >/dev/null
 # oauth2-proxy and Auth.js have fixed callback paths.
 uris=(--redirect-uri "$REDIRECT_URI" --redirect-uri "http://localhost:$rp/oauth2/callback"
     --redirect-uri "http://localhost:$rp/auth/callback/sealgate"
     --post-logout-redirect-uri "$SIGNED_OUT_URI" --post-logout-redirect-uri "$SIGNED_OUT_PAGE")
-CLIENT_SECRET=$(sealgate client add --id "$CLIENT_ID" --name Web --type confidential "${uris[@]}" --json \
+CLIENT_SECRET=$(sealgate client add "$CLIENT_ID" --name Web --type confidential "${uris[@]}" --json \
     | sed -n 's/.*"client_secret": *"\([^"]*\)".*/\1/p')
 [ -n "$CLIENT_SECRET" ] || { echo "no client secret was printed" >&2; exit 1; }
 export CLIENT_SECRET
-sealgate client add --id "$PUBLIC_CLIENT_ID" --name Native --type public "${uris[@]}" >/dev/null
+sealgate client add "$PUBLIC_CLIENT_ID" --name Native --type public "${uris[@]}" >/dev/null
 
 serve
 

@@ -299,7 +299,7 @@ async fn what_was_acknowledged_survives_sigkill_under_load() {
         ..Settings::default()
     });
     let secret = instance.add_confidential_client("web");
-    let person = ["user", "add", "--email", OTHER, "--name", "Boris", "--email-verified", "--password-stdin"];
+    let person = ["user", "add", OTHER, "--name", "Boris", "--email-verified", "--password-stdin"];
     instance.run_with_input(&person, &password(0));
     let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().unwrap();
     let client = Arc::new(Client { http, base: instance.url(""), secret });

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::facade::admin::command::{Command, FactorCommand, UserCommand};
+use sealgate::facade::admin::command::{Command, UserCommand};
 use sealgate::facade::admin::{Directory, Person, execute};
 use sealgate::facade::clock::Clock as _;
 use sealgate::facade::domain::secret::Secret;
@@ -55,7 +55,7 @@ async fn an_account_that_is_disabled() {
 
 #[tokio::test]
 async fn factors_that_are_reset() {
-    interrupted(|person| UserCommand::Factors { person, command: FactorCommand::Reset }).await;
+    interrupted(|person| UserCommand::ResetFactors(person)).await;
 }
 
 #[tokio::test]

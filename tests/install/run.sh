@@ -161,7 +161,7 @@ same "$(kids | wc -l)" 2
 has "$(inside 'sealgate_do check')" ": ok"
 lacks "$(inside 'sealgate_do check')" warning
 fails 'sealgate_do key rotate' >/dev/null
-has "$(fails 'sealgate_do key wrap-init')" "it is there already"
+has "$(fails 'sealgate_do key generate-wrapping-key')" "it is there already"
 echo "how-to/signing-keys.md|The wrapping key|1" >>"$told" # for a token from before: the first signing key comes with it
 inside 'systemctl restart sealgate'
 is_up
@@ -183,7 +183,7 @@ inside '
     systemctl daemon-reload && systemctl restart sealgate
 '
 waiting=$(in_state pre_published)
-inside "sealgate_do key retire --kid $waiting" >/dev/null
+inside "sealgate_do key retire $waiting" >/dev/null
 has "$(fails 'sealgate_do key rotate')" "the server does not see the key"
 begun=$(in_state begun)
 has "$(inside 'sealgate_do check')" "key $begun was made here"
@@ -202,7 +202,7 @@ inside 'mv /etc/sealgate/sealgate.toml.kept /etc/sealgate/sealgate.toml && syste
 step "reload, audit trail"
 run how-to/change-the-configuration.md "Change the configuration" 1
 run how-to/monitoring.md "Audit log" 1 >/dev/null
-has "$(inside 'sealgate_do audit --kind keys_changed')" "activate $begun"
+has "$(inside 'sealgate_do audit list --kind keys_changed')" "activate $begun"
 
 step "a killed server comes back"
 inside '
@@ -229,10 +229,10 @@ restore=$(doc how-to/backup-and-restore.md Restore 1)
 echo "how-to/backup-and-restore.md|Restore|1" >>"$told"
 said=$(inside "$(sed "s/backup-2026-11-20/backup-$(inside 'date +%F')/; /systemctl start/d" <<<"$restore")")
 has "$said" "key $stolen: active, removed in the token"
-has "$said" "sealgate key announce --kid $new"
+has "$said" "sealgate key announce $new"
 has "$(fails 'sealgate_do check')" "$new"
 fails 'systemctl start sealgate' >/dev/null
-inside "sealgate_do key announce --kid $new && sealgate_do key remove --now --kid $stolen" >/dev/null 2>&1
+inside "sealgate_do key announce $new && sealgate_do key remove --now $stolen" >/dev/null 2>&1
 lacks "$(inside 'sealgate_do check')" "not announced"
 inside 'systemctl reset-failed sealgate; systemctl start sealgate'
 is_up

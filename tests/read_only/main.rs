@@ -103,7 +103,7 @@ async fn a_disk_that_becomes_read_only_stops_writes_and_loses_nothing() {
     let (inside, on_disk) = (instance.store(), disk.mounted_on.join("store"));
     fs::write(instance.config(), text.replace(inside.to_str().unwrap(), on_disk.to_str().unwrap())).unwrap();
     instance.run(&["key", "generate"]);
-    let person = ["user", "add", "--email", "anna@example.test", "--name", "Anna", "--email-verified"];
+    let person = ["user", "add", "anna@example.test", "--name", "Anna", "--email-verified"];
     instance.run_with_input(&[&person[..], &["--group", "staff", "--password-stdin"]].concat(), PASSWORD);
     let secret = instance.add_confidential_client("web");
     instance.start();

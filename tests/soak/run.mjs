@@ -35,10 +35,10 @@ await command(["key", "generate"]);
 const people = [];
 for (let number = 0; number < PEOPLE; number += 1) {
   const [email, password] = [`person${number}@example.test`, `a long enough secret, number ${number}`];
-  await command(["user", "add", "--email", email, "--name", `Person ${number}`, "--email-verified", "--password-stdin"], password);
+  await command(["user", "add", email, "--name", `Person ${number}`, "--email-verified", "--password-stdin"], password);
   people.push({ email, password, sub: JSON.parse(await command(["user", "show", email, "--json"])).sub });
 }
-const added = await command(["client", "add", "--id", "soak", "--name", "Soak", "--type", "confidential", "--consent", "implied", "--redirect-uri", REDIRECT_URI, "--refresh-retry-seconds", "60", "--json"]);
+const added = await command(["client", "add", "soak", "--name", "Soak", "--type", "confidential", "--consent", "implied", "--redirect-uri", REDIRECT_URI, "--refresh-retry-seconds", "60", "--json"]);
 process.env.CLIENT_SECRET = JSON.parse(added).client_secret;
 const { Load, Trouble } = await import("./load.mjs");
 const trouble = new Trouble();

@@ -1,4 +1,4 @@
-//! `sealgate key attestation`: verifies the published attestations of a provider's keys. Needs no
+//! `sealgate key verify-attestation`: verifies the published attestations of a provider's keys. Needs no
 //! configuration.
 
 use std::fs::File;

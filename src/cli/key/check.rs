@@ -81,10 +81,10 @@ fn compare(
             // The only key of an unused token needs no announcement.
             None if lives.is_empty() && check.keys.len() == 1 => {}
             None if begun.contains(id) => warnings.push(format!(
-                "key {kid} was made here and is not announced yet; the next start announces it, and so does `sealgate key announce --kid {kid}`"
+                "key {kid} was made here and is not announced yet; the next start announces it, and so does `sealgate key announce {kid}`"
             )),
             None => faults.push(format!(
-                "key {kid} (CKA_ID {id}) is in the token and not announced; announce it with `sealgate key announce --kid {kid}`, or delete it from the token"
+                "key {kid} (CKA_ID {id}) is in the token and not announced; announce it with `sealgate key announce {kid}`, or delete it from the token"
             )),
         }
     }
@@ -97,7 +97,7 @@ fn compare(
         if *state == KeyState::Removed || in_token(kid) {
         } else if marked(kid) {
             faults.push(format!(
-                "key {kid} is announced ({named}), and the token says that it was removed for cause; run `sealgate key remove --now --kid {kid}`, with another key announced to take over"
+                "key {kid} is announced ({named}), and the token says that it was removed for cause; run `sealgate key remove --now {kid}`, with another key announced to take over"
             ));
         } else {
             faults.push(format!(

@@ -12,7 +12,7 @@ pub enum KeyFault {
     #[error("{0} is no kid: a kid has 43 characters, as `sealgate key list` shows them")]
     NotAKid(String),
     #[error(
-        "the token has keys that are not announced ({}); announce one with `sealgate key announce --kid KID`, or delete it from the token",
+        "the token has keys that are not announced ({}); announce one with `sealgate key announce KID`, or delete it from the token",
         .0.join(", ")
     )]
     Unannounced(Vec<String>),
@@ -29,7 +29,7 @@ pub enum KeyFault {
     OfAnother { kid: String, holder: String },
     /// A new node's first key, which verifiers may not know yet.
     #[error(
-        "the key {kid} of this node signs from {at} on, when verifiers know it, and this start waits until then. To let it sign at once, and have its tokens refused by who knows the key set of before, run on a node that serves: `sealgate key activate --early --kid {kid}`"
+        "the key {kid} of this node signs from {at} on, when verifiers know it, and this start waits until then. To let it sign at once, and have its tokens refused by who knows the key set of before, run on a node that serves: `sealgate key activate --early {kid}`"
     )]
     Waiting { kid: String, at: UnixTime },
     /// Serving nodes would reject its tokens.
@@ -45,12 +45,12 @@ pub enum KeyFault {
     NodeRetired(String),
     /// The active key is not in the token, and no key in the token is scheduled.
     #[error(
-        "the key {0} signs now and is not in the token; bring the token back that has it, or have another one take over: announce it and run `sealgate key remove --now --kid {0}`"
+        "the key {0} signs now and is not in the token; bring the token back that has it, or have another one take over: announce it and run `sealgate key remove --now {0}`"
     )]
     Missing(String),
     /// The active key is not in the token, but a scheduled one is.
     #[error(
-        "the key {next} is in the token and becomes active at {at}, and the key {kid}, which signs until then, is not. The clock shows {now}: if it is behind, set it; if not, bring the token back that has {kid}, or let {next} sign at once: `sealgate key remove --now --kid {kid}`"
+        "the key {next} is in the token and becomes active at {at}, and the key {kid}, which signs until then, is not. The clock shows {now}: if it is behind, set it; if not, bring the token back that has {kid}, or let {next} sign at once: `sealgate key remove --now {kid}`"
     )]
     NotYet { kid: String, next: String, at: UnixTime, now: UnixTime },
     #[error("the key {0} is announced already")]
@@ -63,7 +63,7 @@ pub enum KeyFault {
     )]
     TooMany,
     /// Another key is already scheduled.
-    #[error("the key {kid} is to become active at {at}; withdraw it first with `sealgate key retire --kid {kid}`")]
+    #[error("the key {kid} is to become active at {at}; withdraw it first with `sealgate key retire {kid}`")]
     Scheduled { kid: String, at: UnixTime },
     /// The operation is not possible in this state.
     #[error("the key {kid} is {} and cannot be {wanted}", state_name(*.state))]

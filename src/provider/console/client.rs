@@ -49,7 +49,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         Some("enable") => command(ctx, console_user, ClientCommand::Enable(id), Done::ClientState).await,
         Some("approve") => command(ctx, console_user, ClientCommand::Approve(id), Done::ClientState).await,
         Some("withdraw-approval") => {
-            command(ctx, console_user, ClientCommand::WithdrawApproval(id), Done::ClientState).await
+            command(ctx, console_user, ClientCommand::RevokeApproval(id), Done::ClientState).await
         }
         Some("level") => set_level(ctx, console_user, id, &form).await,
         Some("delete") => command(ctx, console_user, ClientCommand::Delete(id), Done::ClientDeleted).await,

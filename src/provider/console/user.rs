@@ -8,7 +8,7 @@ use super::console_user::{ConsoleUser, last_segment};
 use super::user_factors;
 use super::user_form::{groups, new_password, roles, username};
 use crate::admin::Person;
-use crate::admin::command::{Command, FactorCommand, InvitationCommand, SessionCommand, UserCommand};
+use crate::admin::command::{Command, SessionCommand, UserCommand};
 use crate::domain::account_links::Invitation;
 use crate::domain::audit::AuditKind;
 use crate::domain::secret::Secret;
@@ -60,15 +60,15 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         Some("enable") => run(ctx, console_user, &user, UserCommand::Enable(person), Done::User).await,
         Some("reset-password") if !own => reset_password(ctx, console_user, &user, &form).await,
         Some("resend-invitation") => {
-            let resend = UserCommand::Invitation { person, command: InvitationCommand::Resend };
+            let resend = UserCommand::ResendInvitation(person);
             run(ctx, console_user, &user, resend, Done::UserInvited).await
         }
         Some("withdraw-invitation") => {
-            let withdraw = UserCommand::Invitation { person, command: InvitationCommand::Withdraw };
+            let withdraw = UserCommand::RevokeInvitation(person);
             run(ctx, console_user, &user, withdraw, Done::InvitationWithdrawn).await
         }
         Some("unblock-factors") => {
-            let unblock = UserCommand::Factors { person, command: FactorCommand::Unblock };
+            let unblock = UserCommand::UnblockFactors(person);
             run(ctx, console_user, &user, unblock, Done::User).await
         }
         // Administrators cannot reset their own factors. They would lose access, and with it the
@@ -143,7 +143,7 @@ async fn end_session(
     let session = ctx.sealgate.store.session(id).await?;
     // The form belongs to one user's page, so it ends only that user's sessions.
     if session.is_some_and(|session| session.value.sign_in_of(user.sub).is_some()) {
-        execute(ctx, console_user, Command::Session(SessionCommand::End(id.into()))).await?;
+        execute(ctx, console_user, Command::Session(SessionCommand::Revoke { sid: id })).await?;
     }
     Ok(back(ctx, user, Done::Session))
 }

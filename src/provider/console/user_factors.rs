@@ -3,7 +3,7 @@
 use super::client::execute;
 use super::console_user::ConsoleUser;
 use crate::admin::answer::ShownSecret;
-use crate::admin::command::{Command, FactorCommand, UserCommand};
+use crate::admin::command::{Command, UserCommand};
 use crate::admin::{Answer, Person};
 use crate::domain::factor_failures::{FactorFailures, TryVerdict};
 use crate::domain::secret::Secret;
@@ -20,7 +20,7 @@ pub(super) async fn reset(
     console_user: &ConsoleUser,
     subject: Subject,
 ) -> Result<Secret, Failure> {
-    let command = UserCommand::Factors { person: Person::Sub(subject), command: FactorCommand::Reset };
+    let command = UserCommand::ResetFactors(Person::Sub(subject));
     let Answer::User(reset) = execute(ctx, console_user, Command::User(command)).await? else {
         return Err(Failure::Internal);
     };

@@ -99,7 +99,7 @@ impl Instance {
     }
 
     pub(crate) fn add_anna(&self) {
-        let person = ["user", "add", "--email", "anna@example.test", "--name", "Anna Şahin", "--email-verified"];
+        let person = ["user", "add", "anna@example.test", "--name", "Anna Şahin", "--email-verified"];
         self.run_with_input(
             &[person.as_slice(), &["--phone", "+90 212 555 01 01", "--group", "staff", "--password-stdin"]].concat(),
             PASSWORD,
@@ -289,7 +289,6 @@ impl Instance {
         let added = self.json(&[
             "client",
             "add",
-            "--id",
             id,
             "--name",
             "A confidential client",
@@ -307,7 +306,6 @@ impl Instance {
         self.json(&[
             "client",
             "add",
-            "--id",
             id,
             "--name",
             "A public client",

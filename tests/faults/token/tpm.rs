@@ -115,8 +115,7 @@ async fn a_tpm_signs_and_its_loss_under_load_costs_nothing() {
     instance.run(&["key", "generate", "--without-wrapping-key"]);
     let check = instance.json(&["key", "check"]);
     assert_eq!(check["ok"], true, "{check}");
-    let person =
-        ["user", "add", "--email", "anna@example.test", "--name", "Anna", "--email-verified", "--password-stdin"];
+    let person = ["user", "add", "anna@example.test", "--name", "Anna", "--email-verified", "--password-stdin"];
     instance.run_with_input(&person, crate::support::PASSWORD);
     let secret = instance.add_confidential_client("web");
     instance.start();
