@@ -8,7 +8,7 @@ CARGO ?= cargo
 QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli edge faults interop read_only signer
 
-.PHONY: help run run-fleet deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults test-fleet soak mutants lint systemd fuzz bench bench-fleet bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
+.PHONY: help run run-fleet deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults test-fleet soak mutants lint systemd docs fuzz bench bench-fleet bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
 
 help:
 	@echo "make run           provider, gateway and a sample application on http://localhost:8080 (PORT=9080: another port)"
@@ -20,6 +20,7 @@ help:
 	@echo "make test-browser  every page in Chromium: both languages, keyboard, accessibility"
 	@echo "make test-traefik  attacks on the documented Traefik configuration (builds Traefik first: minutes)"
 	@echo "make test-release  a release build, started as by make run (6 to 10 minutes)"
+	@echo "make docs          the documentation as a site with search, in target/book (builds mdBook first: two minutes)"
 	@echo "make deb           a Debian package in target/debian (a release build: 5 to 15 minutes)"
 	@echo "make test-install  the package and the commands of docs/how-to in Debian 12 with systemd (root; a release build, then minutes)"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each, and a three-minute soak test (six minutes)"
@@ -94,6 +95,12 @@ systemd:
 test-clients:
 	@.ci/install clients
 	tests/clients/run.sh
+
+# The first run builds mdBook, which takes one to two minutes on two cores. That is too much for every change, so
+# `make test` does not build the site: tests/architecture/links.rs checks the links and the table of contents.
+docs:
+	@.ci/install docs
+	PATH="$${CARGO_TARGET_DIR:-target}/tools/bin:$$PATH" mdbook build --dest-dir "$(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/book"
 
 # Not part of `make test`: it downloads three applications.
 test-apps:

@@ -1,4 +1,4 @@
-// A generated section of docs/explanation/performance.md, between two comments with its name. Everything is printed too.
+// A generated section of a page of docs/explanation, between two comments with its name. Everything is printed too.
 
 import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { root, work } from "./bed.mjs";
 
 /// The section with this name. `end` writes it and its images, only with WRITE=1 in the environment. An image
 /// appears after the text that was added before it.
-export function written(name) {
+export function written(name, page) {
   const out = [];
   const images = `${work}/images`;
   mkdirSync(images, { recursive: true });
@@ -29,12 +29,12 @@ export function written(name) {
     },
     end() {
       if (!process.env.WRITE) return;
-      const page = `${root}/docs/explanation/performance.md`;
+      const path = `${root}/docs/explanation/${page}`;
       const [first, last] = ["from", "to"].map((word) => `<!-- ${name}: ${word} here -->\n`);
-      const text = readFileSync(page, "utf8");
+      const text = readFileSync(path, "utf8");
       const [start, end] = [text.indexOf(first) + first.length, text.indexOf(last)];
-      assert.ok(start >= first.length && end >= start, `${page} has no place for ${name}`);
-      writeFileSync(page, `${text.slice(0, start)}\n${out.join("\n")}\n\n${text.slice(end)}`);
+      assert.ok(start >= first.length && end >= start, `${path} has no place for ${name}`);
+      writeFileSync(path, `${text.slice(0, start)}\n${out.join("\n")}\n\n${text.slice(end)}`);
       for (const image of readdirSync(images)) copyFileSync(`${images}/${image}`, `${root}/docs/images/${image}`);
     },
   };

@@ -119,7 +119,7 @@ fn certificates(book: &Book) -> Result<IntGaugeVec, prometheus::Error> {
 }
 
 fn leases(book: &Book) -> Result<IntGaugeVec, prometheus::Error> {
-    let help = "1 while this node does a piece of work for all that share its store: see docs/how-to/cluster.md.";
+    let help = "1 while this node does a piece of work for all that share its store: see docs/explanation/cluster.md.";
     let gauges = IntGaugeVec::new(Opts::new("sealgate_fleet_lease_held", help), &["name"])?;
     book.enter("gauge", &gauges)?;
     Ok(gauges)

@@ -28,7 +28,7 @@ const [TOKENS, CONNECTIONS, CLIENTS, SIGN_INS] = [1000, 64, 64, 20];
 const threads = availableParallelism();
 const host = "app.localhost";
 const begun = new Date();
-const page = written("bench");
+const page = written("bench", "performance.md");
 const verdicts = [];
 
 const [upstream, bare, bareSingle, bareTls, haproxy, haproxyTls, nginxTls, envoyGate, envoyTls] = await freePorts(9);

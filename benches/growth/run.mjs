@@ -4,7 +4,7 @@
 //   make bench-growth [PEOPLE=1000,10000,100000] [CONNECTIONS=100,1000,10000] [ROUNDS=3] [SECONDS=2] [WRITE=1]
 //
 // A million users take another quarter of an hour and 10 GB. With WRITE=1 the output replaces the section
-// of docs/explanation/performance.md.
+// of docs/explanation/performance-service.md.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -24,7 +24,7 @@ const rounds = Number(process.env.ROUNDS ?? 3);
 const seconds = Number(process.env.SECONDS ?? 2);
 const numbers = (text) => text.split(",").map(Number);
 const [TOKENS, CLIENTS, SIGN_INS] = [500, 64, 10];
-const page = written("growth");
+const page = written("growth", "performance-service.md");
 
 const [upstream, sockets] = await freePorts(2);
 start("nginx", ["-p", work, "-c", filled(`${root}/benches/gate/nginx.conf`, { UPSTREAM: upstream, BODY: "x".repeat(1024) })]);

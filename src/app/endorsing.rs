@@ -113,7 +113,7 @@ pub(crate) async fn hold_back(
     let cause = signing.into_iter().find(|(_, holder)| live.contains(holder)).map(|(kid, holder)| {
         format!(
             "the key {kid} of the node {holder} is not believed here, and that node signs with it. Stop this server, and run here: \
-             sealgate node request --trust={kid}; then, on {holder}: sealgate node admit (docs/how-to/cluster.md, \"A node that was away\")"
+             sealgate node request --trust={kid}; then, on {holder}: sealgate node admit (docs/how-to/cluster-nodes.md, \"A node that was away\")"
         )
     });
     if store.hold_back(cause.clone()) {

@@ -22,7 +22,7 @@ pub(crate) const NO_WRAPPING_KEY: &str = "the token has no wrapping key, so noth
 /// Warning for a node that has not received the cluster's data key.
 const NOT_ADMITTED: &str = "this node's token cannot open the data key of the fleet, so this node seals nothing and opens \
     nothing that others have sealed: no authenticator app, no recovery codes, no mails. Have it sent the data \
-    key: see docs/how-to/cluster.md, Taking a node in";
+    key: see docs/how-to/cluster-nodes.md, Taking a node in";
 
 /// Error for `[mail]` without a data key.
 pub(crate) const NO_MAIL: &str = "[mail] is configured and no mail is sent: what waits to be sent opens accounts, so it is kept \

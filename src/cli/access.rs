@@ -96,7 +96,7 @@ impl StoreAccess {
         match &self.config.store {
             StoreConfig::Sled(settings) => Ok(settings),
             StoreConfig::Postgres(_) => Err(CommandFailure::line(
-                "the store is in a database (store.engine = \"postgres\"), which has tools of its own for this: see docs/how-to/cluster.md",
+                "the store is in a database (store.engine = \"postgres\"), which has tools of its own for this: see docs/how-to/move-a-store.md",
             )),
         }
     }

@@ -90,7 +90,7 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
         NodeVerb::Admit { .. } if has_own_keys => {
             return Err(CommandFailure::line(
                 "a node with a token of its own is admitted by the fingerprints that `sealgate node request` prints there: give --key \
-                 and --enrolment (docs/how-to/cluster.md, \"Taking a node in\")",
+                 and --enrolment (docs/how-to/cluster-nodes.md, \"Taking a node in\")",
             ));
         }
         NodeVerb::Admit { name, .. } => (name, false),

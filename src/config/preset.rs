@@ -1,4 +1,4 @@
-//! Identity headers of well-known applications. docs/how-to/protect-an-application.md lists which were tested, and the
+//! Identity headers of well-known applications. docs/reference/identity-headers.md lists which were tested, and the
 //! settings that each needs.
 
 use http::HeaderName;

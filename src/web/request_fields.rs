@@ -513,10 +513,10 @@ mod tests {
 
     #[test]
     fn the_documentation_has_the_whole_list() {
-        let docs = include_str!("../../docs/how-to/protect-an-application.md").to_ascii_lowercase();
+        let docs = include_str!("../../docs/reference/identity-headers.md").to_ascii_lowercase();
         for name in listed() {
             let written = if name.ends_with('-') { format!("`{name}…`") } else { format!("`{name}`") };
-            assert!(docs.contains(&written), "docs/how-to/protect-an-application.md does not name {written}");
+            assert!(docs.contains(&written), "docs/reference/identity-headers.md does not name {written}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! The links between the documents: each leads to a file that exists, and each fragment to a heading of that file.
+//! The links between the documents: each leads to a file that exists, and each fragment to a heading of that file. The site
+//! (`make docs`) consists of the pages in docs/, so each of them is in the summary, and none links to a file outside.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -74,6 +75,59 @@ fn each_link_of_a_document_leads_somewhere() {
     }
     assert!(number > 100, "only {number} links were found");
     assert!(broken.is_empty(), "these links lead nowhere:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn the_pages_of_the_site_link_to_each_other_only() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let site = root.join("docs").canonicalize().unwrap();
+    let mut outside = Vec::new();
+    for page in documents(root).into_iter().filter(|page| page.starts_with(root.join("docs"))) {
+        let text = prose_of(&page);
+        for target in targets(&text).filter(|target| !target.contains("://") && !target.starts_with(['#', '<'])) {
+            let file = target.split('#').next().unwrap_or_default();
+            let path = page.parent().unwrap().join(file).canonicalize();
+            // mdBook names README.md index.html, except in links, and makes no page of SUMMARY.md.
+            if !path.is_ok_and(|path| {
+                path.starts_with(&site)
+                    && path.is_file()
+                    && !["README.md", "SUMMARY.md"].iter().any(|name| path.ends_with(name))
+            }) {
+                outside.push(format!("{}: {target}", page.strip_prefix(root).unwrap().display()));
+            }
+        }
+    }
+    outside.retain(|link| link != "docs/SUMMARY.md: README.md");
+    assert!(outside.is_empty(), "these links lead to no page of the site:\n{}", outside.join("\n"));
+}
+
+#[test]
+fn each_page_is_in_the_summary_once_and_has_its_title_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let docs = root.join("docs");
+    let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
+    let mut listed: Vec<_> = targets(&summary).map(|target| docs.join(target)).collect();
+    let mut pages: Vec<_> = documents(root).into_iter().filter(|page| page.starts_with(&docs)).collect();
+    pages.retain(|page| !page.ends_with("SUMMARY.md"));
+    listed.sort();
+    pages.sort();
+    assert_eq!(listed, pages);
+    for line in summary.lines().filter_map(|line| line.trim_start().strip_prefix("- [")) {
+        let (title, rest) = line.split_once("](").unwrap();
+        let page = fs::read_to_string(docs.join(rest.trim_end_matches(')'))).unwrap();
+        assert_eq!(page.lines().next(), Some(format!("# {title}").as_str()), "{rest}");
+    }
+}
+
+/// A longer page serves more than one task.
+#[test]
+fn no_page_is_longer_than_300_lines() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let generated = ["cli.md", "configuration.md"];
+    for page in documents(root).into_iter().filter(|page| page.starts_with(root.join("docs"))) {
+        let lines = fs::read_to_string(&page).unwrap().lines().count();
+        assert!(lines <= 300 || generated.iter().any(|name| page.ends_with(name)), "{}: {lines}", page.display());
+    }
 }
 
 #[test]

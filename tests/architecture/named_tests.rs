@@ -153,8 +153,12 @@ fn every_test_that_the_threats_name_is_there() {
 
 #[test]
 fn every_test_that_the_protocols_rules_name_is_there() {
-    let resolved = resolved_in_protocol(include_str!("../../docs/explanation/protocol.md"));
-    assert!(resolved.faults.is_empty(), "docs/explanation/protocol.md: {}", resolved.faults.join("\n"));
+    let pages = concat!(
+        include_str!("../../docs/explanation/protocol.md"),
+        include_str!("../../docs/explanation/protocol-tokens.md")
+    );
+    let resolved = resolved_in_protocol(pages);
+    assert!(resolved.faults.is_empty(), "docs/explanation/protocol*.md: {}", resolved.faults.join("\n"));
     assert!(resolved.found > 300, "the names were not found: {}", resolved.found);
 }
 
@@ -162,10 +166,16 @@ fn every_test_that_the_protocols_rules_name_is_there() {
 #[test]
 fn each_section_of_figures_has_its_day_and_its_commands_still_run_something() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let document = include_str!("../../docs/explanation/performance.md");
-    for section in document.split("\n## ").skip(1) {
+    let pages = [
+        include_str!("../../docs/explanation/performance.md"),
+        include_str!("../../docs/explanation/performance-service.md"),
+        include_str!("../../docs/explanation/durability.md"),
+    ];
+    for section in pages.iter().flat_map(|page| page.split("\n## ").skip(1)) {
         assert!(section.contains("Measured on 2026-"), "no day: {}", section.lines().next().unwrap());
     }
+    let document = pages.concat();
+    let document = document.as_str();
     let mut found = 0;
     for command in quoted(document).filter(|quote| quote.contains("cargo test")) {
         let (_, rest) = command.split_once("--test ").unwrap_or_else(|| panic!("no target: {command}"));

@@ -99,11 +99,10 @@ fn collect(path: &str, value: &toml::Value, keys: &mut BTreeSet<String>) {
 
 #[test]
 fn the_documented_configurations_of_proxies_are_those_that_are_tested() {
-    let page = include_str!("../../docs/how-to/protect-an-application.md");
-    for file in [
-        include_str!("../../conf/proxies/nginx.conf"),
-        include_str!("../../conf/proxies/Caddyfile"),
-        include_str!("../../conf/proxies/traefik.yml"),
+    for (file, page) in [
+        (include_str!("../../conf/proxies/nginx.conf"), include_str!("../../docs/how-to/nginx.md")),
+        (include_str!("../../conf/proxies/Caddyfile"), include_str!("../../docs/how-to/caddy.md")),
+        (include_str!("../../conf/proxies/traefik.yml"), include_str!("../../docs/how-to/traefik.md")),
     ] {
         assert!(page.contains(&format!("\n{file}```\n")), "{file}");
     }
