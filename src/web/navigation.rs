@@ -6,7 +6,7 @@
 //! Only a user can be sent to sign in, and gets a page where a program gets JSON. A script that is
 //! redirected instead of answered 401 would get the sign-in page as data.
 
-use http::header::{ACCEPT, HOST, HeaderName, ORIGIN, UPGRADE, USER_AGENT};
+use http::header::{ACCEPT, HOST, HeaderName, ORIGIN, SEC_WEBSOCKET_VERSION, UPGRADE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 
@@ -157,8 +157,10 @@ pub(crate) fn is_cross_site(headers: &HeaderMap) -> bool {
 /// Scripts of other sites could open one with the user's cookies and read the messages; the
 /// `Origin` reveals that. `own` is the application's origin.
 pub(crate) fn is_foreign_websocket(headers: &HeaderMap, own: &str) -> bool {
-    // A forward-auth proxy may have dropped `Upgrade`, because it is a hop-by-hop field.
+    // A forward-auth proxy may have dropped `Upgrade`, because it is a hop-by-hop field. Some
+    // browsers send no `Sec-Fetch-Mode`, and none sends it to plain HTTP.
     let upgrades = is(headers, &FETCH_MODE, "websocket")
+        || headers.contains_key(SEC_WEBSOCKET_VERSION)
         || headers.get_all(UPGRADE).iter().any(|value| {
             value.as_bytes().split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(b"websocket"))
         });
@@ -553,6 +555,8 @@ mod tests {
             &head("GET", &[("sec-fetch-mode", "websocket"), ("origin", "https://evil.test")]).headers,
             own
         ));
+        let without_upgrade = [("sec-websocket-version", "13"), ("origin", "https://evil.test")];
+        assert!(is_foreign_websocket(&head("GET", &without_upgrade).headers, own));
         let list = [("upgrade", "h2c, WebSocket"), ("origin", "https://evil.test")];
         assert!(is_foreign_websocket(&head("GET", &list).headers, own));
     }

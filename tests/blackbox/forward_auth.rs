@@ -5,6 +5,7 @@
 //! sends the same requests.
 
 mod site;
+mod traffic;
 
 use serde_json::Value;
 
@@ -147,6 +148,13 @@ async fn nothing_that_a_client_forges_gets_by(kind: Kind) {
         let answer = stranger.client().get(site.url("/json")).header(name, value).send().await.unwrap();
         assert_eq!(answer.status(), 401, "{name}");
     }
+    // Rules of this application depend on the method.
+    for name in ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"] {
+        let answer = browser.client().post(site.url("/json")).header(name, "DELETE").send().await.unwrap();
+        // nginx sends the refused request to Sealgate, which removes the header.
+        assert_eq!(answer.status(), if kind == Kind::Nginx { 200 } else { 403 }, "{name}");
+        assert!(!answer.text().await.unwrap().contains("DELETE"), "{name}");
+    }
     let asked = browser.client().get(site.url("/.sealgate/auth")).send().await.unwrap();
     assert_eq!(asked.status(), 404);
 }
@@ -265,7 +273,6 @@ async fn a_closed_part_is_not_reached_through_its_parent(kind: Kind) {
     for (method, fields) in [
         ("PROPFIND", &[][..]),
         ("PROPFIND", &[("Depth", "infinity")]),
-        ("PROPFIND", &[("Depth", "1")]),
         ("DELETE", &[("Depth", "0")]),
         ("LOCK", &[]),
         ("COPY", &[("Destination", "/elsewhere/"), ("Depth", "0")]),
@@ -280,6 +287,7 @@ async fn a_closed_part_is_not_reached_through_its_parent(kind: Kind) {
     // The application does not implement these methods, or ignores them.
     for (method, path, fields) in [
         ("PROPFIND", "/", &[("Depth", "0")][..]),
+        ("PROPFIND", "/", &[("Depth", "1")]),
         ("PROPFIND", "/x/", &[]),
         ("COPY", "/x", &[("Destination", "/y"), ("Depth", "0")]),
         ("DELETE", "/x", &[]),
@@ -330,6 +338,9 @@ behind_each_proxy! {
     behind_nginx_a_closed_part_is_not_reached_through_its_parent
     behind_caddy_a_closed_part_is_not_reached_through_its_parent
     behind_traefik_a_closed_part_is_not_reached_through_its_parent: a_closed_part_is_not_reached_through_its_parent;
+    behind_nginx_what_applications_send_passes
+    behind_caddy_what_applications_send_passes
+    behind_traefik_what_applications_send_passes: traffic::passes;
     behind_nginx_no_host_leads_around_the_rules
     behind_caddy_no_host_leads_around_the_rules
     behind_traefik_no_host_leads_around_the_rules: |kind| blocking(no_host_leads_around_the_rules, kind);

@@ -26,29 +26,43 @@ pub(super) enum Kind {
 pub(super) struct Site {
     pub(super) instance: Instance,
     pub(super) port: u16,
+    /// Port for HTTP/2 without TLS.
+    pub(super) http2: u16,
     child: Child,
-    _upstreams: [Upstream; 2],
+    upstreams: Vec<Upstream>,
     directory: TempDir,
 }
 
 impl Site {
     pub(super) fn start(kind: Kind) -> Self {
-        let (upstreams, port) = ([Upstream::start(), Upstream::start()], free_port());
-        let instance = Instance::started(&Settings { sections: sections(port, &upstreams), ..Settings::default() });
+        let upstreams = [Upstream::start(), Upstream::start()];
+        let urls = [upstreams[0].url(), upstreams[1].url()];
+        let mut site = Self::before(kind, &urls, |sealgate| sealgate);
+        site.upstreams = upstreams.into();
+        site
+    }
+
+    /// Starts the proxy before these applications. It reaches Sealgate at the port that `way`
+    /// returns for Sealgate's own.
+    pub(super) fn before(kind: Kind, urls: &[String; 2], way: impl FnOnce(u16) -> u16) -> Self {
+        let port = free_port();
+        let http2 = if kind == Kind::Traefik { port } else { free_port() };
+        let instance = Instance::started(&Settings { sections: sections(port, urls), ..Settings::default() });
+        let sealgate = way(instance.port);
         let directory = tempfile::Builder::new().prefix("proxy-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         // Returns the documented file for an application of this name, on this host.
-        let place = |text: &str, name: &str, host: &str, upstream: &Upstream| {
-            text.replace("wiki.example.com:80", &format!("{host}:{port}"))
+        let place = |text: &str, name: &str, host: &str, url: &str| {
+            text.replace("http://wiki.example.com:80", &format!("http://{host}:{port}, http://{host}:{http2}"))
                 .replace("wiki.example.com", host)
                 .replace("wiki", name)
-                .replace("127.0.0.1:80;", &format!("127.0.0.1:{port};"))
+                .replace("127.0.0.1:80;", &format!("127.0.0.1:{port};\nlisten 127.0.0.1:{http2} http2;"))
                 .replace("127.0.0.1:80 ", &format!("127.0.0.1:{port} "))
-                .replace("127.0.0.1:8080", &format!("127.0.0.1:{}", instance.port))
-                .replace("127.0.0.1:8081", upstream.url().trim_start_matches("http://"))
+                .replace("127.0.0.1:8080", &format!("127.0.0.1:{sealgate}"))
+                .replace("127.0.0.1:8081", url.trim_start_matches("http://"))
         };
         let both = |text: &str, second: &str| {
-            let first = place(text, "wiki", "app.localhost", &upstreams[0]);
-            (first, place(second, "www", "www.localhost", &upstreams[1]))
+            let first = place(text, "wiki", "app.localhost", &urls[0]);
+            (first, place(second, "www", "www.localhost", &urls[1]))
         };
         let mut command = match kind {
             Kind::Nginx => {
@@ -59,7 +73,7 @@ impl Site {
             }
             Kind::Caddy => {
                 let (first, second) = both(CADDY, CADDY);
-                caddy(directory.path(), &format!("{first}{second}"))
+                caddy(directory.path(), http2, &format!("{first}{second}"))
             }
             Kind::Traefik => {
                 // Both files name the same Sealgate server, and Traefik uses the first one.
@@ -70,7 +84,7 @@ impl Site {
         let log = fs::File::create(directory.path().join("log")).unwrap();
         let spawned = command.stdout(log.try_clone().unwrap()).stderr(log).stdin(Stdio::null()).spawn();
         let child = spawned.expect("the proxy is installed: .ci/install test");
-        let mut site = Self { instance, port, child, _upstreams: upstreams, directory };
+        let mut site = Self { instance, port, http2, child, upstreams: Vec::new(), directory };
         wait_until("the proxy listens", || {
             let ended = site.child.try_wait().unwrap();
             let log = fs::read_to_string(site.directory.path().join("log")).unwrap_or_default();
@@ -107,7 +121,7 @@ impl Drop for Site {
     }
 }
 
-fn sections(port: u16, upstreams: &[Upstream; 2]) -> String {
+fn sections(port: u16, urls: &[String; 2]) -> String {
     format!(
         r#"
         [forward_auth]
@@ -142,8 +156,7 @@ fn sections(port: u16, upstreams: &[Upstream; 2]) -> String {
         path = "/"
         access = "public"
         "#,
-        upstreams[0].url(),
-        upstreams[1].url()
+        urls[0], urls[1]
     )
 }
 
@@ -173,9 +186,13 @@ pub(crate) fn nginx(directory: &Path, server: &str) -> Command {
     command
 }
 
-fn caddy(directory: &Path, site: &str) -> Command {
+fn caddy(directory: &Path, http2: u16, site: &str) -> Command {
     let file = directory.join("Caddyfile");
-    fs::write(&file, format!("{{\n\tadmin off\n\tauto_https off\n}}\n{site}")).unwrap();
+    fs::write(
+        &file,
+        format!("{{\n\tadmin off\n\tauto_https off\n\tservers :{http2} {{\n\t\tprotocols h1 h2 h2c\n\t}}\n}}\n{site}"),
+    )
+    .unwrap();
     let mut command = Command::new(program("caddy"));
     command.args(["run", "--adapter", "caddyfile", "--config"]).arg(file);
     command.env("XDG_DATA_HOME", directory).env("XDG_CONFIG_HOME", directory).env("HOME", directory);
