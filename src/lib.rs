@@ -47,6 +47,7 @@ mod limits;
 mod log;
 mod mail;
 mod metrics;
+mod named_certificate;
 mod oaep;
 #[expect(unreachable_pub, reason = "the fuzz targets take these files as a crate of their own")]
 mod oauth;

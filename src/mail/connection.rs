@@ -22,6 +22,7 @@ use tokio_rustls::TlsConnector;
 
 use super::answer;
 use crate::config::{MailConfig, MailTls};
+use crate::named_certificate::NamedOrIssued;
 
 /// Maximum bytes accepted from a mail server per connection. The library limits replies by lines
 /// but not the length of a line.
@@ -165,22 +166,28 @@ impl MailRoute {
     }
 }
 
-/// Trusts the system's certificate authorities and those in the file.
+/// Trusts the system's certificate authorities, those in the file, and its certificates themselves.
 fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
+    let mut named = Vec::new();
     let native = rustls_native_certs::load_native_certs();
     roots.add_parsable_certificates(native.unwrap_or_default());
     if let Some(path) = ca_file {
         let fault = |error: &dyn fmt::Display| format!("mail.ca_file: {} cannot be used ({error})", path.display());
         for certificate in CertificateDer::pem_file_iter(path).map_err(|error| fault(&error))? {
             let certificate = certificate.map_err(|error| fault(&error))?;
-            roots.add(certificate).map_err(|error| fault(&error))?;
+            roots.add(certificate.clone()).map_err(|error| fault(&error))?;
+            named.push(certificate);
         }
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
     let config = config.map_err(|error| format!("TLS: {error}"))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+    if named.is_empty() {
+        return Ok(config.with_root_certificates(roots).with_no_client_auth());
+    }
+    let verifier = NamedOrIssued::new(roots, named, provider).map_err(|error| format!("TLS: {error}"))?;
+    Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
 /// Reads a reply before TLS: its code and its lines. Reads byte by byte, so that data injected by

@@ -406,6 +406,11 @@ impl Client {
         Self { stream, unread: Vec::new() }
     }
 
+    /// The other end of a connection that was accepted; its reads and writes have no deadline.
+    pub(crate) fn of(stream: TcpStream) -> Self {
+        Self { stream, unread: Vec::new() }
+    }
+
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }

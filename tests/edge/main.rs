@@ -6,6 +6,7 @@
 mod admin;
 mod authority;
 mod client_certificates;
+mod event_streams;
 mod front_tls;
 mod greedy;
 mod harness;
@@ -23,6 +24,7 @@ mod redirect;
 mod refused;
 mod reload;
 mod request_policy;
+mod self_signed;
 mod smuggling;
 mod stop;
 mod streams;

@@ -67,7 +67,7 @@ fn length(head: &str) -> usize {
 
 /// A server that speaks TLS and notes the name that it was asked for and whether it was shown a certificate. With `clients`
 /// it talks to nobody who has none of theirs.
-fn tls_server(files: &TlsConfig, clients: Option<&Authority>) -> SocketAddr {
+pub(crate) fn tls_server(files: &TlsConfig, clients: Option<&Authority>) -> SocketAddr {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let certificates = CertificateDer::pem_file_iter(&files.certificate).unwrap().map(Result::unwrap).collect();
     let verifier = match clients {
@@ -84,6 +84,11 @@ fn tls_server(files: &TlsConfig, clients: Option<&Authority>) -> SocketAddr {
         .with_client_cert_verifier(verifier)
         .with_single_cert(certificates, PrivateKeyDer::from_pem_file(&files.key).unwrap())
         .unwrap();
+    serve_tls(config)
+}
+
+/// A server with these TLS settings that notes the same.
+pub(crate) fn serve_tls(config: ServerConfig) -> SocketAddr {
     let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -106,7 +111,7 @@ fn tls_server(files: &TlsConfig, clients: Option<&Authority>) -> SocketAddr {
     address
 }
 
-fn https(parts: &mut ServerParts, app: usize, address: SocketAddr, tls: UpstreamTls) {
+pub(crate) fn https(parts: &mut ServerParts, app: usize, address: SocketAddr, tls: UpstreamTls) {
     parts.apps[app].upstreams = vec![Upstream::Url(format!("https://{address}").parse().unwrap())];
     parts.apps[app].upstream_tls = tls;
 }
@@ -174,7 +179,7 @@ fn a_websocket_goes_over_tls() {
 }
 
 /// Opens a WebSocket and talks.
-fn says_back(edge: &Edge) {
+pub(crate) fn says_back(edge: &Edge) {
     let mut client = edge.client();
     client.send(HANDSHAKE.as_bytes());
     assert_eq!(client.reply_head().status, 101);

@@ -230,7 +230,8 @@ fn acceptor(directory: &Path, name: &str) -> TlsAcceptor {
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30"])
         .args(["-subj", &format!("/CN={name}"), "-addext", &format!("subjectAltName=DNS:{name}")])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+        // As `openssl req -x509` does by default.
+        .args(["-addext", "basicConstraints=critical,CA:TRUE"])
         .arg("-out")
         .arg(&certificate)
         .arg("-keyout")

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::long_lived::{Admitted, LONG_BODY, LongLived, LongLivedTicket, PATIENCE, Switch};
 use super::shown_path::shown_path;
+use super::silence::Silence;
 use super::snapshot::{Snapshot, Snapshots, Validity};
 use crate::edge::upstream::{Handle, PinnedConnection, Turn, UpstreamServer};
 use crate::edge::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin};
@@ -46,10 +47,14 @@ pub(crate) struct Exchange {
     pub(in crate::edge) pinned: Option<Arc<PinnedConnection>>,
     /// Whether the upstream connection must be closed after the answer.
     ends_connection: bool,
+    /// Whether the verification of the upstream's certificate changed during the exchange.
+    pub(in crate::edge) has_changed_verification: bool,
     /// Reason why the edge refused the request.
     pub(in crate::edge) reason: Option<&'static str>,
     /// Whether the upstream answered before the whole body was sent.
     pub(in crate::edge) answered_early: bool,
+    /// Whether the answer has neither a length nor chunks, so that it ends with the connection.
+    pub(in crate::edge) ends_with_connection: bool,
     pub(in crate::edge) uploaded: u64,
     pub(in crate::edge) downloaded: u64,
     pub(in crate::edge) switch: Option<Arc<Switch>>,
@@ -92,8 +97,10 @@ impl Exchange {
             descriptor: None,
             pinned: None,
             ends_connection: false,
+            has_changed_verification: false,
             reason: None,
             answered_early: false,
+            ends_with_connection: false,
             uploaded: 0,
             downloaded: 0,
             switch: None,
@@ -113,12 +120,38 @@ impl Exchange {
         upstreams.is_some_and(|upstreams| upstreams.read_bodies_whole())
     }
 
+    /// Starts the timeout of an upstream that sends nothing.
+    pub(in crate::edge) fn begin_silence(&self, limit: Duration) {
+        if let (Some(switch), Some(descriptor)) = (&self.switch, self.descriptor) {
+            switch.silence.begin(descriptor, limit);
+        }
+    }
+
+    /// Returns the timeout of an upstream that sends nothing.
+    pub(in crate::edge) fn silence(&self) -> Option<&Silence> {
+        self.switch.as_deref().map(|switch| &switch.silence)
+    }
+
+    /// Ends the timeout of the upstream. To be called before its connection is reused or closed.
+    pub(in crate::edge) fn end_silence(&self) {
+        if let Some(silence) = self.silence() {
+            silence.end();
+        }
+    }
+
+    /// Returns the error of an upstream whose timeout has passed.
+    pub(in crate::edge) fn silence_error(&self) -> Option<Box<Error>> {
+        let is_over = self.silence().is_some_and(Silence::is_over);
+        is_over.then(|| Error::explain(ErrorType::ReadTimedout, "the upstream sent nothing").into_up())
+    }
+
     /// Closes the upstream connection if it must not be reused. To be called when the whole answer
     /// has arrived.
     ///
     /// If the answer came before the whole body was sent, the upstream may not have read all of it.
     /// The connection is closed only now, because an application may answer while it reads.
     pub(in crate::edge) fn end_of_answer(&mut self) {
+        self.end_silence();
         if (self.answered_early || self.ends_connection)
             && let Some(connection) = self.connection.take()
         {
@@ -275,8 +308,13 @@ impl Drop for Exchange {
 
 /// Returns whether an answer with this head has no end of its own.
 fn is_endless(answer: &ResponseHeader) -> bool {
+    answer.status == StatusCode::SWITCHING_PROTOCOLS || is_event_stream(answer)
+}
+
+/// Returns whether the answer is a stream of server-sent events (HTML §9.2).
+pub(in crate::edge) fn is_event_stream(answer: &ResponseHeader) -> bool {
     let events = |kind: &HeaderValue| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream");
-    answer.status == StatusCode::SWITCHING_PROTOCOLS || answer.headers.get(CONTENT_TYPE).is_some_and(events)
+    answer.headers.get(CONTENT_TYPE).is_some_and(events)
 }
 
 /// Returns the length of an answer's body, or `None` if its head does not tell.

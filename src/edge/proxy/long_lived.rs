@@ -30,6 +30,7 @@ use tokio::time::{sleep, timeout};
 
 use super::client_address::peer;
 use super::fields::head_length;
+use super::silence::Silence;
 use super::snapshot::{Snapshot, Snapshots, Validity};
 use crate::config::Upstream;
 use crate::edge::listen::quota::Quota;
@@ -70,6 +71,8 @@ pub(in crate::edge) struct Switch {
     thrown: AtomicBool,
     /// Waker of the task that runs the exchange.
     task: AtomicWaker,
+    /// Timeout of the exchange's upstream, enforced by the same task.
+    pub(in crate::edge) silence: Silence,
 }
 
 impl Switch {
@@ -134,12 +137,16 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Severable<A> {
             session.set_connection_user_context(Some(Box::new(context)));
         }
         let mut exchange = self.app.process_new_http(session, shutdown);
+        let mut timer = None;
         Box::pin(poll_fn(move |cx| {
             // Held until the exchange ends.
             let _ = &place;
             match exchange.as_mut().poll(cx) {
                 Poll::Ready(reused) => Poll::Ready(reused),
-                Poll::Pending => switch.poll_thrown(cx).map(|()| None),
+                Poll::Pending => {
+                    switch.silence.poll(&mut timer, cx);
+                    switch.poll_thrown(cx).map(|()| None)
+                }
             }
         }))
     }

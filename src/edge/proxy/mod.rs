@@ -11,6 +11,7 @@ pub(in crate::edge) mod long_lived;
 pub(in crate::edge) mod redirect;
 pub(in crate::edge) mod service;
 pub(in crate::edge) mod shown_path;
+pub(in crate::edge) mod silence;
 pub(in crate::edge) mod snapshot;
 pub(in crate::edge) mod transport_security;
 pub(in crate::edge) mod upgrade;

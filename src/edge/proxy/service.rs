@@ -29,7 +29,7 @@ use pingora::{Error, ErrorSource, ErrorType, Result};
 use super::answer_framing::{is_bodiless, is_chunked, settle_framing};
 use super::body::{BodyFault, discard_short_body, end, linger, read_body, refuse_body, respond};
 use super::client_address::{client_address, peer};
-use super::exchange::{Exchange, Lengths, answer_length, may_last};
+use super::exchange::{Exchange, Lengths, answer_length, is_event_stream, may_last};
 use super::fields::{check_head, is_of_one_connection, join_cookies, refused, settle_host};
 use super::headers::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
 use super::long_lived::{ConnectionContext, LONG, LongLived, Switch};
@@ -320,6 +320,7 @@ impl ProxyHttp for Proxy {
 
     async fn upstream_peer(&self, session: &mut Session, exchange: &mut Exchange) -> Result<Box<HttpPeer>> {
         exchange.answered_by = AnsweredBy::Edge;
+        exchange.end_silence();
         // No request is forwarded without a decision of the front.
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         let upstreams = exchange.snapshot.upstreams.get(forward.app);
@@ -341,11 +342,7 @@ impl ProxyHttp for Proxy {
         let server = pinned.or_else(|| upstreams.pick(avoid));
         let unknown = || Error::explain(ErrorType::HTTPStatus(502), "no address of the upstream is known").into_up();
         let server = exchange.server.insert(server.ok_or_else(unknown)?);
-        let peer = if session.is_upgrade_req() { &server.upgrade_peer } else { &server.peer };
-        let mut peer = Box::new(peer.clone());
-        if accepts_event_stream(&session.req_header().headers) {
-            peer.options.read_timeout = Some(server.stream_timeout);
-        }
+        let mut peer = server.peer(session.is_upgrade_req());
         if let Some(pinned) = &exchange.pinned {
             pinned.restrict(&mut peer);
         }
@@ -361,11 +358,17 @@ impl ProxyHttp for Proxy {
         &self,
         _session: &mut Session,
         reused: bool,
-        _peer: &HttpPeer,
+        peer: &HttpPeer,
         descriptor: RawFd,
-        _digest: Option<&Digest>,
+        digest: Option<&Digest>,
         exchange: &mut Exchange,
     ) -> Result<()> {
+        let server = exchange.server.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
+        if let Err(mut error) = server.check_certificate(peer, digest) {
+            // Once, so that two kinds of verification do not alternate.
+            error.set_retry(!std::mem::replace(&mut exchange.has_changed_verification, true));
+            return Err(error);
+        }
         exchange.connection = None;
         exchange.descriptor = Some(descriptor);
         if let (Some(pinned), Some(server), false) = (&exchange.pinned, &exchange.server, reused) {
@@ -396,6 +399,9 @@ impl ProxyHttp for Proxy {
             return Ok(());
         };
         exchange.uploaded += piece.len() as u64;
+        if let Some(silence) = exchange.silence() {
+            silence.renew();
+        }
         let taken = exchange.started.elapsed();
         let too_slow = taken > self.body_timeout && exchange.uploaded / taken.as_secs().max(1) < SLOWEST_BODY;
         if too_slow && !session.was_upgraded() {
@@ -454,6 +460,11 @@ impl ProxyHttp for Proxy {
             }
             request.uri = Uri::from(rewrite.path_and_query.clone());
         });
+        if let (Some(server), false) = (&exchange.server, session.is_upgrade_req()) {
+            // The head of an event stream may come with its first event.
+            let events = accepts_event_stream(&session.req_header().headers);
+            exchange.begin_silence(if events { server.stream_timeout } else { server.read_timeout });
+        }
         Ok(())
     }
 
@@ -474,15 +485,20 @@ impl ProxyHttp for Proxy {
             return Err(refused(401, ACCESS_ENDED));
         }
         let status = response.status;
+        let is_chunked = is_chunked(response)?;
         // Bytes after the head of an answer without a body would be parsed as the next answer.
-        if is_chunked(response)? && is_bodiless(status) {
+        if is_chunked && is_bodiless(status) {
             exchange.end_connection_after_answer()?;
         }
         // The upstream may authenticate the connection as the user's.
         if exchange.pinned.is_none() && authenticates_connection(&response.headers, &WWW_AUTHENTICATE) {
             exchange.end_connection_after_answer()?;
         }
+        if let (Some(silence), Some(server)) = (exchange.silence(), &exchange.server) {
+            silence.extend(if is_event_stream(response) { server.stream_timeout } else { server.read_timeout });
+        }
         let length = answer_length(session, response);
+        exchange.ends_with_connection = !is_chunked && length.is_none();
         if may_last(response, length) {
             exchange.begin_to_last(&self.long_lived, session, Some(response));
         }
@@ -544,6 +560,13 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
     ) -> Result<Option<Duration>> {
         exchange.downloaded += body.as_ref().map_or(0, |piece| piece.len() as u64);
+        // The end of the connection looks like the end of the answer.
+        if let (true, true, Some(error)) = (end_of_stream, exchange.ends_with_connection, exchange.silence_error()) {
+            return Err(error);
+        }
+        if let Some(silence) = exchange.silence() {
+            silence.renew();
+        }
         if !end_of_stream && !exchange.is_long_lived() && exchange.started.elapsed() > LONG {
             exchange.begin_to_last(&self.long_lived, session, session.response_written());
         }
@@ -556,13 +579,35 @@ impl ProxyHttp for Proxy {
     fn fail_to_connect(
         &self,
         _session: &mut Session,
-        _peer: &HttpPeer,
+        peer: &HttpPeer,
         exchange: &mut Exchange,
         mut error: Box<Error>,
     ) -> Box<Error> {
+        let may_present_named = exchange.server.as_ref().is_some_and(|server| server.may_present_named(peer, &error))
+            && !std::mem::replace(&mut exchange.has_changed_verification, true);
         // The request was not sent, so a retry at another server is safe for every method.
         let upstreams = exchange.forward.as_ref().and_then(|forward| exchange.snapshot.upstreams.get(forward.app));
-        error.set_retry(upstreams.is_some_and(|upstreams| upstreams.has_choice()));
+        error.set_retry(may_present_named || upstreams.is_some_and(|upstreams| upstreams.has_choice()));
+        error
+    }
+
+    fn error_while_proxy(
+        &self,
+        peer: &HttpPeer,
+        session: &mut Session,
+        error: Box<Error>,
+        exchange: &mut Exchange,
+        client_reused: bool,
+    ) -> Box<Error> {
+        let silence = exchange.silence_error().filter(|_| *error.esource() == ErrorSource::Upstream);
+        exchange.end_silence();
+        let mut error = silence.unwrap_or(error).more_context(format!("Peer: {peer}"));
+        // As Pingora does by default: a repeated request must not act twice.
+        if !session.req_header().method.is_idempotent() || session.as_ref().retry_buffer_truncated() {
+            error.set_retry(false);
+        } else {
+            error.retry.decide_reuse(client_reused);
+        }
         error
     }
 
@@ -592,6 +637,7 @@ impl ProxyHttp for Proxy {
     async fn logging(&self, session: &mut Session, error: Option<&Error>, exchange: &mut Exchange) {
         // Releases the turn for the next request before the remaining work for this client.
         exchange.turn = None;
+        exchange.end_silence();
         let request = session.req_header();
         let (id, app) = (&exchange.origin.request_id, exchange.app());
         match error.map(|error| (error, error.esource())) {

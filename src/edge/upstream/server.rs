@@ -1,17 +1,19 @@
 //! One server of an application: its address, its connection settings and its health.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use http::HeaderValue;
+use pingora::protocols::Digest;
 use pingora::upstreams::peer::{H1UpgradePolicy, HttpPeer, HttpUpstreamRequestPolicy};
+use pingora::{Error, ErrorType, Result as PingoraResult};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use super::super::proxy::upgrade::UpgradeConnector;
 use super::source::{Address, UpstreamSource};
-use super::trust::UpstreamTrust;
+use super::trust::{NamedCertificate, UpstreamTrust};
 use crate::config::{App, Upstream};
 
 /// Time that an idle upstream connection is kept.
@@ -38,12 +40,19 @@ const FAILURES: u32 = 2;
 pub(in crate::edge) struct UpstreamServer {
     pub(super) address: Address,
     pub(in crate::edge) configured: Arc<Upstream>,
-    pub(in crate::edge) peer: HttpPeer,
+    pub(super) peer: HttpPeer,
     /// Peer for `WebSocket` handshakes.
-    pub(in crate::edge) upgrade_peer: HttpPeer,
+    pub(super) upgrade_peer: HttpPeer,
+    /// Certificates that the server may present although no authority signed them.
+    named: Vec<NamedCertificate>,
+    /// Whether the server presents one of them. Pingora's verification refuses them, so it is
+    /// disabled for these connections, and [`UpstreamServer::check_certificate`] replaces it.
+    presents_named: AtomicBool,
     /// The upstream's own `Host`, if the client's must not be forwarded.
     pub(in crate::edge) host: Option<HeaderValue>,
-    /// Maximum silence on a WebSocket or an event stream.
+    /// Maximum silence of the server before and during an answer.
+    pub(in crate::edge) read_timeout: Duration,
+    /// The same on a WebSocket or an event stream.
     pub(in crate::edge) stream_timeout: Duration,
     /// Number of consecutive failed checks.
     failures: AtomicU32,
@@ -74,13 +83,16 @@ impl UpstreamServer {
                 HttpPeer::new_uds(path, false, String::new()).map_err(|error| error.to_string())?
             }
         };
-        if tls.is_some() {
+        let mut named = Vec::new();
+        if let Some(name) = tls {
             trust.give(&mut peer);
+            named = trust.named_for(name);
         }
         // Pingora has no timeouts by default.
         peer.options.connection_timeout = Some(app.connect_timeout);
         peer.options.total_connection_timeout = Some(app.connect_timeout);
-        peer.options.read_timeout = Some(app.read_timeout);
+        // `Silence` enforces the shorter timeout that applies to an answer.
+        peer.options.read_timeout = Some(app.read_timeout.max(app.stream_timeout));
         peer.options.write_timeout = Some(app.write_timeout);
         peer.options.idle_timeout = Some(IDLE);
         peer.options.http_upstream_request_policy = request_policy(H1UpgradePolicy::Deny);
@@ -93,8 +105,57 @@ impl UpstreamServer {
         upgrade_peer.group_key = peer.group_key | 1;
         let host = (!app.preserve_host).then(|| source.host.clone());
         let configured = Arc::clone(&source.configured);
-        let stream_timeout = app.stream_timeout;
-        Ok(Self { address, configured, peer, upgrade_peer, host, stream_timeout, failures: AtomicU32::new(0) })
+        Ok(Self {
+            address,
+            configured,
+            peer,
+            upgrade_peer,
+            named,
+            presents_named: AtomicBool::new(false),
+            host,
+            read_timeout: app.read_timeout,
+            stream_timeout: app.stream_timeout,
+            failures: AtomicU32::new(0),
+        })
+    }
+
+    /// Returns the peer for a request.
+    pub(in crate::edge) fn peer(&self, is_upgrade: bool) -> Box<HttpPeer> {
+        let mut peer = Box::new(if is_upgrade { &self.upgrade_peer } else { &self.peer }.clone());
+        // Pingora's pool does not mix connections with and without its own verification.
+        peer.options.verify_cert = !self.presents_named.load(Ordering::Relaxed);
+        peer
+    }
+
+    /// Checks the certificate of a connection that Pingora did not verify. To be called before
+    /// anything is sent on a connection.
+    ///
+    /// The handshake has proved that the server has the certificate's key.
+    ///
+    /// # Errors
+    /// The certificate is not one that the configuration names, or it is not valid.
+    pub(in crate::edge) fn check_certificate(&self, peer: &HttpPeer, connection: Option<&Digest>) -> PingoraResult<()> {
+        if peer.options.verify_cert {
+            return Ok(());
+        }
+        let digest = connection.and_then(|connection| connection.ssl_digest.as_deref()).map(|tls| &tls.cert_digest);
+        if digest.is_some_and(|digest| self.named.iter().any(|named| named.is_presented(digest))) {
+            return Ok(());
+        }
+        // The server may have another certificate now, which Pingora verifies.
+        self.presents_named.store(false, Ordering::Relaxed);
+        Err(Error::explain(ErrorType::InvalidCert, "no authority signed the certificate").into_up())
+    }
+
+    /// Returns whether to connect again, because the server may present a certificate that the
+    /// configuration names.
+    pub(in crate::edge) fn may_present_named(&self, peer: &HttpPeer, error: &Error) -> bool {
+        let may =
+            peer.options.verify_cert && *error.etype() == ErrorType::TLSHandshakeFailure && !self.named.is_empty();
+        if may {
+            self.presents_named.store(true, Ordering::Relaxed);
+        }
+        may
     }
 
     /// Returns whether the server accepted connections at the last checks.

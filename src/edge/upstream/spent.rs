@@ -29,6 +29,12 @@ impl Handle {
         Some(Self(TcpStream::from(owned)))
     }
 
+    /// Returns whether bytes of the peer, or its end of the connection, wait to be read.
+    pub(in crate::edge) fn has_bytes(&self) -> bool {
+        // The descriptor does not block, because it shares its flags with that of the runtime.
+        self.0.peek(&mut [0]).is_ok()
+    }
+
     /// Closes the connection in both directions. Pingora detects that before it reuses the
     /// connection.
     pub(in crate::edge) fn end(&self) {

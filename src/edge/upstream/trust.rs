@@ -10,16 +10,19 @@ use std::sync::Arc;
 use pingora::protocols::tls::CaType;
 use pingora::upstreams::peer::HttpPeer;
 use pingora::utils::tls::{CertKey, WrappedX509, parse_x509};
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use sha2::{Digest, Sha256};
 
 use super::super::listen::certificate::{Stamp, authorities, read, read_pair, readable, stamp};
 use crate::config::UpstreamTls;
+use crate::named_certificate::{is_for_name, verify_named};
 
 #[derive(Clone, Default)]
 pub(super) struct UpstreamTrust {
     /// The only trusted authorities; `None` means those of the system.
     authorities: Option<Arc<CaType>>,
+    /// The same certificates, which an upstream may also present itself.
+    named: Vec<CertificateDer<'static>>,
     client: Option<Arc<CertKey>>,
     /// Pool group of connections with these settings.
     ///
@@ -36,7 +39,9 @@ impl UpstreamTrust {
     /// One line that names the file and the fault.
     pub(super) fn read(tls: &UpstreamTls) -> Result<Self, String> {
         let mut digest = Sha256::new();
+        let mut named = Vec::new();
         let authorities = tls.ca.as_deref().map(authorities).transpose()?.map(|certificates| {
+            named.clone_from(&certificates);
             let wrapped = certificates.into_iter().map(|certificate| {
                 digest.update(&certificate);
                 WrappedX509::new(certificate.to_vec(), parse_x509)
@@ -67,7 +72,7 @@ impl UpstreamTrust {
             first.copy_from_slice(&digest.finalize()[..8]);
             group = u64::from_ne_bytes(first) & !1;
         }
-        Ok(Self { authorities, client, group })
+        Ok(Self { authorities, named, client, group })
     }
 
     /// Applies these settings to a peer that uses TLS.
@@ -75,6 +80,33 @@ impl UpstreamTrust {
         peer.options.ca.clone_from(&self.authorities);
         peer.client_cert_key.clone_from(&self.client);
         peer.group_key = self.group;
+    }
+
+    /// Returns the certificates that a server with this name may present although no authority
+    /// signed them.
+    pub(super) fn named_for(&self, name: &str) -> Vec<NamedCertificate> {
+        let Ok(name) = ServerName::try_from(name.to_owned()) else { return Vec::new() };
+        let named = |certificate: &CertificateDer<'static>| NamedCertificate {
+            digest: Sha256::digest(certificate).into(),
+            certificate: certificate.clone(),
+            name: name.clone(),
+        };
+        self.named.iter().filter(|certificate| is_for_name(certificate, &name)).map(named).collect()
+    }
+}
+
+/// A certificate that the configuration names, for a server with this name.
+pub(super) struct NamedCertificate {
+    digest: [u8; 32],
+    certificate: CertificateDer<'static>,
+    name: ServerName<'static>,
+}
+
+impl NamedCertificate {
+    /// Returns whether a server that presented a certificate with this SHA-256 digest presented
+    /// this one, and it is valid.
+    pub(super) fn is_presented(&self, digest: &[u8]) -> bool {
+        self.digest == digest && verify_named(&self.certificate, &self.name, UnixTime::now()).is_ok()
     }
 }
 

@@ -17,8 +17,10 @@ use tokio_rustls::{TlsConnector, client};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::PostgresFault;
+use crate::named_certificate::NamedOrIssued;
 
-/// Creates the client configuration, which trusts only the CA certificates in the file.
+/// Creates the client configuration, which trusts only the CA certificates in the file and these
+/// certificates themselves.
 ///
 /// Public web CAs seldom sign a database's certificate.
 ///
@@ -27,17 +29,20 @@ use super::PostgresFault;
 pub(super) fn client_config(ca_file: &Path) -> Result<ClientConfig, PostgresFault> {
     let fault = |cause: String| PostgresFault::Ca { path: ca_file.to_owned(), cause };
     let mut roots = RootCertStore::empty();
+    let mut named = Vec::new();
     for certificate in CertificateDer::pem_file_iter(ca_file).map_err(|error| fault(error.to_string()))? {
         let certificate = certificate.map_err(|error| fault(error.to_string()))?;
-        roots.add(certificate).map_err(|error| fault(error.to_string()))?;
+        roots.add(certificate.clone()).map_err(|error| fault(error.to_string()))?;
+        named.push(certificate);
     }
     if roots.is_empty() {
         return Err(fault("it holds no certificate".to_owned()));
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = NamedOrIssued::new(roots, named, Arc::clone(&provider)).map_err(fault)?;
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.map_err(|error| fault(error.to_string()))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+    Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
 /// TLS settings of a server; empty for a server on this machine without TLS.
