@@ -369,6 +369,11 @@ impl Metrics {
         self.reload_succeeded.set(1);
     }
 
+    /// Returns when the current configuration was applied, in seconds since 1970.
+    pub fn configured_at(&self) -> u64 {
+        u64::try_from(self.configured.get()).unwrap_or_default()
+    }
+
     /// Records the expiry of a served certificate, in seconds since 1970.
     pub fn certificate(&self, file: &Path, ends: i64) {
         self.certificates.with_label_values(&[&file.to_string_lossy()]).set(ends);

@@ -4,7 +4,7 @@
 //! or cookies.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
 use std::path::PathBuf;
 
@@ -99,11 +99,25 @@ pub struct ServerStatus {
     pub(super) version: String,
     pub(super) store: String,
     pub(super) open_interactions: usize,
+    /// Facts about the process; absent where no server runs.
+    #[serde(flatten)]
+    pub(super) server: Option<RunningServer>,
     /// Host that users' security keys and passkeys are bound to, if any exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys_of: Option<String>,
     #[serde(flatten)]
     pub(super) rotation: Rotation,
+}
+
+/// What a running server is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct RunningServer {
+    pub(super) started_at: UnixTime,
+    /// Addresses that it listens on, also for redirects to HTTPS.
+    pub(super) listen: Vec<SocketAddr>,
+    /// Configuration file.
+    pub(super) config: PathBuf,
+    pub(super) config_loaded_at: UnixTime,
 }
 
 /// Schedule of automatic rotation, and the error that prevents it; empty if rotation is not

@@ -208,6 +208,12 @@ pub struct PersonToEnd {
     wait: bool,
 }
 
+impl PersonToEnd {
+    pub(crate) fn person(&self) -> &Person {
+        &self.person
+    }
+}
+
 impl From<Person> for PersonToEnd {
     fn from(person: Person) -> Self {
         Self { person, wait: false }

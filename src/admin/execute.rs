@@ -41,6 +41,7 @@ async fn status(directory: &Directory<'_>) -> Result<Answer, CommandError> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         store: "ok".to_owned(),
         open_interactions: directory.store.open_interactions(),
+        server: None,
         keys_of: directory.store.keys_of().await?,
         rotation: keys::rotation(&ring, directory.clock.now(), directory),
     }))

@@ -1,5 +1,7 @@
 //! Interface for reloading the configuration.
 
+use std::path::Path;
+
 use async_trait::async_trait;
 
 use super::answer::Reloaded;
@@ -21,4 +23,7 @@ pub(crate) trait Reload: Send + Sync {
     /// # Errors
     /// Every reason why nothing was changed, one line each.
     async fn reload(&self) -> Result<Reloaded, Vec<String>>;
+
+    /// Returns the configuration file.
+    fn file(&self) -> &Path;
 }

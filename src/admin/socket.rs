@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::answer::Answer;
+use super::answer::{Answer, RunningServer};
 use super::command::Command;
 use super::directory::{CommandError, Directory};
 use super::execute::execute;
@@ -27,6 +27,7 @@ use super::peer;
 use super::reload::Reload;
 use super::wire::{self, Reply};
 use crate::app::state::Sealgate;
+use crate::domain::time::UnixTime;
 
 /// Maximum number of connections; further ones wait in the kernel's queue.
 const MOST_CONNECTIONS: usize = 16;
@@ -116,12 +117,26 @@ pub(crate) async fn serve(
     reload: Arc<dyn Reload>,
     stop: watch::Receiver<bool>,
 ) {
+    let started_at = sealgate.clock.now();
     let carry_out = move |command| {
         let (sealgate, reload) = (Arc::clone(&sealgate), Arc::clone(&reload));
         async move {
             match command {
                 Command::Reload => reload.reload().await.map(Answer::Reloaded).map_err(CommandError::Invalid),
-                command => execute(&Directory::of(&sealgate.current()), command).await,
+                command => {
+                    let sealgate = sealgate.current();
+                    let mut answer = execute(&Directory::of(&sealgate), command).await?;
+                    if let Answer::Status(status) = &mut answer {
+                        let server = &sealgate.config.server;
+                        status.server = Some(RunningServer {
+                            started_at,
+                            listen: server.listen.iter().chain(&server.redirect_listen).copied().collect(),
+                            config: reload.file().to_owned(),
+                            config_loaded_at: UnixTime::from_seconds(sealgate.metrics.configured_at()),
+                        });
+                    }
+                    Ok(answer)
+                }
             }
         }
     };

@@ -97,6 +97,10 @@ impl Reloader {
 
 #[async_trait]
 impl Reload for Reloader {
+    fn file(&self) -> &Path {
+        &self.file
+    }
+
     async fn reload(&self) -> Result<Reloaded, Vec<String>> {
         let mut site = self.site.lock().await;
         let _announced = Announced::new();

@@ -82,7 +82,9 @@ impl Export {
             let _ = fs::remove_file(to);
         }
         let events = written?;
-        output.result(&json!({ "file": to, "events": events }), || format!("{}: {events} events\n", to.display()))
+        output.result(&json!({ "file": to, "events": events }), || {
+            format!("Exported {events} events to {}\n", to.display())
+        })
     }
 
     fn write(&self, access: &mut StoreAccess, mut to: impl Write) -> Result<usize, CommandFailure> {

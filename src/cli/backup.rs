@@ -8,8 +8,9 @@ use serde_json::json;
 
 use super::access::StoreAccess;
 use super::failure::CommandFailure;
-use super::output::Output;
+use super::output::{Output, shown};
 use super::restored_keys;
+use super::sentence::counted;
 use super::transfer::existing;
 use crate::admin::command::Command;
 use crate::clock::{Clock, SystemClock};
@@ -68,7 +69,10 @@ pub(super) fn backup(
 ) -> Result<(), CommandFailure> {
     access.files()?;
     let to = std::path::absolute(&arguments.to).map_err(CommandFailure::line)?;
-    output.only(&access.ask(&Command::Backup { to })?, &["directory", "records"])
+    let answer = access.ask(&Command::Backup { to })?.members();
+    let text = |name: &str| answer.get(name).map(|value| shown(name, value)).unwrap_or_default();
+    let sentence = format!("Copied {} records to {} and verified the copy", text("records"), text("directory"));
+    output.done(&answer, &sentence, &[])
 }
 
 pub(super) fn restore(
@@ -166,7 +170,7 @@ fn check(from: &Path, access: &StoreAccess, output: &Output) -> Result<(), Comma
         )));
     }
     output.result(&json!({ "directory": from, "records": records }), || {
-        format!("{}: whole, {records} records\n", from.display())
+        format!("{}: verified, {records} records\n", from.display())
     })
 }
 
@@ -186,11 +190,12 @@ fn open_copy(from: &Path, new: &NewStore, options: Options) -> Result<SledEngine
 }
 
 fn said(store: &Path, sessions: usize, grants: usize, proven: bool) -> String {
-    let doubt = if proven { "" } else { "; whether it is whole could not be shown" };
+    let doubt = if proven { "" } else { ", which could not be verified: the backup has no digest" };
     let store = store.display();
-    format!("{store}: restored{doubt}; {}", ended(sessions, grants))
+    format!("Restored {store}{doubt}. {}", ended(sessions, grants))
 }
 
 fn ended(sessions: usize, grants: usize) -> String {
-    format!("{sessions} sessions and {grants} grants ended, people sign in anew\n")
+    let (sessions, grants) = (counted(sessions as u64, "session"), counted(grants as u64, "grant"));
+    format!("Revoked {sessions} and {grants}; users sign in again\n")
 }

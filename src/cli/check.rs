@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use chrono::{DateTime, SecondsFormat};
 use clap::Args;
 use serde_json::json;
 
@@ -14,7 +15,7 @@ use crate::admin::Answer;
 use crate::admin::command::Command;
 use crate::app::{relying_party, sealing};
 use crate::clock::{Clock, OsEntropy, SystemClock, wall_clock_seconds};
-use crate::config::{Config, StoreConfig};
+use crate::config::{CertificateEnd, Config, StoreConfig};
 use crate::store::postgres::{FormatSurvey, PostgresSettings, Survey, survey};
 
 /// Scope of the check.
@@ -34,7 +35,13 @@ pub(super) fn run(
     let now = i64::try_from(SystemClock.now().seconds()).unwrap_or(i64::MAX);
     let mut warnings: Vec<_> = config.warnings.iter().chain(&config.expiring(now)).map(ToString::to_string).collect();
     let mut database = None;
+    let mut checked: Vec<_> = config.certificate_ends.iter().map(certificate_line).collect();
     if !arguments.file_only {
+        checked.push(format!("token: {} ({})", config.hsm.token_label, config.hsm.module.display()));
+        let store = match &config.store {
+            StoreConfig::Sled(settings) => format!("store: {}", settings.path.display()),
+            StoreConfig::Postgres(_) => "store: PostgreSQL".to_owned(),
+        };
         let access = StoreAccess::open(config)?;
         // First: the other queries wait long for a database that acknowledges nothing.
         database = look_at_database(&access)?;
@@ -43,19 +50,32 @@ pub(super) fn run(
         if !keys.faults.is_empty() {
             return Err(CommandFailure::Failed(keys.faults));
         }
+        checked.extend(keys.signing().map(|kid| format!("signing key: {kid}")));
+        checked.push(store);
         warnings.extend(keys.warnings);
         warnings.extend(data_key_opens(&access)?);
         keys_stay_usable(&access)?;
     }
-    let mut found = json!({ "config": file.display().to_string(), "ok": true, "warnings": warnings });
+    let mut found =
+        json!({ "config": file.display().to_string(), "ok": true, "checked": checked, "warnings": warnings });
     if let Some(survey) = &database {
         found["database"] = serde_json::to_value(survey).map_err(CommandFailure::line)?;
     }
     output.result(&found, || {
-        let lines = database.iter().flat_map(lines).chain(warnings.iter().map(|line| format!("warning: {line}")));
+        let lines = checked
+            .iter()
+            .cloned()
+            .chain(database.iter().flat_map(lines))
+            .chain(warnings.iter().map(|line| format!("warning: {line}")));
         let lines = lines.map(|line| printable(&line)).chain([format!("{}: ok\n", file.display())]);
         lines.collect::<Vec<_>>().join("\n")
     })
+}
+
+fn certificate_line(certificate: &CertificateEnd) -> String {
+    let ends = DateTime::from_timestamp(certificate.ends, 0)
+        .map_or_else(|| certificate.ends.to_string(), |at| at.to_rfc3339_opts(SecondsFormat::Secs, true));
+    format!("certificate: {}, valid until {ends}", certificate.file.display())
 }
 
 /// Surveys the database server that the nodes would use; none for a file-based store.

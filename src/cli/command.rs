@@ -10,22 +10,14 @@ use serde_json::Value;
 use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
+use super::sentence::sentence;
 use super::{password, people};
 use crate::admin::Answer;
 use crate::admin::answer::ListPage;
-use crate::admin::command::{
-    AppPasswordCommand, ClientCommand, Command, ConsentCommand, GrantCommand, MailCommand, SessionCommand, UserCommand,
-};
+use crate::admin::command::{ClientCommand, Command, UserCommand};
 use crate::admin::user_settings::Invited;
 use crate::config::{RegistrationMode, StoreConfig};
 use crate::store::postgres::{PostgresSettings, wait_for_beats};
-
-/// Form in which an answer is shown to users.
-enum Form {
-    Whole,
-    /// These members, or these columns of a list.
-    Members(&'static [&'static str]),
-}
 
 /// Returns the command as it is sent. A user who is added without a password is invited.
 fn as_sent(command: Command) -> Result<Command, CommandFailure> {
@@ -78,13 +70,15 @@ pub(super) fn run(command: Command, access: &mut StoreAccess, output: &Output) -
     if command.waits() {
         wait_for_nodes(access)?;
     }
-    match (answer, form(&command)) {
-        (Answer::Page(first), Form::Members(columns)) => {
-            let (name, rows) = rows(first, &mut command, access)?;
-            output.list(&name, &rows, columns)
-        }
-        (answer, Form::Members(names)) => output.only(&answer, names),
-        (answer, Form::Whole) => output.record(&answer),
+    if let Answer::Page(first) = answer {
+        let columns = columns(&command);
+        let (name, rows) = rows(first, &mut command, access)?;
+        return output.list(&name, &rows, columns);
+    }
+    let members = answer.members();
+    match sentence(&command, &members) {
+        Some((sentence, names)) => output.done(&members, &sentence, names),
+        None => output.record(&answer),
     }
 }
 
@@ -133,60 +127,19 @@ fn rows(
     Ok((name, rows))
 }
 
-fn form(command: &Command) -> Form {
-    Form::Members(match command {
-        Command::User(
-            UserCommand::Show(_) | UserCommand::Set { .. } | UserCommand::Import(_) | UserCommand::InviteMany(_),
-        )
-        | Command::Client(ClientCommand::Show(_) | ClientCommand::Set { .. })
-        | Command::Status
-        | Command::Reload
-        | Command::Audit(_)
-        | Command::Key(_)
-        | Command::Node(_) => return Form::Whole,
-        Command::Backup { .. } => &["directory", "records"],
-        Command::User(UserCommand::Add(_)) => &["sub"],
-        Command::User(UserCommand::List { .. } | UserCommand::Export { .. }) => {
-            &["sub", "email", "username", "name", "state", "roles", "invitation"]
-        }
-        Command::User(UserCommand::InvitePerson(_) | UserCommand::ResendInvitation(_)) => {
-            &["sub", "email", "invitation", "invitation_expires_at"]
-        }
-        Command::User(UserCommand::RevokeInvitation(_)) => &["sub", "email", "invitation_withdrawn"],
-        Command::User(UserCommand::Delete(_)) => &["sub", "email", "deleted"],
+/// Returns the columns of a list.
+fn columns(command: &Command) -> &'static [&'static str] {
+    match command {
         Command::User(UserCommand::ListFactors(_)) => &["kind", "name", "added", "last_used", "left", "blocked"],
-        Command::User(UserCommand::ResetFactors(_)) => {
-            &["sub", "email", "factors_removed", "sessions_ended", "grants_ended", "enrolment_link", "link_expires_at"]
-        }
-        Command::User(UserCommand::UnblockFactors(_)) => &["sub", "email", "unblocked"],
-        Command::User(_) => &["sub", "email", "state", "sessions_ended", "grants_ended"],
-        Command::Client(ClientCommand::Add(_) | ClientCommand::RotateSecret { .. }) => &["client_id", "client_secret"],
-        Command::Client(ClientCommand::List { .. }) => &["client_id", "client_name", "client_type", "state", "scope"],
-        Command::Client(ClientCommand::Disable(_)) => &["client_id", "state", "grants_ended"],
-        Command::Client(ClientCommand::Enable(_)) => &["client_id", "state"],
-        Command::Client(ClientCommand::Approve(_) | ClientCommand::RevokeApproval(_)) => &["client_id", "vouched_for"],
-        Command::Client(ClientCommand::Delete(_)) => &["client_id", "deleted"],
-        Command::Client(ClientCommand::GenerateToken { .. }) => &["initial_access_token"],
-        Command::Session(SessionCommand::List { .. }) => {
-            &["sid", "address", "created_at", "last_seen_at", "expires_at", "user_agent"]
-        }
-        Command::Session(SessionCommand::Revoke { .. } | SessionCommand::RevokeAll(_)) => {
-            &["sub", "sid", "client_id", "sessions_ended"]
-        }
-        Command::Grant(GrantCommand::List { .. }) => {
-            &["grant", "sub", "client_id", "sid", "scope", "created_at", "expires_at"]
-        }
-        Command::Grant(GrantCommand::Revoke { .. } | GrantCommand::RevokeAll(_)) => &["grant", "grants_ended"],
-        Command::Consent(ConsentCommand::List { .. }) => &["client_id", "scope", "given_at"],
-        Command::Consent(ConsentCommand::Revoke { .. }) => &["sub", "client_id", "withdrawn", "grants_ended"],
-        Command::Mail(MailCommand::List { .. }) => {
-            &["id", "kind", "state", "created_at", "due_at", "attempts", "reason", "answer"]
-        }
-        Command::Mail(MailCommand::Retry { .. }) => &["id", "retried"],
-        Command::Mail(MailCommand::Delete { .. }) => &["id", "deleted"],
-        Command::AppPassword(AppPasswordCommand::List(_)) => &["id", "app", "name", "created_at", "last_used_at"],
-        Command::AppPassword(AppPasswordCommand::Revoke { .. }) => &["sub", "id", "app", "name", "revoked"],
-    })
+        Command::User(_) => &["sub", "email", "username", "name", "state", "roles", "invitation"],
+        Command::Client(_) => &["client_id", "client_name", "client_type", "state", "scope"],
+        Command::Session(_) => &["sid", "address", "created_at", "last_seen_at", "expires_at", "user_agent"],
+        Command::Grant(_) => &["grant", "sub", "client_id", "sid", "scope", "created_at", "expires_at"],
+        Command::Consent(_) => &["client_id", "scope", "given_at"],
+        Command::Mail(_) => &["id", "kind", "state", "created_at", "due_at", "attempts", "reason", "answer"],
+        Command::AppPassword(_) => &["id", "app", "name", "created_at", "last_used_at"],
+        _ => &[],
+    }
 }
 
 /// Notes that a registration token has no effect in the current registration mode.

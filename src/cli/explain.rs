@@ -69,6 +69,7 @@ pub(super) fn run(
         && told.reason == "unauthenticated"
     {
         (told.reason, told.claim) = ("invalid_token", claim);
+        told.status = told.status(false);
     }
     print(&told, output)
 }
@@ -135,22 +136,58 @@ fn find(person: Person, access: &mut StoreAccess) -> Result<User, CommandFailure
 }
 
 fn print(told: &Explanation, output: &Output) -> Result<(), CommandFailure> {
-    let Explanation { app, rule, forwarded, reason, claim, headers } = told;
+    let Explanation { app, rule, forwarded, status, reason, claim, headers } = told;
+    let advice = advice(reason);
     let identity: Vec<_> = headers.iter().map(member).collect();
     let object = json!({
-        "app": app, "rule": rule, "forwarded": forwarded, "reason": reason, "claim": claim, "identity_headers": identity,
+        "app": app, "rule": rule, "forwarded": forwarded, "status": status, "reason": reason, "claim": claim,
+        "advice": advice, "identity_headers": identity,
     });
     output.result(&object, || {
         let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
         let decision = if *forwarded { "forwarded" } else { "refused" };
         let mut text = format!(
-            "app:       {}\nrule:      {}\ndecision:  {decision}\nreason:    {reason}\nclaim:     {}\n",
+            "app:       {}\nrule:      {}\ndecision:  {decision}\nstatus:    {}\nreason:    {reason}\nclaim:     {}\n",
             or_none(app),
             or_none(rule),
+            status.map_or_else(
+                || if *forwarded { "the application's" } else { "Sealgate's own" }.to_owned(),
+                |status| status.to_string()
+            ),
             claim.unwrap_or("none")
         );
+        text.extend(advice.map(|advice| format!("advice:    {advice}\n")));
         text.extend(headers.iter().map(|header| format!("header:    {}\n", line(header))));
         text
+    })
+}
+
+/// Returns what to do about a refusal.
+fn advice(reason: &str) -> Option<&'static str> {
+    Some(match reason {
+        "forwarded" => return None,
+        "own" => "Sealgate answers this path itself; choose another path for the application",
+        "no_application" => "no [[app]] has this host; check `host` in the configuration, or the host of the URL",
+        "unauthenticated" => {
+            "sign in, or send an access token; explain the request of a user with --user, or of a token with --token"
+        }
+        "invalid_token" => "get a new access token from this issuer, or from a trusted one of the application",
+        "audience" => "request the token for this application with the parameter `resource`",
+        "client" => "add the token's client to `clients` of the application",
+        "unapproved_client" => "approve the client: sealgate client approve CLIENT",
+        "scope" => "request the scope of the rule, or allow it for the client: sealgate client set CLIENT --scope",
+        "user" => "add the user to `users` of the rule",
+        "group" => "add the user to a group of the rule: sealgate user set USER --add-group GROUP",
+        "acr" => "sign in with a second factor of the level that the rule requires",
+        "max_age" => "sign in again: the rule allows only recent sign-ins",
+        "too_many_groups" => "remove the user from some groups: sealgate user set USER --remove-group GROUP",
+        "unwritable_group" => "rename the group, or set `names` of the application to \"utf8\"",
+        "destination" => "allow the request in the rule of the destination too",
+        "below" => "allow the request in every rule below the path: it acts on everything there",
+        "unopened" => "add an [[app.route]] whose path contains this one",
+        "method" => "add the method to `methods` of the rule",
+        "method_case" => "write the method in upper case",
+        _ => "write the path in its normal form: no empty or dot segments, no ambiguous characters or escapes",
     })
 }
 

@@ -96,16 +96,19 @@ pub(super) fn run(verb: Verb, access: &mut StoreAccess, output: &Output) -> Resu
     match verb {
         Verb::Generate { size, next: false, without_wrapping_key } => {
             let keys = generate_first(size, !without_wrapping_key, access)?;
-            output.result(&keys, || format!("{}\n", keys.signing.kid.as_str()))
+            output.result(&keys, || {
+                let wrapping = keys.wrapping_key.as_ref().map(|id| format!(" and wrapping key {id}"));
+                format!("Created signing key {}{}\n", keys.signing.kid, wrapping.unwrap_or_default())
+            })
         }
         Verb::Generate { size, next: true, .. } => {
             let key = generate_next(size, access)?;
-            output.result(&key, || format!("{}\n", key.kid.as_str()))
+            output.result(&key, || format!("Created and published signing key {}\n", key.kid))
         }
         Verb::GenerateWrappingKey => {
             let id: [u8; 16] = random(&OsEntropy);
             let id = signer::wrap_init(&access.config().hsm, &id).map_err(CommandFailure::line)?;
-            output.result(&json!({ "id": id }), || format!("{id}\n"))
+            output.result(&json!({ "id": id }), || format!("Created wrapping key {id}\n"))
         }
         Verb::List => list(access, output),
         Verb::Check => check::run(access, output),
@@ -117,10 +120,18 @@ pub(super) fn run(verb: Verb, access: &mut StoreAccess, output: &Output) -> Resu
                     "the token has no key {kid} with the label in hsm.key_label"
                 )));
             };
-            change(announcing(key, &found), access, output)
+            change(announcing(key, &found), access, output, &format!("Published key {kid}"))
         }
         Verb::Life(KeyCommand::Remove { kid, now: true, .. }) => remove_now(&kid, access, output),
-        Verb::Life(command) => change(command, access, output),
+        Verb::Life(command) => {
+            let sentence = match &command {
+                KeyCommand::Activate { kid, .. } => format!("Scheduled key {kid} to sign"),
+                KeyCommand::Retire { kid } => format!("Retired key {kid}"),
+                KeyCommand::Remove { kid, .. } => format!("Removed key {kid}"),
+                _ => String::new(),
+            };
+            change(command, access, output, &sentence)
+        }
         Verb::Rotate { size, emergency: false } => rotate(size, access, output),
         Verb::Rotate { size, emergency: true } => replace_at_once(size, access, output),
     }
@@ -151,7 +162,7 @@ fn remove_now(kid: &str, access: &mut StoreAccess, output: &Output) -> Result<()
     let keys = lives(KeyCommand::Remove { kid: kid.to_owned(), now: true, in_token }, access)?.keys;
     // The mark in the token survives the restore of an older backup.
     let marked = signer::mark_removed(&access.config().hsm, kid);
-    show(&keys, output)?;
+    show(&keys, output, &format!("Removed key {kid}"))?;
     // Standard error may be closed.
     let _ = writeln!(io::stderr(), "{warning}");
     if let Err(error) = marked {
@@ -224,13 +235,19 @@ fn next_key(size: Size, access: &mut StoreAccess) -> Result<String, CommandFailu
     Ok(generate_next(size, access)?.kid.to_string())
 }
 
-/// Executes a change and shows the resulting keys.
-fn change(command: KeyCommand, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
-    show(&lives(command, access)?.keys, output)
+/// Executes a change, and prints the sentence about it and the resulting keys.
+fn change(
+    command: KeyCommand,
+    access: &mut StoreAccess,
+    output: &Output,
+    sentence: &str,
+) -> Result<(), CommandFailure> {
+    show(&lives(command, access)?.keys, output, sentence)
 }
 
-fn show(keys: &[KeyAnswer], output: &Output) -> Result<(), CommandFailure> {
+fn show(keys: &[KeyAnswer], output: &Output, sentence: &str) -> Result<(), CommandFailure> {
     let present: Vec<_> = keys.iter().filter(|key| key.state != KeyState::Removed).collect();
+    output.sentence(sentence)?;
     output.list("keys", &present, &COLUMNS)
 }
 
@@ -258,7 +275,8 @@ fn rotate(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), C
         None => next_key(size, access)?,
     };
     await_taken(&kid, access)?;
-    change(KeyCommand::Activate { kid, at: None, early: false }, access, output)
+    let sentence = format!("Published key {kid}, which will sign");
+    change(KeyCommand::Activate { kid, at: None, early: false }, access, output, &sentence)
 }
 
 /// Emergency rotation: a published or new key signs immediately, and the previous signing key is

@@ -21,6 +21,7 @@ mod people;
 mod printable;
 mod reload;
 mod restored_keys;
+mod sentence;
 mod serve;
 mod store;
 mod transfer;

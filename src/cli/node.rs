@@ -84,7 +84,7 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
             // A new node has no row yet.
             access.block_on(set_removed(&settings, name, false)).map_err(CommandFailure::line)?;
             return output
-                .result(&json!({ "name": name, "removed": false }), || format!("{name}: admitted; start it\n"));
+                .result(&json!({ "name": name, "removed": false }), || format!("Admitted node {name}; start it\n"));
         }
         // The node's keys were removed with it: it would serve but could not sign.
         NodeVerb::Admit { .. } if has_own_keys => {
@@ -110,7 +110,7 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
         return Err(CommandFailure::line(format_args!("no node is called {name}; sealgate node list shows all")));
     }
     output.result(&json!({ "name": name, "removed": removed }), || {
-        if removed { format!("{name}: removed\n") } else { format!("{name}: admitted; restart it\n") }
+        if removed { format!("Removed node {name}\n") } else { format!("Admitted node {name}; restart it\n") }
     })
 }
 

@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 use super::failure::CommandFailure;
 use super::printable::printable;
 use crate::admin::Answer;
+use crate::admin::answer::Members;
 
 /// Printer of results.
 pub(super) struct Output {
@@ -34,21 +35,22 @@ impl Output {
         })
     }
 
-    /// Prints only these members. Text output has one value, or one line per member.
-    pub(super) fn only(&self, answer: &Answer, names: &[&str]) -> Result<(), CommandFailure> {
-        let members = answer.members();
-        self.result(&members, || match names {
-            [name] => members.get(*name).map_or_else(String::new, |value| shown(name, value) + "\n"),
-            names => {
-                let mut text = String::new();
-                for name in names {
-                    if let Some(value) = members.get(*name) {
-                        push_line(&mut text, name, &shown(name, value));
-                    }
+    /// Prints a sentence, and a line for each of these members.
+    pub(super) fn done(&self, members: &Members, sentence: &str, names: &[&str]) -> Result<(), CommandFailure> {
+        self.result(members, || {
+            let mut text = format!("{sentence}\n");
+            for name in names {
+                if let Some(value) = members.get(*name) {
+                    push_line(&mut text, name, &shown(name, value));
                 }
-                text
             }
+            text
         })
+    }
+
+    /// Prints a sentence above a table; nothing as JSON.
+    pub(super) fn sentence(&self, sentence: &str) -> Result<(), CommandFailure> {
+        if self.json { Ok(()) } else { write(&format!("{sentence}\n")) }
     }
 
     /// Prints a list; text output is a table with these columns.
@@ -131,7 +133,7 @@ fn is_instant(name: &str) -> bool {
 }
 
 /// Formats a value for users.
-fn shown(name: &str, value: &Value) -> String {
+pub(super) fn shown(name: &str, value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => printable(text),

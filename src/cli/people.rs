@@ -73,7 +73,7 @@ pub(super) fn export(to: &Path, access: &mut StoreAccess, output: &Output) -> Re
         let _ = fs::remove_file(to);
     }
     let people = written?;
-    output.result(&json!({ "file": to, "people": people }), || format!("{}: {people} people\n", to.display()))
+    output.result(&json!({ "file": to, "people": people }), || format!("Exported {people} users to {}\n", to.display()))
 }
 
 fn write(access: &mut StoreAccess, mut to: impl Write) -> Result<usize, CommandFailure> {

@@ -33,7 +33,9 @@ pub(super) fn run(verb: &StoreVerb, access: &StoreAccess, output: &Output) -> Re
     match verb {
         StoreVerb::Init => {
             access.block_on(initialise(&settings)).map_err(CommandFailure::line)?;
-            output.result(&json!({ "initialised": true }), || "the database holds a store\n".to_owned())
+            output.result(&json!({ "initialised": true }), || {
+                "Created the tables of the store, where they were missing\n".to_owned()
+            })
         }
         StoreVerb::Upgrade => upgrade(&access.block_on(raise_format(&settings)).map_err(CommandFailure::line)?, output),
     }

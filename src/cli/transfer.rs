@@ -106,7 +106,9 @@ pub(super) fn export(arguments: &ExportArguments, access: &StoreAccess, output: 
         let _ = fs::remove_file(to);
     }
     let records = written.map_err(named)?;
-    output.result(&json!({ "file": to, "records": records }), || format!("{}: {records} records\n", to.display()))
+    output.result(&json!({ "file": to, "records": records }), || {
+        format!("Exported {records} records to {}\n", to.display())
+    })
 }
 
 /// Returns the path of an existing store. Opening a missing one would create it.

@@ -141,9 +141,9 @@ pub(crate) const fn days_left(ends: i64, now: i64) -> i64 {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateEnd {
     pub(super) path: String,
-    pub(super) file: PathBuf,
+    pub file: PathBuf,
     /// Seconds since 1970.
-    pub(super) ends: i64,
+    pub ends: i64,
 }
 
 /// `[admin]`: endpoints for operators and monitoring.

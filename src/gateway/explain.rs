@@ -59,6 +59,8 @@ pub(crate) struct Explanation {
     pub rule: Option<String>,
     /// Whether the request would be forwarded.
     pub forwarded: bool,
+    /// HTTP status of the refusal; `None` if the application or Sealgate itself answers.
+    pub status: Option<u16>,
     /// Reason, as the log writes it.
     pub reason: &'static str,
     pub claim: Option<&'static str>,
@@ -90,12 +92,38 @@ pub(crate) fn explain(
     asker: &Asker,
     now: UnixTime,
 ) -> Result<Explanation, &'static str> {
+    let told = decide(config, method, url, asker, now)?;
+    let is_browser = matches!(asker, Asker::Nobody | Asker::Person(..)) && ["GET", "HEAD"].contains(&method);
+    Ok(Explanation { status: told.status(is_browser), ..told })
+}
+
+impl Explanation {
+    /// Returns the HTTP status of the refusal. `is_browser` is whether the request is one of a
+    /// browser that can be redirected.
+    pub(crate) fn status(&self, is_browser: bool) -> Option<u16> {
+        let can_sign_in = is_browser && self.rule.as_deref().is_some_and(|rule| rule.contains(" signed_in"));
+        Some(match self.reason {
+            "forwarded" | "own" => return None,
+            "no_application" => 421,
+            "unauthenticated" | "acr" | "max_age" if can_sign_in => 302,
+            "unauthenticated" | "acr" | "max_age" | "invalid_token" | "audience" => 401,
+            "method" => 405,
+            "unopened" | "client" | "unapproved_client" | "scope" | "user" | "group" | "destination" | "below" => 403,
+            "too_many_groups" | "unwritable_group" => 500,
+            // An ambiguous path or method.
+            _ => 400,
+        })
+    }
+}
+
+fn decide(config: &Config, method: &str, url: &str, asker: &Asker, now: UnixTime) -> Result<Explanation, &'static str> {
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is not one")?;
     let (host, target) = split(url).ok_or("the URL is not absolute: write such as https://wiki.example.com/path")?;
     let mut told = Explanation {
         app: None,
         rule: None,
         forwarded: false,
+        status: None,
         reason: "no_application",
         claim: None,
         headers: Vec::new(),

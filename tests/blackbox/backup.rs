@@ -139,7 +139,7 @@ async fn what_the_files_of_an_earlier_day_would_bring_back_is_ended_in_place() {
     fs::rename(earlier, instance.store()).unwrap();
     let said = instance.run(&["restore", "--in-place"]);
     assert!(
-        said.contains("1 grants ended, people sign in anew") && said.contains(": active, present in the token"),
+        said.contains("and 1 grant; users sign in again") && said.contains(": active, present in the token"),
         "{said}"
     );
     instance.start();

@@ -227,7 +227,7 @@ fn what_an_older_program_left_is_taken_up_and_not_called_whole() {
     let checked = instance.try_run(&["restore", "--check", "--from", from], "");
     assert_eq!(checked.status.code(), Some(3), "{}", String::from_utf8_lossy(&checked.stderr));
     fs::rename(instance.store(), instance.directory.path().join("lost")).unwrap();
-    assert!(instance.run(&["restore", "--from", from]).contains("whether it is whole could not be shown"));
+    assert!(instance.run(&["restore", "--from", from]).contains("could not be verified"));
     assert!(instance.run(&["user", "list"]).contains("anna@example.test"));
     assert!(instance.store().join("watermark").exists());
 }

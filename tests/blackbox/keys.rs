@@ -243,7 +243,7 @@ async fn a_key_removed_at_once_is_refused_at_once() {
     block_in_place(|| {
         let refused = instance.try_run(&["key", "remove", "--now", &bad], "");
         assert!(String::from_utf8(refused.stderr).unwrap().contains("key generate --next"));
-        let next = instance.run(&["key", "generate", "--next"]);
+        let next = instance.json(&["key", "generate", "--next"])["kid"].as_str().unwrap().to_owned();
         assert_ne!(next.trim_end(), bad);
         let removed = instance.try_run(&["key", "remove", "--now", &bad], "");
         assert!(removed.status.success());
@@ -264,7 +264,7 @@ fn a_sound_key_that_nobody_announced_stops_the_start_until_it_is_announced() {
     // An attacker who can write to the token, but not to the store.
     let own = fs::read_to_string(instance.config()).unwrap();
     fs::write(instance.config(), own.replace("/store\"", "/another\"")).unwrap();
-    let stranger = instance.run(&["key", "generate", "--next"]);
+    let stranger = instance.json(&["key", "generate", "--next"])["kid"].as_str().unwrap().to_owned();
     fs::write(instance.config(), own).unwrap();
     let refused = instance.try_run(&["serve"], "");
     assert!(!refused.status.success());

@@ -134,7 +134,7 @@ fn a_rotation_that_fails_is_shown_and_stops_nothing_until_somebody_lays_a_key_re
 
     // Another login, or the same one later, can create the key.
     fs::write(instance.config(), own).unwrap();
-    let waiting = instance.run(&["key", "generate", "--next"]).trim_end().to_owned();
+    let waiting = instance.json(&["key", "generate", "--next"])["kid"].as_str().unwrap().to_owned();
     wait_until("the failure is over", || ready() == "ready\n");
     let list = instance.json(&["key", "list"]);
     let planned = keys(&list).into_iter().find(|key| key["kid"] == waiting.as_str()).unwrap();
@@ -153,7 +153,7 @@ fn an_emergency_is_one_command() {
     let kids: Vec<&Value> = jwks["keys"].as_array().unwrap().iter().map(|key| &key["kid"]).collect();
     assert!(kids.len() == 1 && *kids[0] != before, "{kids:?}");
     // A pending key is used, and none is created.
-    let waiting = instance.run(&["key", "generate", "--next"]).trim_end().to_owned();
+    let waiting = instance.json(&["key", "generate", "--next"])["kid"].as_str().unwrap().to_owned();
     assert!(instance.try_run(&["key", "rotate", "--emergency"], "").status.success());
     let list = instance.json(&["key", "list"]);
     let active: Vec<_> = keys(&list).into_iter().filter(|key| key["state"] == "active").collect();

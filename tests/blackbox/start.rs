@@ -89,7 +89,7 @@ fn a_wrapping_key_is_taken_into_use_and_another_one_of_its_name_stops_the_start(
     // The log names the disabled features, and how to enable them.
     instance.tells("sealgate key generate-wrapping-key");
     instance.stop();
-    let id = instance.run(&["key", "generate-wrapping-key"]);
+    let id = instance.json(&["key", "generate-wrapping-key"])["id"].as_str().unwrap().to_owned();
     for _ in 0..2 {
         instance.start();
         assert_eq!(instance.stop(), Some(0));

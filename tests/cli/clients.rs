@@ -45,7 +45,7 @@ fn a_confidential_client_gets_its_secret_once() {
 async fn the_printed_secret_is_the_clients() {
     let site = Site::new();
     let text = site.text(WEB);
-    let secret = text.strip_prefix("client_id: wiki\nclient_secret: ").unwrap().trim_end();
+    let secret = text.strip_prefix("Created client wiki\nclient_secret: ").unwrap().trim_end();
     let client = site.store().await.client(&ClientId::parse("wiki").unwrap()).await.unwrap().unwrap();
     assert!(client.knows(&Secret::new(secret), client.created_at));
 }
@@ -390,7 +390,7 @@ async fn what_no_operator_made_is_approved_and_the_approval_taken_back() {
     assert_eq!((&shown["vouched_for"], &shown["owner"]), (&json!(false), &json!(owner.to_string())));
     let approved = site.json(&["client", "approve", "wiki"]);
     assert_eq!((&approved["vouched_for"], &approved["approval"]["by"]), (&json!(true), &json!("operator")));
-    assert_eq!(site.text(&["client", "revoke-approval", "wiki"]), "client_id: wiki\nvouched_for: false\n");
+    assert_eq!(site.text(&["client", "revoke-approval", "wiki"]), "Revoked the approval of client wiki\n");
     assert_eq!(site.json(&["client", "show", "wiki"])["vouched_for"], false);
     let trail = site.json(&["audit", "list", "--client=wiki"]).to_string();
     assert!(trail.contains("\"detail\":\"approve\"") && trail.contains("withdraw approval"), "{trail}");
@@ -416,7 +416,9 @@ fn an_initial_token_that_nobody_asks_for_is_remarked_upon() {
     std::fs::write(site.config(), config + "[registration]\nmode = \"off\"\n").unwrap();
     let output = site.run(&["client", "generate-token"], "");
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(output.stdout.len(), 44, "the token and a newline");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let token = printed.trim_end().rsplit_once("\ninitial_access_token: ").unwrap().1;
+    assert!(printed.starts_with("Generated an initial access token, valid until ") && token.len() == 43, "{printed}");
     assert!(stderr(&output).contains("registration.mode is \"off\""), "{}", stderr(&output));
 }
 

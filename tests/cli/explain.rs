@@ -43,12 +43,18 @@ fn a_request_is_judged_without_a_server_or_a_store() {
     let url = "http://wiki.localhost:8080/staff/rota?x";
     let expected = json!({
         "app": "wiki", "rule": "/staff/ signed_in, methods GET POST, groups staff",
-        "forwarded": false, "reason": "unauthenticated", "claim": null, "identity_headers": [],
+        "forwarded": false, "status": 302, "reason": "unauthenticated", "claim": null, "identity_headers": [],
+        "advice": "sign in, or send an access token; explain the request of a user with --user, or of a token with --token",
     });
     assert_eq!(told(&site, &[url]), expected);
     assert!(!site.store_directory().exists());
     let reason = |arguments: &[&str]| told(&site, arguments)["reason"].as_str().unwrap().to_owned();
     assert_eq!(reason(&[url, "--method", "DELETE"]), "method");
+    let status = |arguments: &[&str]| told(&site, arguments)["status"].clone();
+    assert_eq!(status(&[url, "--method", "POST"]), 401);
+    assert_eq!(status(&[url, "--method", "DELETE"]), 405);
+    assert_eq!(status(&["http://other.localhost/"]), 421);
+    assert_eq!(status(&["http://wiki.localhost/staff/%2e%2e/"]), 400);
     assert_eq!(reason(&["http://other.localhost/"]), "no_application");
     assert_eq!(reason(&["http://wiki.localhost/staff/%2e%2e/"]), "dot_segment");
     assert_eq!(reason(&["http://wiki.localhost/STAFF/"]), "spelling");
@@ -74,7 +80,12 @@ fn a_person_is_looked_up_and_the_claim_that_decides_is_named() {
     assert_eq!((&ben["reason"], &ben["claim"]), (&json!("group"), &json!("groups")));
     let text = site.run(&["explain", "--user", "ben@example.test", "http://wiki.localhost/staff/"], "");
     let text = String::from_utf8(text.stdout).unwrap();
-    assert!(text.contains("decision:  refused\nreason:    group\nclaim:     groups\n"), "{text}");
+    assert!(
+        text.contains(
+            "decision:  refused\nstatus:    403\nreason:    group\nclaim:     groups\nadvice:    add the user to "
+        ),
+        "{text}"
+    );
 }
 
 #[test]

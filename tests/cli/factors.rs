@@ -68,7 +68,8 @@ async fn what_somebody_has_is_listed_and_a_reset_takes_all_of_it() {
 
     let again = site.text(&["user", "reset-factors", "anna@example.test"]);
     assert!(
-        again.contains("factors_removed: 0\n") && again.contains("enrolment_link: http://localhost:8080/"),
+        again.starts_with("Removed 0 two-factor methods of user anna@example.test; ")
+            && again.contains("enrolment_link: http://localhost:8080/"),
         "{again}"
     );
     assert!(!again.contains(token), "each reset has a link of its own");

@@ -14,7 +14,7 @@ use crate::softhsm::PIN;
 fn a_key_is_made_listed_and_passes_the_check() {
     let site = Site::with_token();
     assert!(site.errors(&["key", "check"], "")[0].contains("no RSA private key labelled \"sealgate\""));
-    let kid = site.text(&["key", "generate"]).trim_end().to_owned();
+    let kid = site.kid(&["key", "generate"]);
     assert_eq!(kid.len(), 43, "a SHA-256 thumbprint in base64url");
     let list = site.json(&["key", "list"]);
     assert_eq!(names(&list), ["keys"]);
@@ -133,7 +133,7 @@ fn a_further_key_waits_until_it_is_told_to_sign() {
     let site = Site::with_token();
     site.text(&["key", "generate"]);
     assert_eq!(states(&site), ["new"]);
-    let next = site.text(&["key", "generate", "--next", "--bits", "3072"]).trim_end().to_owned();
+    let next = site.kid(&["key", "generate", "--next", "--bits", "3072"]);
     assert_eq!(states(&site), ["active", "pre_published"]);
     assert_eq!(site.text(&["key", "check"]).lines().count(), 2);
 
@@ -163,7 +163,10 @@ fn a_rotation_prints_its_plan() {
     site.text(&["key", "generate"]);
     let table = site.text(&["key", "rotate"]);
     let lines: Vec<_> = table.lines().collect();
-    assert!(lines.len() == 3 && lines[0].starts_with("KID ") && lines[2].contains("pre_published"), "{table}");
+    assert!(
+        lines[0].starts_with("Published key ") && lines[1].starts_with("KID ") && lines[3].contains("pre_published"),
+        "{table}"
+    );
     let keys = site.json(&["key", "list"])["keys"].clone();
     let next = keys.as_array().unwrap().iter().find(|key| key["state"] == "pre_published").unwrap();
     let seconds = |name: &str| next[name].as_u64().unwrap();
@@ -268,7 +271,7 @@ fn backup(site: &Site, name: &str) -> PathBuf {
 /// A key that is fit to sign and unknown to the site's store.
 fn made_by_a_stranger(site: &Site) -> String {
     let another = backup(site, "another");
-    with_store(site, &another, || site.text(&["key", "generate", "--next"])).trim_end().to_owned()
+    with_store(site, &another, || site.kid(&["key", "generate", "--next"]))
 }
 
 fn restore(site: &Site, from: &Path) -> Value {
@@ -298,8 +301,8 @@ fn notices(restored: &Value) -> Vec<&str> {
 #[test]
 fn a_key_that_was_removed_for_cause_stays_removed_after_a_restore() {
     let site = Site::with_token();
-    let first = site.text(&["key", "generate"]).trim_end().to_owned();
-    let next = site.text(&["key", "generate", "--next"]).trim_end().to_owned();
+    let first = site.kid(&["key", "generate"]);
+    let next = site.kid(&["key", "generate", "--next"]);
     let saved = backup(&site, "saved");
     let warning = warned(&site, &["key", "rotate", "--emergency"]);
     assert!(warning.contains("with the label sealgate-removed"), "{warning}");
@@ -325,8 +328,8 @@ fn a_key_that_was_removed_for_cause_stays_removed_after_a_restore() {
 #[test]
 fn a_restore_tells_how_to_go_on_with_keys_that_the_backup_does_not_know() {
     let site = Site::with_token();
-    let first = site.text(&["key", "generate"]).trim_end().to_owned();
-    let second = site.text(&["key", "generate", "--next"]).trim_end().to_owned();
+    let first = site.kid(&["key", "generate"]);
+    let second = site.kid(&["key", "generate", "--next"]);
     let saved = backup(&site, "saved");
     warned(&site, &["key", "rotate", "--emergency"]);
     warned(&site, &["key", "rotate", "--emergency"]);
@@ -374,7 +377,7 @@ fn the_check_of_a_store_that_nobody_serves_makes_none() {
 #[test]
 fn the_check_compares_the_token_with_the_times_in_the_store() {
     let site = Site::with_token();
-    let first = site.text(&["key", "generate"]).trim_end().to_owned();
+    let first = site.kid(&["key", "generate"]);
     let next = site.json(&["key", "generate", "--next"]);
     let (next, id) = (next["kid"].as_str().unwrap().to_owned(), next["id"].as_str().unwrap().to_owned());
     assert_eq!(site.text(&["key", "check"]).lines().count(), 2);
@@ -432,7 +435,7 @@ fn a_key_that_is_there_and_becomes_active_later_is_not_said_to_be_missing() {
 #[test]
 fn an_emergency_takes_no_successor_that_is_not_in_the_token() {
     let site = Site::with_token();
-    let first = site.text(&["key", "generate"]).trim_end().to_owned();
+    let first = site.kid(&["key", "generate"]);
     let next = site.json(&["key", "generate", "--next"]);
     let id = next["id"].as_str().unwrap();
     site.softhsm().pkcs11_tool("sealgate", &["--delete-object", "--type", "privkey", "--id", id]);
@@ -452,7 +455,7 @@ fn the_mechanism_is_configured() {
     let site = Site::with_token();
     let own = fs::read_to_string(site.config()).unwrap();
     fs::write(site.config(), own.replace("[hsm]", "[hsm]\nmechanism = \"sha256-rsa-pkcs\"")).unwrap();
-    let kid = site.text(&["key", "generate"]);
+    let kid = site.kid(&["key", "generate"]);
     assert_eq!(site.text(&["key", "check"]), format!("{}: ok\n", kid.trim_end()));
 }
 

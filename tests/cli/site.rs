@@ -137,7 +137,12 @@ impl Site {
 
     pub(crate) fn add_user(&self, email: &str) -> String {
         let arguments = ["user", "add", email, "--name", "Anna Example", "--password-stdin"];
-        self.text_with(&arguments, PASSWORD).trim_end().to_owned()
+        self.json_with(&arguments, PASSWORD)["sub"].as_str().unwrap().to_owned()
+    }
+
+    /// Runs `key generate` with these arguments; returns the key ID.
+    pub(crate) fn kid(&self, arguments: &[&str]) -> String {
+        self.json(arguments)["kid"].as_str().unwrap().to_owned()
     }
 
     /// Whether these bytes stand anywhere in the store's files.

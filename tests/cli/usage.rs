@@ -89,8 +89,10 @@ fn check_says_ok_or_every_fault() {
     let site = Site::with_token();
     let errors = site.errors(&["check"], "");
     assert!(errors.len() == 1 && errors[0].contains("key generate"), "a start would refuse it: {errors:?}");
-    site.text(&["key", "generate"]);
-    assert_eq!(site.text(&["check"]), format!("{}: ok\n", site.config().display()));
+    let kid = site.kid(&["key", "generate"]);
+    let (config, store) = (site.config().display().to_string(), site.store_directory().display().to_string());
+    let token = format!("token: sealgate ({})", crate::softhsm::MODULE);
+    assert_eq!(site.text(&["check"]), format!("{token}\nsigning key: {kid}\nstore: {store}\n{config}: ok\n"));
     assert_eq!(site.json(&["check"])["ok"], true);
     let text = fs::read_to_string(site.config()).unwrap();
     fs::write(site.config(), text.replace("issuer", "isuer").replace("\"sealgate\"", "7")).unwrap();
@@ -110,9 +112,11 @@ fn check_warns_of_hosts_that_no_certificate_is_for() {
     fs::write(site.config(), text.replace("http://", "https://").replace("[server]", &tls)).unwrap();
     let told = site.text(&["check"]);
     let lines: Vec<_> = told.lines().collect();
-    assert!(lines[0].starts_with("warning: server.tls.certificate: ") && lines[0].contains("is for none of localhost"));
-    assert_eq!(lines[1], "warning: server.tls: no certificate is for localhost, so browsers refuse it; add one");
-    assert!(lines.len() == 3 && lines[2].ends_with(": ok"), "{told}");
+    assert!(lines[0].starts_with("certificate: ") && lines[0].contains("wiki.certificate.pem, valid until "), "{told}");
+    let [.., first, second, last] = lines[..] else { panic!("{told}") };
+    assert!(first.starts_with("warning: server.tls.certificate: ") && first.contains("is for none of localhost"));
+    assert_eq!(second, "warning: server.tls: no certificate is for localhost, so browsers refuse it; add one");
+    assert!(last.ends_with(": ok"), "{told}");
     assert_eq!(site.json(&["check"])["warnings"].as_array().unwrap().len(), 2);
 }
 

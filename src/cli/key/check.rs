@@ -22,6 +22,13 @@ pub(crate) struct Findings {
     pub(crate) warnings: Vec<String>,
 }
 
+impl Findings {
+    /// Returns the key ids of the signing keys in the token.
+    pub(crate) fn signing(&self) -> impl Iterator<Item = &str> {
+        self.check.keys.iter().map(|key| key.report.kid.as_str())
+    }
+}
+
 pub(super) fn run(access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let Findings { check, faults, warnings } = find(access)?;
     if !faults.is_empty() {
