@@ -88,6 +88,18 @@ impl<'a> Target<'a> {
     }
 }
 
+/// Requires the recent sign-in of a guarded change. `page` is the page to return to after another
+/// sign-in.
+///
+/// The page of a form in which a guarded change is typed asks too, because a sign-in after the form
+/// was submitted loses the typed fields.
+///
+/// # Errors
+/// [`Failure::Elsewhere`] when the sign-in is too old; when the store fails.
+pub(super) async fn require_recent(ctx: &RequestContext<'_>, page: &str) -> Result<(), Failure> {
+    Visitor::recent(ctx, page, MAX_SIGN_IN_AGE).await.map(drop)
+}
+
 /// Asks for the confirmation of a change.
 ///
 /// Returns the page that asks, or `None` if the form confirms the change.
@@ -101,7 +113,7 @@ pub(super) async fn ask(
     change: GuardedChange,
     target: &Target<'_>,
 ) -> Result<Option<Response>, Failure> {
-    Visitor::recent(ctx, &target.page, MAX_SIGN_IN_AGE).await?;
+    require_recent(ctx, &target.page).await?;
     if form.has("sure") {
         return Ok(None);
     }

@@ -24,7 +24,11 @@ use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
 
+/// Maximum number of users on one page.
 const PAGE: usize = 50;
+
+/// Path of the form for a new user.
+const NEW: &str = "/console/users/new";
 
 pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let query = ctx.query()?;
@@ -79,6 +83,7 @@ struct Typed {
 /// Shows the form for a new user, or creates or invites the user.
 pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
+        confirmation::require_recent(ctx, NEW).await?;
         return Ok(show(ctx, console_user, &Typed::default(), &[]));
     }
     let form = console_user.form(ctx)?;
@@ -132,7 +137,7 @@ async fn add_person(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: 
     let (Some(email), Some(groups), []) = (email, groups, faults.as_slice()) else {
         return Ok(Effect::Refused(show(ctx, console_user, &typed, &faults)));
     };
-    let target = Target { name: &typed.name, identifier: email.as_str(), page: "/console/users/new".to_owned() };
+    let target = Target { name: &typed.name, identifier: email.as_str(), page: NEW.to_owned() };
     if let Some(change) = confirmation::of_roles(ctx, None, (&typed.roles, &groups))
         && let Some(page) = confirmation::ask(ctx, console_user, form, change, &target).await?
     {

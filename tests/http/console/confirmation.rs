@@ -60,12 +60,15 @@ async fn a_guarded_change_needs_a_sign_in_of_the_last_five_minutes() {
     let provider = guarded().await;
     let anna = signed_in(&provider, ANNA).await;
     let before = state(&provider).await;
+    let new = csrf_of(&anna.get("/console/users/new").await);
     provider.wait(301);
     for (path, fields) in forms(&provider) {
         for sure in [false, true] {
             let more = fields.iter().copied().chain(sure.then_some(("sure", "yes")));
-            let page = press_only(&anna, &path, &more.collect::<Vec<_>>()).await;
-            assert_login(&page);
+            let csrf = if path.ends_with("/new") { new.clone() } else { csrf_of(&anna.get(&path).await) };
+            let fields: Vec<_> = [("csrf", csrf.as_str())].into_iter().chain(more).collect();
+            let reply = anna.post(&path, &fields).await;
+            assert_login(&anna.follow(reply).await);
         }
     }
     assert_eq!(state(&provider).await, before);
@@ -94,4 +97,21 @@ async fn a_new_sign_in_for_a_guarded_change_comes_back_to_the_users_or_clients_p
         let page = anna.open(&format!("{request}&state={wrong}")).await;
         assert!(page.status == 200 && page.text().contains("Search by email"), "{wrong}: {page:?}");
     }
+}
+
+/// The form may add a user with a role. A sign-in between the form and its answer would lose the
+/// typed fields.
+#[tokio::test]
+async fn the_form_for_a_new_user_asks_for_the_sign_in_before_anything_is_typed() {
+    let provider = guarded().await;
+    let anna = signed_in(&provider, ANNA).await;
+    provider.wait(301);
+    let login = anna.open("/console/users/new").await;
+    assert_login(&login);
+    let form = anna.sign_in(&login, ANNA).await;
+    assert!(form.text().contains("id=\"email\"") && form.text().contains("role_admin"), "{form:?}");
+    let asked = anna.submit(&form, &NEW_USER).await;
+    assert!(is_confirmation(&asked) && asked.text().contains("new@example.test"), "{asked:?}");
+    anna.submit(&asked, &[("sure", "yes")]).await;
+    assert!(state(&provider).await.2);
 }
