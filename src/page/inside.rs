@@ -55,12 +55,14 @@ pub enum Done {
     UserRevoked,
     UserInvited,
     InvitationWithdrawn,
+    /// A link to set a new password was mailed to the user.
+    ResetLinkSent,
     /// A secret was shown before, and is not shown again.
     ShownBefore,
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 20] = [
+    const ALL: [(Self, &'static str); 21] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -80,6 +82,7 @@ impl Done {
         (Self::UserRevoked, "user-revoked"),
         (Self::UserInvited, "user-invited"),
         (Self::InvitationWithdrawn, "invitation-withdrawn"),
+        (Self::ResetLinkSent, "reset-link-sent"),
         (Self::ShownBefore, "shown-before"),
     ];
 
@@ -112,6 +115,7 @@ impl Done {
             Self::UserRevoked => t.done_user_revoked(),
             Self::UserInvited => t.done_user_invited(),
             Self::InvitationWithdrawn => t.done_user_invitation_withdrawn(),
+            Self::ResetLinkSent => t.done_user_reset_link_sent(),
             Self::ShownBefore => t.done_shown_before(),
         }
     }

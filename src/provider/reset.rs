@@ -6,10 +6,10 @@
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 
-use crate::domain::account_links::AccountLinks;
+use crate::domain::account_links::{AccountLinks, AccountMark, LinkToken, RESET_LIFE, ResetLink};
 use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::grant::EndReason;
-use crate::domain::mail::{Mail, MailKind, Notice, WaitingMail, partly_hidden};
+use crate::domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail, partly_hidden};
 use crate::domain::user::{PasswordHash, User};
 use crate::page::{NewPasswordPage, NewPasswordProblem, Problem, ResetDonePage, html};
 use crate::password::Owner;
@@ -96,6 +96,41 @@ async fn set(ctx: &RequestContext<'_>, link: &MailedLink, hash: &PasswordHash) -
         }
     }
     Err(Failure::Unavailable)
+}
+
+/// Returns whether a link to set a new password would work for this user and can be mailed.
+pub(super) fn may_be_mailed(ctx: &RequestContext<'_>, user: &User) -> bool {
+    ctx.sealgate.sends_mail() && user.is_enabled() && user.email_verified && user.password.is_some()
+}
+
+/// Mails the user a link to set a new password, on behalf of an administrator.
+///
+/// The language is that of the user's invitation, or the default one.
+///
+/// # Errors
+/// [`Failure::Unavailable`] when the outbox is full; when the store fails.
+pub(super) async fn mail_link(ctx: &RequestContext<'_>, user: &User) -> Result<(), Failure> {
+    let store = &ctx.sealgate.store;
+    if !ctx.sealgate.has_room_for(MailKind::Reset) {
+        return Err(Failure::Unavailable);
+    }
+    let links = store.account_links(user.sub).await?;
+    let invitation = links.and_then(|links| links.value.invitation);
+    let language = invitation.and_then(|invitation| invitation.language);
+    let (link, token) = LinkToken::new(user.sub, ctx.random());
+    let message = MailMessage {
+        to: Some(user.email.clone()),
+        language: language.unwrap_or(ctx.sealgate.config.pages.default_language),
+        at: ctx.now,
+        // The administrator's browser and network are not for the user.
+        origin: None,
+        mail: Mail::Reset { token: token.expose().to_owned() },
+    };
+    let id = MailId::from_bytes(ctx.random());
+    let mail = store.new_mail((id, ctx.random()), Some(user.sub), &message, ctx.now).map_err(StoreError::from)?;
+    let link = ResetLink { hash: link.hash, account: AccountMark::of(user), expires_at: ctx.now.plus(RESET_LIFE) };
+    store.change_account_links(user.sub, &[mail], |links| links.add_reset(link.clone(), ctx.now)).await?;
+    Ok(())
 }
 
 async fn end_the_rest(ctx: &RequestContext<'_>, revocation: &Revocation) -> Result<Ended, StoreError> {

@@ -9,6 +9,7 @@ mod factors;
 mod invitations;
 mod level;
 mod once;
+mod reset_link;
 
 use std::time::Duration;
 

@@ -234,7 +234,19 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let none = PersonFactors { lines: &[], recovery_left: None, blocked: false, reset: None };
     let page = |user, own, sessions, password, faults| {
         let (link, factors, invitation) = (None, none, PersonInvitation::default());
-        html(&UserPage { inside: inside(), csrf, user, own, sessions, factors, invitation, password, link, faults })
+        html(&UserPage {
+            inside: inside(),
+            csrf,
+            user,
+            own,
+            sessions,
+            factors,
+            invitation,
+            may_send_reset_link: true,
+            password,
+            link,
+            faults,
+        })
     };
     let factor = |kind, last_used_at| FactorLine {
         id: FactorId::from_bytes([7; 16]),
@@ -258,6 +270,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             sessions,
             factors,
             invitation: PersonInvitation::default(),
+            may_send_reset_link: false,
             password,
             link,
             faults,
@@ -282,6 +295,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             sessions: &[],
             factors: none,
             invitation,
+            may_send_reset_link: false,
             password: None,
             link: None,
             faults: &[],

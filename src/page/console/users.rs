@@ -120,7 +120,7 @@ impl NewUserPage<'_> {
 ///
 /// The forms send `csrf` and `action`: `save` with `groups`, `role_developer`, `role_admin` and,
 /// for a user without one, `username`; `disable`, `enable`, `reset-password`, `revoke`,
-/// `end-session` with `session`, `unblock-factors`, `reset-factors`, `resend-invitation`,
+/// `send-reset-link`, `end-session` with `session`, `unblock-factors`, `reset-factors`, `resend-invitation`,
 /// `withdraw-invitation`.
 #[derive(Template)]
 #[template(path = "console/user.html")]
@@ -133,6 +133,8 @@ pub struct UserPage<'a> {
     pub sessions: &'a [Session],
     pub factors: PersonFactors<'a>,
     pub invitation: PersonInvitation,
+    /// Whether a link to set a new password can be mailed to the user.
+    pub may_send_reset_link: bool,
     /// New password, shown once.
     pub password: Option<&'a str>,
     /// New enrolment link after a reset, shown once.

@@ -648,6 +648,7 @@ done-shown-before = This was shown once and cannot be shown again. If you did no
 done-user = The changes were saved.
 done-user-revoked = All sessions and tokens of this user were ended.
 done-user-invited = The invitation was sent.
+done-user-reset-link-sent = A link to set a new password was sent.
 done-user-invitation-withdrawn = The invitation was withdrawn. No one can sign in to this account until you send another one.
 
 clients-title = Clients
@@ -833,6 +834,7 @@ confirm-client-rotate-effect = The new secret is shown to you once, and the curr
 user-access = Access
 user-access-hint = Ending all sessions and access signs the user out of every browser and application at once. A disabled user cannot sign in.
 user-revoke = End all sessions and access
+user-send-reset-link = Send a password reset link
 user-reset-password = Generate a new password
 
 keys-title = Signing keys

@@ -612,6 +612,7 @@ done-shown-before = Bu bilgi bir kez gösterildi, yeniden gösterilemez. Saklama
 done-user = Değişiklikler kaydedildi.
 done-user-revoked = Bu kullanıcının bütün oturumları ve belirteçleri sonlandırıldı.
 done-user-invited = Davet gönderildi.
+done-user-reset-link-sent = Yeni parola belirleme bağlantısı gönderildi.
 done-user-invitation-withdrawn = Davet geri alındı. Yeni bir davet gönderene kadar bu hesapla kimse oturum açamaz.
 
 clients-title = İstemciler
@@ -793,6 +794,7 @@ confirm-client-rotate-effect = Yeni gizli anahtar size bir kez gösterilir; mevc
 user-access = Erişim
 user-access-hint = Tüm oturumları ve erişimleri sonlandırmak, kullanıcının bütün tarayıcı ve uygulamalardaki oturumlarını hemen kapatır. Devre dışı bırakılan kullanıcı oturum açamaz.
 user-revoke = Tüm oturumları ve erişimleri sonlandır
+user-send-reset-link = Parola sıfırlama bağlantısı gönder
 user-reset-password = Yeni parola oluştur
 
 keys-title = İmza anahtarları

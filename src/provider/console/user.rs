@@ -19,6 +19,7 @@ use crate::oauth::params::Params;
 use crate::page::console::{GuardedChange, PersonFactors, PersonInvitation, UserField, UserPage};
 use crate::page::{ConsoleRole, Done, Problem, html};
 use crate::provider::factor_lines::lines;
+use crate::provider::reset;
 use crate::provider::submission::{self, Effect, ShownResult};
 use crate::provider::visitor;
 use crate::store::RenameOutcome;
@@ -59,6 +60,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         Some("disable") if !own => run(ctx, console_user, &user, UserCommand::Disable(person.into()), Done::User).await,
         Some("enable") => run(ctx, console_user, &user, UserCommand::Enable(person), Done::User).await,
         Some("reset-password") if !own => reset_password(ctx, console_user, &user, &form).await,
+        Some("send-reset-link") => send_reset_link(ctx, console_user, &user).await,
         Some("resend-invitation") => {
             let resend = UserCommand::ResendInvitation(person);
             run(ctx, console_user, &user, resend, Done::UserInvited).await
@@ -174,6 +176,24 @@ async fn reset_password(
     submission::once(ctx, &console_user.visitor, form, work).await
 }
 
+/// Mails the user a link to set a new password.
+///
+/// No recent sign-in is needed: only the user receives the link, as on the page for a forgotten
+/// password.
+async fn send_reset_link(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    user: &User,
+) -> Result<Response, Failure> {
+    if !reset::may_be_mailed(ctx, user) {
+        return Err(Failure::page(Problem::InvalidRequest));
+    }
+    reset::mail_link(ctx, user).await?;
+    let event = console_user.event(ctx, AuditKind::PasswordResetAsked).of(user.sub);
+    ctx.sealgate.audit.note(event.with_detail("link mailed"));
+    Ok(back(ctx, user, Done::ResetLinkSent))
+}
+
 /// Returns the path of a user's page.
 pub(super) fn page_of(user: Subject) -> String {
     format!("/console/users/{user}")
@@ -221,6 +241,7 @@ async fn show(
             blocked: factors.is_some_and(|factors| user_factors::is_blocked(factors, ctx.now)),
             reset: factors.and_then(|factors| user_factors::reset_state(factors, ctx.now)),
         },
+        may_send_reset_link: reset::may_be_mailed(ctx, user),
         invitation: invitation(ctx, user, factors, links.and_then(|links| links.value.invitation).as_ref()),
         password: made.filter(|secret| !is_link(secret)),
         link: made.filter(|secret| is_link(secret)),
