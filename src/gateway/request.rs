@@ -153,7 +153,12 @@ impl<'a> AppRequest<'a> {
         if error.is_stale() {
             return GateReply::new("stale", Failure::Unavailable.into_response(self));
         }
-        tracing::error!(request_id = self.origin.request_id, app = self.app.name, %error, "the store failed");
+        let (request_id, app) = (&self.origin.request_id, &self.app.name);
+        if error.is_overload() {
+            tracing::debug!(request_id, app, %error, "the store refused a request");
+        } else {
+            tracing::error!(request_id, app, %error, "the store failed");
+        }
         GateReply::new("failed", Failure::of_store(error).into_response(self))
     }
 

@@ -32,6 +32,17 @@ pub enum PasswordError {
     Broken,
 }
 
+impl PasswordError {
+    /// Logs the error. Only a failure of this process is an error in the log: clients can cause the
+    /// others with each request.
+    pub(crate) fn log(self, what: &str) {
+        match self {
+            Self::Broken => tracing::error!(error = %self, "{what}"),
+            Self::Busy | Self::Timeout | Self::TooLong => tracing::debug!(error = %self, "{what}"),
+        }
+    }
+}
+
 /// Line of a request in the queue.
 ///
 /// Each network of unknown clients has its own line, and the lines take turns, so that no network

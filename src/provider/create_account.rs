@@ -259,7 +259,7 @@ fn busy(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str) -> Response {
     if !ctx.sealgate.store.has_room_for_mail(1) {
         ctx.sealgate.mail_dropped(MailKind::AddressWanted);
     }
-    tracing::warn!(
+    tracing::debug!(
         "too many registrations are pending, or too many mails wait: somebody who wanted an account is put off"
     );
     ctx.sealgate.metrics.registered(RegistrationOutcome::Dropped);

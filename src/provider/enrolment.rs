@@ -182,7 +182,7 @@ impl Enrolling<'_, '_> {
         };
         let verified = verified(&relying_party, &challenge, kind, answer);
         Ok(verified.map(|credential| VerifiedKey { credential, generation }).map_err(|error| {
-            tracing::warn!(%error, subject = %self.user.sub, "a key was not added");
+            tracing::info!(%error, subject = %self.user.sub, "a key was not added");
             refusal(error)
         }))
     }

@@ -102,7 +102,7 @@ async fn passkey(ctx: &RequestContext<'_>, proven: &Proven, name: &str, form: &P
     let credential = match verified(&relying_party, &challenge, CredentialKind::Passkey, sent) {
         Ok(credential) => credential,
         Err(error) => {
-            tracing::warn!(%error, "a passkey for a new account was not taken");
+            tracing::info!(%error, "a passkey for a new account was not taken");
             return show_passkey(ctx, proven, name, typed, Some(refusal(error))).await;
         }
     };

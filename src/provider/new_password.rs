@@ -16,7 +16,7 @@ pub(super) async fn hashed(
 ) -> Result<PasswordHash, NewPasswordProblem> {
     let new = Secret::new(typed);
     let busy = |error: PasswordError| {
-        tracing::error!(%error, "a new password could not be hashed");
+        error.log("a new password could not be hashed");
         NewPasswordProblem::Busy
     };
     let passwords = &ctx.sealgate.passwords;

@@ -38,7 +38,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
         Registered::Lost => return Err(Failure::Bearer(Some(WRONG_TOKEN))),
         Registered::Full => {
             // If registration is open, unauthenticated clients could otherwise fill the disk.
-            tracing::warn!(most, "a registration was refused: registration.max_clients is reached");
+            tracing::debug!(most, "a registration was refused: registration.max_clients is reached");
             return Err(Failure::Unavailable);
         }
     }

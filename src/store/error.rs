@@ -48,6 +48,12 @@ impl StoreError {
         matches!(self, Self::Engine(Busy | Timeout | Unknown | Stale(_) | Unavailable(_)) | Self::Contended)
     }
 
+    /// Returns whether the requests of clients alone caused the error: a limit is reached, or they
+    /// change one record at the same time. Clients can repeat it, so it is no error in the log.
+    pub(crate) fn is_overload(&self) -> bool {
+        matches!(self, Self::TooManyInteractions | Self::TooManyForms | Self::Contended)
+    }
+
     /// Returns whether nothing failed except that cached state may be outdated.
     ///
     /// The cause is logged once, where it occurred.

@@ -237,6 +237,8 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         if matches!(error, StoreError::SignedOut) {
             tracing::info!("nothing was changed: the sign-in ended during the request");
+        } else if error.is_overload() {
+            tracing::debug!(%error, "the store refused a request");
         } else {
             tracing::error!(%error, "the store failed");
         }
@@ -256,7 +258,7 @@ impl From<SignError> for Failure {
 
 impl From<PasswordError> for Failure {
     fn from(error: PasswordError) -> Self {
-        tracing::error!(%error, "a password could not be checked");
+        error.log("a password could not be checked");
         Self::Unavailable
     }
 }

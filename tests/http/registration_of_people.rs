@@ -47,12 +47,12 @@ fn opened(more: &str) -> String {
     format!("{MAIL}[registration_of_people]\nmode = \"open\"\n{more}")
 }
 
-async fn open() -> Provider {
+pub(crate) async fn open() -> Provider {
     Provider::with(&opened("")).await
 }
 
 /// Opens the page for the address from the sign-in page of a client.
-async fn begin(provider: &Provider, browser: &Browser<'_>) -> Reply {
+pub(crate) async fn begin(provider: &Provider, browser: &Browser<'_>) -> Reply {
     let page = browser.open(&provider.c1().authorize(&[])).await;
     assert_login(&page);
     let link = between(page.text(), "id=\"create-account\" href=\"", "\"").expect("a link").replace("&#38;", "&");
@@ -68,7 +68,7 @@ async fn ask(provider: &Provider, browser: &Browser<'_>, address: &str) -> Reply
 }
 
 /// Enters address and code, and returns the page that creates the account.
-async fn prove(provider: &Provider, browser: &Browser<'_>, address: &str) -> Reply {
+pub(crate) async fn prove(provider: &Provider, browser: &Browser<'_>, address: &str) -> Reply {
     let page = ask(provider, browser, address).await;
     let (code, to) = mailbox::code(&provider.sealgate).await;
     assert_eq!(to, address);

@@ -61,7 +61,7 @@ pub(crate) async fn work(provider: &Provider) -> Vec<(WaitingMail, MailMessage)>
 
 /// Requests a link for this address or username and returns its token. Each request comes from
 /// another network.
-async fn link_of(provider: &Provider, typed: &str) -> String {
+pub(crate) async fn link_of(provider: &Provider, typed: &str) -> String {
     let mut browser = provider.browser();
     browser.address = format!("198.51.100.{}", NETWORK.fetch_add(1, Ordering::Relaxed) % 250);
     let page = forgot_page(provider, &browser).await;

@@ -120,7 +120,7 @@ async fn go(
     rounds: RedirectLoop,
 ) -> Result<Response, StoreError> {
     if rounds.is_loop() {
-        tracing::warn!(request_id = ctx.origin.request_id, app = ctx.app.name, "a browser goes in circles");
+        tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, "a browser goes in circles");
         return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::SignInLoop));
     }
     let sealgate = ctx.sealgate;

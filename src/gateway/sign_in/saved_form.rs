@@ -25,7 +25,7 @@ pub(in crate::gateway) async fn keep(
     };
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     if !kept {
-        tracing::warn!(request_id, app, "there is no room for a form; it is lost");
+        tracing::debug!(request_id, app, "there is no room for a form; it is lost");
         return Ok(None);
     }
     tracing::info!(request_id, app, "a form waits for its sender");

@@ -1,0 +1,137 @@
+//! Tests that requests of strangers and of ordinary users write no warnings or errors to the log.
+//! Otherwise a stranger could fill the log and trigger the operator's alarms.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use tracing::Level;
+use tracing::subscriber::DefaultGuard;
+
+use crate::mailbox::{self, MAIL};
+use crate::register::{Registered, metadata, register};
+use crate::registration_of_people;
+use crate::reset::forgot_page;
+use crate::steps::with_anna;
+use crate::support::{PASSWORD, Provider, Reply};
+
+const ANNA: &str = "anna@example.test";
+const NEW: &str = "purple lantern under seven bridges";
+const SCARCE: &str = "[login]\nfailures_per_account = 100\npassword_threads = 1\npassword_queue = 1\n";
+
+/// Warnings and errors that this test's thread has logged.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Lines {
+    fn capture() -> (Self, DefaultGuard) {
+        let lines = Self::default();
+        let writer = lines.clone();
+        let log = tracing_subscriber::fmt().with_max_level(Level::WARN).with_ansi(false);
+        let guard = tracing::subscriber::set_default(log.with_writer(move || writer.clone()).finish());
+        (lines, guard)
+    }
+
+    /// Asserts that nothing was logged since the start.
+    #[track_caller]
+    fn assert_none(&self) {
+        let text = || String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text(), "");
+        tracing::warn!("a line of the test");
+        assert!(text().contains("a line of the test"), "the log is not captured");
+    }
+}
+
+fn assert_some_busy(replies: [Reply; 8]) {
+    let statuses = replies.map(|reply| reply.status);
+    assert!(statuses.contains(&503), "the queue was full: {statuses:?}");
+}
+
+#[tokio::test]
+async fn passwords_that_find_no_room_write_no_warnings() {
+    let provider = Provider::with(SCARCE).await;
+    let (lines, _guard) = Lines::capture();
+    let stranger = provider.browser();
+    let page = stranger.open(&provider.c1().authorize(&[])).await;
+    let attempt = || stranger.submit(&page, &[("email", ANNA), ("password", "wrong")]);
+    let replies = tokio::join!(attempt(), attempt(), attempt(), attempt(), attempt(), attempt(), attempt(), attempt());
+    assert_some_busy(replies.into());
+    lines.assert_none();
+}
+
+#[tokio::test]
+async fn new_passwords_that_find_no_room_write_no_warnings() {
+    let provider = Provider::with(&format!("{MAIL}{SCARCE}")).await;
+    let anna = with_anna(&provider).await;
+    let page = anna.open("/account/password").await;
+    let owner = provider.browser();
+    let token = crate::reset::link_of(&provider, ANNA).await;
+    let reset = owner.open(&format!("/oauth/reset?token={token}")).await;
+    let (lines, _guard) = Lines::capture();
+    let common = "passwordpassword";
+    let fields = [("current", PASSWORD), ("new", common), ("again", common)];
+    let attempt = || anna.submit(&page, &fields);
+    let replies = tokio::join!(attempt(), attempt(), attempt(), attempt(), attempt(), attempt(), attempt(), attempt());
+    assert_some_busy(replies.into());
+    let fields = [("new-password", common)];
+    let attempt = || owner.submit(&reset, &fields);
+    let replies = tokio::join!(attempt(), attempt(), attempt(), attempt(), attempt(), attempt(), attempt(), attempt());
+    assert_some_busy(replies.into());
+    assert!(owner.submit(&reset, &[("new-password", NEW)]).await.text().contains("Your password was changed"));
+    lines.assert_none();
+}
+
+#[tokio::test]
+async fn requests_for_mails_that_find_no_room_write_no_warnings() {
+    let provider = registration_of_people::open().await;
+    let (forgetful, newcomer) = (provider.browser(), provider.browser());
+    let forgot = forgot_page(&provider, &forgetful).await;
+    let create = registration_of_people::begin(&provider, &newcomer).await;
+    mailbox::fill(&provider.sealgate).await;
+    let (lines, _guard) = Lines::capture();
+    assert_eq!(forgetful.submit(&forgot, &[("email", ANNA)]).await.status, 200);
+    assert_eq!(newcomer.submit(&create, &[("email", "ceren@example.test")]).await.status, 503);
+    assert_eq!(mailbox::dropped(&provider.sealgate, "reset_wanted"), 1);
+    assert_eq!(mailbox::dropped(&provider.sealgate, "address_wanted"), 1);
+    lines.assert_none();
+}
+
+#[tokio::test]
+async fn registrations_of_clients_beyond_the_limit_write_no_warnings() {
+    let provider = Provider::with("[registration]\nmode = \"open\"\nmax_clients = 1").await;
+    Registered::new(&provider, &json!({})).await;
+    let (lines, _guard) = Lines::capture();
+    register(&provider, &metadata(&json!({}))).await.assert_error(503, "temporarily_unavailable");
+    lines.assert_none();
+}
+
+#[tokio::test]
+async fn a_sign_in_that_finds_no_room_writes_no_warnings() {
+    let provider = Provider::changed("", |config| config.sessions.max_interactions = 0).await;
+    let (lines, _guard) = Lines::capture();
+    provider.browser().open(&provider.c1().authorize(&[])).await.assert_error_redirect("temporarily_unavailable");
+    lines.assert_none();
+}
+
+#[tokio::test]
+async fn a_browsers_answer_that_is_no_passkey_writes_no_warnings() {
+    let provider = Provider::new().await;
+    let anna = with_anna(&provider).await;
+    let page = anna.open("/account/security/key").await;
+    let (lines, _guard) = Lines::capture();
+    let fields = [("name", "key"), ("kind", "passkey"), ("credential", "{}")];
+    let refused = crate::security::send(&anna, "/account/security/key", &page, &fields).await;
+    assert!(refused.text().contains("role=\"alert\""), "{refused:?}");
+    lines.assert_none();
+}
