@@ -97,7 +97,8 @@ test-clients:
 	tests/clients/run.sh
 
 # The first run builds mdBook, which takes one to two minutes on two cores. That is too much for every change, so
-# `make test` does not build the site: tests/architecture/links.rs checks the links and the table of contents.
+# `make test` does not build the site: tests/architecture/links.rs checks the links and the table of contents, and
+# .ci/nightly builds it.
 docs:
 	@.ci/install docs
 	PATH="$${CARGO_TARGET_DIR:-target}/tools/bin:$$PATH" mdbook build --dest-dir "$(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/book"

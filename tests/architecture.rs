@@ -238,6 +238,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "mail",
             "metrics",
             "oauth",
+            "provider",
             "signer",
             "store",
         ],

@@ -1,5 +1,8 @@
-//! `sealgate documents`, for packagers: generates man pages, completions and the page about
-//! metrics.
+//! `sealgate documents`, for packagers: generates man pages, completions and the reference pages of
+//! docs/reference that follow from the program.
+
+mod audit_events;
+mod commands;
 
 use std::fs::{self, File};
 use std::io;
@@ -11,11 +14,12 @@ use clap_complete::Shell;
 use super::failure::CommandFailure;
 use super::output::Output;
 use crate::metrics::Metrics;
+use crate::provider;
 
 /// Output location.
 #[derive(Debug, Args)]
 pub(super) struct DocumentsArguments {
-    /// Output directory for man/, completions/ and metrics.md; created if absent
+    /// Output directory for man/, completions/ and reference/; created if absent
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
 }
@@ -27,15 +31,19 @@ pub(super) fn run(command: &Command, arguments: &DocumentsArguments, output: &Ou
 }
 
 fn write(command: &Command, to: &Path) -> io::Result<()> {
-    let (man, completions) = (to.join("man"), to.join("completions"));
-    fs::create_dir_all(&man)?;
-    fs::create_dir_all(&completions)?;
+    let (man, completions, reference) = (to.join("man"), to.join("completions"), to.join("reference"));
+    for directory in [&man, &completions, &reference] {
+        fs::create_dir_all(directory)?;
+    }
     clap_mangen::generate_to(command.clone(), &man)?;
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         clap_complete::generate_to(shell, &mut command.clone(), command.get_name(), &completions)?;
     }
     let metrics = Metrics::new().map_err(io::Error::other)?;
-    fs::write(to.join("metrics.md"), metrics.page())?;
+    fs::write(reference.join("metrics.md"), metrics.page())?;
+    fs::write(reference.join("cli.md"), commands::page(command))?;
+    fs::write(reference.join("audit-events.md"), audit_events::page())?;
+    fs::write(reference.join("endpoints.md"), provider::endpoints_page())?;
     // Package builds read the files from the disk.
     File::open(to)?.sync_all()
 }

@@ -125,7 +125,7 @@ enum Noun {
     /// Manage signing keys in the PKCS#11 token and their schedule
     #[command(subcommand)]
     Key(key::Verb),
-    /// Write man pages, shell completions and the metrics page, for packages
+    /// Write man pages, shell completions and reference pages, for packages
     ///
     /// Needs no configuration.
     #[command(hide = true)]

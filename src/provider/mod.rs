@@ -51,6 +51,7 @@ mod unmet;
 mod userinfo;
 mod visitor;
 
+use std::fmt::Write as _;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -286,6 +287,34 @@ impl ProviderRoute {
             .filter(|route| config.console.enabled || !matches!(route.endpoint, Endpoint::Console(_)))
             .filter(|route| route.endpoint != Endpoint::Home || visitor::has_home(config))
     }
+}
+
+const ENDPOINTS_HEAD: &str = "\
+# Endpoints
+
+Every path of the provider on the issuer's host, below the issuer's path; `*` is one segment. This page is generated from the program
+(`sealgate documents`), and a test compares the two. Paths on an application's host are in
+[Sign-in redirects and cookies](sign-in-redirects.md#sealgates-paths-on-the-applications-host), those for monitoring in
+[Monitor the service](../how-to/monitoring.md#health-and-metrics). [Protocol rules](../explanation/protocol.md) describes requests and responses.
+
+- **JSON** endpoints are for programs and allow CORS requests without credentials. **Pages** are for browsers.
+- Another method is answered 405 with `Allow`, and a body above the maximum 413.
+- The paths of the console exist only with `console.enabled`.
+
+| path | methods | errors as | maximum body |
+|---|---|---|---|
+";
+
+/// Returns the reference page of all endpoints in Markdown: `docs/reference/endpoints.md`.
+pub(crate) fn endpoints_page() -> String {
+    let mut page = String::from(ENDPOINTS_HEAD);
+    for ProviderRoute { path, methods, recipient, body, .. } in ROUTES {
+        let methods: Vec<_> = methods.iter().map(Method::as_str).collect();
+        let errors = if *recipient == Recipient::People { "page" } else { "JSON" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(page, "| `{path}` | {} | {errors} | {} KiB |", methods.join(", "), body / 1024);
+    }
+    page
 }
 
 /// Returns the path relative to the issuer's path, or `None` if it is outside.

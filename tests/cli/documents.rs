@@ -13,23 +13,32 @@ fn written(site: &Site) -> std::path::PathBuf {
 }
 
 #[test]
-fn the_page_about_metrics_is_the_programs() {
+fn the_generated_reference_pages_are_those_of_the_program() {
     let site = Site::new();
-    let made = fs::read_to_string(written(&site).join("metrics.md")).unwrap();
-    let kept = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/metrics.md")).unwrap();
-    let only = |a: &str, b: &str| {
-        a.lines().filter(|line| !b.lines().any(|other| other == *line)).collect::<Vec<_>>().join("\n")
-    };
-    assert!(
-        made == kept,
-        "docs/reference/metrics.md is not what the program has; run: sealgate documents --to DIR, and copy metrics.md\nmissing:\n{}\nstale:\n{}",
-        only(&made, &kept),
-        only(&kept, &made)
-    );
-    assert!(
-        made.contains("| `process_open_fds` | gauge |")
-            && made.contains("| `sealgate_sign_errors_total` | counter | `class` |")
-    );
+    let made = written(&site).join("reference");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference");
+    for name in ["metrics.md", "cli.md", "audit-events.md", "endpoints.md"] {
+        let page = fs::read_to_string(made.join(name)).unwrap();
+        if std::env::var_os("ACCEPT").is_some() {
+            fs::write(kept.join(name), &page).unwrap();
+        }
+        let old = fs::read_to_string(kept.join(name)).unwrap_or_default();
+        let only = |a: &str, b: &str| {
+            a.lines().filter(|line| !b.lines().any(|other| other == *line)).collect::<Vec<_>>().join("\n")
+        };
+        assert!(
+            page == old,
+            "docs/reference/{name} is not what the program has; run this test with ACCEPT=1\nmissing:\n{}\nstale:\n{}",
+            only(&page, &old),
+            only(&old, &page)
+        );
+    }
+    let page = |name: &str| fs::read_to_string(kept.join(name)).unwrap();
+    assert!(page("metrics.md").contains("| `process_open_fds` | gauge |"));
+    assert!(page("metrics.md").contains("| `sealgate_sign_errors_total` | counter | `class` |"));
+    assert!(page("cli.md").contains("### sealgate user add\n") && !page("cli.md").contains("sealgate documents\n"));
+    assert!(page("endpoints.md").contains("| `/oauth/token` | POST | JSON |"));
+    assert!(page("audit-events.md").contains("| `sign_in_failed` |"));
 }
 
 #[test]

@@ -97,6 +97,58 @@ fn collect(path: &str, value: &toml::Value, keys: &mut BTreeSet<String>) {
     }
 }
 
+/// Returns the documented file as a Markdown page: a section per table, and per key its lines and its comment.
+fn page(file: &str) -> String {
+    let mut page = String::from(
+        "# Configuration\n\nThis page is generated from `conf/sealgate.toml`, which the package installs as `/etc/sealgate/sealgate.toml`, and a test\n\
+         compares the two.\n\n",
+    );
+    let escape = |line: &str| -> String {
+        // What is between backquotes has no markup.
+        let parts = line.split('`').enumerate().map(|(number, part)| match number % 2 {
+            0 => "*<>[]".chars().fold(part.to_owned(), |part, mark| part.replace(mark, &format!("\\{mark}"))),
+            _ => part.to_owned(),
+        });
+        parts.collect::<Vec<_>>().join("`")
+    };
+    let is_comment = |line: &str| line == "#" || line.starts_with("# ");
+    let (mut tables, mut lines) = (BTreeSet::new(), file.lines().skip(1).peekable());
+    while lines.peek().is_some() {
+        let (mut comment, mut keys) = (Vec::new(), Vec::new());
+        while let Some(line) = lines.next_if(|line| is_comment(line)) {
+            comment.push(escape(line.trim_start_matches('#').trim_start()));
+        }
+        while let Some(line) = lines.next_if(|line| !is_comment(line) && !line.is_empty()) {
+            let table = line.trim_start_matches('#').split("  ").next().unwrap().trim();
+            // A comment before the first key of a table describes the table.
+            if table.starts_with('[') && tables.insert(table.to_owned()) {
+                page.extend(["## `", table, "`\n\n"]);
+            } else {
+                keys.push(line);
+            }
+        }
+        if !keys.is_empty() {
+            page.extend(["```toml\n", &keys.join("\n"), "\n```\n\n"]);
+        }
+        for paragraph in comment.split(String::is_empty).filter(|paragraph| !paragraph.is_empty()) {
+            page.extend([&paragraph.join("\n"), "\n\n"]);
+        }
+        while lines.next_if(|line| line.is_empty()).is_some() {}
+    }
+    format!("{}\n", page.trim_end())
+}
+
+#[test]
+fn the_page_about_the_configuration_is_the_documented_file() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/configuration.md");
+    let page = page(EXAMPLE);
+    if std::env::var_os("ACCEPT").is_some() {
+        std::fs::write(path, &page).unwrap();
+    }
+    let is_same = std::fs::read_to_string(path).is_ok_and(|kept| kept == page);
+    assert!(is_same, "docs/reference/configuration.md is not conf/sealgate.toml; run this test with ACCEPT=1");
+}
+
 #[test]
 fn the_documented_configurations_of_proxies_are_those_that_are_tested() {
     for (file, page) in [

@@ -1,0 +1,80 @@
+//! The reference page of the audit events.
+
+use std::fmt::Write as _;
+
+use crate::domain::audit::AuditKind;
+
+const HEAD: &str = "\
+# Audit events
+
+The kinds of events in the audit log: `kind` of a record, and the argument of `sealgate audit --kind`. This page is generated from the program
+(`sealgate documents`), and a test compares the two. [Monitor the service](../how-to/monitoring.md#audit-log) describes the log.
+
+| kind | event |
+|---|---|
+";
+
+/// Returns the page of all kinds in Markdown.
+pub(super) fn page() -> String {
+    let mut page = String::from(HEAD);
+    for kind in AuditKind::ALL {
+        // Writing to a String cannot fail.
+        let _ = writeln!(page, "| `{}` | {} |", kind.as_str(), meaning(kind));
+    }
+    page
+}
+
+const fn meaning(kind: AuditKind) -> &'static str {
+    match kind {
+        AuditKind::SignedIn => "a user signed in",
+        AuditKind::SignInFailed => "an authentication failed",
+        AuditKind::AppSignedIn => "an application behind the gateway started a session for a user who is signed in",
+        AuditKind::SignedOut => "a user signed out",
+        AuditKind::ConsentGiven => "a user allowed a client to use their data",
+        AuditKind::ConsentWithdrawn => "a user withdrew that permission",
+        AuditKind::TokensIssued => "a client received tokens for a code",
+        AuditKind::TokensRefreshed => "a client refreshed its tokens",
+        AuditKind::ReuseDetected => "a used code or a rotated refresh token was presented; its grant ended",
+        AuditKind::TokenRevoked => "a client revoked a token",
+        AuditKind::GrantsEnded => "grants ended, with their tokens",
+        AuditKind::SessionsEnded => "sessions ended",
+        AuditKind::PersonRevoked => "all sessions and grants of a user ended",
+        AuditKind::ClientRegistered => "a client was created or registered itself",
+        AuditKind::ClientChanged => "a client was changed",
+        AuditKind::ClientDeleted => "a client was deleted",
+        AuditKind::UserCreated => "an account was created for a user",
+        AuditKind::SelfRegistered => "a user registered an account; the detail gives the sign-in method",
+        AuditKind::UserChanged => "an account was changed",
+        AuditKind::UserDisabled => "a user was blocked from signing in",
+        AuditKind::UserEnabled => "a user may sign in again",
+        AuditKind::UserDeleted => "an account was deleted",
+        AuditKind::PasswordChanged => "a password was changed",
+        AuditKind::PasswordResetAsked => {
+            "a password reset was requested; the detail gives the message that was sent, or why none was"
+        }
+        AuditKind::PasswordReset => "a password was set with a link from an e-mail",
+        AuditKind::AddressVerified => "a user proved that they receive e-mail at their account's address",
+        AuditKind::AddressChanged => {
+            "a user proved that they receive e-mail at a new address, which replaced the account's address"
+        }
+        AuditKind::AddressRestored => "a change of the address was undone with the link sent to the old address",
+        AuditKind::AppPasswordCreated => "a user created an application password",
+        AuditKind::AppPasswordRevoked => "an application password was revoked",
+        AuditKind::FactorAdded => {
+            "an authenticator app, a security key or a passkey was added; the detail gives its name"
+        }
+        AuditKind::FactorRemoved => "a factor was removed",
+        AuditKind::FactorRenamed => "a factor was renamed",
+        AuditKind::RecoveryCodesMade => "recovery codes were created",
+        AuditKind::RecoveryCodeUsed => "a recovery code was used",
+        AuditKind::FactorFailed => "the second factor was wrong, after the correct password",
+        AuditKind::FactorBlocked => "a kind of factor was blocked after too many consecutive failures",
+        AuditKind::KeyMayBeCopied => "the signature counter of a security key did not increase",
+        AuditKind::FactorsReset => "an administrator removed all factors of a user",
+        AuditKind::InvitationSent => "a link was sent to accept an account that an administrator or operator created",
+        AuditKind::InvitationAccepted => "an invitation was accepted",
+        AuditKind::InvitationWithdrawn => "an invitation was withdrawn",
+        AuditKind::KeysChanged => "the schedule of the signing keys changed",
+        AuditKind::ConfigurationReloaded => "a running server loaded another configuration",
+    }
+}
