@@ -49,24 +49,23 @@ test: test-quick test-rest
 
 test-quick: lint
 	@.ci/install quick
-	$(CARGO) test --locked --no-fail-fast --lib --bins $(QUICK:%=--test %)
+	$(CARGO) test --locked --no-fail-fast --workspace --lib --bins $(QUICK:%=--test %)
 
 test-rest: test-programs test-run test-read-only systemd test-clients test-browser
 
 lint:
 	@.ci/install quick
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	RUSTDOCFLAGS="-Dwarnings -Arustdoc::private_intra_doc_links" \
-	    $(CARGO) doc --locked --quiet --no-deps --lib --document-private-items
+	    $(CARGO) doc --locked --quiet --workspace --no-deps --lib --document-private-items
 
 # `cargo test --examples` would build the examples as tests. The tests need them as programs.
 test-programs:
 	@.ci/install test
 	$(CARGO) build --locked --bins --examples
 	$(CARGO) test --locked --no-fail-fast $(REST:%=--test %)
-	$(CARGO) test --locked --doc
 
 # Tests `make run` on other ports with the build that a user gets: dev-dependencies enable additional
 # features in shared crates.

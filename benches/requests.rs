@@ -30,8 +30,8 @@ use std::hint::black_box;
 use std::net::IpAddr;
 
 use http::request::Parts;
-use sealgate::facade::edge::{Front, Verdict, check_head};
-use sealgate::facade::web::origin::Origin;
+use sealgate_edge::origin::Origin;
+use sealgate_edge::{Front, Verdict, check_head};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::browser::Browser;

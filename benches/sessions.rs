@@ -13,14 +13,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quick_cache::sync::Cache;
-use sealgate::facade::config;
-use sealgate::facade::domain::secret::SecretHash;
-use sealgate::facade::domain::session::{AppSession, Session, SessionCookie, SessionId, SignIn};
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::domain::user::{Email, Subject, User, UserState};
-use sealgate::facade::store::engine::Engine;
-use sealgate::facade::store::sled::SledEngine;
-use sealgate::facade::store::{AddOutcome, Store};
+use sealgate_config as config;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::session::{AppSession, Session, SessionCookie, SessionId, SignIn};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Email, Subject, User, UserState};
+use sealgate_store::engine::Engine;
+use sealgate_store::sled::SledEngine;
+use sealgate_store::{AddOutcome, Store};
 
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
 /// Concurrent commits while the store is filled.

@@ -24,8 +24,10 @@ use cryptoki::context::Pkcs11;
 use cryptoki::mechanism::Mechanism;
 use cryptoki::object::{Attribute, ObjectClass};
 use cryptoki::session::Session;
-use sealgate::facade::config::{self, Hsm};
-use sealgate::facade::signer::{self, KeySize, Pkcs11Signer, Signer, Unobserved};
+use sealgate_config as config;
+use sealgate_config::Hsm;
+use sealgate_signer as signer;
+use sealgate_signer::{KeySize, Pkcs11Signer, Signer, Unobserved};
 
 use crate::softhsm::{MODULE, SoftHsm};
 

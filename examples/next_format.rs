@@ -3,7 +3,7 @@
 //! The test of rolling upgrades (`tests/blackbox/rolling.rs`) runs it together with nodes of the current
 //! version.
 
-use sealgate::facade::store::{Table, VersionStep, add_step};
+use sealgate_store::{Table, VersionStep, add_step};
 use serde_json::Value;
 
 #[global_allocator]

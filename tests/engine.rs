@@ -35,10 +35,10 @@ mod relay;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sealgate::facade::config::SledConfig;
-use sealgate::facade::store::engine::{Changes, CommitObserver, Engine, Expect, Outcome};
-use sealgate::facade::store::postgres::{PostgresEngine, PostgresSettings};
-use sealgate::facade::store::sled::{OpenError, Options, SledEngine};
+use sealgate_config::SledConfig;
+use sealgate_store::engine::{Changes, CommitObserver, Engine, Expect, Outcome};
+use sealgate_store::postgres::{PostgresEngine, PostgresSettings};
+use sealgate_store::sled::{OpenError, Options, SledEngine};
 use tempfile::TempDir;
 use tokio::sync::RwLock;
 

@@ -2,13 +2,13 @@
 
 #![allow(unfulfilled_lint_expectations, reason = "what the program does not use yet is public here")]
 
-#[path = "../../src/domain/mod.rs"]
+#[path = "../../src/domain/lib.rs"]
 pub mod domain;
-#[path = "../../src/factors/mod.rs"]
+#[path = "../../src/domain/factors/mod.rs"]
 pub mod factors;
-#[path = "../../src/oauth/mod.rs"]
+#[path = "../../src/domain/oauth/mod.rs"]
 pub mod oauth;
-#[path = "../../src/webauthn/mod.rs"]
+#[path = "../../src/domain/webauthn/mod.rs"]
 pub mod webauthn;
 
 mod gateway;

@@ -12,30 +12,30 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use zeroize::Zeroize;
 
-use crate::domain::account_links::InvitationState;
-use crate::domain::app_password::AppPassword;
-use crate::domain::assurance::AssuranceLevel;
-use crate::domain::audit::{AuditId, AuditKind};
-use crate::domain::client::{
+use sealgate_core::password::foreign_scheme;
+use sealgate_domain::account_links::InvitationState;
+use sealgate_domain::app_password::AppPassword;
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::audit::{AuditId, AuditKind};
+use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, GrantType,
 };
-use crate::domain::consent::Consent;
-use crate::domain::factor_failures::{FactorFailures, TryVerdict};
-use crate::domain::grant::{Grant, GrantId};
-use crate::domain::key_ring::{KeyLife, KeyState};
-use crate::domain::language::Language;
-use crate::domain::mail::{DeadMail, DeadReason, MailId, MailKind, SentMail, WaitingMail};
-use crate::domain::rate_limit::RateLimit;
-use crate::domain::redirect_uri::RedirectUri;
-use crate::domain::scope::Scope;
-use crate::domain::secret::Secret;
-use crate::domain::session::{Session, SessionId, SignIn};
-use crate::domain::time::UnixTime;
-use crate::domain::user::{Email, Role, Subject, User, UserState};
-use crate::domain::username::Username;
-use crate::factors::{FactorKind, Factors};
-use crate::password::foreign_scheme;
-use crate::store::AuditRecord;
+use sealgate_domain::consent::Consent;
+use sealgate_domain::factor_failures::{FactorFailures, TryVerdict};
+use sealgate_domain::factors::{FactorKind, Factors};
+use sealgate_domain::grant::{Grant, GrantId};
+use sealgate_domain::key_ring::{KeyLife, KeyState};
+use sealgate_domain::language::Language;
+use sealgate_domain::mail::{DeadMail, DeadReason, MailId, MailKind, SentMail, WaitingMail};
+use sealgate_domain::rate_limit::RateLimit;
+use sealgate_domain::redirect_uri::RedirectUri;
+use sealgate_domain::scope::Scope;
+use sealgate_domain::secret::Secret;
+use sealgate_domain::session::{Session, SessionId, SignIn};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Email, Role, Subject, User, UserState};
+use sealgate_domain::username::Username;
+use sealgate_store::AuditRecord;
 
 /// The answer to a command.
 ///
@@ -111,7 +111,7 @@ pub struct ServerStatus {
 
 /// What a running server is.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct RunningServer {
+pub struct RunningServer {
     pub(super) started_at: UnixTime,
     /// Addresses that it listens on, also for redirects to HTTPS.
     pub(super) listen: Vec<SocketAddr>,
@@ -156,11 +156,11 @@ macro_rules! shown {
         $(#[$about])*
         #[derive(Debug, Clone, Serialize, Deserialize)]
         $vis struct $name {
-            $($(#[$doc])* pub(crate) $member: $type,)*
+            $($(#[$doc])* pub $member: $type,)*
             $(
                 $(#[$option_doc])*
                 #[serde(skip_serializing_if = "Option::is_none")]
-                pub(crate) $option: Option<$option_type>,
+                pub $option: Option<$option_type>,
             )*
         }
 
@@ -243,22 +243,22 @@ pub struct InvitedAnswer {
 /// A factor of a user, with the times of its addition and use.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FactorAnswer {
-    pub(crate) kind: FactorKind,
+    pub kind: FactorKind,
     /// Name that its owner chose. Recovery codes have none.
-    pub(crate) name: Option<String>,
-    pub(crate) added: UnixTime,
-    pub(crate) last_used: Option<UnixTime>,
+    pub name: Option<String>,
+    pub added: UnixTime,
+    pub last_used: Option<UnixTime>,
     /// Number of unused recovery codes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) left: Option<usize>,
+    pub left: Option<usize>,
     /// Whether it is blocked after too many wrong codes in a row.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) blocked: bool,
+    pub blocked: bool,
 }
 
 impl FactorAnswer {
     /// Returns all factors of a user.
-    pub(crate) fn of(factors: &Factors, now: UnixTime) -> Vec<Self> {
+    pub fn of(factors: &Factors, now: UnixTime) -> Vec<Self> {
         let blocked = |failures: &FactorFailures| failures.verdict(now) == TryVerdict::Blocked;
         let apps = factors.totp.iter().map(|app| Self {
             kind: FactorKind::Totp,
@@ -327,7 +327,7 @@ shown! {
 
 shown! {
     /// Lifetime of one of a client's secrets.
-    pub(crate) SecretTimes of secret: &ClientSecret {
+    pub SecretTimes of secret: &ClientSecret {
         created_at: UnixTime = secret.created_at;
         expires_at: Option<UnixTime> = secret.expires_at;
     } optional {}
@@ -355,7 +355,7 @@ shown! {
 /// A secret that is shown once, to the user who requested it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct ShownSecret(#[serde(serialize_with = "in_clear")] pub Secret);
+pub struct ShownSecret(#[serde(serialize_with = "in_clear")] pub Secret);
 
 /// An initial access token, which registers one client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -446,7 +446,7 @@ shown! {
 
 shown! {
     /// A sign-in of a user in a browser.
-    pub(crate) SignInAnswer of sign_in: SignIn {
+    pub SignInAnswer of sign_in: SignIn {
         sub: Subject = sign_in.subject;
         auth_time: UnixTime = sign_in.at();
         amr: Vec<String> = sign_in.amr();
@@ -489,24 +489,24 @@ shown! {
 /// A mail, without its content.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MailAnswer {
-    pub(crate) id: MailId,
-    pub(crate) kind: MailKind,
+    pub id: MailId,
+    pub kind: MailKind,
     /// `waiting`, `given_up` or `sent`.
-    pub(crate) state: String,
+    pub state: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sub: Option<Subject>,
-    pub(crate) created_at: UnixTime,
+    pub sub: Option<Subject>,
+    pub created_at: UnixTime,
     /// Time of the next attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) due_at: Option<UnixTime>,
+    pub due_at: Option<UnixTime>,
     /// Reason for giving up.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<DeadReason>,
+    pub reason: Option<DeadReason>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) attempts: Option<u32>,
+    pub attempts: Option<u32>,
     /// Last response of the mail server.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) answer: Option<String>,
+    pub answer: Option<String>,
 }
 
 impl MailAnswer {

@@ -5,7 +5,7 @@ use super::command::AppPasswordCommand;
 use super::directory::{CommandError, Directory};
 use super::people;
 use super::person::Person;
-use crate::domain::audit::AuditKind;
+use sealgate_domain::audit::AuditKind;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: AppPasswordCommand) -> Result<Answer, CommandError> {
     match command {

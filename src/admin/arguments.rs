@@ -1,21 +1,24 @@
 //! Parsers and types of command-line values.
 
+use std::fmt;
+use std::ops::Deref;
+
 use chrono::{DateTime, NaiveDate, NaiveTime};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgMatches, Args, Error, FromArgMatches};
 use serde::{Deserialize, Serialize};
 
 use super::person::Person;
-use crate::domain::assurance::AssuranceLevel;
-use crate::domain::audit::AuditKind;
-use crate::domain::client::{AuthMethod, ClientId, ClientType, ConsentRule, GrantType};
-use crate::domain::grant::GrantId;
-use crate::domain::language::Language;
-use crate::domain::rate_limit::{RateLimit, RateLimitFault};
-use crate::domain::session::SessionId;
-use crate::domain::time::UnixTime;
-use crate::domain::user::{Email, Role};
-use crate::domain::username::Username;
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::client::{AuthMethod, ClientId, ClientType, ConsentRule, GrantType};
+use sealgate_domain::grant::GrantId;
+use sealgate_domain::language::Language;
+use sealgate_domain::rate_limit::{RateLimit, RateLimitFault};
+use sealgate_domain::session::SessionId;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Email, Role};
+use sealgate_domain::username::Username;
 
 #[derive(Args)]
 struct PersonArgument {
@@ -24,48 +27,61 @@ struct PersonArgument {
     person: Person,
 }
 
-/// Generated IDs of registered clients may begin with a hyphen.
-#[derive(Args)]
-struct ClientArgument {
+impl Args for Person {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        PersonArgument::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        PersonArgument::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for Person {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        PersonArgument::from_arg_matches(matches).map(|given| given.person)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Client that a command names. Generated IDs may begin with a hyphen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Args)]
+#[serde(transparent)]
+pub struct ClientArgument {
     /// Client ID
     #[arg(value_name = "CLIENT", value_parser = client_id, allow_hyphen_values = true)]
-    client: ClientId,
+    pub client: ClientId,
 }
 
-/// Implements `Args` for a value that is one positional argument.
-macro_rules! positional {
-    ($value:ty, $arguments:ty, $read:expr) => {
-        impl Args for $value {
-            fn augment_args(command: clap::Command) -> clap::Command {
-                <$arguments>::augment_args(command)
-            }
+impl Deref for ClientArgument {
+    type Target = ClientId;
 
-            fn augment_args_for_update(command: clap::Command) -> clap::Command {
-                <$arguments>::augment_args_for_update(command)
-            }
-        }
-
-        impl FromArgMatches for $value {
-            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-                <$arguments>::from_arg_matches(matches).map($read)
-            }
-
-            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-                *self = Self::from_arg_matches(matches)?;
-                Ok(())
-            }
-        }
-    };
+    fn deref(&self) -> &ClientId {
+        &self.client
+    }
 }
 
-positional!(Person, PersonArgument, |given: PersonArgument| given.person);
-positional!(ClientId, ClientArgument, |given: ClientArgument| given.client);
+impl fmt::Display for ClientArgument {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.client.fmt(formatter)
+    }
+}
+
+impl From<ClientId> for ClientArgument {
+    fn from(client: ClientId) -> Self {
+        Self { client }
+    }
+}
 
 /// Parses a `sub`, an e-mail address or a username.
 ///
 /// # Errors
 /// If it is none of them.
-pub(crate) fn person(text: &str) -> Result<Person, &'static str> {
+pub fn person(text: &str) -> Result<Person, &'static str> {
     Person::parse(text).ok_or("neither a sub (a UUID), nor an e-mail address, nor a username")
 }
 
@@ -117,7 +133,7 @@ pub(super) fn rate_limit(text: &str) -> Result<RateLimit, RateLimitFault> {
 /// Change of an optional setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Setting<T> {
+pub enum Setting<T> {
     /// Remove the setting.
     Removed,
     /// Set this value.
@@ -146,7 +162,7 @@ pub(super) fn some_seconds(text: &str) -> Result<Setting<u64>, &'static str> {
 ///
 /// # Errors
 /// If it is not a level.
-pub(crate) fn level(text: &str) -> Result<AssuranceLevel, &'static str> {
+pub fn level(text: &str) -> Result<AssuranceLevel, &'static str> {
     AssuranceLevel::parse(text).ok_or("a level is 1, 2 or 3")
 }
 
@@ -167,7 +183,7 @@ pub(super) fn some_text(text: &str) -> Result<Setting<String>, &'static str> {
     Ok(if text.is_empty() { Setting::Removed } else { Setting::Set(text.to_owned()) })
 }
 
-pub(crate) fn language(tag: &str) -> Result<Language, &'static str> {
+pub fn language(tag: &str) -> Result<Language, &'static str> {
     Language::parse(tag).ok_or("write tr or en")
 }
 

@@ -5,7 +5,7 @@ use super::command::{AuditCommand, EventFilter};
 use super::directory::{CommandError, Directory, PAGE};
 use super::people;
 use super::person::Person;
-use crate::domain::audit::{AuditFilter, AuditId};
+use sealgate_domain::audit::{AuditFilter, AuditId};
 
 pub(super) async fn execute(directory: &Directory<'_>, command: AuditCommand) -> Result<Answer, CommandError> {
     let AuditCommand { filter: EventFilter { user, client, kinds, since, until }, limit, after } = command;

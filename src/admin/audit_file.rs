@@ -11,17 +11,17 @@ use serde_json::{Value, json};
 use super::answer::EventAnswer;
 
 /// Writes an event as a line of JSON, as in `sealgate audit list --json`.
-pub(crate) fn write_line(to: &mut impl Write, event: &EventAnswer) -> io::Result<()> {
+pub fn write_line(to: &mut impl Write, event: &EventAnswer) -> io::Result<()> {
     writeln!(to, "{}", json!(event))
 }
 
 /// Writes the header line with the names of the columns.
-pub(crate) fn write_header(to: &mut impl Write) -> io::Result<()> {
+pub fn write_header(to: &mut impl Write) -> io::Result<()> {
     write_fields(to, COLUMNS.into_iter().map(Cow::Borrowed))
 }
 
 /// Writes an event as a line of CSV.
-pub(crate) fn write_row(to: &mut impl Write, event: &EventAnswer) -> io::Result<()> {
+pub fn write_row(to: &mut impl Write, event: &EventAnswer) -> io::Result<()> {
     let event = json!(event);
     write_fields(to, COLUMNS.into_iter().map(|column| cell(column, &event)))
 }

@@ -12,14 +12,14 @@ use super::invitations::{InvitationSender, no_mail_goes_to};
 use super::people_check::{Judged, STEP, existing, judge, refused};
 use super::people_file::{LineFault, PersonRow};
 use super::user_settings::Invitees;
-use crate::clock::random;
-use crate::domain::account_links::{AccountLinks, INVITATION_LIFE};
-use crate::domain::audit::AuditKind;
-use crate::domain::language::Language;
-use crate::domain::mail::MailKind;
-use crate::domain::time::UnixTime;
-use crate::domain::user::{Email, Subject, User};
-use crate::store::AddOutcome;
+use sealgate_domain::account_links::{AccountLinks, INVITATION_LIFE};
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::language::Language;
+use sealgate_domain::mail::MailKind;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Email, Subject, User};
+use sealgate_store::AddOutcome;
+use sealgate_system::clock::random;
 
 /// Maximum number of users in one invitation.
 const MOST_INVITED: usize = 5_000;

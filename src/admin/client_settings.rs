@@ -5,18 +5,18 @@ use serde::{Deserialize, Serialize};
 
 use super::arguments::{self, Setting};
 use super::person::Person;
-use crate::domain::assurance::AssuranceLevel;
-use crate::domain::client::{
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType,
     LONGEST_REFRESH_RETRY,
 };
-use crate::domain::profile::is_line;
-use crate::domain::rate_limit::RateLimit;
-use crate::domain::redirect_uri::RedirectUri;
-use crate::domain::scope::{Scope, ScopeValue};
-use crate::domain::secret::Secret;
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
+use sealgate_domain::profile::is_line;
+use sealgate_domain::rate_limit::RateLimit;
+use sealgate_domain::redirect_uri::RedirectUri;
+use sealgate_domain::scope::{Scope, ScopeValue};
+use sealgate_domain::secret::Secret;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
 
 /// Maximum length of a name, characters, and maximum number of URIs of each kind.
 const LONGEST_NAME: usize = 200;
@@ -169,7 +169,7 @@ pub(super) struct Means {
 
 impl ClientSettings {
     /// Creates a change of the level; `None` removes it.
-    pub(crate) fn of_level(level: Option<AssuranceLevel>) -> Self {
+    pub fn of_level(level: Option<AssuranceLevel>) -> Self {
         Self { level: Some(level.map_or(Setting::Removed, Setting::Set)), ..Self::default() }
     }
 

@@ -11,17 +11,17 @@ use super::client_settings::{
 use super::command::ClientCommand;
 use super::directory::{CommandError, Directory, PAGE};
 use super::people;
-use crate::clock::random;
-use crate::domain::audit::AuditKind;
-use crate::domain::client::{
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientDetails, ClientId, ClientState, ClientType, GrantType, INTERNAL_CLIENT,
     MAX_SECRETS, SecretsFull,
 };
-use crate::domain::grant::EndReason;
-use crate::domain::redirect_uri::RedirectUri;
-use crate::domain::scope::Scope;
-use crate::domain::secret::Secret;
-use crate::store::AddOutcome;
+use sealgate_domain::grant::EndReason;
+use sealgate_domain::redirect_uri::RedirectUri;
+use sealgate_domain::scope::Scope;
+use sealgate_domain::secret::Secret;
+use sealgate_store::AddOutcome;
+use sealgate_system::clock::random;
 
 /// Maximum overlap of an old secret and maximum lifetime of an initial access token, seconds: 90
 /// days.

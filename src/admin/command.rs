@@ -9,16 +9,17 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use super::arguments::ClientArgument;
 use super::client_settings::{ClientSettings, NewClient};
 use super::import_settings::{self, Import};
 use super::person::Person;
 use super::user_settings::{self, InviteArguments, Invitee, Invitees, NewPassword, NewUser, UserChanges};
 use super::{arguments, reload};
-use crate::domain::audit::AuditKind;
-use crate::domain::client::ClientId;
-use crate::domain::grant::GrantId;
-use crate::domain::session::SessionId;
-use crate::domain::time::UnixTime;
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::grant::GrantId;
+use sealgate_domain::session::SessionId;
+use sealgate_domain::time::UnixTime;
 
 /// A command, serialised as `{"noun":{"verb":…}}`.
 ///
@@ -209,7 +210,7 @@ pub struct PersonToEnd {
 }
 
 impl PersonToEnd {
-    pub(crate) fn person(&self) -> &Person {
+    pub fn person(&self) -> &Person {
         &self.person
     }
 }
@@ -242,13 +243,13 @@ pub enum ClientCommand {
         after: Option<String>,
     },
     /// Show a client
-    Show(ClientId),
+    Show(ClientArgument),
     /// Change a client's settings; unnamed settings stay
     #[command(override_usage = "sealgate client set [OPTIONS] <CLIENT> <--SETTING VALUE>...")]
     Set {
         /// Client to change
         #[command(flatten)]
-        client: ClientId,
+        client: ClientArgument,
         /// Changes
         #[command(flatten)]
         settings: Box<ClientSettings>,
@@ -257,23 +258,23 @@ pub enum ClientCommand {
     RotateSecret {
         /// Owner of the secret
         #[command(flatten)]
-        client: ClientId,
+        client: ClientArgument,
         /// Seconds for which the previous secret stays valid; older ones keep their own end. 0 ends all of them at once
         #[arg(long, value_name = "SECONDS", default_value_t = 0)]
         overlap_seconds: u64,
     },
     /// Disable a client and revoke its tokens
-    Disable(ClientId),
+    Disable(ClientArgument),
     /// Enable a disabled client; users sign in to it again
-    Enable(ClientId),
+    Enable(ClientArgument),
     /// Approve a client of a developer, or one that registered itself
     ///
     /// Applications without a list of clients then accept its tokens.
-    Approve(ClientId),
+    Approve(ClientArgument),
     /// Revoke a client's approval
-    RevokeApproval(ClientId),
+    RevokeApproval(ClientArgument),
     /// Delete a client and revoke its tokens
-    Delete(ClientId),
+    Delete(ClientArgument),
     /// Generate a token that registers one client over HTTP (RFC 7591)
     ///
     /// The token is printed once.
@@ -383,7 +384,7 @@ pub enum ConsentCommand {
         person: Person,
         /// Client
         #[command(flatten)]
-        client: ClientId,
+        client: ClientArgument,
     },
 }
 
@@ -559,7 +560,7 @@ pub struct EventFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::secret::Secret;
+    use sealgate_domain::secret::Secret;
 
     #[test]
     fn a_command_survives_the_wire_and_never_prints_its_password() {

@@ -5,8 +5,8 @@ use super::command::ConsentCommand;
 use super::directory::{CommandError, Directory, PAGE};
 use super::people;
 use super::person::Person;
-use crate::domain::audit::AuditKind;
-use crate::domain::client::ClientId;
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::client::ClientId;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: ConsentCommand) -> Result<Answer, CommandError> {
     match command {

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::hashing::HashPassword;
 use super::key_holder::KeyHolder;
-use crate::app::state::Sealgate;
-use crate::audit::AuditLog;
-use crate::clock::{Clock, Entropy};
-use crate::domain::audit::{Actor, AuditEvent, AuditKind};
-use crate::domain::client::Authority;
-use crate::domain::key_ring::KeyTimes;
-use crate::password::PasswordError;
-use crate::store::{Store, StoreError};
+use sealgate_core::audit::AuditLog;
+use sealgate_core::password::PasswordError;
+use sealgate_core::state::Sealgate;
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::client::Authority;
+use sealgate_domain::key_ring::KeyTimes;
+use sealgate_store::{Store, StoreError};
+use sealgate_system::clock::{Clock, Entropy};
 
 /// Maximum number of users, clients or sessions in one answer.
 pub(super) const PAGE: usize = 100;

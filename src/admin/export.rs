@@ -9,8 +9,8 @@ use std::io::{self, BufRead, Read, Write};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::domain::time::UnixTime;
-use crate::store::{ExportRecord, Position, Store, StoreError, export_format};
+use sealgate_domain::time::UnixTime;
+use sealgate_store::{ExportRecord, Position, Store, StoreError, export_format};
 
 /// Maximum length of a line, bytes; several times the longest record.
 const LONGEST_LINE: u64 = 2 << 20;
@@ -203,7 +203,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::store::memory::MemoryEngine;
+    use sealgate_store::memory::MemoryEngine;
 
     const HERE: &str = "https://id.example.test";
 

@@ -7,15 +7,15 @@ use super::answer::{Answer, FactorAnswer, ListPage, Rows, ShownSecret, UserAnswe
 use super::directory::{CommandError, Directory};
 use super::people;
 use super::person::Person;
-use crate::clock::random;
-use crate::domain::account_links::LinkToken;
-use crate::domain::audit::AuditKind;
-use crate::domain::factor_failures::FactorFailures;
-use crate::domain::grant::EndReason;
-use crate::domain::secret::Secret;
-use crate::factors::{FactorKind, FactorReset, Factors, LINK_LIFE, LINK_PATH};
-use crate::store::FactorsChanged;
-use crate::webauthn::UserHandle;
+use sealgate_domain::account_links::LinkToken;
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::factor_failures::FactorFailures;
+use sealgate_domain::factors::{FactorKind, FactorReset, Factors, LINK_LIFE, LINK_PATH};
+use sealgate_domain::grant::EndReason;
+use sealgate_domain::secret::Secret;
+use sealgate_domain::webauthn::UserHandle;
+use sealgate_store::FactorsChanged;
+use sealgate_system::clock::random;
 
 pub(super) async fn list(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
     let sub = people::find(directory, person).await?.sub;

@@ -4,9 +4,9 @@ use super::answer::{Answer, EndedAnswer, GrantAnswer, ListPage, Rows};
 use super::command::{GrantCommand, GrantsOf};
 use super::directory::{CommandError, Directory, PAGE};
 use super::people;
-use crate::domain::audit::{AuditEvent, AuditKind};
-use crate::domain::grant::{EndReason, GrantId};
-use crate::store::GrantFilter;
+use sealgate_domain::audit::{AuditEvent, AuditKind};
+use sealgate_domain::grant::{EndReason, GrantId};
+use sealgate_store::GrantFilter;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: GrantCommand) -> Result<Answer, CommandError> {
     match command {

@@ -3,9 +3,10 @@
 use async_trait::async_trait;
 use secrecy::SecretString;
 
-use crate::domain::secret::Secret;
-use crate::domain::user::PasswordHash;
-use crate::password::{Line, Owner, PasswordError, PasswordFault, Passwords, check_blocking, hash_blocking};
+use sealgate_core::password::{Line, PasswordError, Passwords, check_blocking, hash_blocking};
+use sealgate_domain::password_rules::{Owner, PasswordFault};
+use sealgate_domain::secret::Secret;
+use sealgate_domain::user::PasswordHash;
 
 /// Hasher of new passwords.
 #[async_trait]

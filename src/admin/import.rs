@@ -7,10 +7,10 @@ use super::directory::{CommandError, Directory};
 use super::import_settings::Import;
 use super::people_check::{STEP, existing, judge, refused};
 use super::people_file::{LineFault, MOST_PEOPLE};
-use crate::clock::random;
-use crate::domain::audit::AuditKind;
-use crate::domain::user::{Subject, User, UserState};
-use crate::store::AddOutcome;
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::user::{Subject, User, UserState};
+use sealgate_store::AddOutcome;
+use sealgate_system::clock::random;
 
 /// Last line of an error report.
 const NOBODY: &str = "nobody was imported";

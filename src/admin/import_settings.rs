@@ -25,11 +25,11 @@ pub struct Import {
     /// Where they are read from
     #[command(flatten)]
     #[serde(skip)]
-    pub(crate) source: PeopleSource,
+    pub source: PeopleSource,
     /// Report what the import would do, without writing anything
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
     /// Content of the file
     #[arg(skip)]
-    pub(crate) file: PeopleFile,
+    pub file: PeopleFile,
 }

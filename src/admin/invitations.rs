@@ -7,17 +7,17 @@ use super::directory::{CommandError, Directory, Mailing};
 use super::people::{self, email_taken, faults, taken};
 use super::person::Person;
 use super::user_settings::Invitee;
-use crate::app::state::Sealgate;
-use crate::clock::random;
-use crate::domain::account_links::{AccountLinks, Invitation, InvitationState, LinkToken};
-use crate::domain::audit::{Actor, AuditKind};
-use crate::domain::language::Language;
-use crate::domain::mail::{Mail, MailId, MailKind, MailMessage, WaitingMail};
-use crate::domain::mail_address::MailAddress;
-use crate::domain::secret::Secret;
-use crate::domain::user::{Email, Subject, User, UserState};
-use crate::factors::Factors;
-use crate::store::{AddOutcome, Committed};
+use sealgate_core::state::Sealgate;
+use sealgate_domain::account_links::{AccountLinks, Invitation, InvitationState, LinkToken};
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::factors::Factors;
+use sealgate_domain::language::Language;
+use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, WaitingMail};
+use sealgate_domain::mail_address::MailAddress;
+use sealgate_domain::secret::Secret;
+use sealgate_domain::user::{Email, Subject, User, UserState};
+use sealgate_store::{AddOutcome, Committed};
+use sealgate_system::clock::random;
 
 pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Result<Answer, CommandError> {
     let sender = InvitationSender::find(directory, 1).await?;

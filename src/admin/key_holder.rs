@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use crate::app::state::Sealgate;
-use crate::domain::key_ring::{KeyRing, PublicJwk};
+use sealgate_core::state::Sealgate;
+use sealgate_domain::key_ring::{KeyRing, PublicJwk};
 
 /// The holder of the signing keys.
 #[async_trait]

@@ -3,9 +3,9 @@
 use super::answer::{Answer, KeyAnswer, KeysAnswer, Rotation};
 use super::command::KeyCommand;
 use super::directory::{CommandError, Directory};
-use crate::domain::audit::AuditKind;
-use crate::domain::key_ring::{KeyFault, KeyLife, KeyRing, KeyState};
-use crate::domain::time::UnixTime;
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::key_ring::{KeyFault, KeyLife, KeyRing, KeyState};
+use sealgate_domain::time::UnixTime;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> Result<Answer, CommandError> {
     let now = directory.clock.now();

@@ -5,8 +5,8 @@ use std::fmt;
 use super::answer::{Answer, EndedAnswer, ListPage, MailAnswer, Rows};
 use super::command::MailCommand;
 use super::directory::{CommandError, Directory};
-use crate::domain::mail::MailId;
-use crate::domain::time::UnixTime;
+use sealgate_domain::mail::MailId;
+use sealgate_domain::time::UnixTime;
 
 /// Maximum number of mails in one answer.
 const MOST_SHOWN: usize = 500;

@@ -5,11 +5,11 @@ use super::answer::Answer;
 use super::command::NodeCommand;
 use super::directory::{CommandError, Directory};
 use super::keys::shown;
-use crate::domain::admission::{DataKeyEnvelope, NodeRequest};
-use crate::domain::audit::AuditKind;
-use crate::domain::key_ring::{KeyFault, KeyRing, KeyState, PublicJwk, statement};
-use crate::domain::secret::{base64url, from_base64url};
-use crate::domain::time::UnixTime;
+use sealgate_domain::admission::{DataKeyEnvelope, NodeRequest};
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::key_ring::{KeyFault, KeyRing, KeyState, PublicJwk, statement};
+use sealgate_domain::secret::{base64url, from_base64url};
+use sealgate_domain::time::UnixTime;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> Result<Answer, CommandError> {
     let NodeCommand::Admit { node, key, enrolment } = command;

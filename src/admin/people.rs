@@ -2,9 +2,9 @@
 
 use super::directory::{CommandError, Directory};
 use super::person::Person;
-use crate::domain::profile::{LONGEST_NAME, MOST_GROUPS, is_group, is_line, is_phone_number, is_picture, is_seen};
-use crate::domain::user::{Email, User};
-use crate::domain::username::Username;
+use sealgate_domain::profile::{LONGEST_NAME, MOST_GROUPS, is_group, is_line, is_phone_number, is_picture, is_seen};
+use sealgate_domain::user::{Email, User};
+use sealgate_domain::username::Username;
 
 /// Returns the user, or an error if there is none.
 pub(super) async fn find(directory: &Directory<'_>, person: &Person) -> Result<User, CommandError> {

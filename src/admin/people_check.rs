@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::directory::{CommandError, Directory};
 use super::people_file::{LineFault, PeopleFile, PersonRow};
-use crate::domain::profile::{LONGEST_NAME, MOST_GROUPS, is_group, is_line, is_phone_number, is_seen};
-use crate::domain::secret::SecretHash;
-use crate::domain::time::UnixTime;
-use crate::domain::user::{Email, Subject, User, UserState};
-use crate::domain::username::Username;
-use crate::password;
+use sealgate_core::password;
+use sealgate_domain::profile::{LONGEST_NAME, MOST_GROUPS, is_group, is_line, is_phone_number, is_seen};
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Email, Subject, User, UserState};
+use sealgate_domain::username::Username;
 
 /// Maximum number of errors that a report lists.
 const MOST_FAULTS: usize = 1000;

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::user::{Email, Subject};
-use crate::domain::username::Username;
+use sealgate_domain::user::{Email, Subject};
+use sealgate_domain::username::Username;
 
 /// A user as named by an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

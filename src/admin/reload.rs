@@ -17,7 +17,7 @@ changes. SIGHUP does the same, with its result only in the log.";
 
 /// Reloads the configuration of a running server.
 #[async_trait]
-pub(crate) trait Reload: Send + Sync {
+pub trait Reload: Send + Sync {
     /// Reads the file again and applies it.
     ///
     /// # Errors

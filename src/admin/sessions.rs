@@ -7,11 +7,11 @@ use super::command::{SessionCommand, SessionsOf};
 use super::directory::{CommandError, Directory, PAGE};
 use super::people;
 use super::person::Person;
-use crate::domain::audit::{AuditEvent, AuditKind};
-use crate::domain::client::ClientId;
-use crate::domain::grant::GrantId;
-use crate::domain::session::SessionId;
-use crate::store::GrantFilter;
+use sealgate_domain::audit::{AuditEvent, AuditKind};
+use sealgate_domain::client::ClientId;
+use sealgate_domain::grant::GrantId;
+use sealgate_domain::session::SessionId;
+use sealgate_store::GrantFilter;
 
 /// Error for a request without a filter, which the command line does not send.
 const NO_FILTER: &str = "name a user or a client";

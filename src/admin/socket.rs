@@ -26,8 +26,8 @@ use super::execute::execute;
 use super::peer;
 use super::reload::Reload;
 use super::wire::{self, Reply};
-use crate::app::state::Sealgate;
-use crate::domain::time::UnixTime;
+use sealgate_core::state::Sealgate;
+use sealgate_domain::time::UnixTime;
 
 /// Maximum number of connections; further ones wait in the kernel's queue.
 const MOST_CONNECTIONS: usize = 16;
@@ -111,12 +111,7 @@ fn is_live(path: &Path) -> Result<bool, BindError> {
 
 /// Executes commands on a running server until `stop` is true, then waits for those in progress.
 /// Removes the socket.
-pub(crate) async fn serve(
-    socket: AdminSocket,
-    sealgate: Arc<Sealgate>,
-    reload: Arc<dyn Reload>,
-    stop: watch::Receiver<bool>,
-) {
+pub async fn serve(socket: AdminSocket, sealgate: Arc<Sealgate>, reload: Arc<dyn Reload>, stop: watch::Receiver<bool>) {
     let started_at = sealgate.clock.now();
     let carry_out = move |command| {
         let (sealgate, reload) = (Arc::clone(&sealgate), Arc::clone(&reload));
@@ -235,8 +230,8 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
-    use crate::admin::answer::Reloaded;
-    use crate::admin::remote::{AskError, ask};
+    use crate::answer::Reloaded;
+    use crate::remote::{AskError, ask};
 
     struct Running {
         directory: tempfile::TempDir,

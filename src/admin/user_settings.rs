@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::answer::in_clear;
 use super::arguments;
 use super::people_file::PeopleFile;
-use crate::domain::language::Language;
-use crate::domain::secret::Secret;
-use crate::domain::user::{Email, Role};
-use crate::domain::username::Username;
+use sealgate_domain::language::Language;
+use sealgate_domain::secret::Secret;
+use sealgate_domain::user::{Email, Role};
+use sealgate_domain::username::Username;
 
 /// A new user.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
@@ -96,7 +96,7 @@ pub struct InviteArguments {
 
 /// Invitation of one user, or of the users of a file.
 #[derive(Debug)]
-pub(crate) enum Invited {
+pub enum Invited {
     One(Box<Invitee>),
     /// With the path of the file.
     Many(PathBuf, Box<Invitees>),
@@ -122,7 +122,7 @@ impl From<InviteArguments> for Invited {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Invitees {
-    pub(crate) file: PeopleFile,
+    pub file: PeopleFile,
     /// Groups in addition to those of each line.
     pub(super) groups: Vec<String>,
     /// Application for lines without one.

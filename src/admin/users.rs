@@ -7,16 +7,16 @@ use super::people::{absent, email_taken, faults, find, taken, username_taken};
 use super::person::Person;
 use super::user_settings::{NewUser, UserChanges};
 use super::{bulk_invitation, factors, import, invitations};
-use crate::clock::random;
-use crate::domain::account_links::AccountLinks;
-use crate::domain::audit::AuditKind;
-use crate::domain::grant::EndReason;
-use crate::domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail};
-use crate::domain::secret::Secret;
-use crate::domain::time::UnixTime;
-use crate::domain::user::{Subject, User, UserState};
-use crate::password::Owner;
-use crate::store::{AddOutcome, AddressLeft, Ended, RenameOutcome};
+use sealgate_domain::account_links::AccountLinks;
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::grant::EndReason;
+use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail};
+use sealgate_domain::password_rules::Owner;
+use sealgate_domain::secret::Secret;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Subject, User, UserState};
+use sealgate_store::{AddOutcome, AddressLeft, Ended, RenameOutcome};
+use sealgate_system::clock::random;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> Result<Answer, CommandError> {
     match command {

@@ -2,11 +2,11 @@
 //!
 //! The request itself reads nothing, so its duration does not depend on the owner of the address.
 
-use crate::app::state::Sealgate;
-use crate::clock::random;
-use crate::domain::mail::{Mail, MailId, MailMessage, WaitingMail};
-use crate::domain::time::UnixTime;
-use crate::store::{Committed, Loaded, StoreError};
+use sealgate_core::state::Sealgate;
+use sealgate_domain::mail::{Mail, MailId, MailMessage, WaitingMail};
+use sealgate_domain::time::UnixTime;
+use sealgate_store::{Committed, Loaded, StoreError};
+use sealgate_system::clock::random;
 
 /// Replaces `wanted` by an e-mail with a code, or by a notification if the address has an account.
 ///

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::app::duty::Duty;
 use crate::app::server::Stop;
-use crate::app::state::Sealgate;
-use crate::store::{LeaseName, StoreError};
+use sealgate_core::state::Sealgate;
+use sealgate_store::{LeaseName, StoreError};
 
 /// Interval at which published counts are read.
 const LOOK: Duration = Duration::from_secs(1);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::app::state::Sealgate;
-use crate::store::{Fence, Lease, LeaseName};
+use sealgate_core::state::Sealgate;
+use sealgate_store::{Fence, Lease, LeaseName};
 
 /// Interval at which the lease is checked while there is no work.
 pub(crate) const LOOK: Duration = Duration::from_secs(2);

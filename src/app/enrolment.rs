@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::app::duty::{self, Duty};
+use crate::app::duty;
+use crate::app::duty::Duty;
 use crate::app::server::Stop;
-use crate::app::state::Sealgate;
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
-use crate::factors::Factors;
-use crate::metrics::EnrolmentShare;
-use crate::store::{LeaseName, PeopleCount, Store, StoreError};
+use sealgate_core::state::Sealgate;
+use sealgate_domain::factors::Factors;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
+use sealgate_store::{LeaseName, PeopleCount, Store, StoreError};
+use sealgate_system::metrics::EnrolmentShare;
 
 /// Interval of counts: each one reads all records.
 const EVERY: Duration = Duration::from_mins(5);

@@ -3,12 +3,12 @@
 //! They are derived from audit events, so that no code path can omit one. The e-mail is queued at
 //! the server's next periodic run, at most two seconds later.
 
-use crate::app::state::Sealgate;
-use crate::clock::random;
-use crate::domain::audit::{AuditEvent, Telling};
-use crate::domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, RequestOrigin, WaitingMail};
-use crate::domain::user::Subject;
-use crate::store::StoreError;
+use sealgate_core::state::Sealgate;
+use sealgate_domain::audit::{AuditEvent, Telling};
+use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, RequestOrigin, WaitingMail};
+use sealgate_domain::user::Subject;
+use sealgate_store::StoreError;
+use sealgate_system::clock::random;
 
 /// Queues notifications about the events since the last call.
 pub async fn write(sealgate: &Sealgate) {

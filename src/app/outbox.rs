@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 
 use crate::app::duty::Duty;
 use crate::app::server::Stop;
-use crate::app::state::Sealgate;
 use crate::app::{address_lookup, reset_lookup};
-use crate::clock::random;
-use crate::config::Config;
-use crate::domain::mail::{DeadMail, DeadReason, MailId, MailKind, MailMessage, SentMail, WaitingMail};
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
-use crate::mail::{SendError, Sender, Transport, compose};
-use crate::metrics::MailOutcome;
-use crate::store::{Committed, LeaseName, Loaded, StoreError};
+use sealgate_config::Config;
+use sealgate_core::state::Sealgate;
+use sealgate_domain::mail::{DeadMail, DeadReason, MailId, MailKind, MailMessage, SentMail, WaitingMail};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
+use sealgate_pages::mailer::{SendError, Sender, Transport, compose};
+use sealgate_store::{Committed, LeaseName, Loaded, StoreError};
+use sealgate_system::clock::random;
+use sealgate_system::metrics::MailOutcome;
 
 /// Interval of checks for due e-mails. A check reads [`BATCH`] records.
 const LOOK: Duration = Duration::from_millis(500);

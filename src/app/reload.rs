@@ -11,14 +11,14 @@ use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Mutex;
 
-use crate::admin::Reload;
-use crate::admin::answer::Reloaded;
 use crate::app::server::{Stop, notify};
 use crate::app::site::Site;
-use crate::config::Config;
-use crate::domain::audit::{Actor, AuditEvent, AuditKind};
-use crate::edge::{Change, Changer, Front};
-use crate::log::SetFilter;
+use sealgate_admin::Reload;
+use sealgate_admin::answer::Reloaded;
+use sealgate_config::Config;
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_edge::{Change, Changer, Front};
+use sealgate_system::log::SetFilter;
 
 /// Maximum number of changes in an audit record; the log has all.
 const MOST_NAMED: usize = 20;

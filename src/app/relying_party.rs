@@ -2,12 +2,12 @@
 //!
 //! They contain their host (WebAuthn's RP ID is the issuer's host), which cannot be changed.
 
-use crate::app::not_serving::NotServing;
-use crate::audit::AuditLog;
-use crate::config::Config;
-use crate::domain::audit::{Actor, AuditEvent, AuditKind};
-use crate::domain::time::UnixTime;
-use crate::store::{Store, StoreError};
+use sealgate_config::Config;
+use sealgate_core::audit::AuditLog;
+use sealgate_core::not_serving::NotServing;
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::time::UnixTime;
+use sealgate_store::{Store, StoreError};
 
 /// Reason not to start: users would lose their keys.
 #[derive(Debug, thiserror::Error)]

@@ -4,14 +4,14 @@
 
 use std::time::Duration;
 
-use crate::app::state::Sealgate;
-use crate::clock::random;
-use crate::domain::account_links::{AccountLinks, AccountMark, LinkToken, RESET_LIFE, ResetLink};
-use crate::domain::audit::{Actor, AuditEvent, AuditKind};
-use crate::domain::mail::{Mail, MailId, MailMessage, WaitingMail};
-use crate::domain::time::UnixTime;
-use crate::domain::user::User;
-use crate::store::{Committed, Loaded, StoreError};
+use sealgate_core::state::Sealgate;
+use sealgate_domain::account_links::{AccountLinks, AccountMark, LinkToken, RESET_LIFE, ResetLink};
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::mail::{Mail, MailId, MailMessage, WaitingMail};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::User;
+use sealgate_store::{Committed, Loaded, StoreError};
+use sealgate_system::clock::random;
 
 /// Maximum random delay of an e-mail.
 ///

@@ -4,7 +4,7 @@
 //! the token and schedules it. Of several servers on one store, one does it. A failure is logged
 //! and reported in metrics and `/readyz`; the active key continues to sign.
 //!
-//! [`crate::domain::key_ring`] schedules, and the signer uses the token.
+//! [`sealgate_domain::key_ring`] schedules, and the signer uses the token.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::app::endorsing;
-use crate::app::state::Sealgate;
-use crate::clock::random;
-use crate::domain::audit::{Actor, AuditEvent, AuditKind};
-use crate::domain::key_ring::{KeyFault, KeyLife, KeyRing, KeyState};
-use crate::domain::time::UnixTime;
-use crate::signer::KeySize;
+use sealgate_core::endorsing;
+use sealgate_core::state::Sealgate;
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::key_ring::{KeyFault, KeyLife, KeyRing, KeyState};
+use sealgate_domain::time::UnixTime;
+use sealgate_signer::KeySize;
+use sealgate_system::clock::random;
 
 /// Interval of checks.
 const PULSE: Duration = Duration::from_secs(1);

@@ -7,12 +7,13 @@ use zeroize::Zeroizing;
 
 pub(crate) use fault::NotSealing;
 
-use crate::clock::{Entropy, random};
-use crate::config;
-use crate::domain::key_ring::TokenHolder;
-use crate::signer::{self, Fresh, KeptKey, WrappedKey};
-use crate::store::sealer::Sealer;
-use crate::store::{Store, StoreError};
+use sealgate_config as config;
+use sealgate_domain::key_ring::TokenHolder;
+use sealgate_signer as signer;
+use sealgate_signer::{Fresh, KeptKey, WrappedKey};
+use sealgate_store::sealer::Sealer;
+use sealgate_store::{Store, StoreError};
+use sealgate_system::clock::{Entropy, random};
 
 /// Warning for a token without a wrapping key.
 pub(crate) const NO_WRAPPING_KEY: &str = "the token has no wrapping key, so nothing can be sealed: no authenticator app and no \

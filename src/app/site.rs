@@ -11,18 +11,19 @@ use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Response, request};
 
-use crate::app::expiry::Expiry;
 use crate::app::notices;
 use crate::app::server::Stop;
-use crate::app::state::Sealgate;
-use crate::config::{Config, host_name};
-use crate::domain::answers::HEARTBEAT_INTERVAL;
-use crate::domain::error::Refusal;
-use crate::edge::{
+use sealgate_config::{Config, host_name};
+use sealgate_core::expiry::Expiry;
+use sealgate_core::state::Sealgate;
+use sealgate_domain::answers::HEARTBEAT_INTERVAL;
+use sealgate_domain::error::Refusal;
+use sealgate_edge::{
     Again, AnsweredBy, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health, Occasion, Policy, Verdict,
 };
-use crate::gateway::{self, GateOutcome, Gateway};
-use crate::provider;
+use sealgate_gateway as gateway;
+use sealgate_gateway::{GateOutcome, Gateway};
+use sealgate_provider as provider;
 
 /// Interval of checks whether the store accepts writes.
 const PULSE: Duration = Duration::from_secs(2);

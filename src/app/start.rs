@@ -6,27 +6,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::admin;
-use crate::app::not_serving::NotServing;
-use crate::app::reload::{self, Reloader};
+use crate::app::reload;
+use crate::app::reload::Reloader;
 use crate::app::rotation;
-use crate::app::sealing::{self, Unsealed};
+use crate::app::sealing;
+use crate::app::sealing::Unsealed;
 use crate::app::server::{Background, Server, ServerParts, StopSignal};
 use crate::app::site::Site;
-use crate::app::state::Parts;
 use crate::app::{counting, enrolment, outbox, relying_party, sweeping};
-use crate::clock::{OsEntropy, SystemClock, wall_clock_seconds};
-use crate::config::{Config, StoreConfig};
-use crate::edge::{Resolver, inherited_sockets};
-use crate::log::SetFilter;
-use crate::metrics::Metrics;
-use crate::signer::{ErrorClass, Observer, Pkcs11Signer};
-use crate::store::Store;
-use crate::store::engine::{Beat, CommitObserver, Engine, RerunCause};
-use crate::store::postgres::{PostgresEngine, PostgresSettings};
-use crate::store::sealer::Sealer;
-use crate::store::sled::{CopyVerifier, Options, SledEngine};
-use crate::tokens::trusted;
+use sealgate_admin as admin;
+use sealgate_config::{Config, StoreConfig};
+use sealgate_core::not_serving::NotServing;
+use sealgate_core::state::Parts;
+use sealgate_core::tokens::trusted;
+use sealgate_edge::{Resolver, inherited_sockets};
+use sealgate_signer::{ErrorClass, Observer, Pkcs11Signer};
+use sealgate_store::Store;
+use sealgate_store::engine::{Beat, CommitObserver, Engine, RerunCause};
+use sealgate_store::postgres::{PostgresEngine, PostgresSettings};
+use sealgate_store::sealer::Sealer;
+use sealgate_store::sled::{CopyVerifier, Options, SledEngine};
+use sealgate_system::clock::{OsEntropy, SystemClock, wall_clock_seconds};
+use sealgate_system::log::SetFilter;
+use sealgate_system::metrics::Metrics;
 
 /// The configuration file for reloads, and the setter of the log filter.
 pub(crate) struct Reloading {
@@ -106,8 +108,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
         sockets: inherited_sockets().map_err(line)?,
         apps: config.apps.clone(),
         resolver: Resolver::system(),
-        front: Arc::clone(&site) as Arc<dyn crate::edge::Front>,
-        health: Arc::clone(&site) as Arc<dyn crate::edge::Health>,
+        front: Arc::clone(&site) as Arc<dyn sealgate_edge::Front>,
+        health: Arc::clone(&site) as Arc<dyn sealgate_edge::Health>,
         background: vec![
             Background::new("store", |stop| keeping.keep(stop)),
             Background::new("heartbeat", |stop| beating.beat(stop)),

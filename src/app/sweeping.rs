@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::app::duty::{self, Duty};
+use crate::app::duty;
+use crate::app::duty::Duty;
 use crate::app::server::Stop;
-use crate::app::state::Sealgate;
-use crate::domain::audit::{Actor, AuditEvent, AuditKind};
-use crate::store::{Fence, LeaseName, StoreError, SweepPlace};
+use sealgate_core::state::Sealgate;
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_store::{Fence, LeaseName, StoreError, SweepPlace};
 
 /// Interval between two runs.
 const EVERY: Duration = Duration::from_secs(30);

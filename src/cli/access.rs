@@ -8,18 +8,19 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 
 use super::failure::CommandFailure;
-use crate::admin::answer::{KeysAnswer, ListPage};
-use crate::admin::command::{Command, KeyCommand};
-use crate::admin::{self, Answer, AskError, Directory, Mailing, NobodySigns, OnThisThread};
-use crate::audit::AuditLog;
-use crate::clock::{OsEntropy, SystemClock};
-use crate::config::{Config, SledConfig, StoreConfig};
-use crate::domain::audit::Actor;
-use crate::domain::client::Authority;
-use crate::store::Store;
-use crate::store::engine::Engine;
-use crate::store::postgres::{PostgresEngine, PostgresSettings};
-use crate::store::sled::SledEngine;
+use sealgate_admin as admin;
+use sealgate_admin::answer::{KeysAnswer, ListPage};
+use sealgate_admin::command::{Command, KeyCommand};
+use sealgate_admin::{Answer, AskError, Directory, Mailing, NobodySigns, OnThisThread};
+use sealgate_config::{Config, SledConfig, StoreConfig};
+use sealgate_core::audit::AuditLog;
+use sealgate_domain::audit::Actor;
+use sealgate_domain::client::Authority;
+use sealgate_store::Store;
+use sealgate_store::engine::Engine;
+use sealgate_store::postgres::{PostgresEngine, PostgresSettings};
+use sealgate_store::sled::SledEngine;
+use sealgate_system::clock::{OsEntropy, SystemClock};
 
 /// Access to the users and clients of a configuration.
 pub(super) struct StoreAccess {

@@ -11,9 +11,9 @@ use serde_json::json;
 use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
-use crate::admin::answer::{EventAnswer, ListPage, Rows};
-use crate::admin::audit_file;
-use crate::admin::command::{AuditCommand, Command, EventFilter};
+use sealgate_admin::answer::{EventAnswer, ListPage, Rows};
+use sealgate_admin::audit_file;
+use sealgate_admin::command::{AuditCommand, Command, EventFilter};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditVerb {

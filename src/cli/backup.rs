@@ -12,13 +12,14 @@ use super::output::{Output, shown};
 use super::restored_keys;
 use super::sentence::counted;
 use super::transfer::existing;
-use crate::admin::command::Command;
-use crate::clock::{Clock, SystemClock};
-use crate::config::{PostgresConfig, SledConfig, StoreConfig};
-use crate::store::engine::Engine;
-use crate::store::postgres::{PostgresSettings, members};
-use crate::store::sled::{self, NewStore, OpenError, Options, SledEngine};
-use crate::store::{Store, StoreError};
+use sealgate_admin::command::Command;
+use sealgate_config::{PostgresConfig, SledConfig, StoreConfig};
+use sealgate_store::engine::Engine;
+use sealgate_store::postgres::{PostgresSettings, members};
+use sealgate_store::sled;
+use sealgate_store::sled::{NewStore, OpenError, Options, SledEngine};
+use sealgate_store::{Store, StoreError};
+use sealgate_system::clock::{Clock, SystemClock};
 
 /// Destination of a backup.
 #[derive(Debug, Args)]

@@ -11,12 +11,12 @@ use super::failure::CommandFailure;
 use super::key;
 use super::output::Output;
 use super::printable::printable;
-use crate::admin::Answer;
-use crate::admin::command::Command;
 use crate::app::{relying_party, sealing};
-use crate::clock::{Clock, OsEntropy, SystemClock, wall_clock_seconds};
-use crate::config::{CertificateEnd, Config, StoreConfig};
-use crate::store::postgres::{FormatSurvey, PostgresSettings, Survey, survey};
+use sealgate_admin::Answer;
+use sealgate_admin::command::Command;
+use sealgate_config::{CertificateEnd, Config, StoreConfig};
+use sealgate_store::postgres::{FormatSurvey, PostgresSettings, Survey, survey};
+use sealgate_system::clock::{Clock, OsEntropy, SystemClock, wall_clock_seconds};
 
 /// Scope of the check.
 #[derive(Debug, Args)]

@@ -12,12 +12,12 @@ use super::failure::CommandFailure;
 use super::output::Output;
 use super::sentence::sentence;
 use super::{password, people};
-use crate::admin::Answer;
-use crate::admin::answer::ListPage;
-use crate::admin::command::{ClientCommand, Command, UserCommand};
-use crate::admin::user_settings::Invited;
-use crate::config::{RegistrationMode, StoreConfig};
-use crate::store::postgres::{PostgresSettings, wait_for_beats};
+use sealgate_admin::Answer;
+use sealgate_admin::answer::ListPage;
+use sealgate_admin::command::{ClientCommand, Command, UserCommand};
+use sealgate_admin::user_settings::Invited;
+use sealgate_config::{RegistrationMode, StoreConfig};
+use sealgate_store::postgres::{PostgresSettings, wait_for_beats};
 
 /// Returns the command as it is sent. A user who is added without a password is invited.
 fn as_sent(command: Command) -> Result<Command, CommandFailure> {

@@ -13,8 +13,8 @@ use clap_complete::Shell;
 
 use super::failure::CommandFailure;
 use super::output::Output;
-use crate::metrics::Metrics;
-use crate::provider;
+use sealgate_provider as provider;
+use sealgate_system::metrics::Metrics;
 
 /// Output location.
 #[derive(Debug, Args)]

@@ -8,17 +8,18 @@ use serde_json::{Value, json};
 use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
-use crate::admin::command::{ClientCommand, Command, UserCommand};
-use crate::admin::{Answer, Person, arguments};
-use crate::clock::{Clock as _, SystemClock};
-use crate::domain::assurance::AssuranceLevel;
-use crate::domain::client::ClientId;
-use crate::domain::time::UnixTime;
-use crate::domain::user::{Subject, User};
-use crate::gateway::{Asker, Explanation, IdentityHeader, explain};
-use crate::oauth::claims::AccessTokenClaims;
-use crate::oauth::jwt::{self, Unverified};
-use crate::oauth::trusted_token::{ForeignFault, Signed, claimed_issuer};
+use sealgate_admin::command::{ClientCommand, Command, UserCommand};
+use sealgate_admin::{Answer, Person, arguments};
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::oauth::claims::AccessTokenClaims;
+use sealgate_domain::oauth::jwt;
+use sealgate_domain::oauth::jwt::Unverified;
+use sealgate_domain::oauth::trusted_token::{ForeignFault, Signed, claimed_issuer};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Subject, User};
+use sealgate_gateway::{Asker, Explanation, IdentityHeader, explain};
+use sealgate_system::clock::{Clock as _, SystemClock};
 
 /// Maximum length of a token on standard input, bytes.
 const LONGEST_INPUT: u64 = 64 * 1024;
@@ -111,7 +112,7 @@ fn by_token(
     if !user.is_enabled() {
         return Ok(Err(Some("sub")));
     }
-    let Answer::Client(client) = access.ask(&Command::Client(ClientCommand::Show(client)))? else {
+    let Answer::Client(client) = access.ask(&Command::Client(ClientCommand::Show(client.into())))? else {
         return Err(CommandFailure::other_answer());
     };
     Ok(Ok(Asker::Token { claims: Box::new(claims), user: Box::new(user), vouched_for: client.vouched_for }))

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use super::printable::printable;
-use crate::log;
+use sealgate_system::log;
 
 /// Exit status after which systemd restarts the service; it does not after a refusal.
 const AWAY: i32 = 75;

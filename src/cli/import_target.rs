@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::failure::CommandFailure;
-use crate::config::StoreConfig;
-use crate::store::engine::Engine;
-use crate::store::postgres::{NewPostgresStore, PostgresSettings};
-use crate::store::sled::{NewStore, Options, SledEngine};
+use sealgate_config::StoreConfig;
+use sealgate_store::engine::Engine;
+use sealgate_store::postgres::{NewPostgresStore, PostgresSettings};
+use sealgate_store::sled::{NewStore, Options, SledEngine};
 
 /// A store under construction. It is discarded if it is dropped before [`ImportTarget::finish`].
 pub(super) enum ImportTarget {

@@ -17,12 +17,13 @@ use serde_json::{Value, json};
 use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
-use crate::admin::answer::{KeyAnswer, KeysAnswer};
-use crate::admin::command::{Command, KeyCommand};
-use crate::admin::{Answer, hex};
-use crate::clock::{OsEntropy, random};
-use crate::domain::key_ring::KeyState;
-use crate::signer::{self, FirstKeys, KeyReport, KeySize, SignerOpenError};
+use sealgate_admin::answer::{KeyAnswer, KeysAnswer};
+use sealgate_admin::command::{Command, KeyCommand};
+use sealgate_admin::{Answer, hex};
+use sealgate_domain::key_ring::KeyState;
+use sealgate_signer as signer;
+use sealgate_signer::{FirstKeys, KeyReport, KeySize, SignerOpenError};
+use sealgate_system::clock::{OsEntropy, random};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {

@@ -8,13 +8,13 @@ use super::access::StoreAccess;
 use super::command;
 use super::failure::CommandFailure;
 use super::output::Output;
-use crate::admin::arguments;
-use crate::admin::command::{Command, MailCommand};
-use crate::clock::{Clock, OsEntropy, SystemClock, random};
-use crate::config::{Config, Language};
-use crate::domain::mail::{Mail, MailId, MailMessage};
-use crate::domain::user::Email;
-use crate::mail::{SendError, Sender, Transport, compose};
+use sealgate_admin::arguments;
+use sealgate_admin::command::{Command, MailCommand};
+use sealgate_config::{Config, Language};
+use sealgate_domain::mail::{Mail, MailId, MailMessage};
+use sealgate_domain::user::Email;
+use sealgate_pages::mailer::{SendError, Sender, Transport, compose};
+use sealgate_system::clock::{Clock, OsEntropy, SystemClock, random};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MailVerb {

@@ -1,7 +1,7 @@
 //! The command line: parses arguments, sends the command to a running server or executes it on the
 //! store, and prints the result.
 //!
-//! The rules for users and clients are in [`crate::admin`], those for keys in [`crate::signer`].
+//! The rules for users and clients are in [`sealgate_admin`], those for keys in [`sealgate_signer`].
 
 mod access;
 mod audit;
@@ -34,10 +34,10 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use self::access::StoreAccess;
 use self::output::Output;
-use crate::admin::command::{Command, UserCommand};
 use crate::app::memory;
-use crate::config::Config;
-use crate::log;
+use sealgate_admin::command::{Command, UserCommand};
+use sealgate_config::Config;
+use sealgate_system::log;
 
 pub(crate) use self::failure::CommandFailure;
 

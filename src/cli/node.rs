@@ -8,10 +8,10 @@ use serde_json::json;
 use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
-use crate::admin::answer::Answer;
-use crate::admin::command::{Command, KeyCommand};
-use crate::config::StoreConfig;
-use crate::store::postgres::{FleetMember, PostgresSettings, members, set_removed};
+use sealgate_admin::answer::Answer;
+use sealgate_admin::command::{Command, KeyCommand};
+use sealgate_config::StoreConfig;
+use sealgate_store::postgres::{FleetMember, PostgresSettings, members, set_removed};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum NodeVerb {

@@ -10,8 +10,8 @@ use zeroize::Zeroizing;
 
 use super::failure::CommandFailure;
 use super::printable::printable;
-use crate::admin::Answer;
-use crate::admin::answer::Members;
+use sealgate_admin::Answer;
+use sealgate_admin::answer::Members;
 
 /// Printer of results.
 pub(super) struct Output {

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use zeroize::Zeroizing;
 
 use super::failure::CommandFailure;
-use crate::domain::secret::Secret;
+use sealgate_domain::secret::Secret;
 
 /// Maximum length that is read, bytes; more than any accepted password.
 const LONGEST: usize = 8192;

@@ -11,10 +11,11 @@ use zeroize::Zeroizing;
 use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
-use crate::admin::answer::{ListPage, Rows};
-use crate::admin::command::{Command, ExportFormat, UserCommand};
-use crate::admin::import_settings::Import;
-use crate::admin::people_file::{self, MOST_BYTES, MOST_INVITEE_BYTES, PeopleFile, PeopleFormat};
+use sealgate_admin::answer::{ListPage, Rows};
+use sealgate_admin::command::{Command, ExportFormat, UserCommand};
+use sealgate_admin::import_settings::Import;
+use sealgate_admin::people_file;
+use sealgate_admin::people_file::{MOST_BYTES, MOST_INVITEE_BYTES, PeopleFile, PeopleFormat};
 
 /// Reads the file that an import names.
 pub(super) fn read(import: &mut Import) -> Result<(), CommandFailure> {

@@ -8,9 +8,10 @@ use tokio::runtime::Builder;
 use super::failure::CommandFailure;
 use super::output::Output;
 use super::printable::printable;
-use crate::admin::command::Command;
-use crate::admin::{self, Answer, AskError};
-use crate::config::{Config, Reach};
+use sealgate_admin as admin;
+use sealgate_admin::command::Command;
+use sealgate_admin::{Answer, AskError};
+use sealgate_config::{Config, Reach};
 
 /// Reloads the configuration of the running server.
 ///

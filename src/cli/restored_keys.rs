@@ -6,11 +6,11 @@
 
 use serde_json::{Value, json};
 
-use crate::config;
-use crate::domain::key_ring::{KeyFault, KeyState};
-use crate::domain::time::UnixTime;
-use crate::signer;
-use crate::store::{Store, StoreError};
+use sealgate_config as config;
+use sealgate_domain::key_ring::{KeyFault, KeyState};
+use sealgate_domain::time::UnixTime;
+use sealgate_signer as signer;
+use sealgate_store::{Store, StoreError};
 
 /// Result of comparing the keys.
 pub(super) struct KeysReport {

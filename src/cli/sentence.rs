@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::output::shown;
-use crate::admin::answer::Members;
-use crate::admin::command::{
+use sealgate_admin::answer::Members;
+use sealgate_admin::command::{
     AppPasswordCommand, ClientCommand, Command, ConsentCommand, GrantCommand, MailCommand, SessionCommand, UserCommand,
 };
 

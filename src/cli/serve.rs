@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use super::failure::CommandFailure;
-use crate::app::not_serving::NotServing;
 use crate::app::server::StopSignal;
-use crate::app::start::{self, Reloading};
-use crate::config::Config;
-use crate::log;
+use crate::app::start;
+use crate::app::start::Reloading;
+use sealgate_config::Config;
+use sealgate_core::not_serving::NotServing;
+use sealgate_system::log;
 
 pub(super) fn run(config: Config, file: &Path) -> Result<(), CommandFailure> {
     // Absolute, so that reloads find the file from any working directory.

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
-use crate::config::StoreConfig;
-use crate::store::postgres::{FleetMember, FormatRaise, PostgresSettings, initialise, raise_format};
+use sealgate_config::StoreConfig;
+use sealgate_store::postgres::{FleetMember, FormatRaise, PostgresSettings, initialise, raise_format};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreVerb {

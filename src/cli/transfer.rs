@@ -15,13 +15,14 @@ use super::failure::CommandFailure;
 use super::import_target::{self, ImportTarget};
 use super::output::Output;
 use super::restored_keys::{self, KeysReport};
-use crate::admin::{self, ExportError};
-use crate::clock::{Clock, SystemClock};
-use crate::config::{SledConfig, StoreConfig};
-use crate::store::engine::Engine;
-use crate::store::postgres::{PostgresSettings, snapshot};
-use crate::store::sled::{Options, SledEngine};
-use crate::store::{Store, StoreError};
+use sealgate_admin as admin;
+use sealgate_admin::ExportError;
+use sealgate_config::{SledConfig, StoreConfig};
+use sealgate_store::engine::Engine;
+use sealgate_store::postgres::{PostgresSettings, snapshot};
+use sealgate_store::sled::{Options, SledEngine};
+use sealgate_store::{Store, StoreError};
+use sealgate_system::clock::{Clock, SystemClock};
 
 /// Source and destination of an export.
 #[derive(Debug, Args)]

@@ -11,10 +11,10 @@ use url::Url;
 use super::appearance::Logo;
 use super::issuer::{IssuerUrl, authority};
 use super::tls::TlsConfig;
-use crate::domain::assurance::AssuranceLevel;
-use crate::domain::client::ClientId;
-use crate::domain::user::{Email, Subject, User};
-use crate::oauth::trusted_token::Foreign;
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::oauth::trusted_token::Foreign;
+use sealgate_domain::user::{Email, Subject, User};
 
 /// `[[app]]`: a protected application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -141,7 +141,7 @@ impl App {
 }
 
 /// Returns the host of a `Host` header, without its port.
-pub(crate) fn host_name(authority: &str) -> &str {
+pub fn host_name(authority: &str) -> &str {
     split_port(authority).0
 }
 

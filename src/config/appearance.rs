@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_grounds_are_those_of_the_stylesheet() {
-        let css = include_str!("../page/sealgate.css");
+        let css = include_str!("../pages/sealgate.css");
         let (light, dark) = css.split_once("@media (prefers-color-scheme: dark)").unwrap();
         for (part, colours) in [(light, LIGHT), (dark, DARK)] {
             for (name, colour) in ["card", "page", "wash", "on-accent"].into_iter().zip(colours) {

@@ -33,10 +33,10 @@ use super::{
     PeopleRegistrationMode, PostgresConfig, RateLimits, Reach, Registration, RegistrationMode, ServerConfig,
     SessionsConfig, SledConfig, StoreConfig, TokensConfig,
 };
-use crate::domain::client::{ClientId, LONGEST_REFRESH_RETRY};
-use crate::domain::key_ring::KeyTimes;
-use crate::domain::rate_limit::{MOST_PER_MINUTE, RateLimit};
-use crate::domain::user::Email;
+use sealgate_domain::client::{ClientId, LONGEST_REFRESH_RETRY};
+use sealgate_domain::key_ring::KeyTimes;
+use sealgate_domain::rate_limit::{MOST_PER_MINUTE, RateLimit};
+use sealgate_domain::user::Email;
 use tls::CertificateChain;
 
 /// Maximum staleness of a node's data: a revocation takes effect on every node within one second.

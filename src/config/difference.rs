@@ -164,7 +164,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::known_keys;
+    use crate::known_keys;
 
     const REQUIRED: &str = "issuer = \"https://id.test\"\nhsm = { module = \"m\", token_label = \"t\", pin_file = \"p\" }\n\
         store.path = \"s\"\n[server]\nlisten = [\"127.0.0.1:80\"]\ntls = { certificate = \"c\", key = \"k\" }\n\

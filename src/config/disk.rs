@@ -17,7 +17,7 @@ use rustls::{Error, InconsistentKeys, RootCertStore};
 use zeroize::Zeroizing;
 
 use super::appearance::{LARGEST_LOGO, Logo};
-use crate::oauth::jwk_set;
+use sealgate_domain::oauth::jwk_set;
 
 /// Placeholder for the directory of systemd credentials, which differs between units.
 const CREDENTIALS_VARIABLE: &str = "$CREDENTIALS_DIRECTORY/";
@@ -238,7 +238,7 @@ impl Chain {
 }
 
 /// Returns when a certificate expires, in seconds since 1970; none if the time cannot be read.
-pub(crate) fn not_after(certificate: &[u8]) -> Option<i64> {
+pub fn not_after(certificate: &[u8]) -> Option<i64> {
     let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
     Some(certificate.validity().not_after.timestamp())
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::domain::assurance::{AssuranceLevel, LevelPolicy};
-use crate::domain::time::UnixTime;
-use crate::domain::user::User;
+use sealgate_domain::assurance::{AssuranceLevel, LevelPolicy};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::User;
 
 /// `[factors]`: the assurance level that every sign-in must reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -46,7 +46,7 @@ impl FactorsConfig {
     }
 
     /// Returns whether users who need a factor can no longer postpone enrolment.
-    pub fn enrolment_is_due(&self, now: UnixTime) -> bool {
+    pub(crate) fn enrolment_is_due(&self, now: UnixTime) -> bool {
         self.enrol_by.is_none_or(|end| end <= now)
     }
 }
@@ -54,7 +54,7 @@ impl FactorsConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::user::{Email, Subject, UserState};
+    use sealgate_domain::user::{Email, Subject, UserState};
 
     fn user(groups: &[&str]) -> User {
         User {

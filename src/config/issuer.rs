@@ -86,13 +86,13 @@ impl IssuerUrl {
 }
 
 /// Returns the `Host` header for a URL: host, and the port if it is not the scheme's default.
-pub(crate) fn authority(url: &Url) -> String {
+pub fn authority(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 /// Returns whether a host name means this machine: `localhost`, a name under `.localhost` (RFC 6761
 /// §6.3), 127.0.0.1 or `[::1]`.
-pub(crate) fn is_loopback_host(host: &str) -> bool {
+pub fn is_loopback_host(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost") || host == "127.0.0.1" || host == "[::1]"
 }

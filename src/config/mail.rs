@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::domain::mail_address::MailAddress;
+use sealgate_domain::mail_address::MailAddress;
 
 /// `[mail]`: the mail server and the sender.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::domain::mail_address::MailAddress;
-use crate::domain::user::Email;
+use sealgate_domain::mail_address::MailAddress;
+use sealgate_domain::user::Email;
 
 /// `[registration_of_people]`: whether users can create their own accounts, and the permitted
 /// e-mail addresses.
@@ -28,7 +28,7 @@ impl PeopleRegistration {
     }
 
     /// Returns the error to report on a server that cannot seal, and therefore sends no mail.
-    pub(crate) fn fault_without_sealing(&self) -> Option<String> {
+    pub fn fault_without_sealing(&self) -> Option<String> {
         let fault = "registration_of_people.mode: is \"open\", and nobody can prove an address: without a wrapping key in the token \
             no mail is sent. Make one with sealgate key generate-wrapping-key, or write mode = \"off\"";
         self.is_open().then(|| fault.to_owned())

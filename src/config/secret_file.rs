@@ -23,12 +23,12 @@ const SYSTEMD_CREDENTIALS: &str = "/run/credentials/";
 /// # Errors
 /// The reason, without the file's name: the file is absent, readable by group or others, empty, too
 /// long or not text.
-pub(crate) fn read_secret_file(path: &Path, what: &str) -> Result<Zeroizing<String>, String> {
+pub fn read_secret_file(path: &Path, what: &str) -> Result<Zeroizing<String>, String> {
     read_longer_secret_file(path, what, LONGEST)
 }
 
 /// Like [`read_secret_file`], for secrets of up to `longest` bytes.
-pub(crate) fn read_longer_secret_file(path: &Path, what: &str, longest: usize) -> Result<Zeroizing<String>, String> {
+pub fn read_longer_secret_file(path: &Path, what: &str, longest: usize) -> Result<Zeroizing<String>, String> {
     // Without `O_NONBLOCK`, opening a pipe without a writer would block.
     let file = File::options()
         .read(true)

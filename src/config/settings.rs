@@ -16,11 +16,11 @@ use super::mail::MailConfig;
 use super::people_registration::PeopleRegistration;
 use super::tls::{ClientCertificates, TlsConfig};
 use super::trusted_issuer::TrustedIssuer;
-use crate::domain::client::ClientId;
-use crate::domain::key_ring::{KeyTimes, TokenHolder};
-use crate::domain::language::Language;
-use crate::domain::rate_limit::RateLimit;
-use crate::domain::user::Email;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::key_ring::{KeyTimes, TokenHolder};
+use sealgate_domain::language::Language;
+use sealgate_domain::rate_limit::RateLimit;
+use sealgate_domain::user::Email;
 
 /// The checked content of the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -130,10 +130,10 @@ pub struct ServerConfig {
 }
 
 /// Days before a certificate's expiry from which a warning is reported.
-pub(crate) const EXPIRES_SOON: i64 = 14;
+pub const EXPIRES_SOON: i64 = 14;
 
 /// Returns the whole days between two times in seconds since 1970; negative if `ends` has passed.
-pub(crate) const fn days_left(ends: i64, now: i64) -> i64 {
+pub const fn days_left(ends: i64, now: i64) -> i64 {
     (ends - now).div_euclid(86_400)
 }
 
@@ -167,12 +167,12 @@ pub struct Reach {
 impl Config {
     /// Returns a directory that belongs to the user that the server runs as: the store's, or the
     /// admin socket's. It may be absent.
-    pub(crate) fn owned_place(&self) -> &Path {
+    pub fn owned_place(&self) -> &Path {
         owned_place(&self.store, &self.admin.socket)
     }
 
     /// Returns the owner of the keys in the token, if each node of the cluster has its own token.
-    pub(crate) fn token_holder(&self) -> Option<TokenHolder> {
+    pub fn token_holder(&self) -> Option<TokenHolder> {
         let fleet = self.fleet.as_ref().filter(|_| !self.hsm.shared)?;
         Some(TokenHolder { node: fleet.node.clone(), issuer: self.issuer.as_str().to_owned() })
     }

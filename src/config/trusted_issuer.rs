@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::oauth::trusted_token::TrustTerms;
+use sealgate_domain::oauth::trusted_token::TrustTerms;
 
 /// `[[trusted_issuer]]`: an issuer whose access tokens some applications accept.
 #[derive(Debug, Clone, PartialEq, Eq)]

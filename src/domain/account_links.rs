@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::language::Language;
-use crate::domain::secret::{Secret, SecretHash, from_base64url};
-use crate::domain::time::UnixTime;
-use crate::domain::user::{Email, Subject, User};
+use crate::language::Language;
+use crate::secret::{Secret, SecretHash, from_base64url};
+use crate::time::UnixTime;
+use crate::user::{Email, Subject, User};
 
 /// Validity of a reset link.
 pub const RESET_LIFE: Duration = Duration::from_mins(30);
@@ -26,7 +26,7 @@ pub const CODE_LIFE: Duration = Duration::from_mins(15);
 pub const UNDO_LIFE: Duration = Duration::from_hours(14 * 24);
 
 /// Number of wrong codes that end a verification.
-pub const MOST_CODE_TRIES: u32 = 5;
+pub(crate) const MOST_CODE_TRIES: u32 = 5;
 
 /// Number of digits of a verification code.
 pub const CODE_DIGITS: usize = 8;
@@ -332,7 +332,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::domain::user::{PasswordHash, UserState};
+    use crate::user::{PasswordHash, UserState};
 
     fn anna() -> User {
         User {

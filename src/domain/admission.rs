@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::key_ring::{Endorsement, PublicJwk};
+use crate::key_ring::{Endorsement, PublicJwk};
 
 /// Prefix of a node's signature about its own request. A JWS signing input contains no space or
 /// line break (RFC 7515 §5.1).

@@ -13,17 +13,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::id::Id;
-use crate::domain::time::UnixTime;
+use crate::id::Id;
+use crate::time::UnixTime;
 
 /// Interval of [`AnswerLedger::heartbeat`].
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(100);
 /// Age from which an answer, a request or a heartbeat counts as late. Clients rarely give up earlier.
-pub const LATE_AFTER: Duration = Duration::from_secs(1);
+pub(crate) const LATE_AFTER: Duration = Duration::from_secs(1);
 /// How long after a rotation a doubtful answer is repeated. Afterwards the parent ends the grant.
-pub const REPEAT_WINDOW: Duration = Duration::from_mins(1);
+pub(crate) const REPEAT_WINDOW: Duration = Duration::from_mins(1);
 /// Time after which a process that has not reported an answer is considered suspended or dead.
-pub const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
+pub(crate) const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How far the clocks of two nodes may differ: each may be two seconds from the database's.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(4);
 /// Requests received this soon after a suspension may have waited through it.

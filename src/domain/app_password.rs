@@ -4,9 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::secret::{Secret, SecretHash, base64url};
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
+use crate::secret::{Secret, SecretHash, base64url};
+use crate::time::UnixTime;
+use crate::user::Subject;
 
 /// Maximum number of application passwords per user.
 pub const MOST_APP_PASSWORDS: usize = 50;

@@ -12,11 +12,11 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-use crate::domain::id::Id;
-use crate::domain::time::UnixTime;
+use crate::id::Id;
+use crate::time::UnixTime;
 
 /// Supported values of `acr` (`acr_values_supported`).
-pub const ACR_VALUES: [&str; 4] = ["1", "2", "3", "phr"];
+pub(crate) const ACR_VALUES: [&str; 4] = ["1", "2", "3", "phr"];
 
 /// Assurance level, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,7 +97,7 @@ pub type FactorId = Id<'f'>;
 
 impl FactorId {
     /// Returns the id of the key with this credential id, which has up to 1,023 bytes.
-    pub fn of_credential(id: &[u8]) -> Self {
+    pub(crate) fn of_credential(id: &[u8]) -> Self {
         let hash: [u8; 32] = Sha256::digest(id).into();
         Self::from_bytes(std::array::from_fn(|at| hash[at]))
     }
@@ -178,7 +178,7 @@ impl AuthenticationSteps {
     }
 
     /// Returns the level that was reached if recovery codes have this value.
-    pub fn level_with(&self, worth: RecoveryCodeWorth) -> Option<AssuranceLevel> {
+    pub(crate) fn level_with(&self, worth: RecoveryCodeWorth) -> Option<AssuranceLevel> {
         let higher = [AssuranceLevel::PhishingResistant, AssuranceLevel::Two];
         let reached = higher.into_iter().find(|level| self.since_with(*level, worth).is_some());
         reached.or((!self.0.is_empty()).then_some(AssuranceLevel::One))
@@ -198,7 +198,7 @@ impl AuthenticationSteps {
     /// Only the password and a passkey make a sign-in recent. Each level requires one of them, so a
     /// new code does not renew an old password.
     fn since_with(&self, level: AssuranceLevel, worth: RecoveryCodeWorth) -> Option<UnixTime> {
-        use crate::domain::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
+        use crate::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
 
         let last = |method| self.0.iter().filter(|step| step.method == method).map(|step| step.at).max();
         // Two factors are knowledge and possession. Two possessions are one kind of factor.

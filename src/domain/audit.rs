@@ -11,14 +11,14 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::client::{Authority, ClientId};
-use crate::domain::grant::GrantId;
-use crate::domain::id::Id;
-use crate::domain::language::Language;
-use crate::domain::mail::Notice;
-use crate::domain::session::SessionId;
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
+use crate::client::{Authority, ClientId};
+use crate::grant::GrantId;
+use crate::id::Id;
+use crate::language::Language;
+use crate::mail::Notice;
+use crate::session::SessionId;
+use crate::time::UnixTime;
+use crate::user::Subject;
 
 /// Kind of an event. The names are part of the file format and of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

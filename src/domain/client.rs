@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::assurance::AssuranceLevel;
-use crate::domain::rate_limit::RateLimit;
-use crate::domain::redirect_uri::RedirectUri;
-use crate::domain::scope::{Scope, ScopeValue};
-use crate::domain::secret::{Secret, SecretHash};
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
+use crate::assurance::AssuranceLevel;
+use crate::rate_limit::RateLimit;
+use crate::redirect_uri::RedirectUri;
+use crate::scope::{Scope, ScopeValue};
+use crate::secret::{Secret, SecretHash};
+use crate::time::UnixTime;
+use crate::user::Subject;
 
 /// Prefix of the client ids of protected applications. Such ids cannot be registered.
 pub const INTERNAL_CLIENT: &str = "sealgate-app-";
@@ -458,7 +458,7 @@ impl Client {
     /// Reports whether a browser may be redirected to this URI after a logout.
     ///
     /// URIs are compared byte for byte (RP-Initiated Logout §3).
-    pub fn logs_out_to(&self, uri: &str) -> bool {
+    pub(crate) fn logs_out_to(&self, uri: &str) -> bool {
         self.post_logout_redirect_uris.iter().any(|registered| registered.as_str() == uri)
     }
 }

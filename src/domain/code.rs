@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::client::ClientId;
-use crate::domain::error::Refusal;
-use crate::domain::grant::GrantId;
-use crate::domain::pkce::{CodeChallenge, CodeVerifier};
-use crate::domain::scope::Scope;
-use crate::domain::session::{SessionId, SignIn};
-use crate::domain::time::UnixTime;
+use crate::client::ClientId;
+use crate::error::Refusal;
+use crate::grant::GrantId;
+use crate::pkce::{CodeChallenge, CodeVerifier};
+use crate::scope::Scope;
+use crate::session::{SessionId, SignIn};
+use crate::time::UnixTime;
 
 /// State of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

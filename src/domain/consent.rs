@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::client::{Client, ClientId};
-use crate::domain::scope::Scope;
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
+use crate::client::{Client, ClientId};
+use crate::scope::Scope;
+use crate::time::UnixTime;
+use crate::user::Subject;
 
 /// A user's consent for a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::domain::scope::UnknownScope;
+use crate::scope::UnknownScope;
 
 /// Error code as sent to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -118,7 +118,7 @@ impl Refusal {
     }
 
     /// Creates an `invalid_scope` error that names the unsupported value.
-    pub fn unknown_scope(unknown: &UnknownScope) -> Self {
+    pub(crate) fn unknown_scope(unknown: &UnknownScope) -> Self {
         let description = match unknown.value() {
             Some(value) => Cow::Owned(format!("The scope names a value that is not known here: {value}")),
             None => Cow::Borrowed("The scope names a value that is not known here."),

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::time::UnixTime;
+use crate::time::UnixTime;
 
 /// Consecutive failures after which the factor is blocked, until another factor of the user or an
 /// administrator unblocks it. NIST SP 800-63B allows a hundred.
-pub const MOST_FACTOR_FAILURES: u32 = 50;
+pub(crate) const MOST_FACTOR_FAILURES: u32 = 50;
 
 /// Consecutive failures without a wait. The last of them notifies the user that an attacker knows
 /// the password.

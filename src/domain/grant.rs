@@ -9,7 +9,7 @@
 //! - A genuine token of any older generation is recognised without a record of its own.
 //!
 //! A client that did not receive an answer still has the parent of a refresh token that no client
-//! has. Within a retry window, or while the answer is doubtful ([`crate::domain::answers`]), it
+//! has. Within a retry window, or while the answer is doubtful ([`crate::answers`]), it
 //! receives the same child again. The child's secret is a hash of its parent's secret and a random
 //! salt. The record keeps only the salt, so that creating the child needs both the parent and the
 //! record.
@@ -20,14 +20,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::domain::answers::{REPEAT_WINDOW, RotationId};
-use crate::domain::client::ClientId;
-use crate::domain::id::Id;
-use crate::domain::scope::Scope;
-use crate::domain::secret::{Secret, SecretHash, base64url, base64url_bytes, from_base64url};
-use crate::domain::session::SessionId;
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
+use crate::answers::{REPEAT_WINDOW, RotationId};
+use crate::client::ClientId;
+use crate::id::Id;
+use crate::scope::Scope;
+use crate::secret::{Secret, SecretHash, base64url, base64url_bytes, from_base64url};
+use crate::session::SessionId;
+use crate::time::UnixTime;
+use crate::user::Subject;
 
 const PREFIX: &str = "RT_";
 
@@ -300,7 +300,7 @@ impl Grant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::answers::ProcessId;
+    use crate::answers::ProcessId;
 
     const NOW: UnixTime = UnixTime::from_seconds(1_000_000);
     const MONTH: Duration = Duration::from_hours(720);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::secret::{base64url, base64url_bytes, from_base64url};
+use crate::secret::{base64url, base64url_bytes, from_base64url};
 
 /// Identifier of a record. It grants no access. The letter makes identifiers of different records
 /// different types.

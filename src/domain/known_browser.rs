@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::secret::{Secret, SecretHash};
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
+use crate::secret::{Secret, SecretHash};
+use crate::time::UnixTime;
+use crate::user::Subject;
 
 /// Time for which a browser is known after its last sign-in.
 pub const KNOWN_FOR: Duration = Duration::from_hours(180 * 24);

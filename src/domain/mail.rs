@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::id::Id;
-use crate::domain::language::Language;
-use crate::domain::sealed::Sealed;
-use crate::domain::secret::SecretHash;
-use crate::domain::time::UnixTime;
-use crate::domain::user::{Email, Subject};
+use crate::id::Id;
+use crate::language::Language;
+use crate::sealed::Sealed;
+use crate::secret::SecretHash;
+use crate::time::UnixTime;
+use crate::user::{Email, Subject};
 
 /// Identifier of an e-mail. Its `Message-ID` contains it, so that receivers can detect duplicates.
 pub type MailId = Id<'q'>;
@@ -395,7 +395,7 @@ pub struct SentMail {
 }
 
 /// How long records of sent and given-up e-mails are kept.
-pub const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
+pub(crate) const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 
 impl SentMail {
     pub fn new(mail: &WaitingMail, answer: &str, now: UnixTime) -> Self {

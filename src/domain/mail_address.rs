@@ -5,7 +5,7 @@ use std::fmt;
 
 use url::Host;
 
-use crate::domain::user::Email;
+use crate::user::Email;
 
 /// Maximum length of the local part (RFC 5321 §4.5.3.1.1), the domain (§4.5.3.1.2) and a label (RFC
 /// 1035 §2.3.4), in bytes.

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::account_links::{CODE_LIFE, MOST_CODE_TRIES};
-use crate::domain::secret::SecretHash;
-use crate::domain::time::UnixTime;
-use crate::domain::user::Email;
+use crate::account_links::{CODE_LIFE, MOST_CODE_TRIES};
+use crate::secret::SecretHash;
+use crate::time::UnixTime;
+use crate::user::Email;
 
 /// Maximum duration of a self-registration.
 pub const REGISTRATION_LIFE: Duration = Duration::from_hours(1);

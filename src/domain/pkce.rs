@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::domain::secret::{Secret, base64url, constant_time_eq, from_base64url};
+use crate::secret::{Secret, base64url, constant_time_eq, from_base64url};
 
 /// Derivation of a challenge from its verifier (RFC 7636 §4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ impl CodeChallenge {
     }
 
     /// Reports whether this challenge was derived from the verifier (RFC 7636 §4.6).
-    pub fn is_met_by(&self, verifier: &CodeVerifier) -> bool {
+    pub(crate) fn is_met_by(&self, verifier: &CodeVerifier) -> bool {
         let computed = match self.method {
             ChallengeMethod::S256 => base64url(&Sha256::digest(verifier.0.expose().as_bytes())),
             ChallengeMethod::Plain => verifier.0.expose().to_owned(),

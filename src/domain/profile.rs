@@ -104,7 +104,7 @@ pub fn is_phone_number(text: &str) -> bool {
 }
 
 /// Returns the text without the characters that [`is_seen`] rejects.
-pub fn seen_part(text: &str) -> String {
+pub(crate) fn seen_part(text: &str) -> String {
     let is_seen_at =
         |at, letter: char| is_seen(letter.encode_utf8(&mut [0; 4])) || is_joiner_in_place(text, at, letter);
     let kept: String =

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use zeroize::Zeroizing;
 
-use crate::domain::secret::{Secret, base64url_bytes};
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
+use crate::secret::{Secret, base64url_bytes};
+use crate::time::UnixTime;
+use crate::user::Subject;
 
 /// Number of codes per user.
 pub const RECOVERY_CODES: usize = 10;

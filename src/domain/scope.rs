@@ -72,7 +72,7 @@ impl Scope {
     }
 
     /// Parses a space-separated list and ignores unsupported values.
-    pub fn known_in(text: &str) -> Self {
+    pub(crate) fn known_in(text: &str) -> Self {
         text.split(' ').filter_map(|value| ScopeValue::ALL.into_iter().find(|known| known.as_str() == value)).collect()
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::domain::secret::{base64url, from_base64url};
+use crate::secret::{base64url, from_base64url};
 
 /// Encrypted bytes: data key id, nonce, ciphertext and tag. One base64url string in JSON.
 #[derive(Clone, PartialEq, Eq)]

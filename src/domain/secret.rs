@@ -2,7 +2,7 @@
 //! secrets.
 //!
 //! All of them have at least 128 random bits, so SHA-256 is sufficient: they cannot be guessed.
-//! Passwords are chosen by users and hashed with argon2id instead (`crate::password`).
+//! Passwords are chosen by users and hashed with argon2id instead (`sealgate_core::password`).
 
 use std::fmt;
 
@@ -94,14 +94,14 @@ impl fmt::Debug for SecretHash {
 }
 
 /// Serializes a fixed number of bytes as base64url.
-pub(crate) mod base64url_bytes {
+pub mod base64url_bytes {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    pub(crate) fn serialize<const N: usize, S: Serializer>(bytes: &[u8; N], serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<const N: usize, S: Serializer>(bytes: &[u8; N], serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&super::base64url(bytes))
     }
 
-    pub(crate) fn deserialize<'de, const N: usize, D: Deserializer<'de>>(deserializer: D) -> Result<[u8; N], D::Error> {
+    pub fn deserialize<'de, const N: usize, D: Deserializer<'de>>(deserializer: D) -> Result<[u8; N], D::Error> {
         let bytes = super::from_base64url(&String::deserialize(deserializer)?);
         let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
         bytes.ok_or_else(|| Error::custom(format_args!("not {N} bytes in base64url")))

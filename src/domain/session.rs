@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
-use crate::domain::id::Id;
-use crate::domain::secret::{Secret, SecretHash, from_base64url};
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
+use crate::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
+use crate::id::Id;
+use crate::secret::{Secret, SecretHash, from_base64url};
+use crate::time::UnixTime;
+use crate::user::Subject;
 
 /// Maximum number of accounts that are signed in at the same time in one browser.
-pub const MOST_SIGN_INS: usize = 5;
+pub(crate) const MOST_SIGN_INS: usize = 5;
 
 /// How long the cookie before a renewed sign-in can still end the session.
 const OVERLAP: Duration = Duration::from_secs(30);

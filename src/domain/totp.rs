@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use crate::domain::secret::Secret;
-use crate::domain::time::UnixTime;
+use crate::secret::Secret;
+use crate::time::UnixTime;
 
 /// Validity of a code in seconds.
 const PERIOD: u64 = 30;
@@ -71,7 +71,7 @@ impl TotpSecret {
     }
 
     /// Returns the secret as 32 characters to type into an app that cannot scan the QR code.
-    pub fn base32(&self) -> Secret {
+    pub(crate) fn base32(&self) -> Secret {
         let mut text = String::with_capacity(32);
         for group in self.0.chunks_exact(5) {
             let bits = group.iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));

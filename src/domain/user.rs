@@ -6,9 +6,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::domain::secret::SecretHash;
-use crate::domain::time::UnixTime;
-use crate::domain::username::Username;
+use crate::secret::SecretHash;
+use crate::time::UnixTime;
+use crate::username::Username;
 
 /// A user's `sub`: a random UUID, the same for every client (subject type `public`), never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -186,7 +186,7 @@ impl User {
 }
 
 /// Returns lower-case letters without Turkish diacritics, for users who type without these.
-pub fn plain_letters(text: &str) -> String {
+pub(crate) fn plain_letters(text: &str) -> String {
     let plain = |letter| match letter {
         'ç' => 'c',
         'ğ' => 'g',

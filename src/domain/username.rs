@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::domain::secret::SecretHash;
+use crate::secret::SecretHash;
 
 /// Maximum length of a username in characters.
 const LONGEST: usize = 64;

@@ -19,7 +19,7 @@ use super::proxy::body::respond;
 
 /// Phase of the server's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub enum Phase {
     /// Listeners may not accept yet, and a stop signal would not be handled.
     Starting,
     Serving,
@@ -31,15 +31,11 @@ pub(crate) enum Phase {
 ///
 /// It is ready while the phase is [`Phase::Serving`], the store is healthy and the probe is
 /// answered.
-pub(crate) const fn admin_service(
-    health: Arc<dyn Health>,
-    phase: watch::Receiver<Phase>,
-    probe: Probe,
-) -> MonitoringService {
+pub const fn admin_service(health: Arc<dyn Health>, phase: watch::Receiver<Phase>, probe: Probe) -> MonitoringService {
     MonitoringService { health, phase, probe }
 }
 
-pub(crate) struct MonitoringService {
+pub struct MonitoringService {
     health: Arc<dyn Health>,
     phase: watch::Receiver<Phase>,
     probe: Probe,

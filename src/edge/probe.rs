@@ -22,7 +22,7 @@ const KEPT: Duration = Duration::from_secs(1);
 /// Length of the status line up to the status, `HTTP/1.1 200`, in bytes.
 const STATUS_END: usize = 12;
 
-pub(crate) struct Probe {
+pub struct Probe {
     doors: Vec<Door>,
     health: Arc<dyn Health>,
     last: Mutex<Option<(Instant, Result<(), String>)>>,
@@ -30,7 +30,7 @@ pub(crate) struct Probe {
 
 impl Probe {
     /// Creates a probe of these listeners. `health` names the host and path.
-    pub(crate) fn new(doors: Vec<Door>, health: Arc<dyn Health>) -> Self {
+    pub fn new(doors: Vec<Door>, health: Arc<dyn Health>) -> Self {
         Self { doors, health, last: Mutex::new(None) }
     }
 
@@ -38,7 +38,7 @@ impl Probe {
     ///
     /// # Errors
     /// A sentence for the operator that names the listener without an answer.
-    pub(crate) async fn ask(&self) -> Result<(), String> {
+    pub async fn ask(&self) -> Result<(), String> {
         let Some((host, path)) = self.health.probe() else { return Ok(()) };
         // Concurrent callers wait for the same result.
         let mut last = self.last.lock().await;

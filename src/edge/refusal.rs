@@ -16,13 +16,13 @@ use sha2::{Digest, Sha256};
 
 use super::listen::chunks::MalformedChunk;
 use super::listen::head::HeadFault;
-use crate::web::navigation::Requester;
+use crate::navigation::Requester;
 
 const MALFORMED_CHUNK: &str = HeadFault::Chunk.reason().1;
 
 /// Returns the error response with this status in wire format, for failures before a request was
 /// parsed.
-pub(in crate::edge) fn raw_refusal(status: StatusCode, why: Option<&'static str>, request_id: &str) -> String {
+pub(crate) fn raw_refusal(status: StatusCode, why: Option<&'static str>, request_id: &str) -> String {
     let (error, sentence) = wording(status);
     let sentence = why.unwrap_or(sentence);
     let body = format!(r#"{{"error":"{error}","error_description":"{sentence}","request_id":"{request_id}"}}"#);
@@ -34,7 +34,7 @@ pub(in crate::edge) fn raw_refusal(status: StatusCode, why: Option<&'static str>
 }
 
 /// Returns the error response with this status. `why` replaces the default sentence of the status.
-pub(in crate::edge) fn refusal(
+pub(crate) fn refusal(
     status: StatusCode,
     why: Option<&'static str>,
     request: &HeaderMap,
@@ -98,7 +98,7 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
 });
 
 /// Returns the reason for a refusal that the client caused. It consists of fixed text only.
-pub(in crate::edge) fn why(error: &Error) -> Option<&'static str> {
+pub(crate) fn why(error: &Error) -> Option<&'static str> {
     match (error.esource(), error.etype(), &error.context) {
         (ErrorSource::Downstream, ErrorType::HTTPStatus(_), Some(ImmutStr::Static(why))) => Some(why),
         _ => is_malformed_chunk(error).then_some(MALFORMED_CHUNK),
@@ -106,7 +106,7 @@ pub(in crate::edge) fn why(error: &Error) -> Option<&'static str> {
 }
 
 /// Returns the reason for an error response. The access log contains it.
-pub(in crate::edge) fn reason(error: &Error, status: StatusCode) -> &'static str {
+pub(crate) fn reason(error: &Error, status: StatusCode) -> &'static str {
     match (&error.context, error.etype()) {
         (Some(ImmutStr::Static(why)), ErrorType::HTTPStatus(_)) => why,
         _ if is_malformed_chunk(error) => MALFORMED_CHUNK,
@@ -121,7 +121,7 @@ fn is_malformed_chunk(error: &Error) -> bool {
 }
 
 /// Returns the status to answer an error with, or `None` if the client disconnected.
-pub(in crate::edge) fn status_of(error: &Error) -> Option<StatusCode> {
+pub(crate) fn status_of(error: &Error) -> Option<StatusCode> {
     use ErrorType::{
         ConnectTimedout, ConnectionClosed, HTTPStatus, ReadError, ReadTimedout, TLSHandshakeTimedout, WriteError,
         WriteTimedout,

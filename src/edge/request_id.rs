@@ -4,26 +4,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-pub(in crate::edge) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// Generator of request ids: unique, 16 bytes in hexadecimal.
 ///
 /// They are not secret, but reveal no pattern from which the amount of traffic could be derived.
-pub(crate) struct RequestIds {
+pub struct RequestIds {
     process: u64,
     next: AtomicU64,
 }
 
 impl RequestIds {
     /// Creates a generator. `seed` must be random for each process.
-    pub(crate) const fn new(seed: [u64; 2]) -> Self {
+    pub const fn new(seed: [u64; 2]) -> Self {
         Self { process: seed[0], next: AtomicU64::new(seed[1]) }
     }
 
     /// Returns an id that no other request has.
-    pub(in crate::edge) fn next(&self) -> String {
+    pub(crate) fn next(&self) -> String {
         let mut name = String::with_capacity(32);
         self.write(&mut name);
         name
@@ -47,7 +47,7 @@ impl RequestIds {
     ///
     /// A single valid `traceparent` of the client is forwarded unchanged. An invalid or repeated
     /// one is replaced by a new trace.
-    pub(in crate::edge) fn tell(&self, fields: &mut HeaderMap, request_id: &str) {
+    pub(crate) fn tell(&self, fields: &mut HeaderMap, request_id: &str) {
         if let Ok(id) = HeaderValue::from_str(request_id) {
             fields.insert(REQUEST_ID, id);
         }
@@ -97,7 +97,7 @@ fn is_traceparent(text: &str) -> bool {
 }
 
 /// Returns whether a proxy's `X-Request-Id` is safe for logs, pages and header fields.
-pub(in crate::edge) fn is_request_id(id: &str) -> bool {
+pub(crate) fn is_request_id(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (8..=64).contains(&id.len()) && id.bytes().all(plain)
 }

@@ -33,7 +33,7 @@ pub(super) use spent::Handle;
 use trust::{UpstreamTrust, stamps};
 
 use super::listen::certificate::Stamp;
-use crate::config::{App, Upstream};
+use sealgate_config::{App, Upstream};
 
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// Delay before a failed name lookup is repeated.
@@ -42,7 +42,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 const FIRST_LOOKUP: Duration = Duration::from_secs(3);
 
 /// The servers of one application.
-pub(crate) struct Upstreams {
+pub struct Upstreams {
     app: App,
     resolver: Resolver,
     sources: Vec<UpstreamSource>,
@@ -61,7 +61,7 @@ impl Upstreams {
     ///
     /// # Errors
     /// One line that names the fault.
-    pub(crate) fn new(app: &App, resolver: &Resolver) -> Result<Self, String> {
+    pub fn new(app: &App, resolver: &Resolver) -> Result<Self, String> {
         let fault = |why: String| format!("app {}: {why}", app.name);
         if app.upstreams.is_empty() {
             return Err(fault("it has no upstream".to_owned()));
@@ -144,7 +144,7 @@ impl Upstreams {
     /// for separate threads.
     ///
     /// [`Upstreams::watch`] repeats the lookup of names without an answer by then.
-    pub(crate) fn find_names(all: &[Arc<Self>]) {
+    pub fn find_names(all: &[Arc<Self>]) {
         let (pending, answered) = mpsc::channel::<Infallible>();
         for upstreams in all {
             for (index, source) in upstreams.sources.iter().enumerate() {
@@ -227,7 +227,7 @@ impl Upstreams {
 
     /// Checks the servers, resolves names and reloads certificates until `stop` turns true or its
     /// sender is dropped.
-    pub(crate) async fn watch(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+    pub async fn watch(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut lookups = JoinSet::new();
         for index in 0..self.sources.len() {
             lookups.spawn(Arc::clone(&self).follow_name(index, stop.clone()));

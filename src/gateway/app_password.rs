@@ -12,21 +12,22 @@ use http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::task::JoinSet;
 
-use crate::app::state::Sealgate;
-use crate::domain::audit::{Actor, AuditKind};
-use crate::domain::error::{ErrorCode, Refusal};
-use crate::domain::pace::Pace;
-use crate::domain::secret::SecretHash;
-use crate::domain::time::UnixTime;
-use crate::domain::user::{Subject, User};
-use crate::gateway::outcome::GateReply;
-use crate::gateway::policy::Credential;
-use crate::gateway::request::AppRequest;
-use crate::limiter::LimitKey;
-use crate::oauth::credentials::{self, NamedPassword};
-use crate::web::failure::error;
-use crate::web::navigation;
-use crate::web::response::Response;
+use crate::outcome::GateReply;
+use crate::policy::Credential;
+use crate::request::AppRequest;
+use sealgate_core::state::Sealgate;
+use sealgate_core::web::failure::error;
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::limiter::LimitKey;
+use sealgate_domain::oauth::credentials;
+use sealgate_domain::oauth::credentials::NamedPassword;
+use sealgate_domain::pace::Pace;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Subject, User};
+use sealgate_edge::navigation;
 
 const WRONG: Refusal = Refusal::new(
     ErrorCode::LoginRequired,

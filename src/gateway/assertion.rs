@@ -13,12 +13,12 @@ use std::time::Duration;
 use quick_cache::sync::Cache;
 use sha2::{Digest, Sha256};
 
-use crate::app::state::Sealgate;
-use crate::config::App;
-use crate::domain::session::SessionId;
-use crate::domain::time::UnixTime;
-use crate::gateway::principal::Principal;
-use crate::oauth::claims::AssertionClaims;
+use crate::principal::Principal;
+use sealgate_config::App;
+use sealgate_core::state::Sealgate;
+use sealgate_domain::oauth::claims::AssertionClaims;
+use sealgate_domain::session::SessionId;
+use sealgate_domain::time::UnixTime;
 
 /// Lifetime of an assertion.
 const LIFETIME: Duration = Duration::from_mins(5);

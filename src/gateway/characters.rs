@@ -5,7 +5,8 @@
 //! the application may read it otherwise. So every other reading must lead to rules with the same
 //! requirements.
 
-use crate::gateway::reading::{self, Ambiguous};
+use crate::reading;
+use crate::reading::Ambiguous;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a set of characters, each there or not")]
@@ -172,7 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::gateway::path::CanonicalPath;
+    use crate::path::CanonicalPath;
 
     fn all(raw: &str) -> Result<Vec<String>, Ambiguous> {
         let path = CanonicalPath::parse_with(raw, Characters::ALL)?;

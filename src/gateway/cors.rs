@@ -13,9 +13,9 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
-use crate::gateway::route::{RoutePlace, Rule};
-use crate::web::response::Response;
-use crate::web::rewrite::AnswerRewrite;
+use crate::route::{RoutePlace, Rule};
+use sealgate_core::web::response::Response;
+use sealgate_edge::rewrite::AnswerRewrite;
 
 /// Time for which a browser may cache a preflight response, in seconds.
 const REMEMBERED: &str = "600";
@@ -126,7 +126,7 @@ fn is_list(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Access;
+    use sealgate_config::Access;
 
     fn rule() -> Rule {
         Rule { cors_origins: vec!["https://www.test".into()], ..Rule::plain("/", Access::SignedIn) }

@@ -4,7 +4,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use memchr::memmem;
 
-use crate::oauth::credentials;
+use sealgate_domain::oauth::credentials;
 
 /// Content of the `Authorization` header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

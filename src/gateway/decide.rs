@@ -10,42 +10,45 @@ use http::header::{AUTHORIZATION, HOST};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 
-use crate::app::state::Sealgate;
-use crate::config::{Access, App, Config, host_name};
-use crate::domain::error::{ErrorCode, Refusal};
-use crate::gateway::app_password;
-use crate::gateway::assertion::Assertions;
-use crate::gateway::characters::Characters;
-use crate::gateway::cors::{self, Cors};
-use crate::gateway::credential::{self, Presented};
-use crate::gateway::depth::RequestDepth;
-use crate::gateway::destination;
-use crate::gateway::foreign_token;
-use crate::gateway::outcome::{GateOutcome, GateReply};
-use crate::gateway::own;
-use crate::gateway::path::CanonicalPath;
-use crate::gateway::policy::{self, AccessRequest, Credential, Refused};
-use crate::gateway::reading::Ambiguous;
-use crate::gateway::refusal::{
+use crate::app_password;
+use crate::assertion::Assertions;
+use crate::characters::Characters;
+use crate::cors;
+use crate::cors::Cors;
+use crate::credential;
+use crate::credential::Presented;
+use crate::depth::RequestDepth;
+use crate::destination;
+use crate::foreign_token;
+use crate::outcome::{GateOutcome, GateReply};
+use crate::own;
+use crate::path::CanonicalPath;
+use crate::policy;
+use crate::policy::{AccessRequest, Credential, Refused};
+use crate::reading::Ambiguous;
+use crate::refusal::{
     refuse, refuse_method, refuse_path, refuse_repeated, refuse_spelled_method, refuse_token, refuse_unopened,
 };
-use crate::gateway::remembered::Remembered;
-use crate::gateway::request::{AppRequest, Sessions};
-use crate::gateway::resource;
-use crate::gateway::route::Routes;
-use crate::gateway::session::Uses;
-use crate::gateway::sign_in;
-use crate::gateway::sign_in::login::{First, SignInRequest};
-use crate::gateway::subtree::Subtree;
-use crate::tokens::bearer::BearerFault;
-use crate::web::context::Body;
-use crate::web::failure::{Failure, error};
-use crate::web::navigation;
-use crate::web::request_fields;
-use crate::web::response::Response;
+use crate::remembered::Remembered;
+use crate::request::{AppRequest, Sessions};
+use crate::resource;
+use crate::route::Routes;
+use crate::session::Uses;
+use crate::sign_in;
+use crate::sign_in::login::{First, SignInRequest};
+use crate::subtree::Subtree;
+use sealgate_config::request_fields;
+use sealgate_config::{Access, App, Config, host_name};
+use sealgate_core::state::Sealgate;
+use sealgate_core::tokens::bearer::BearerFault;
+use sealgate_core::web::context::Body;
+use sealgate_core::web::failure::{Failure, error};
+use sealgate_core::web::response::Response;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_edge::navigation;
 
 /// Gateway for all applications.
-pub(crate) struct Gateway {
+pub struct Gateway {
     /// In the order of the configuration.
     pub(super) gates: Vec<AppGate>,
     hosts: Hosts,
@@ -90,7 +93,7 @@ impl AppGate {
 
 impl Gateway {
     /// Creates the gateway for this configuration.
-    pub(crate) fn new(config: &Config) -> Self {
+    pub fn new(config: &Config) -> Self {
         let remembered = Remembered::default();
         Self {
             gates: gates(config),
@@ -105,7 +108,7 @@ impl Gateway {
     /// Creates the gateway for a new configuration. It shares the recorded uses and the cached
     /// assertions of this one.
     #[must_use]
-    pub(crate) fn with(&self, config: &Config) -> Self {
+    pub fn with(&self, config: &Config) -> Self {
         let (uses, assertions) = (Arc::clone(&self.uses), Arc::clone(&self.assertions));
         let password_uses = Arc::clone(&self.password_uses);
         let hosts = Hosts::of(&config.apps);
@@ -113,21 +116,21 @@ impl Gateway {
     }
 
     /// Returns the application for a `Host` header, as an index into the configured ones.
-    pub(crate) fn app_of(&self, host: &str) -> Option<usize> {
+    pub fn app_of(&self, host: &str) -> Option<usize> {
         self.hosts.app(host)
     }
 
     /// Decides on a request to the host of this application, which [`Gateway::app_of`] returned.
     /// The application may share the host of the issuer.
     ///
-    /// `head` must have exactly one `Host`, and the [`crate::web::origin::Origin`] among its
+    /// `head` must have exactly one `Host`, and the [`sealgate_edge::origin::Origin`] among its
     /// extensions.
-    pub(crate) async fn admit(&self, sealgate: &Sealgate, app: usize, head: &Parts) -> GateOutcome {
+    pub async fn admit(&self, sealgate: &Sealgate, app: usize, head: &Parts) -> GateOutcome {
         self.admit_to(sealgate, Some(app), head, Body::Unread).await
     }
 
     /// Answers a request for which [`Gateway::admit`] returned [`GateOutcome::ReadForm`].
-    pub(crate) async fn take_form(&self, sealgate: &Sealgate, head: &Parts, body: Bytes) -> Response {
+    pub async fn take_form(&self, sealgate: &Sealgate, head: &Parts, body: Bytes) -> Response {
         self.admit_with(sealgate, head, Body::Read(body)).await.into_response()
     }
 
@@ -154,12 +157,7 @@ impl Gateway {
 
     /// Returns an error page that replaces the missing response of an application. `None` for
     /// programs, and if no application has the host.
-    pub(crate) fn unanswered(
-        &self,
-        sealgate: &Sealgate,
-        head: &Parts,
-        status: StatusCode,
-    ) -> Option<http::Response<Bytes>> {
+    pub fn unanswered(&self, sealgate: &Sealgate, head: &Parts, status: StatusCode) -> Option<http::Response<Bytes>> {
         let gate = self.app_of(host(head)).and_then(|index| self.gates.get(index))?;
         gate.request(sealgate, head, Body::Away).unanswered(status).map(Response::finish)
     }
@@ -167,7 +165,7 @@ impl Gateway {
     /// Records in the store which sessions and application passwords were used since the last call.
     ///
     /// Must be called every few seconds. Otherwise sessions in use expire as idle.
-    pub(crate) async fn note_uses(&self, sealgate: &Sealgate) {
+    pub async fn note_uses(&self, sealgate: &Sealgate) {
         self.uses.write(sealgate).await;
         self.password_uses.write(sealgate).await;
     }

@@ -4,7 +4,7 @@
 use http::HeaderMap;
 use http::header::{CONNECTION, HeaderName};
 
-use crate::web::request_fields;
+use sealgate_config::request_fields;
 
 const DEPTH: HeaderName = HeaderName::from_static("depth");
 

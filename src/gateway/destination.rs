@@ -7,11 +7,11 @@ use http::HeaderMap;
 use http::header::HeaderName;
 use http::uri::Authority;
 
-use crate::gateway::depth::RequestDepth;
-use crate::gateway::path::CanonicalPath;
-use crate::gateway::reading::Ambiguous;
-use crate::gateway::route::{Routes, Rule};
-use crate::gateway::subtree::Subtree;
+use crate::depth::RequestDepth;
+use crate::path::CanonicalPath;
+use crate::reading::Ambiguous;
+use crate::route::{Routes, Rule};
+use crate::subtree::Subtree;
 
 pub(super) const DESTINATION: HeaderName = HeaderName::from_static("destination");
 

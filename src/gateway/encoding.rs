@@ -1,7 +1,7 @@
 //! Encoding of text outside ASCII in header values, for which HTTP defines no encoding. Pure.
 
-use crate::config::Names;
-use crate::domain::secret::base64url;
+use sealgate_config::Names;
+use sealgate_domain::secret::base64url;
 
 /// Encodes a text.
 ///

@@ -9,31 +9,34 @@ use http::header::{AUTHORIZATION, HeaderName};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method};
 
-use crate::config::{self, Access, AuthorizationHeader, Config};
-use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
-use crate::domain::client::ClientId;
-use crate::domain::scope::Scope;
-use crate::domain::session::SessionId;
-use crate::domain::time::UnixTime;
-use crate::domain::user::User;
-use crate::gateway::cors::Cors;
-use crate::gateway::decide::Hosts;
-use crate::gateway::depth::RequestDepth;
-use crate::gateway::destination::Destination;
-use crate::gateway::headers::{self, ASSERTION, Told};
-use crate::gateway::path::CanonicalPath;
-use crate::gateway::policy::{self, AccessRequest, Credential, Refused, SignedIn};
-use crate::gateway::principal::Principal;
-use crate::gateway::resource;
-use crate::gateway::route::{Routes, Rule};
-use crate::gateway::sign_in::return_path;
-use crate::gateway::subtree::Subtree;
-use crate::oauth::claims::AccessTokenClaims;
-use crate::oauth::trusted_token::Foreign;
-use crate::tokens::bearer::Bearer;
+use crate::cors::Cors;
+use crate::decide::Hosts;
+use crate::depth::RequestDepth;
+use crate::destination::Destination;
+use crate::headers;
+use crate::headers::{ASSERTION, Told};
+use crate::path::CanonicalPath;
+use crate::policy;
+use crate::policy::{AccessRequest, Credential, Refused, SignedIn};
+use crate::principal::Principal;
+use crate::resource;
+use crate::route::{Routes, Rule};
+use crate::sign_in::return_path;
+use crate::subtree::Subtree;
+use sealgate_config as config;
+use sealgate_config::{Access, AuthorizationHeader, Config};
+use sealgate_core::tokens::bearer::Bearer;
+use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
+use sealgate_domain::client::ClientId;
+use sealgate_domain::oauth::claims::AccessTokenClaims;
+use sealgate_domain::oauth::trusted_token::Foreign;
+use sealgate_domain::scope::Scope;
+use sealgate_domain::session::SessionId;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::User;
 
 #[derive(Debug, Clone)]
-pub(crate) enum Asker {
+pub enum Asker {
     /// A client without credentials.
     Nobody,
     /// A client with a valid access token that has these claims.
@@ -52,7 +55,7 @@ pub(crate) enum Asker {
 
 /// Result of an access decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Explanation {
+pub struct Explanation {
     /// Name of the application; `None` if no application has the host.
     pub app: Option<String>,
     /// Rule, in words; `None` if no rule decided.
@@ -70,7 +73,7 @@ pub(crate) struct Explanation {
 
 /// Identity header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct IdentityHeader {
+pub struct IdentityHeader {
     pub name: String,
     /// Attribute that the value comes from, or `assertion`.
     pub from: &'static str,
@@ -85,7 +88,7 @@ pub(crate) struct IdentityHeader {
 ///
 /// # Errors
 /// If `url` is not an absolute HTTP or HTTPS URL, or the method is invalid.
-pub(crate) fn explain(
+pub fn explain(
     config: &Config,
     method: &str,
     url: &str,
@@ -100,7 +103,7 @@ pub(crate) fn explain(
 impl Explanation {
     /// Returns the HTTP status of the refusal. `is_browser` is whether the request is one of a
     /// browser that can be redirected.
-    pub(crate) fn status(&self, is_browser: bool) -> Option<u16> {
+    pub fn status(&self, is_browser: bool) -> Option<u16> {
         let can_sign_in = is_browser && self.rule.as_deref().is_some_and(|rule| rule.contains(" signed_in"));
         Some(match self.reason {
             "forwarded" | "own" => return None,

@@ -2,13 +2,13 @@
 
 use http::header::RETRY_AFTER;
 
-use crate::gateway::outcome::GateReply;
-use crate::gateway::policy::Credential;
-use crate::gateway::refusal::refuse_token;
-use crate::gateway::request::AppRequest;
-use crate::oauth::trusted_token::ForeignFault;
-use crate::tokens::trusted::Source;
-use crate::web::failure::Failure;
+use crate::outcome::GateReply;
+use crate::policy::Credential;
+use crate::refusal::refuse_token;
+use crate::request::AppRequest;
+use sealgate_core::tokens::trusted::Source;
+use sealgate_core::web::failure::Failure;
+use sealgate_domain::oauth::trusted_token::ForeignFault;
 
 /// Verifies a token of an issuer that the application trusts. Refusals are logged with their
 /// reason.

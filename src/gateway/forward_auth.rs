@@ -12,18 +12,18 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 
-use crate::app::state::Sealgate;
-use crate::config::{Config, IdentityHeaders};
-use crate::domain::error::{ErrorCode, Refusal};
-use crate::gateway::decide::{AppGate, Gateway, host};
-use crate::gateway::headers::ASSERTION;
-use crate::gateway::outcome::GateOutcome;
-use crate::web::context::Body;
-use crate::web::failure::error;
-use crate::web::origin::Origin;
-use crate::web::request_fields;
-use crate::web::response::Response;
-use crate::web::rewrite::Rewrite;
+use crate::decide::{AppGate, Gateway, host};
+use crate::headers::ASSERTION;
+use crate::outcome::GateOutcome;
+use sealgate_config::request_fields;
+use sealgate_config::{Config, IdentityHeaders};
+use sealgate_core::state::Sealgate;
+use sealgate_core::web::context::Body;
+use sealgate_core::web::failure::error;
+use sealgate_core::web::response::Response;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_edge::origin::Origin;
+use sealgate_edge::rewrite::Rewrite;
 
 /// Path of the decision endpoint, on every host. The query has the parameters: [`Question`].
 const PATH: &str = "/.sealgate/auth";
@@ -77,7 +77,7 @@ impl<'a> Question<'a> {
 
 impl Gateway {
     /// Returns whether a trusted proxy asks for a decision with this request.
-    pub(crate) fn is_asked_by_proxy(config: &Config, head: &Parts) -> bool {
+    pub fn is_asked_by_proxy(config: &Config, head: &Parts) -> bool {
         let is_trusted = |peer: IpAddr| config.forward_auth.trusted.iter().any(|network| network.contains(&peer));
         head.uri.path() == PATH
             && head.extensions.get::<Origin>().is_some_and(|origin| is_trusted(origin.peer.to_canonical()))
@@ -85,7 +85,7 @@ impl Gateway {
 
     /// Decides on the request that a proxy describes: 200 with the identity in headers, or a
     /// refusal.
-    pub(crate) async fn answer_proxy(&self, sealgate: &Sealgate, head: &Parts) -> Response {
+    pub async fn answer_proxy(&self, sealgate: &Sealgate, head: &Parts) -> Response {
         let question = Question::parse(head.uri.query().unwrap_or_default());
         let known = |question: Question<'_>| {
             let index = self.gates.iter().position(|gate| gate.app.name == question.app);

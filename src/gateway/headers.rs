@@ -10,14 +10,15 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue};
 
-use crate::config::{self, Access, AuthorizationHeader, Caching, IdentityValue, Route};
-use crate::gateway::cors::Cors;
-use crate::gateway::encoding::{written, written_group};
-use crate::gateway::principal::Principal;
-use crate::web::cookie;
-use crate::web::origin::Origin;
-use crate::web::request_fields;
-use crate::web::rewrite::{AnswerRewrite, Rewrite};
+use crate::cors::Cors;
+use crate::encoding::{written, written_group};
+use crate::principal::Principal;
+use sealgate_config as config;
+use sealgate_config::request_fields;
+use sealgate_config::{Access, AuthorizationHeader, Caching, IdentityValue, Route};
+use sealgate_core::web::cookie;
+use sealgate_edge::origin::Origin;
+use sealgate_edge::rewrite::{AnswerRewrite, Rewrite};
 
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -238,9 +239,9 @@ mod tests {
     use http::Request;
 
     use super::*;
-    use crate::config::{GroupsDelimiter, Names};
-    use crate::domain::time::UnixTime;
-    use crate::domain::user::{Email, Subject, User, UserState};
+    use sealgate_config::{GroupsDelimiter, Names};
+    use sealgate_domain::time::UnixTime;
+    use sealgate_domain::user::{Email, Subject, User, UserState};
 
     fn user(name: &str, email: &str, groups: &[&str]) -> User {
         User {

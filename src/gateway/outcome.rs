@@ -2,12 +2,12 @@
 
 use http::StatusCode;
 
-use crate::gateway::policy::Permit;
-use crate::web::response::Response;
+use crate::policy::Permit;
+use sealgate_core::web::response::Response;
 
 /// Result of the access decision.
 #[derive(Debug)]
-pub(crate) enum GateOutcome {
+pub enum GateOutcome {
     Forward(Permit),
     Respond(GateReply),
     /// A form whose user must sign in first. The caller must read its body.
@@ -16,13 +16,13 @@ pub(crate) enum GateOutcome {
 
 /// Response of the gateway, with its label in metrics.
 #[derive(Debug)]
-pub(crate) struct GateReply {
-    pub(crate) label: &'static str,
-    pub(crate) response: Response,
+pub struct GateReply {
+    pub label: &'static str,
+    pub response: Response,
 }
 
 impl GateReply {
-    pub(crate) fn new(label: &'static str, response: Response) -> Self {
+    pub fn new(label: &'static str, response: Response) -> Self {
         Self { label, response }
     }
 }

@@ -2,25 +2,26 @@
 
 use http::{Method, StatusCode};
 
-use crate::domain::audit::{Actor, AuditKind};
-use crate::domain::error::{ErrorCode, Refusal};
-use crate::domain::secret::SecretHash;
-use crate::domain::session::SessionCookie;
-use crate::gateway::path::CanonicalPath;
-use crate::gateway::request::{AppRequest, Sessions};
-use crate::gateway::session;
-use crate::gateway::sign_in::form;
-use crate::gateway::sign_in::login::{self, First, SignInRequest};
-use crate::gateway::sign_in::return_path::ReturnPath;
-use crate::oauth::params::Params;
-use crate::page::{Problem, language_from_tag, language_tag};
-use crate::store::StoreError;
-use crate::tokens::clients::{CALLBACK, INTERNAL_CLIENT};
-use crate::web::asset;
-use crate::web::cookie;
-use crate::web::failure::{Failure, error};
-use crate::web::navigation;
-use crate::web::response::Response;
+use crate::path::CanonicalPath;
+use crate::request::{AppRequest, Sessions};
+use crate::session;
+use crate::sign_in::form;
+use crate::sign_in::login;
+use crate::sign_in::login::{First, SignInRequest};
+use crate::sign_in::return_path::ReturnPath;
+use sealgate_core::tokens::clients::{CALLBACK, INTERNAL_CLIENT};
+use sealgate_core::web::asset;
+use sealgate_core::web::cookie;
+use sealgate_core::web::failure::{Failure, error};
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::session::SessionCookie;
+use sealgate_edge::navigation;
+use sealgate_pages::{Problem, language_from_tag, language_tag};
+use sealgate_store::StoreError;
 
 /// Responds to a request for one of these paths.
 pub(super) async fn answer(ctx: &AppRequest<'_>, path: &CanonicalPath<'_>) -> Result<Response, StoreError> {

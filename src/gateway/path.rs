@@ -9,8 +9,10 @@ use std::borrow::Cow;
 
 use http::uri::PathAndQuery;
 
-use crate::gateway::characters::{self, Characters};
-use crate::gateway::reading::{self, Ambiguous};
+use crate::characters;
+use crate::characters::Characters;
+use crate::reading;
+use crate::reading::Ambiguous;
 
 /// Path with one meaning: every escape decoded once, no empty or dot segments, no escaped
 /// separators.

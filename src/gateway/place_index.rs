@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use crate::gateway::reading;
-use crate::gateway::work;
+use crate::reading;
+use crate::work;
 
 /// Index that finds the places of a path and its ancestors, and the places below a path.
 ///

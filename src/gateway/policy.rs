@@ -16,22 +16,22 @@ use http::uri::PathAndQuery;
 
 pub(super) use permit::Permit;
 
-use crate::config::{Access, App};
-use crate::domain::assurance::{
+use crate::cors::Cors;
+use crate::destination::Destination;
+use crate::headers::{Identity, Unwritable};
+use crate::principal::Principal;
+use crate::route::Rule;
+use crate::subtree::Subtree;
+use sealgate_config::{Access, App};
+use sealgate_core::tokens::bearer::Bearer;
+use sealgate_domain::assurance::{
     AssuranceLevel, AssuranceRequirement, AssuranceShortfall, AuthenticationSteps, RecoveryCodeWorth,
 };
-use crate::domain::scope::ScopeValue;
-use crate::domain::session::SessionId;
-use crate::domain::time::UnixTime;
-use crate::domain::user::User;
-use crate::gateway::cors::Cors;
-use crate::gateway::destination::Destination;
-use crate::gateway::headers::{Identity, Unwritable};
-use crate::gateway::principal::Principal;
-use crate::gateway::route::Rule;
-use crate::gateway::subtree::Subtree;
-use crate::oauth::trusted_token::Foreign;
-use crate::tokens::bearer::Bearer;
+use sealgate_domain::oauth::trusted_token::Foreign;
+use sealgate_domain::scope::ScopeValue;
+use sealgate_domain::session::SessionId;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::User;
 
 /// Verified credential of a request.
 #[derive(Debug, Clone)]
@@ -372,13 +372,13 @@ mod tests {
     use http::Request;
 
     use super::*;
-    use crate::domain::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
-    use crate::domain::assurance::{AuthenticationMethod, AuthenticationStep};
-    use crate::domain::client::ClientId;
-    use crate::domain::scope::Scope;
-    use crate::domain::time::UnixTime;
-    use crate::domain::user::{Email, Subject, UserState};
-    use crate::oauth::claims::{AccessTokenClaims, Audience};
+    use sealgate_domain::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
+    use sealgate_domain::assurance::{AuthenticationMethod, AuthenticationStep};
+    use sealgate_domain::client::ClientId;
+    use sealgate_domain::oauth::claims::{AccessTokenClaims, Audience};
+    use sealgate_domain::scope::Scope;
+    use sealgate_domain::time::UnixTime;
+    use sealgate_domain::user::{Email, Subject, UserState};
 
     const TIME: UnixTime = UnixTime::from_seconds(1_800_000_000);
 
@@ -477,7 +477,7 @@ mod tests {
             path = "/"
             access = "public"
         "#;
-        crate::config::Config::parse(text, std::path::Path::new("/nowhere")).unwrap().apps.remove(0)
+        sealgate_config::Config::parse(text, std::path::Path::new("/nowhere")).unwrap().apps.remove(0)
     }
 
     fn rule(access: Access, scopes: &[&str], groups: &[&str]) -> Rule {
@@ -596,7 +596,7 @@ mod tests {
     #[test]
     fn a_rule_for_people_takes_their_subs_and_their_verified_addresses() {
         let people = |list: &[&str]| Rule {
-            users: list.iter().map(|text| crate::config::RulePerson::parse(text).unwrap()).collect(),
+            users: list.iter().map(|text| sealgate_config::RulePerson::parse(text).unwrap()).collect(),
             ..rule(Access::SignedIn, &[], &[])
         };
         let sub = anna().sub.to_string();
@@ -619,7 +619,7 @@ mod tests {
     #[test]
     fn every_condition_must_hold() {
         let mut both = rule(Access::SignedIn, &[], &["staff"]);
-        both.users = vec![crate::config::RulePerson::parse("ben@example.test").unwrap()];
+        both.users = vec![sealgate_config::RulePerson::parse("ben@example.test").unwrap()];
         assert_eq!(decided(&both, &browser()), Err("user".into()));
     }
 

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::config::RulePerson;
-use crate::domain::user::User;
-use crate::domain::username::Username;
-use crate::oauth::trusted_token::Foreign;
+use sealgate_config::RulePerson;
+use sealgate_domain::oauth::trusted_token::Foreign;
+use sealgate_domain::user::User;
+use sealgate_domain::username::Username;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Principal<'a> {

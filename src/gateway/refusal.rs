@@ -4,21 +4,22 @@ use http::StatusCode;
 use http::header::{ALLOW, HeaderName};
 use http::uri::PathAndQuery;
 
-use crate::config::Access;
-use crate::domain::error::{ErrorCode, Refusal};
-use crate::gateway::app_password;
-use crate::gateway::headers::Unwritable;
-use crate::gateway::outcome::GateReply;
-use crate::gateway::policy::{AccessRequest, Credential, Refused};
-use crate::gateway::reading::Ambiguous;
-use crate::gateway::request::AppRequest;
-use crate::gateway::resource::{challenge, scope_challenge, step_up_challenge};
-use crate::gateway::route::{RoutePlace, Rule};
-use crate::gateway::sign_in::login::{self, First, SignInRequest};
-use crate::gateway::sign_in::return_path::ReturnPath;
-use crate::page::Problem;
-use crate::web::failure::error;
-use crate::web::navigation;
+use crate::app_password;
+use crate::headers::Unwritable;
+use crate::outcome::GateReply;
+use crate::policy::{AccessRequest, Credential, Refused};
+use crate::reading::Ambiguous;
+use crate::request::AppRequest;
+use crate::resource::{challenge, scope_challenge, step_up_challenge};
+use crate::route::{RoutePlace, Rule};
+use crate::sign_in::login;
+use crate::sign_in::login::{First, SignInRequest};
+use crate::sign_in::return_path::ReturnPath;
+use sealgate_config::Access;
+use sealgate_core::web::failure::error;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_edge::navigation;
+use sealgate_pages::Problem;
 
 /// Refuses an ambiguous path.
 pub(super) fn refuse_path(ctx: &AppRequest<'_>, ambiguous: Ambiguous) -> GateReply {

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use quick_cache::sync::Cache;
 
-use crate::domain::session::SessionId;
-use crate::domain::time::UnixTime;
-use crate::gateway::policy::SignedIn;
-use crate::gateway::request::AppRequest;
-use crate::gateway::session;
-use crate::store::StoreError;
+use crate::policy::SignedIn;
+use crate::request::AppRequest;
+use crate::session;
+use sealgate_domain::session::SessionId;
+use sealgate_domain::time::UnixTime;
+use sealgate_store::StoreError;
 
 /// Maximum number of cached sessions, about 2 KiB each.
 const REMEMBERED: usize = 16_384;

@@ -6,19 +6,20 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, StatusCode};
 
-use crate::app::state::Sealgate;
-use crate::config::App;
-use crate::domain::assurance::AssuranceLevel;
-use crate::domain::error::{ErrorCode, Refusal};
-use crate::gateway::outcome::GateReply;
-use crate::gateway::principal::Principal;
-use crate::gateway::sign_in::return_path::ReturnPath;
-use crate::page::{ForbiddenPage, Problem, WayTo, WeakSignInPage, html};
-use crate::store::StoreError;
-use crate::web::context::{Body, PageHost, Recipient, RequestContext};
-use crate::web::failure::{Failure, error};
-use crate::web::navigation::{self, Requester};
-use crate::web::response::Response;
+use crate::outcome::GateReply;
+use crate::principal::Principal;
+use crate::sign_in::return_path::ReturnPath;
+use sealgate_config::App;
+use sealgate_core::state::Sealgate;
+use sealgate_core::web::context::{Body, PageHost, Recipient, RequestContext};
+use sealgate_core::web::failure::{Failure, error};
+use sealgate_core::web::response::Response;
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_edge::navigation;
+use sealgate_edge::navigation::Requester;
+use sealgate_pages::{ForbiddenPage, Problem, WayTo, WeakSignInPage, html};
+use sealgate_store::StoreError;
 
 /// Kind of session cookie that an application accepts.
 ///

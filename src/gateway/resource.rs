@@ -9,14 +9,14 @@ use http::header::{
 use http::{HeaderValue, Method, StatusCode};
 use serde::Serialize;
 
-use crate::config::{Access, RegistrationMode};
-use crate::domain::error::{ErrorCode, Refusal};
-use crate::domain::scope::ScopeValue;
-use crate::gateway::path::CanonicalPath;
-use crate::gateway::request::AppRequest;
-use crate::gateway::route::Rule;
-use crate::web::failure::{Challenge, error};
-use crate::web::response::Response;
+use crate::path::CanonicalPath;
+use crate::request::AppRequest;
+use crate::route::Rule;
+use sealgate_config::{Access, RegistrationMode};
+use sealgate_core::web::failure::{Challenge, error};
+use sealgate_core::web::response::Response;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::scope::ScopeValue;
 
 /// Path of the document on every application's host (RFC 9728 §3).
 const PATH: &str = "/.well-known/oauth-protected-resource";

@@ -5,14 +5,16 @@ use std::collections::{BTreeSet, HashMap};
 
 use http::Method;
 
-use crate::config::{Access, App, PathCharacters};
-use crate::gateway::characters::Characters;
-use crate::gateway::path::CanonicalPath;
-use crate::gateway::place_index::{self, PlaceIndex};
-use crate::gateway::reading::{self, Ambiguous};
-use crate::gateway::work;
+use crate::characters::Characters;
+use crate::path::CanonicalPath;
+use crate::place_index;
+use crate::place_index::PlaceIndex;
+use crate::reading;
+use crate::reading::Ambiguous;
+use crate::work;
+use sealgate_config::{Access, App, PathCharacters};
 
-pub(super) use crate::config::Route as Rule;
+pub(super) use sealgate_config::Route as Rule;
 
 /// Registered methods (RFC 9110 §16.1.1), and `PURGE`, which caches accept.
 const METHODS: &[&str] = &[

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use crate::app::state::Sealgate;
-use crate::domain::assurance::{AssuranceLevel, AuthenticationSteps};
-use crate::domain::session::{AppSession, Session, SessionCookie, SessionId};
-use crate::domain::time::UnixTime;
-use crate::domain::user::{Subject, User};
-use crate::gateway::request::{AppRequest, Sessions};
-use crate::store::{Loaded, StoreError};
+use crate::request::{AppRequest, Sessions};
+use sealgate_core::state::Sealgate;
+use sealgate_domain::assurance::{AssuranceLevel, AuthenticationSteps};
+use sealgate_domain::session::{AppSession, Session, SessionCookie, SessionId};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Subject, User};
+use sealgate_store::{Loaded, StoreError};
 
 /// User with a live session.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! Rules below the paths of a request that acts on everything there. Pure.
 
-use crate::gateway::depth::RequestDepth;
-use crate::gateway::path::CanonicalPath;
-use crate::gateway::reading::Ambiguous;
-use crate::gateway::route::{RoutePlace, Routes, Rule};
+use crate::depth::RequestDepth;
+use crate::path::CanonicalPath;
+use crate::reading::Ambiguous;
+use crate::route::{RoutePlace, Routes, Rule};
 
 /// Rules below the paths of a request, which must also allow it.
 #[derive(Debug, Clone, Default)]

@@ -3,15 +3,16 @@
 
 use http::{Method, StatusCode};
 
-use crate::domain::session::Session;
-use crate::domain::user::{Subject, User};
-use crate::oauth::next_step::{Interaction, Progress};
-use crate::page::{AccountChooserPage, html};
-use crate::provider::interaction::{RESUME, Waiting};
-use crate::store::Loaded;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::interaction::{RESUME, Waiting};
+use crate::request::ProviderRequest as _;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::oauth::next_step::{Interaction, Progress};
+use sealgate_domain::session::Session;
+use sealgate_domain::user::{Subject, User};
+use sealgate_pages::{AccountChooserPage, html};
+use sealgate_store::Loaded;
 
 const PAGE: &str = "select-account";
 

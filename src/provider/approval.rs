@@ -3,12 +3,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::config::App;
-use crate::domain::client::Client;
-use crate::domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail};
-use crate::domain::user::User;
-use crate::store::StoreError;
-use crate::web::context::RequestContext;
+use sealgate_config::App;
+use sealgate_core::web::context::RequestContext;
+use sealgate_domain::client::Client;
+use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail};
+use sealgate_domain::user::User;
+use sealgate_store::StoreError;
 
 /// Returns whether an application behind the gateway refuses the client's tokens until an
 /// administrator approves the client.

@@ -3,30 +3,32 @@
 
 use http::Method;
 
-use crate::domain::audit::{Actor, AuditKind};
-use crate::domain::client::{Client, ConsentRule};
-use crate::domain::code::{Code, CodeState};
-use crate::domain::consent::Consent;
-use crate::domain::error::{ErrorCode, Refusal};
-use crate::domain::scope::Scope;
-use crate::domain::secret::{Secret, SecretHash};
-use crate::domain::session::{Session, SignIn};
-use crate::domain::user::{Subject, User};
-use crate::metrics::TokenKind;
-use crate::oauth::authorize::{AuthorizationRequest, NoWayBack, ReturnTo};
-use crate::oauth::next_step::{Interaction, NextStep, PersonTerms, Progress, next_step};
-use crate::page::Problem;
-use crate::provider::ceremony::fresh;
-use crate::provider::interaction::{self, RESUME, Waiting};
-use crate::provider::sign_in::SIGN_IN;
-use crate::provider::{approval, enrol, own_page, sign_in};
-use crate::store::{Committed, StoreError};
-use crate::tokens::clients::OWN_CLIENT;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::limits::Bucket;
-use crate::web::response::Response;
-use crate::web::way_back;
+use crate::ceremony::fresh;
+use crate::interaction;
+use crate::interaction::{RESUME, Waiting};
+use crate::request::ProviderRequest as _;
+use crate::sign_in::SIGN_IN;
+use crate::{approval, enrol, own_page, sign_in};
+use sealgate_core::tokens::clients::OWN_CLIENT;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::limits::Bucket;
+use sealgate_core::web::response::Response;
+use sealgate_core::web::way_back;
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::client::{Client, ConsentRule};
+use sealgate_domain::code::{Code, CodeState};
+use sealgate_domain::consent::Consent;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::oauth::authorize::{AuthorizationRequest, NoWayBack, ReturnTo};
+use sealgate_domain::oauth::next_step::{Interaction, NextStep, PersonTerms, Progress, next_step};
+use sealgate_domain::scope::Scope;
+use sealgate_domain::secret::{Secret, SecretHash};
+use sealgate_domain::session::{Session, SignIn};
+use sealgate_domain::user::{Subject, User};
+use sealgate_pages::Problem;
+use sealgate_store::{Committed, StoreError};
+use sealgate_system::metrics::TokenKind;
 
 /// Returns the rate limit bucket of an authorization request.
 pub(super) fn bucket(ctx: &RequestContext<'_>) -> Bucket {
@@ -69,7 +71,7 @@ fn returning(failure: Failure, client: &Client, return_to: &ReturnTo) -> Failure
 
 async fn begin(
     ctx: &RequestContext<'_>,
-    params: &crate::oauth::params::Params,
+    params: &sealgate_domain::oauth::params::Params,
     client: &Client,
     return_to: ReturnTo,
 ) -> Result<Response, Failure> {

@@ -1,7 +1,7 @@
 //! Functions shared by the WebAuthn ceremonies.
 
-use crate::web::context::RequestContext;
-use crate::webauthn::{CeremonyChallenge, RelyingParty};
+use sealgate_core::web::context::RequestContext;
+use sealgate_domain::webauthn::{CeremonyChallenge, RelyingParty};
 
 /// Returns the relying party, or `None` if browsers allow no WebAuthn at the issuer's URL.
 pub(super) fn relying_party(ctx: &RequestContext<'_>) -> Option<RelyingParty> {

@@ -11,16 +11,17 @@
 //! counted like a failed attempt ([`Caller::settle`]). Unknown client ids are counted under the
 //! address alone, because an attacker can invent any number of them.
 
-use crate::domain::client::Client;
-use crate::domain::rate_limit::RateLimit;
-use crate::domain::secret::Secret;
-use crate::limiter::LimitKey;
-use crate::oauth::credentials::{ClientCredentials, FAILED};
-use crate::oauth::params::Params;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::limits::{Bucket, Exceeded};
-use crate::web::response::Response;
+use crate::request::ProviderRequest as _;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::limits::{Bucket, Exceeded};
+use sealgate_core::web::response::Response;
+use sealgate_domain::client::Client;
+use sealgate_domain::limiter::LimitKey;
+use sealgate_domain::oauth::credentials::{ClientCredentials, FAILED};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::rate_limit::RateLimit;
+use sealgate_domain::secret::Secret;
 
 /// Sender of a request, as far as it is identified.
 pub(super) struct Caller {

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 
-use crate::domain::error::{ErrorCode, Refusal};
-use crate::domain::redirect_uri;
-use crate::domain::scope::{Scope, ScopeValue};
-use crate::domain::user::User;
-use crate::oauth::next_step::{Interaction, Progress};
-use crate::oauth::params::Params;
-use crate::page::{ClientLink, ConsentPage, Problem, Publisher, html};
-use crate::provider::approval;
-use crate::provider::authorize::account;
-use crate::provider::interaction::{RESUME, Waiting, finished};
-use crate::store::Committed;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::approval;
+use crate::authorize::account;
+use crate::interaction::{RESUME, Waiting, finished};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::oauth::next_step::{Interaction, Progress};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::redirect_uri;
+use sealgate_domain::scope::{Scope, ScopeValue};
+use sealgate_domain::user::User;
+use sealgate_pages::{ClientLink, ConsentPage, Problem, Publisher, html};
+use sealgate_store::Committed;
 
 const PAGE: &str = "consent";
 

@@ -8,21 +8,23 @@
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Method, StatusCode};
 
-use crate::domain::mail::{CodePurpose, Mail, MailKind};
-use crate::domain::pending_registration::{PendingRegistration, REGISTRATION_LIFE, RegistrationVerdict};
-use crate::domain::secret::{Secret, SecretHash, base64url, constant_time_eq};
-use crate::domain::user::Email;
-use crate::metrics::RegistrationOutcome;
-use crate::oauth::params::Params;
-use crate::page::{CreateAccountPage, CreateAccountProblem, Problem, ProveAddressPage, html};
-use crate::provider::interaction::{PARAMETER, Waiting};
-use crate::provider::mailing::{self, AddressFault};
-use crate::provider::sign_in::SIGN_IN;
-use crate::store::{Committed, Loaded};
-use crate::web::context::RequestContext;
-use crate::web::cookie;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::interaction::{PARAMETER, Waiting};
+use crate::mailing;
+use crate::mailing::AddressFault;
+use crate::request::ProviderRequest as _;
+use crate::sign_in::SIGN_IN;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::cookie;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::mail::{CodePurpose, Mail, MailKind};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::pending_registration::{PendingRegistration, REGISTRATION_LIFE, RegistrationVerdict};
+use sealgate_domain::secret::{Secret, SecretHash, base64url, constant_time_eq};
+use sealgate_domain::user::Email;
+use sealgate_pages::{CreateAccountPage, CreateAccountProblem, Problem, ProveAddressPage, html};
+use sealgate_store::{Committed, Loaded};
+use sealgate_system::metrics::RegistrationOutcome;
 
 /// Names of the pages, below `/oauth/`.
 const PAGE: &str = "create-account";

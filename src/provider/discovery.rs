@@ -1,10 +1,10 @@
 //! `GET /.well-known/openid-configuration` (OpenID Connect Discovery 1.0 §4) and its OAuth
 //! equivalent (RFC 8414 §3).
 
-use crate::oauth::metadata::ProviderMetadata;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::oauth::metadata::ProviderMetadata;
 
 /// Time for which clients may cache the document, seconds.
 const SECONDS: u32 = 3600;

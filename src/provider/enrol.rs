@@ -5,21 +5,23 @@
 use http::{Method, StatusCode};
 use secrecy::ExposeSecret;
 
-use crate::domain::account_links::LinkToken;
-use crate::domain::assurance::AssuranceLevel;
-use crate::domain::audit::{Actor, AuditKind};
-use crate::domain::secret::SecretHash;
-use crate::domain::user::User;
-use crate::oauth::next_step::{CredentialMark, PersonTerms, required_level};
-use crate::page::{AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, KeyEnrolment, Problem, html};
-use crate::provider::ceremony::relying_party;
-use crate::provider::enrolment::{Enrolled, Enrolling, kind_of};
-use crate::provider::interaction::{RESUME, Waiting};
-use crate::provider::recovery_codes;
-use crate::provider::sign_in::{self, Proceeded, Proof, SIGN_IN};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::ceremony::relying_party;
+use crate::enrolment::{Enrolled, Enrolling, kind_of};
+use crate::interaction::{RESUME, Waiting};
+use crate::recovery_codes;
+use crate::request::ProviderRequest as _;
+use crate::sign_in;
+use crate::sign_in::{Proceeded, Proof, SIGN_IN};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::account_links::LinkToken;
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::oauth::next_step::{CredentialMark, PersonTerms, required_level};
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::user::User;
+use sealgate_pages::{AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, KeyEnrolment, Problem, html};
 
 const PAGE: &str = "enrol";
 

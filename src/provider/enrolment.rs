@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use crate::domain::assurance::{AuthenticationMethod, AuthenticationStep, FactorId};
-use crate::domain::time::UnixTime;
-use crate::domain::totp::{TotpCode, TotpSecret, TotpVerdict};
-use crate::domain::user::User;
-use crate::factors::{FactorKind, FactorOrigin, Factors, PendingFactor, PendingKind, factor_name};
-use crate::oauth::params::Params;
-use crate::page::{EnrolProblem, FactorLineKind, Problem, default_factor_name};
-use crate::provider::ceremony;
-use crate::provider::factor_secrets::open_secret;
-use crate::store::{FactorsChanged, Store};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::webauthn::{
+use crate::ceremony;
+use crate::factor_secrets::open_secret;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_domain::assurance::{AuthenticationMethod, AuthenticationStep, FactorId};
+use sealgate_domain::factors::{FactorKind, FactorOrigin, Factors, PendingFactor, PendingKind, factor_name};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::totp::{TotpCode, TotpSecret, TotpVerdict};
+use sealgate_domain::user::User;
+use sealgate_domain::webauthn::{
     CeremonyChallenge, CeremonyError, CreationOptions, CredentialKind, CredentialRecord, RegistrationResponse,
     RegistrationTerms, RelyingParty, UserEntity, UserHandle,
 };
+use sealgate_pages::{EnrolProblem, FactorLineKind, Problem, default_factor_name};
+use sealgate_store::{FactorsChanged, Store};
 
 /// Time within which a pending enrolment must be confirmed.
 pub(super) const TO_CONFIRM: Duration = Duration::from_mins(15);

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::audit::{Actor, AuditEvent};
-use crate::domain::client::ClientId;
-use crate::domain::user::Subject;
-use crate::page::{EventLine, Named};
-use crate::store::StoreError;
-use crate::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
-use crate::web::context::RequestContext;
+use sealgate_core::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
+use sealgate_core::web::context::RequestContext;
+use sealgate_domain::audit::{Actor, AuditEvent};
+use sealgate_domain::client::ClientId;
+use sealgate_domain::user::Subject;
+use sealgate_pages::{EventLine, Named};
+use sealgate_store::StoreError;
 
 /// Cache of the names of users and clients in audit events. Each is read once per page.
 #[derive(Default)]

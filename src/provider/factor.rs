@@ -9,28 +9,32 @@ use std::time::Duration;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Method, StatusCode};
 
-use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationSteps};
-use crate::domain::audit::{Actor, AuditEvent, AuditKind};
-use crate::domain::factor_failures::FailureNotice;
-use crate::domain::mail::Notice;
-use crate::domain::recovery_code::RecoveryCodes;
-use crate::domain::user::User;
-use crate::factors::{FactorTrial, Factors};
-use crate::metrics::FactorOutcome;
-use crate::oauth::next_step::{CredentialMark, Interaction, NextStep, Progress, required_level, wished_level};
-use crate::page::{FactorChoice, FactorPage, FactorProblem, Problem, RecoveryUsedPage, html};
-use crate::provider::authorize;
-use crate::provider::ceremony::{fresh, relying_party};
-use crate::provider::factor_secrets::open_apps;
-use crate::provider::guesses::Guesses;
-use crate::provider::interaction::{RESUME, Waiting};
-use crate::provider::sign_in::{self, Proceeded, Proof, SIGN_IN};
-use crate::store::{Committed, Loaded};
-use crate::tokens::clients::OWN_CLIENT;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
-use crate::webauthn::{AssertionPurpose, AssertionResponse, CeremonyError, CredentialOwner, RequestOptions};
+use crate::authorize;
+use crate::ceremony::{fresh, relying_party};
+use crate::factor_secrets::open_apps;
+use crate::guesses::Guesses;
+use crate::interaction::{RESUME, Waiting};
+use crate::request::ProviderRequest as _;
+use crate::sign_in;
+use crate::sign_in::{Proceeded, Proof, SIGN_IN};
+use sealgate_core::tokens::clients::OWN_CLIENT;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationSteps};
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::factor_failures::FailureNotice;
+use sealgate_domain::factors::{FactorTrial, Factors};
+use sealgate_domain::mail::Notice;
+use sealgate_domain::oauth::next_step::{
+    CredentialMark, Interaction, NextStep, Progress, required_level, wished_level,
+};
+use sealgate_domain::recovery_code::RecoveryCodes;
+use sealgate_domain::user::User;
+use sealgate_domain::webauthn::{AssertionPurpose, AssertionResponse, CeremonyError, CredentialOwner, RequestOptions};
+use sealgate_pages::{FactorChoice, FactorPage, FactorProblem, Problem, RecoveryUsedPage, html};
+use sealgate_store::{Committed, Loaded};
+use sealgate_system::metrics::FactorOutcome;
 
 pub(super) const PAGE: &str = "factor";
 

@@ -1,8 +1,8 @@
 //! Display of a user's factors on pages.
 
-use crate::factors::{Factors, KeyFactor, TotpFactor};
-use crate::page::{FactorLine, FactorLineKind};
-use crate::webauthn::CredentialKind;
+use sealgate_domain::factors::{Factors, KeyFactor, TotpFactor};
+use sealgate_domain::webauthn::CredentialKind;
+use sealgate_pages::{FactorLine, FactorLineKind};
 
 /// Returns the factors in the order in which they were added.
 pub(super) fn lines(factors: Option<&Factors>) -> Vec<FactorLine<'_>> {

@@ -1,11 +1,11 @@
 //! Decryption of the secrets of authenticator apps.
 
-use crate::domain::assurance::FactorId;
-use crate::domain::sealed::Sealed;
-use crate::domain::totp::TotpSecret;
-use crate::domain::user::Subject;
-use crate::factors::{Factors, OpenedTotp, TotpFactor};
-use crate::web::context::RequestContext;
+use sealgate_core::web::context::RequestContext;
+use sealgate_domain::assurance::FactorId;
+use sealgate_domain::factors::{Factors, OpenedTotp, TotpFactor};
+use sealgate_domain::sealed::Sealed;
+use sealgate_domain::totp::TotpSecret;
+use sealgate_domain::user::Subject;
 
 /// Returns the apps whose secrets can be decrypted. An app whose secret cannot still counts as a
 /// factor, but accepts no code.

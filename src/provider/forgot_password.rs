@@ -5,19 +5,21 @@
 
 use http::{HeaderValue, Method, StatusCode};
 
-use crate::domain::client::ClientId;
-use crate::domain::mail::Mail;
-use crate::domain::user::sign_in_key;
-use crate::metrics::MailOutcome;
-use crate::page::{ForgotPasswordPage, Problem, html};
-use crate::provider::interaction::{self, PARAMETER, RESUME, Waiting};
-use crate::provider::sign_in::SIGN_IN;
-use crate::provider::visitor::has_home;
-use crate::provider::{known_browser, mailing};
-use crate::web::context::RequestContext;
-use crate::web::cookie;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::interaction;
+use crate::interaction::{PARAMETER, RESUME, Waiting};
+use crate::request::ProviderRequest as _;
+use crate::sign_in::SIGN_IN;
+use crate::visitor::has_home;
+use crate::{known_browser, mailing};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::cookie;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::mail::Mail;
+use sealgate_domain::user::sign_in_key;
+use sealgate_pages::{ForgotPasswordPage, Problem, html};
+use sealgate_system::metrics::MailOutcome;
 
 /// Name of the page, below `/oauth/`.
 const PAGE: &str = "forgot-password";

@@ -19,16 +19,16 @@
 
 use std::time::Duration;
 
-use crate::domain::known_browser::KnownBrowser;
-use crate::domain::pace::Pace;
-use crate::domain::secret::SecretHash;
-use crate::domain::session::SessionId;
-use crate::limiter::LimitKey;
-use crate::limits::Guess;
-use crate::password::Line;
-use crate::store::shared_counts::NotCounted;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
+use sealgate_core::limits::Guess;
+use sealgate_core::password::Line;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_domain::known_browser::KnownBrowser;
+use sealgate_domain::limiter::LimitKey;
+use sealgate_domain::pace::Pace;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::session::SessionId;
+use sealgate_store::shared_counts::NotCounted;
 
 /// Number of /64 networks in one /48 that may use up their failures at the same time.
 const SITE: u32 = 10;

@@ -3,11 +3,12 @@
 
 use http::StatusCode;
 
-use crate::page::{Asset, HomeApp, HomePage, html};
-use crate::provider::visitor::Visitor;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::request::ProviderRequest as _;
+use crate::visitor::Visitor;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_pages::{Asset, HomeApp, HomePage, html};
 
 const PAGE: &str = "/";
 

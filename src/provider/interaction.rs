@@ -1,19 +1,20 @@
 //! Pending request of a sign-in, shared by its pages. The browser cookie and the page's address
 //! identify it together, and the CSRF token binds a form to both.
 
-use crate::domain::client::{Client, ClientId};
-use crate::domain::redirect_uri;
-use crate::domain::secret::{Secret, SecretHash, base64url, constant_time_eq};
-use crate::factors::FactorOrigin;
-use crate::oauth::next_step::{Interaction, Progress};
-use crate::oauth::params::Params;
-use crate::page::Problem;
-use crate::provider::ceremony;
-use crate::store::Loaded;
-use crate::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::limits::Bucket;
+use crate::ceremony;
+use crate::request::ProviderRequest as _;
+use sealgate_core::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::limits::Bucket;
+use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::factors::FactorOrigin;
+use sealgate_domain::oauth::next_step::{Interaction, Progress};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::redirect_uri;
+use sealgate_domain::secret::{Secret, SecretHash, base64url, constant_time_eq};
+use sealgate_pages::Problem;
+use sealgate_store::Loaded;
 
 /// Name of the page to which the pages return.
 pub(super) const RESUME: &str = "resume";

@@ -7,25 +7,27 @@
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 
-use crate::domain::account_links::{AccountLinks, Invitation};
-use crate::domain::audit::{Actor, AuditKind};
-use crate::domain::mail::partly_hidden;
-use crate::domain::secret::base64url;
-use crate::domain::user::{PasswordHash, User};
-use crate::factors::{FactorKind, FactorOrigin, Factors};
-use crate::oauth::params::Params;
-use crate::page::{CredentialChoice, EnrolProblem, InvitationPage, NewPasswordProblem, Problem, html};
-use crate::password::Owner;
-use crate::provider::ceremony::relying_party;
-use crate::provider::enrolment::Enrolling;
-use crate::provider::mailed_link::{self, LinkOpened, LinkPage, MailedLink};
-use crate::provider::new_password;
-use crate::provider::visitor::has_home;
-use crate::store::{Committed, Loaded, Store, StoreError};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
-use crate::webauthn::CredentialKind;
+use crate::ceremony::relying_party;
+use crate::enrolment::Enrolling;
+use crate::mailed_link;
+use crate::mailed_link::{LinkOpened, LinkPage, MailedLink};
+use crate::new_password;
+use crate::request::ProviderRequest as _;
+use crate::visitor::has_home;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::account_links::{AccountLinks, Invitation};
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::factors::{FactorKind, FactorOrigin, Factors};
+use sealgate_domain::mail::partly_hidden;
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::password_rules::Owner;
+use sealgate_domain::secret::base64url;
+use sealgate_domain::user::{PasswordHash, User};
+use sealgate_domain::webauthn::CredentialKind;
+use sealgate_pages::{CredentialChoice, EnrolProblem, InvitationPage, NewPasswordProblem, Problem, html};
+use sealgate_store::{Committed, Loaded, Store, StoreError};
 
 static PAGE: LinkPage = LinkPage { name: "invitation", path: "/oauth/invitation", over: Problem::InvitationLink };
 

@@ -1,8 +1,8 @@
 //! `GET /oauth/jwks`: the public signing keys, as read from the PKCS #11 token (RFC 7517 §5).
 
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let sealgate = ctx.sealgate;

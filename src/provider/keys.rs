@@ -7,9 +7,9 @@
 
 use serde_json::json;
 
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
 
 /// Time for which the document may be cached, seconds. It is short because key states change.
 const SECONDS: u32 = 60;

@@ -2,12 +2,12 @@
 
 use http::HeaderValue;
 
-use crate::domain::known_browser::{KNOWN_FOR, KnownBrowser, Marks};
-use crate::domain::secret::Secret;
-use crate::domain::user::{Subject, User};
-use crate::store::StoreError;
-use crate::web::context::RequestContext;
-use crate::web::cookie;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::cookie;
+use sealgate_domain::known_browser::{KNOWN_FOR, KnownBrowser, Marks};
+use sealgate_domain::secret::Secret;
+use sealgate_domain::user::{Subject, User};
+use sealgate_store::StoreError;
 
 /// New mark for a browser and the cookie that contains it.
 pub(super) struct Marked {

@@ -7,21 +7,23 @@ use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 use secrecy::SecretString;
 
-use crate::domain::audit::{Actor, AuditKind};
-use crate::domain::session::SignIn;
-use crate::domain::user::{PasswordHash, User};
-use crate::metrics::SignInOutcome;
-use crate::oauth::next_step::CredentialMark;
-use crate::page::LoginProblem;
-use crate::password::{self, Line};
-use crate::provider::guesses::Guesses;
-use crate::provider::interaction::Waiting;
-use crate::provider::known_browser;
-use crate::provider::login_page::show;
-use crate::provider::sign_in::{self, Proceeded, Proof, SIGN_IN};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::guesses::Guesses;
+use crate::interaction::Waiting;
+use crate::known_browser;
+use crate::login_page::show;
+use crate::sign_in;
+use crate::sign_in::{Proceeded, Proof, SIGN_IN};
+use sealgate_core::password;
+use sealgate_core::password::Line;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::oauth::next_step::CredentialMark;
+use sealgate_domain::session::SignIn;
+use sealgate_domain::user::{PasswordHash, User};
+use sealgate_pages::LoginProblem;
+use sealgate_system::metrics::SignInOutcome;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {

@@ -2,16 +2,16 @@
 
 use http::StatusCode;
 
-use crate::page::{LoginPage, LoginProblem, PasskeyOffer, html};
-use crate::provider::ceremony::relying_party;
-use crate::provider::create_account;
-use crate::provider::forgot_password;
-use crate::provider::interaction::Waiting;
-use crate::provider::sign_in::SIGN_IN;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
-use crate::webauthn::RequestOptions;
+use crate::ceremony::relying_party;
+use crate::create_account;
+use crate::forgot_password;
+use crate::interaction::Waiting;
+use crate::sign_in::SIGN_IN;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::webauthn::RequestOptions;
+use sealgate_pages::{LoginPage, LoginProblem, PasskeyOffer, html};
 
 /// Name of the page to which a passkey is sent.
 const PASSKEY: &str = "passkey";

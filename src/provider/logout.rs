@@ -5,23 +5,24 @@
 //! the user. Any other request may come from a link on another site, an image or a link scanner, so
 //! the user is asked first. Redirects only to URIs that are registered for logout.
 
+use crate::request::ProviderRequest as _;
 use http::{Method, StatusCode};
 
-use crate::config::{App, host_name};
-use crate::domain::audit::{Actor, AuditKind};
-use crate::domain::client::{Client, ClientId};
-use crate::domain::redirect_uri;
-use crate::domain::secret::{SecretHash, base64url, constant_time_eq};
-use crate::domain::session::Session;
-use crate::domain::user::{Subject, User};
-use crate::oauth::logout::{AfterLogout, LogoutRequest};
-use crate::page::{ConfirmLogoutPage, Problem, SignedOutPage, html};
-use crate::store::Loaded;
-use crate::web::context::RequestContext;
-use crate::web::cookie;
-use crate::web::failure::Failure;
-use crate::web::navigation;
-use crate::web::response::Response;
+use sealgate_config::{App, host_name};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::cookie;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::oauth::logout::{AfterLogout, LogoutRequest};
+use sealgate_domain::redirect_uri;
+use sealgate_domain::secret::{SecretHash, base64url, constant_time_eq};
+use sealgate_domain::session::Session;
+use sealgate_domain::user::{Subject, User};
+use sealgate_edge::navigation;
+use sealgate_pages::{ConfirmLogoutPage, Problem, SignedOutPage, html};
+use sealgate_store::Loaded;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if let Some(address) = ctx.again_with_cookies() {

@@ -3,16 +3,17 @@
 //! opened it. The token moves from the address into a cookie at once, so that it does not appear in
 //! history, logs or the Referer header.
 
-use crate::domain::account_links::{AccountLinks, LinkToken};
-use crate::domain::secret::{Secret, SecretHash, base64url, constant_time_eq};
-use crate::domain::user::User;
-use crate::oauth::params::Params;
-use crate::page::Problem;
-use crate::store::Loaded;
-use crate::web::context::RequestContext;
-use crate::web::cookie;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::request::ProviderRequest as _;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::cookie;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::account_links::{AccountLinks, LinkToken};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::secret::{Secret, SecretHash, base64url, constant_time_eq};
+use sealgate_domain::user::User;
+use sealgate_pages::Problem;
+use sealgate_store::Loaded;
 
 use http::{HeaderValue, Method};
 

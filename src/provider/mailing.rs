@@ -3,17 +3,17 @@
 
 use std::time::Duration;
 
-use crate::domain::account_links::CODE_DIGITS;
-use crate::domain::known_browser::Marks;
-use crate::domain::mail::{Mail, MailId, MailMessage, WaitingMail};
-use crate::domain::mail_address::MailAddress;
-use crate::domain::profile::is_seen;
-use crate::domain::secret::SecretHash;
-use crate::domain::user::{Email, Subject};
-use crate::limiter::{LimitKey, Rule};
-use crate::limits::LimitScope;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
+use sealgate_core::limits::LimitScope;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_domain::account_links::CODE_DIGITS;
+use sealgate_domain::known_browser::Marks;
+use sealgate_domain::limiter::{LimitKey, Rule};
+use sealgate_domain::mail::{Mail, MailId, MailMessage, WaitingMail};
+use sealgate_domain::mail_address::MailAddress;
+use sealgate_domain::profile::is_seen;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::user::{Email, Subject};
 
 /// Limits of mails to one address that unauthenticated requests may cause, over all purposes.
 const TO_ONE: [(&str, Rule); 2] = [
@@ -35,7 +35,7 @@ const IN_ALL: Rule = Rule { limit: 60, window: Duration::from_mins(1) };
 ///
 /// # Errors
 /// When the store has no data key; see
-/// [`Sealgate::sends_mail`](crate::app::state::Sealgate::sends_mail).
+/// [`Sealgate::sends_mail`](sealgate_core::state::Sealgate::sends_mail).
 pub(super) fn new_mail(
     ctx: &RequestContext<'_>,
     subject: Option<Subject>,

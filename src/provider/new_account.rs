@@ -8,28 +8,29 @@
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 
-use crate::domain::assurance::AuthenticationSteps;
-use crate::domain::audit::{Actor, AuditKind};
-use crate::domain::pending_registration::{PendingPasskey, PendingRegistration};
-use crate::domain::profile::{LONGEST_NAME, is_line};
-use crate::domain::session::SignIn;
-use crate::domain::user::{PasswordHash, Subject, User, UserState};
-use crate::factors::{FactorKind, Factors};
-use crate::metrics::RegistrationOutcome;
-use crate::oauth::next_step::CredentialMark;
-use crate::oauth::params::Params;
-use crate::page::{CredentialChoice, EnrolProblem, NewAccountPage, NewPasswordProblem, Problem, html};
-use crate::password::Owner;
-use crate::provider::ceremony::relying_party;
-use crate::provider::create_account::{FINISH, MOST_TRIES, Registering, forgotten, require_open};
-use crate::provider::enrolment::{Enrolled, key_options, new_factor_name, refusal, verified};
-use crate::provider::new_password;
-use crate::provider::sign_in::{self, Proof};
-use crate::store::{Committed, Loaded};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
-use crate::webauthn::{CeremonyChallenge, CredentialKind, UserEntity, UserHandle};
+use crate::ceremony::relying_party;
+use crate::create_account::{FINISH, MOST_TRIES, Registering, forgotten, require_open};
+use crate::enrolment::{Enrolled, key_options, new_factor_name, refusal, verified};
+use crate::new_password;
+use crate::sign_in;
+use crate::sign_in::Proof;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::assurance::AuthenticationSteps;
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::factors::{FactorKind, Factors};
+use sealgate_domain::oauth::next_step::CredentialMark;
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::password_rules::Owner;
+use sealgate_domain::pending_registration::{PendingPasskey, PendingRegistration};
+use sealgate_domain::profile::{LONGEST_NAME, is_line};
+use sealgate_domain::session::SignIn;
+use sealgate_domain::user::{PasswordHash, Subject, User, UserState};
+use sealgate_domain::webauthn::{CeremonyChallenge, CredentialKind, UserEntity, UserHandle};
+use sealgate_pages::{CredentialChoice, EnrolProblem, NewAccountPage, NewPasswordProblem, Problem, html};
+use sealgate_store::{Committed, Loaded};
+use sealgate_system::metrics::RegistrationOutcome;
 
 /// Registration whose e-mail address is proven.
 struct Proven {

@@ -2,11 +2,12 @@
 
 use secrecy::SecretString;
 
-use crate::domain::secret::Secret;
-use crate::domain::user::PasswordHash;
-use crate::page::NewPasswordProblem;
-use crate::password::{Line, Owner, PasswordError};
-use crate::web::context::RequestContext;
+use sealgate_core::password::{Line, PasswordError};
+use sealgate_core::web::context::RequestContext;
+use sealgate_domain::password_rules::Owner;
+use sealgate_domain::secret::Secret;
+use sealgate_domain::user::PasswordHash;
+use sealgate_pages::NewPasswordProblem;
 
 /// Hashes the typed password if the password policy accepts it for this user.
 pub(super) async fn hashed(

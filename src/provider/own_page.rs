@@ -2,8 +2,8 @@
 //! of `OWN_PAGES`. The page of one user or client is encoded as its list page, with the identifier
 //! as `state`.
 
-use crate::domain::client::ClientId;
-use crate::domain::user::Subject;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::user::Subject;
 
 const USERS: &str = "/console/users";
 const CLIENTS: &str = "/console";

@@ -6,23 +6,24 @@ use std::time::Duration;
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 
-use crate::domain::assurance::{AuthenticationMethod, AuthenticationSteps};
-use crate::domain::audit::{Actor, AuditKind};
-use crate::domain::user::User;
-use crate::factors::{FactorTrial, Factors};
-use crate::metrics::{FactorOutcome, SignInOutcome};
-use crate::oauth::next_step::{CredentialMark, Interaction};
-use crate::page::LoginProblem;
-use crate::provider::ceremony::{fresh, relying_party};
-use crate::provider::guesses::Guesses;
-use crate::provider::interaction::{RESUME, Waiting};
-use crate::provider::login_page::show;
-use crate::provider::sign_in::{self, Proceeded, Proof, SIGN_IN};
-use crate::store::{Committed, Loaded};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
-use crate::webauthn::{AssertionPurpose, AssertionResponse, CeremonyError};
+use crate::ceremony::{fresh, relying_party};
+use crate::guesses::Guesses;
+use crate::interaction::{RESUME, Waiting};
+use crate::login_page::show;
+use crate::sign_in;
+use crate::sign_in::{Proceeded, Proof, SIGN_IN};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::assurance::{AuthenticationMethod, AuthenticationSteps};
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::factors::{FactorTrial, Factors};
+use sealgate_domain::oauth::next_step::{CredentialMark, Interaction};
+use sealgate_domain::user::User;
+use sealgate_domain::webauthn::{AssertionPurpose, AssertionResponse, CeremonyError};
+use sealgate_pages::LoginProblem;
+use sealgate_store::{Committed, Loaded};
+use sealgate_system::metrics::{FactorOutcome, SignInOutcome};
 
 /// Minimum time until a passkey is refused. The response time does not reveal whether the key is
 /// unknown, wrong, another user's or a disabled user's.

@@ -3,15 +3,15 @@
 use http::StatusCode;
 use zeroize::Zeroizing;
 
-use crate::domain::recovery_code::{RECOVERY_CODES, RecoveryCode, RecoveryCodes};
-use crate::domain::secret::Secret;
-use crate::domain::user::User;
-use crate::page::{RecoveryCodesPage, html};
-use crate::store::{FactorsChanged, Store};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
-use crate::webauthn::UserHandle;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::recovery_code::{RECOVERY_CODES, RecoveryCode, RecoveryCodes};
+use sealgate_domain::secret::Secret;
+use sealgate_domain::user::User;
+use sealgate_domain::webauthn::UserHandle;
+use sealgate_pages::{RecoveryCodesPage, html};
+use sealgate_store::{FactorsChanged, Store};
 
 /// Replaces all recovery codes of the user and returns the new ones as text for [`page`]. Returns
 /// `None` if the user cannot have any, or the store has no data key.

@@ -3,21 +3,22 @@
 //! The operator decides who may register a client: no one, holders of an initial access token, or
 //! everyone. URLs in a registration are never fetched.
 
+use crate::request::ProviderRequest as _;
 use http::{Method, StatusCode};
 
-use crate::config::RegistrationMode;
-use crate::domain::audit::{Actor, AuditKind};
-use crate::domain::client::{
+use sealgate_config::RegistrationMode;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::limits::Bucket;
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::client::{
     Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, SelfRegistration,
 };
-use crate::domain::error::{ErrorCode, Refusal};
-use crate::domain::secret::{Secret, SecretHash};
-use crate::oauth::registration::{ClientMetadata, Issued, client_information, members};
-use crate::store::Registered;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::limits::Bucket;
-use crate::web::response::Response;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::oauth::registration::{ClientMetadata, Issued, client_information, members};
+use sealgate_domain::secret::{Secret, SecretHash};
+use sealgate_store::Registered;
 
 const WRONG_TOKEN: Refusal = Refusal::new(ErrorCode::InvalidToken, "The registration token is invalid.");
 

@@ -3,17 +3,17 @@
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue, Method};
 
-use crate::domain::client::Client;
-use crate::domain::error::{ErrorCode, Refusal};
-use crate::domain::session::Session;
-use crate::oauth::credentials;
-use crate::page::{Problem, WayTo, language_tag};
-use crate::provider::own_page;
-use crate::store::{Loaded, StoreError};
-use crate::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
-use crate::web::context::{PageHost, Party, RequestContext};
-use crate::web::cookie;
-use crate::web::failure::Failure;
+use crate::own_page;
+use sealgate_core::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
+use sealgate_core::web::context::{PageHost, Party, RequestContext};
+use sealgate_core::web::cookie;
+use sealgate_core::web::failure::Failure;
+use sealgate_domain::client::Client;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::oauth::credentials;
+use sealgate_domain::session::Session;
+use sealgate_pages::{Problem, WayTo, language_tag};
+use sealgate_store::{Loaded, StoreError};
 
 /// Header that names the initiator of a navigation relative to this site (Fetch Metadata §2.4).
 /// Scripts cannot set it.
@@ -58,13 +58,51 @@ fn way<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, WayTo<'c>)
     }
 }
 
-impl RequestContext<'_> {
+/// What the provider reads from a request.
+pub(crate) trait ProviderRequest {
     /// Returns the address at which the browser should repeat the request with its cookies.
     ///
     /// A form on another site sends no `SameSite=Lax` cookies with a POST, but the browser sends
     /// them with the GET that follows a 303. Returns `None` for all other requests and for forms
     /// that do not fit in an address; they are answered without a session.
-    pub(super) fn again_with_cookies(&self) -> Option<String> {
+    fn again_with_cookies(&self) -> Option<String>;
+
+    fn authorization(&self) -> Vec<&[u8]>;
+
+    /// Returns the token from the only Authorization header (RFC 6750 §2.1).
+    ///
+    /// # Errors
+    /// A challenge. It has no error code if the request has no bearer token (RFC 6750 §3.1).
+    fn bearer(&self) -> Result<&str, Failure>;
+
+    /// Returns the live session of the browser's session cookie. A cookie that was replaced at a
+    /// later sign-in is not accepted.
+    async fn session(&self) -> Result<Option<Loaded<Session>>, StoreError>;
+
+    /// Returns the live session that this request may end, with the current cookie or its direct
+    /// predecessor. A sign-out during a concurrent sign-in must not leave the session alive.
+    async fn session_to_end(&self) -> Result<Option<Loaded<Session>>, StoreError>;
+
+    /// Stores the client of this request, so that an error page can link back to it. Ignores the
+    /// provider's own pages and clients that neither an operator created nor an administrator
+    /// approved.
+    fn concern(&self, client: Option<&Client>);
+
+    /// Stores the page languages that the client requested (`ui_locales`).
+    fn speak(&self, ui_locales: Option<&str>);
+
+    /// Prefixes a path of the provider with the issuer's path.
+    fn path(&self, path: &str) -> String;
+
+    /// Returns the address that signs the user in and then opens one of the provider's pages.
+    fn sign_in_address(&self, page: &str, wishes: &[(&str, &str)]) -> String;
+
+    /// Returns the cookie that stores the language chosen in this request.
+    fn chosen_language(&self) -> Option<HeaderValue>;
+}
+
+impl ProviderRequest for RequestContext<'_> {
+    fn again_with_cookies(&self) -> Option<String> {
         let across = self.head.headers.get(FETCH_SITE).is_some_and(|site| site == "cross-site");
         let without = self.cookie(self.cookies.session).is_none();
         let body = self.body();
@@ -78,15 +116,11 @@ impl RequestContext<'_> {
         Some(format!("{}?{}", self.head.uri.path(), String::from_utf8_lossy(body)))
     }
 
-    pub(super) fn authorization(&self) -> Vec<&[u8]> {
+    fn authorization(&self) -> Vec<&[u8]> {
         self.head.headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes).collect()
     }
 
-    /// Returns the token from the only Authorization header (RFC 6750 §2.1).
-    ///
-    /// # Errors
-    /// A challenge. It has no error code if the request has no bearer token (RFC 6750 §3.1).
-    pub(super) fn bearer(&self) -> Result<&str, Failure> {
+    fn bearer(&self) -> Result<&str, Failure> {
         let malformed = Refusal::new(ErrorCode::InvalidToken, "The token is malformed.");
         let repeated = Refusal::invalid_request("There is more than one Authorization header.");
         match *self.authorization() {
@@ -97,27 +131,20 @@ impl RequestContext<'_> {
         }
     }
 
-    /// Returns the live session of the browser's session cookie. A cookie that was replaced at a
-    /// later sign-in is not accepted.
-    pub(super) async fn session(&self) -> Result<Option<Loaded<Session>>, StoreError> {
+    async fn session(&self) -> Result<Option<Loaded<Session>>, StoreError> {
         let Some(cookie) = self.session_cookie() else { return Ok(None) };
         let session = self.sealgate.store.session(cookie.id).await?;
         Ok(session.filter(|session| session.value.accepts(&cookie) && session.value.is_live(self.now)))
     }
 
-    /// Returns the live session that this request may end, with the current cookie or its direct
-    /// predecessor. A sign-out during a concurrent sign-in must not leave the session alive.
-    pub(super) async fn session_to_end(&self) -> Result<Option<Loaded<Session>>, StoreError> {
+    async fn session_to_end(&self) -> Result<Option<Loaded<Session>>, StoreError> {
         let Some(cookie) = self.session_cookie() else { return Ok(None) };
         let session = self.sealgate.store.session(cookie.id).await?;
         let theirs = |session: &Session| session.accepts(&cookie) || session.has_replaced(&cookie, self.now);
         Ok(session.filter(|session| theirs(&session.value) && session.value.is_live(self.now)))
     }
 
-    /// Stores the client of this request, so that an error page can link back to it. Ignores the
-    /// provider's own pages and clients that neither an operator created nor an administrator
-    /// approved.
-    pub(super) fn concern(&self, client: Option<&Client>) {
+    fn concern(&self, client: Option<&Client>) {
         let Some(client) = client.filter(|client| client.id.as_str() != OWN_CLIENT) else { return };
         let vouched = client.id.as_str().starts_with(INTERNAL_CLIENT) || client.is_vouched_for();
         if let Some(address) = client.home().filter(|_| vouched) {
@@ -126,21 +153,18 @@ impl RequestContext<'_> {
         }
     }
 
-    /// Stores the page languages that the client requested (`ui_locales`).
-    pub(super) fn speak(&self, ui_locales: Option<&str>) {
+    fn speak(&self, ui_locales: Option<&str>) {
         if let Some(locales) = ui_locales {
             // Keep the first value: a request has one list of languages.
             let _ = self.ui_locales.set(locales.to_owned());
         }
     }
 
-    /// Prefixes a path of the provider with the issuer's path.
-    pub(super) fn path(&self, path: &str) -> String {
+    fn path(&self, path: &str) -> String {
         format!("{}{path}", self.sealgate.config.issuer.path_prefix())
     }
 
-    /// Returns the address that signs the user in and then opens one of the provider's pages.
-    pub(super) fn sign_in_address(&self, page: &str, wishes: &[(&str, &str)]) -> String {
+    fn sign_in_address(&self, page: &str, wishes: &[(&str, &str)]) -> String {
         let (page, state) = own_page::request_for(page);
         let redirect_uri = format!("{}{page}", self.sealgate.config.issuer.as_str());
         let mut query = url::form_urlencoded::Serializer::new(String::new());
@@ -150,8 +174,7 @@ impl RequestContext<'_> {
         self.path(&format!("/oauth/authorize?{}", query.finish()))
     }
 
-    /// Returns the cookie that stores the language chosen in this request.
-    pub(super) fn chosen_language(&self) -> Option<HeaderValue> {
+    fn chosen_language(&self) -> Option<HeaderValue> {
         let tag = language_tag(self.switched?);
         Some(cookie::set_for(self.cookies.language, tag, self.cookies.secure, cookie::LANGUAGE_SECONDS))
     }

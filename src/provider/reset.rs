@@ -6,19 +6,21 @@
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 
-use crate::domain::account_links::{AccountLinks, AccountMark, LinkToken, RESET_LIFE, ResetLink};
-use crate::domain::audit::{Actor, AuditKind};
-use crate::domain::grant::EndReason;
-use crate::domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail, partly_hidden};
-use crate::domain::user::{PasswordHash, User};
-use crate::page::{NewPasswordPage, NewPasswordProblem, Problem, ResetDonePage, html};
-use crate::password::Owner;
-use crate::provider::mailed_link::{self, LinkOpened, LinkPage, MailedLink};
-use crate::provider::{forgot_password, known_browser, mailing, new_password};
-use crate::store::{Committed, Ended, Loaded, Revocation, StoreError};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::mailed_link;
+use crate::mailed_link::{LinkOpened, LinkPage, MailedLink};
+use crate::request::ProviderRequest as _;
+use crate::{forgot_password, known_browser, mailing, new_password};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::account_links::{AccountLinks, AccountMark, LinkToken, RESET_LIFE, ResetLink};
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::grant::EndReason;
+use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail, partly_hidden};
+use sealgate_domain::password_rules::Owner;
+use sealgate_domain::user::{PasswordHash, User};
+use sealgate_pages::{NewPasswordPage, NewPasswordProblem, Problem, ResetDonePage, html};
+use sealgate_store::{Committed, Ended, Loaded, Revocation, StoreError};
 
 static PAGE: LinkPage = LinkPage { name: "reset", path: "/oauth/reset", over: Problem::ResetLink };
 

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use crate::domain::audit::{Actor, AuditEvent, AuditKind};
-use crate::domain::error::Refusal;
-use crate::domain::grant::{EndReason, GrantId, PresentedToken, RefreshToken};
-use crate::domain::user::Subject;
-use crate::oauth::params::Params;
-use crate::provider::client_auth::{self, Caller};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::limits::Bucket;
-use crate::web::response::Response;
+use crate::client_auth;
+use crate::client_auth::Caller;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::limits::Bucket;
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::error::Refusal;
+use sealgate_domain::grant::{EndReason, GrantId, PresentedToken, RefreshToken};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::user::Subject;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let form = match ctx.form() {

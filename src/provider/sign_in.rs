@@ -3,26 +3,27 @@
 
 use http::HeaderValue;
 
-use crate::config::EnrolmentChoice;
-use crate::domain::assurance::{AssuranceLevel, AuthenticationStep, AuthenticationSteps};
-use crate::domain::audit::{Actor, AuditKind};
-use crate::domain::secret::Secret;
-use crate::domain::session::{Session, SessionCookie, SessionId, SignIn};
-use crate::domain::user::User;
-use crate::factors::{FactorSummary, Factors};
-use crate::metrics::SignInOutcome;
-use crate::oauth::next_step::{
+use crate::ceremony::{fresh, relying_party};
+use crate::interaction::{RESUME, Waiting};
+use crate::request::ProviderRequest as _;
+use crate::{interaction, known_browser};
+use sealgate_config::EnrolmentChoice;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::cookie;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::assurance::{AssuranceLevel, AuthenticationStep, AuthenticationSteps};
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::factors::{FactorSummary, Factors};
+use sealgate_domain::oauth::next_step::{
     CredentialMark, Interaction, PartialSignIn, PersonTerms, Progress, ProofStep, after_proof, level_for,
     required_level,
 };
-use crate::provider::ceremony::{fresh, relying_party};
-use crate::provider::interaction::{RESUME, Waiting};
-use crate::provider::{interaction, known_browser};
-use crate::store::{Committed, Loaded, StoreError};
-use crate::web::context::RequestContext;
-use crate::web::cookie;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use sealgate_domain::secret::Secret;
+use sealgate_domain::session::{Session, SessionCookie, SessionId, SignIn};
+use sealgate_domain::user::User;
+use sealgate_store::{Committed, Loaded, StoreError};
+use sealgate_system::metrics::SignInOutcome;
 
 /// Name of the page on which a sign-in begins.
 pub(super) const SIGN_IN: &str = "login";

@@ -1,6 +1,6 @@
 //! Forms that take effect once and whose result is shown once.
 //!
-//! Each form has a random token in the field `once` ([`Inside::once`](crate::page::Inside)). The
+//! Each form has a random token in the field `once` ([`Inside::once`](sealgate_pages::Inside)). The
 //! first request with the token does the work and is answered with a redirect (303). Later ones,
 //! from a second click or a repeated request, are redirected to the same result and change nothing.
 //! The next page shows a created secret once: a reload is a GET that creates nothing. The record is
@@ -11,15 +11,16 @@ use std::time::Duration;
 use http::Method;
 use tokio::time::{Instant, sleep};
 
-use crate::domain::secret::{Secret, SecretHash, base64url};
-use crate::oauth::params::Params;
-use crate::page::{Done, Inside};
-use crate::provider::visitor::Visitor;
-use crate::store::SubmissionState;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::navigation;
-use crate::web::response::Response;
+use crate::request::ProviderRequest as _;
+use crate::visitor::Visitor;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::secret::{Secret, SecretHash, base64url};
+use sealgate_edge::navigation;
+use sealgate_pages::{Done, Inside};
+use sealgate_store::SubmissionState;
 
 /// Query parameter that names a submission on the page that shows its result.
 const MADE: &str = "made";

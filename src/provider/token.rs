@@ -8,28 +8,29 @@ use std::time::Instant;
 
 use http::StatusCode;
 
-use crate::domain::answers::AnswerOutcome;
-use crate::domain::audit::{Actor, AuditEvent, AuditKind};
-use crate::domain::client::{Client, ConsentRule};
-use crate::domain::code::{Code, RedeemFault, UNKNOWN_CODE};
-use crate::domain::error::{ErrorCode, Refusal};
-use crate::domain::grant::{
+use crate::client_auth;
+use crate::client_auth::Caller;
+use sealgate_core::tokens::issuer::Tokens;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::limits::Bucket;
+use sealgate_core::web::response::Response;
+use sealgate_domain::answers::AnswerOutcome;
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::client::{Client, ConsentRule};
+use sealgate_domain::code::{Code, RedeemFault, UNKNOWN_CODE};
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::grant::{
     EndReason, Grant, GrantKey, GrantState, Parent, PresentedToken, Refresh, RefreshToken, Salt,
 };
-use crate::domain::pkce::CodeVerifier;
-use crate::domain::scope::{Scope, ScopeValue};
-use crate::domain::secret::{Secret, base64url};
-use crate::domain::user::{Subject, User};
-use crate::metrics::{Replayed, TokenKind};
-use crate::oauth::params::Params;
-use crate::oauth::token::{Authorization, TokenRequest, TokenResponse};
-use crate::provider::client_auth::{self, Caller};
-use crate::store::{Committed, StoreError};
-use crate::tokens::issuer::Tokens;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::limits::Bucket;
-use crate::web::response::Response;
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::oauth::token::{Authorization, TokenRequest, TokenResponse};
+use sealgate_domain::pkce::CodeVerifier;
+use sealgate_domain::scope::{Scope, ScopeValue};
+use sealgate_domain::secret::{Secret, base64url};
+use sealgate_domain::user::{Subject, User};
+use sealgate_store::{Committed, StoreError};
+use sealgate_system::metrics::{Replayed, TokenKind};
 
 /// Maximum attempts to commit while concurrent requests change the same record.
 const MOST_TRIES: usize = 8;

@@ -15,20 +15,22 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use secrecy::SecretString;
 
-use crate::domain::account_links::{AccountLinks, AccountMark, AddressUndo, LinkToken, RESET_LIFE, ResetLink};
-use crate::domain::audit::{Actor, AuditKind};
-use crate::domain::grant::EndReason;
-use crate::domain::mail::{Mail, MailKind, UNDO_PATH, partly_hidden};
-use crate::domain::secret::Secret;
-use crate::domain::user::{PasswordHash, User, UserState};
-use crate::factors::{FactorKind, Factors};
-use crate::page::{Problem, UndoOutcome, UndoPage, UndonePage, html};
-use crate::provider::mailed_link::{self, LinkOpened, LinkPage, MailedLink};
-use crate::provider::mailing;
-use crate::store::{Committed, Loaded, Revocation};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::mailed_link;
+use crate::mailed_link::{LinkOpened, LinkPage, MailedLink};
+use crate::mailing;
+use crate::request::ProviderRequest as _;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::account_links::{AccountLinks, AccountMark, AddressUndo, LinkToken, RESET_LIFE, ResetLink};
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::factors::{FactorKind, Factors};
+use sealgate_domain::grant::EndReason;
+use sealgate_domain::mail::{Mail, MailKind, UNDO_PATH, partly_hidden};
+use sealgate_domain::secret::Secret;
+use sealgate_domain::user::{PasswordHash, User, UserState};
+use sealgate_pages::{Problem, UndoOutcome, UndoPage, UndonePage, html};
+use sealgate_store::{Committed, Loaded, Revocation};
 
 static PAGE: LinkPage = LinkPage { name: "undo", path: UNDO_PATH, over: Problem::UndoLink };
 

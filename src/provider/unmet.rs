@@ -4,16 +4,17 @@
 
 use http::{Method, StatusCode};
 
-use crate::domain::error::{ErrorCode, Refusal};
-use crate::oauth::next_step::required_level;
-use crate::page::{UnmetPage, html};
-use crate::provider::interaction::{RESUME, Waiting, finished};
-use crate::provider::{authorize, sign_in};
-use crate::store::Committed;
-use crate::tokens::clients::OWN_CLIENT;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::interaction::{RESUME, Waiting, finished};
+use crate::request::ProviderRequest as _;
+use crate::{authorize, sign_in};
+use sealgate_core::tokens::clients::OWN_CLIENT;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::oauth::next_step::required_level;
+use sealgate_pages::{UnmetPage, html};
+use sealgate_store::Committed;
 
 const PAGE: &str = "unmet";
 

@@ -1,21 +1,22 @@
 //! `GET` and `POST /oauth/userinfo` (specification §4; OpenID Connect Core §5.3; RFC 6750). Accepts
 //! the token in the Authorization header only.
 
+use crate::request::ProviderRequest as _;
 use std::sync::Arc;
 
 use http::StatusCode;
 
-use crate::domain::error::{ErrorCode, Refusal};
-use crate::domain::scope::ScopeValue;
-use crate::domain::secret::SecretHash;
-use crate::limiter::LimitKey;
-use crate::oauth::claims::{UserClaims, UserInfo};
-use crate::oauth::params::Params;
-use crate::tokens::bearer::{Bearer, BearerFault};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::limits::Bucket;
-use crate::web::response::Response;
+use sealgate_core::tokens::bearer::{Bearer, BearerFault};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::limits::Bucket;
+use sealgate_core::web::response::Response;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::limiter::LimitKey;
+use sealgate_domain::oauth::claims::{UserClaims, UserInfo};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::scope::ScopeValue;
+use sealgate_domain::secret::SecretHash;
 
 const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid, expired or revoked.");
 const TWICE: Refusal =

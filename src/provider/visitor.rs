@@ -6,19 +6,20 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
-use crate::config::{App, Config};
-use crate::domain::assurance::{AssuranceLevel, AssuranceRequirement, RecoveryCodeWorth};
-use crate::domain::audit::{Actor, AuditEvent, AuditKind};
-use crate::domain::secret::{SecretHash, base64url, constant_time_eq};
-use crate::domain::session::{Session, SessionCookie, SessionId, SignIn};
-use crate::domain::user::{Role, Subject, User};
-use crate::oauth::params::Params;
-use crate::page::{ConsoleRole, Done, Inside, Problem};
-use crate::provider::sign_in;
-use crate::store::{Loaded, Store};
-use crate::web::context::RequestContext;
-use crate::web::cookie;
-use crate::web::failure::Failure;
+use crate::request::ProviderRequest as _;
+use crate::sign_in;
+use sealgate_config::{App, Config};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::cookie;
+use sealgate_core::web::failure::Failure;
+use sealgate_domain::assurance::{AssuranceLevel, AssuranceRequirement, RecoveryCodeWorth};
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::secret::{SecretHash, base64url, constant_time_eq};
+use sealgate_domain::session::{Session, SessionCookie, SessionId, SignIn};
+use sealgate_domain::user::{Role, Subject, User};
+use sealgate_pages::{ConsoleRole, Done, Inside, Problem};
+use sealgate_store::{Loaded, Store};
 
 /// Maximum number of sessions that a page shows. "End every other session" is not limited by it.
 const MOST_SESSIONS: usize = 50;

@@ -12,7 +12,7 @@ use super::fault::TokenFault;
 use super::key::{self, KeyReport, KeyTerms, TokenKey};
 use super::session::with_session;
 use super::wrapping;
-use crate::config;
+use sealgate_config as config;
 
 /// Key sizes that can be generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub struct CheckedKey {
 
 /// Result of [`generate_first`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct FirstKeys {
+pub struct FirstKeys {
     #[serde(flatten)]
     pub signing: KeyReport,
     /// The `CKA_ID` of the wrapping key in hexadecimal, if it was created.
@@ -80,7 +80,7 @@ pub(crate) struct FirstKeys {
 ///
 /// # Errors
 /// As [`generate`]; [`SignerOpenError::WrappingKey`] if the token creates none that can seal.
-pub(crate) fn generate_first(
+pub fn generate_first(
     hsm: &config::Hsm,
     size: KeySize,
     id: &[u8],
@@ -188,7 +188,7 @@ fn checked(session: &Session, key: TokenKey, terms: &KeyTerms) -> CheckedKey {
 
 /// Returns the label of keys removed as compromised. The server neither publishes nor uses such a
 /// key, even if an old copy of the store still lists it.
-pub(crate) fn removed_label(hsm: &config::Hsm) -> String {
+pub fn removed_label(hsm: &config::Hsm) -> String {
     format!("{}-removed", hsm.key_label)
 }
 
@@ -198,7 +198,7 @@ pub(crate) fn removed_label(hsm: &config::Hsm) -> String {
 /// # Errors
 /// The errors of opening a signer that concern the token; `Device` if it does not allow changing a
 /// label.
-pub(crate) fn mark_removed(hsm: &config::Hsm, kid: &str) -> Result<bool, SignerOpenError> {
+pub fn mark_removed(hsm: &config::Hsm, kid: &str) -> Result<bool, SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
         let keys = key::token_keys(session, Some(&hsm.key_label)).map_err(device)?;

@@ -15,11 +15,11 @@ use super::fault::{ErrorClass, TokenFault};
 use super::key::{self, KeyTerms};
 use super::session::with_session;
 use super::wrapping;
-use crate::config;
-use crate::domain::admission::OaepHash;
-use crate::domain::key_ring::PublicJwk;
-use crate::domain::secret::base64url;
-use crate::oaep;
+use sealgate_config as config;
+use sealgate_domain::admission::OaepHash;
+use sealgate_domain::key_ring::PublicJwk;
+use sealgate_domain::oaep;
+use sealgate_domain::secret::base64url;
 
 /// Key sizes to try, in bits, largest first: the pair protects everything sealed with the data key,
 /// but some tokens cannot generate 3072 bits.
@@ -103,7 +103,7 @@ pub fn sign_apart(hsm: &config::Hsm, kid: &str, messages: &[Vec<u8>]) -> Result<
 ///
 /// # Errors
 /// [`SignerOpenError::Enrolment`] if the token has no such key or the plaintext is no data key.
-pub(crate) fn open_envelope(
+pub fn open_envelope(
     hsm: &config::Hsm,
     to: &PublicJwk,
     hash: OaepHash,
@@ -127,7 +127,7 @@ pub(crate) fn open_envelope(
 ///
 /// # Errors
 /// As for opening a signer.
-pub(crate) fn destroy_enrolment(hsm: &config::Hsm) -> Result<(), SignerOpenError> {
+pub fn destroy_enrolment(hsm: &config::Hsm) -> Result<(), SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
         for class in [ObjectClass::PRIVATE_KEY, ObjectClass::PUBLIC_KEY] {

@@ -10,7 +10,7 @@ use super::encoding::{Message, digest_info, hex, sha256, without_leading_zeros};
 use super::error::SignerOpenError;
 use super::fault::{ErrorClass, TokenFault};
 use super::public_key::{KeyId, PublicKey, Signature, UnfitPublicKey};
-use crate::config;
+use sealgate_config as config;
 
 /// Accepted modulus sizes of a signing key, in bits.
 const SIZES: [usize; 3] = [2048, 3072, 4096];

@@ -11,9 +11,9 @@ use super::key::{KeyReport, KeyTerms, SigningKey};
 use super::key_set::KeySet;
 use super::public_key::{KeyId, PublicKey};
 use super::vouching::{self, Vouching};
-use crate::clock::Clock;
-use crate::domain::key_ring::{KeyRing, KeyState, TokenHolder};
-use crate::domain::time::UnixTime;
+use sealgate_domain::key_ring::{KeyRing, KeyState, TokenHolder};
+use sealgate_domain::time::UnixTime;
+use sealgate_system::clock::Clock;
 
 /// Maximum number of callers that wait for a scan of the token at the same time.
 const MOST_WAITING: usize = 16;

@@ -6,7 +6,7 @@ use std::path::Path;
 use cryptoki::types::AuthPin;
 
 use super::error::SignerOpenError;
-use crate::config::read_secret_file;
+use sealgate_config::read_secret_file;
 
 /// Reads the PIN: the file's content without one trailing newline.
 ///

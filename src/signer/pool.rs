@@ -28,10 +28,10 @@ use super::timing::Timing;
 use super::vouching::Vouching;
 use super::watchdog::Watchdog;
 use super::worker::{SignerJob, Worker};
-use crate::clock::Clock;
-use crate::config;
-use crate::domain::key_ring::{KeyRing, TokenHolder};
-use crate::domain::time::UnixTime;
+use sealgate_config as config;
+use sealgate_domain::key_ring::{KeyRing, TokenHolder};
+use sealgate_domain::time::UnixTime;
+use sealgate_system::clock::Clock;
 
 /// Time that dropping the signer waits for its threads. A thread inside a hung call is abandoned.
 const THREADS_END: Duration = Duration::from_secs(4);

@@ -8,8 +8,8 @@ use aws_lc_rs::signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RsaPubli
 use serde::Serialize;
 
 use super::encoding::{base64url_uint, thumbprint, without_leading_zeros};
-use crate::domain::key_ring::PublicJwk;
-use crate::domain::secret::from_base64url;
+use sealgate_domain::key_ring::PublicJwk;
+use sealgate_domain::secret::from_base64url;
 
 /// Minimum public exponent. Some careless verifiers accept forgeries for smaller ones.
 const SMALLEST_EXPONENT: u64 = 65_537;
@@ -79,7 +79,7 @@ impl fmt::Debug for Signature {
 /// Why a public key is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum UnfitPublicKey {
+pub(crate) enum UnfitPublicKey {
     /// The modulus is shorter than 2048 or longer than 8192 bits.
     #[error("its modulus has {0} bits; 2048, 3072 or 4096 are used")]
     Size(usize),
@@ -105,7 +105,7 @@ impl PublicKey {
     ///
     /// # Errors
     /// [`UnfitPublicKey`] if the size or exponent is not accepted, or the numbers form no key.
-    pub fn from_components(modulus: &[u8], exponent: &[u8]) -> Result<Self, UnfitPublicKey> {
+    pub(crate) fn from_components(modulus: &[u8], exponent: &[u8]) -> Result<Self, UnfitPublicKey> {
         let (modulus, exponent) = (without_leading_zeros(modulus), without_leading_zeros(exponent));
         let bits = bit_length(modulus);
         if !MODULUS_BITS.contains(&bits) {

@@ -5,7 +5,7 @@ use cryptoki::session::Session;
 use super::error::SignerOpenError;
 use super::pin;
 use super::pkcs11::{Initialized, Module};
-use crate::config;
+use sealgate_config as config;
 
 /// Runs `work` in a logged-in writable session.
 pub(super) fn with_session<T>(

@@ -1,9 +1,9 @@
 //! Trust between nodes that have a token each: compares the key ring with the keys in the token.
-//! [`crate::domain::key_ring`] decides which keys are trusted; this module supplies its input.
+//! [`sealgate_domain::key_ring`] decides which keys are trusted; this module supplies its input.
 
 use super::public_key::{KeyId, PublicKey};
-use crate::domain::key_ring::{DueEndorsement, KeyLife, KeyRing, KeyState, PublicJwk, TokenHolder, Trust};
-use crate::domain::time::UnixTime;
+use sealgate_domain::key_ring::{DueEndorsement, KeyLife, KeyRing, KeyState, PublicJwk, TokenHolder, Trust};
+use sealgate_domain::time::UnixTime;
 
 /// Entries that a node has to add to the ring.
 #[derive(Debug)]

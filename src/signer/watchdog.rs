@@ -6,7 +6,7 @@ use super::fault::ErrorClass;
 use super::gate::{Gate, Stuck};
 use super::observer::Observer;
 use super::timing::Timing;
-use crate::log;
+use sealgate_system::log;
 
 /// Number of checks within the time after which a hang is detected.
 const LOOKS: u32 = 8;

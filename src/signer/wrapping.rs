@@ -16,7 +16,7 @@ use super::encoding::hex;
 use super::error::SignerOpenError;
 use super::fault::{ErrorClass, TokenFault};
 use super::session::with_session;
-use crate::config;
+use sealgate_config as config;
 
 /// Bytes of the data key and of the wrapping key.
 const KEY_BYTES: usize = 32;
@@ -44,7 +44,7 @@ pub struct DataKey {
 }
 
 /// Result of [`kept_data_key`].
-pub(crate) enum KeptKey {
+pub enum KeptKey {
     /// A stored key that one of the token's wrapping keys has wrapped.
     Opened(DataKey),
     /// No stored key was wrapped by one of the token's wrapping keys; contains the ids of those.
@@ -179,7 +179,7 @@ pub fn data_key(hsm: &config::Hsm, kept: &[WrappedKey], fresh: Fresh) -> Result<
 ///
 /// # Errors
 /// As [`data_key`].
-pub(crate) fn kept_data_key(hsm: &config::Hsm, kept: &[WrappedKey]) -> Result<KeptKey, SignerOpenError> {
+pub fn kept_data_key(hsm: &config::Hsm, kept: &[WrappedKey]) -> Result<KeptKey, SignerOpenError> {
     with_session(hsm, |session| {
         let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
         let opened = open_known(session, hsm, &found, kept)?;
@@ -191,7 +191,7 @@ pub(crate) fn kept_data_key(hsm: &config::Hsm, kept: &[WrappedKey]) -> Result<Ke
 ///
 /// # Errors
 /// [`SignerOpenError::WrappingKey`] if there is none or several; others as for opening a signer.
-pub(crate) fn wrap_received(hsm: &config::Hsm, received: Fresh) -> Result<WrappedKey, SignerOpenError> {
+pub fn wrap_received(hsm: &config::Hsm, received: Fresh) -> Result<WrappedKey, SignerOpenError> {
     with_session(hsm, |session| {
         let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
         let [(handle, id)] = &found[..] else {

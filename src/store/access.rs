@@ -10,13 +10,14 @@ use std::collections::HashSet;
 
 use serde::de::DeserializeOwned;
 
-use crate::domain::app_password::AppPasswords;
-use crate::domain::grant::Grant;
-use crate::domain::session::{AppSession, Session};
-use crate::domain::user::Subject;
-use crate::store::engine::{Changes, Counter, Expect, Key, Value};
-use crate::store::record;
-use crate::store::table::{self, Table};
+use crate::engine::{Changes, Counter, Expect, Key, Value};
+use crate::record;
+use crate::table;
+use crate::table::Table;
+use sealgate_domain::app_password::AppPasswords;
+use sealgate_domain::grant::Grant;
+use sealgate_domain::session::{AppSession, Session};
+use sealgate_domain::user::Subject;
 
 /// Returns the counter of records that concern a user.
 pub(super) fn of_person(subject: Subject) -> u8 {
@@ -191,10 +192,10 @@ fn read<T: DeserializeOwned>(key: &Key, bytes: &Value) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::app_password::AppPassword;
-    use crate::domain::client::ClientId;
-    use crate::domain::secret::SecretHash;
-    use crate::domain::time::UnixTime;
+    use sealgate_domain::app_password::AppPassword;
+    use sealgate_domain::client::ClientId;
+    use sealgate_domain::secret::SecretHash;
+    use sealgate_domain::time::UnixTime;
 
     fn anna() -> Key {
         table::user(Subject::from_random([7; 16]))

@@ -1,17 +1,18 @@
 //! Links and codes that were mailed to users: one record per user.
 
-use crate::domain::account_links::AccountLinks;
-use crate::domain::mail::WaitingMail;
-use crate::domain::user::{Subject, User};
-use crate::factors::Factors;
-use crate::store::engine::{Changes, Expect, Key};
-use crate::store::factors::factors_changes;
-use crate::store::outbox::{add_mails, removal};
-use crate::store::record::{self, Loaded};
-use crate::store::registry::{names_changes, user_creation};
-use crate::store::revocations::{Revocation, opened};
-use crate::store::table;
-use crate::store::{AddOutcome, Committed, MOST_CONFLICTS, RenameOutcome, Store, StoreError};
+use crate::engine::{Changes, Expect, Key};
+use crate::factors::factors_changes;
+use crate::outbox::{add_mails, removal};
+use crate::record;
+use crate::record::Loaded;
+use crate::registry::{names_changes, user_creation};
+use crate::revocations::{Revocation, opened};
+use crate::table;
+use crate::{AddOutcome, Committed, MOST_CONFLICTS, RenameOutcome, Store, StoreError};
+use sealgate_domain::account_links::AccountLinks;
+use sealgate_domain::factors::Factors;
+use sealgate_domain::mail::WaitingMail;
+use sealgate_domain::user::{Subject, User};
 
 /// Additional changes of a commit that changes a user's e-mail address.
 #[derive(Debug)]

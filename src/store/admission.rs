@@ -2,13 +2,14 @@
 //!
 //! Both exist for minutes, and are useless in another store.
 
-use crate::domain::admission::{DataKeyEnvelope, NodeRequest, OaepHash};
-use crate::domain::key_ring::PublicJwk;
-use crate::oaep::NotEncrypted;
-use crate::store::data_keys::WrappedRecord;
-use crate::store::engine::Changes;
-use crate::store::record::{self, Loaded};
-use crate::store::{Committed, Store, StoreError, table};
+use crate::data_keys::WrappedRecord;
+use crate::engine::Changes;
+use crate::record;
+use crate::record::Loaded;
+use crate::{Committed, Store, StoreError, table};
+use sealgate_domain::admission::{DataKeyEnvelope, NodeRequest, OaepHash};
+use sealgate_domain::key_ring::PublicJwk;
+use sealgate_domain::oaep::NotEncrypted;
 
 impl Store {
     /// Returns this node's request.

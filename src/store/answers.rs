@@ -1,8 +1,8 @@
 //! Reports of processes about their answers to refreshes: one record per process.
 
-use crate::domain::answers::{AnswerReport, ProcessId};
-use crate::store::engine::Changes;
-use crate::store::{Store, StoreError, record, table};
+use crate::engine::Changes;
+use crate::{Store, StoreError, record, table};
+use sealgate_domain::answers::{AnswerReport, ProcessId};
 
 impl Store {
     /// Replaces the report of a process. `is_listed`: the expiry index has it already.

@@ -1,12 +1,12 @@
 //! Application passwords: one small record per user.
 
-use crate::domain::app_password::{AppPassword, AppPasswords};
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
-use crate::store::engine::Changes;
-use crate::store::record;
-use crate::store::table;
-use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
+use crate::engine::Changes;
+use crate::record;
+use crate::table;
+use crate::{Committed, MOST_CONFLICTS, Store, StoreError};
+use sealgate_domain::app_password::{AppPassword, AppPasswords};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
 
 /// Outcome of adding an application password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::audit::{AuditEvent, AuditFilter, AuditId, AuditKind};
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
-use crate::store::engine::{Changes, Key};
-use crate::store::leases::Fence;
-use crate::store::record;
-use crate::store::table::{self, Indexed, Table};
-use crate::store::{Committed, PAGE, Store, StoreError};
+use crate::engine::{Changes, Key};
+use crate::leases::Fence;
+use crate::record;
+use crate::table;
+use crate::table::{Indexed, Table};
+use crate::{Committed, PAGE, Store, StoreError};
+use sealgate_domain::audit::{AuditEvent, AuditFilter, AuditId, AuditKind};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
 
 /// Events per commit: with index entries, about half of the sled engine's batch limit.
 const STEP: usize = 64;

@@ -25,12 +25,7 @@ pub fn count() -> u64 {
 /// does.
 // SAFETY: no other crate of the program defines this symbol; the signature is the C library's.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn sync_file_range(
-    file: c_int,
-    _offset: off64_t,
-    _length: off64_t,
-    _flags: c_uint,
-) -> c_int {
+pub unsafe extern "C" fn sync_file_range(file: c_int, _offset: off64_t, _length: off64_t, _flags: c_uint) -> c_int {
     BARRIERS.fetch_add(1, Ordering::Relaxed);
     // SAFETY: fdatasync accepts any integer and touches no memory of the process.
     unsafe { libc::fdatasync(file) }

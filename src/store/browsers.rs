@@ -1,13 +1,13 @@
 //! Browsers from which users have signed in before: one small record per user.
 
-use crate::domain::known_browser::KnownBrowsers;
-use crate::domain::secret::SecretHash;
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
-use crate::store::engine::Changes;
-use crate::store::record;
-use crate::store::table;
-use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
+use crate::engine::Changes;
+use crate::record;
+use crate::table;
+use crate::{Committed, MOST_CONFLICTS, Store, StoreError};
+use sealgate_domain::known_browser::KnownBrowsers;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
 
 impl Store {
     /// Returns the browsers from which this user has signed in; none if there is no such user.

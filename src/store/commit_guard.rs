@@ -2,9 +2,9 @@
 
 use std::sync::Mutex;
 
-use crate::domain::secret::SecretHash;
-use crate::domain::session::SessionId;
-use crate::domain::user::Subject;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::session::SessionId;
+use sealgate_domain::user::Subject;
 
 /// Condition of a commit.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::oneshot::Receiver;
 use tokio::time::timeout;
 
-use crate::store::engine::{EngineError, Outcome};
+use crate::engine::{EngineError, Outcome};
 
 /// Ownership of a commit: the caller's until the writer starts it, then the writer's.
 ///

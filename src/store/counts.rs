@@ -3,12 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::time::UnixTime;
-use crate::store::engine::Changes;
-use crate::store::leases::Fence;
-use crate::store::table::{self, Table};
-use crate::store::tally::{Published, Tally};
-use crate::store::{Committed, Store, StoreError, record};
+use crate::engine::Changes;
+use crate::leases::Fence;
+use crate::table;
+use crate::table::Table;
+use crate::tally::{Published, Tally};
+use crate::{Committed, Store, StoreError, record};
+use sealgate_domain::time::UnixTime;
 
 /// All totals, in one record.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -98,10 +99,10 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::domain::secret::SecretHash;
-    use crate::store::interactions::SignInAttempt;
-    use crate::store::leases::{LEASE_LENGTH, Lease, LeaseName};
-    use crate::store::memory::MemoryEngine;
+    use crate::interactions::SignInAttempt;
+    use crate::leases::{LEASE_LENGTH, Lease, LeaseName};
+    use crate::memory::MemoryEngine;
+    use sealgate_domain::secret::SecretHash;
 
     const MOST: usize = 10;
 

@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::secret::{base64url, from_base64url};
-use crate::store::{Store, StoreError, record, table};
+use crate::{Store, StoreError, record, table};
+use sealgate_domain::secret::{base64url, from_base64url};
 
 /// Maximum number of wrapping keys. A token is replaced a few times in a store's life.
 const MOST_DATA_KEYS: usize = 256;
@@ -47,7 +47,7 @@ impl Store {
     }
 
     /// Returns the ID of the cluster's data key; `None` before it is generated.
-    pub(crate) async fn fleet_data_key(&self) -> Result<Option<String>, StoreError> {
+    pub async fn fleet_data_key(&self) -> Result<Option<String>, StoreError> {
         Ok(self.load(table::data_key_id()).await?.map(|loaded| loaded.value))
     }
 
@@ -55,12 +55,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Contended`] when there is one already; when the store fails.
-    pub(crate) async fn keep_first_data_key(
-        &self,
-        wrapping_id: &str,
-        wrapped: &[u8],
-        id: &str,
-    ) -> Result<(), StoreError> {
+    pub async fn keep_first_data_key(&self, wrapping_id: &str, wrapped: &[u8], id: &str) -> Result<(), StoreError> {
         let record = WrappedRecord::new(wrapping_id, wrapped);
         let mut changes = record::create(table::data_key_id(), &id.to_owned())?;
         changes.merge(record::create(table::data_key(wrapping_id), &record)?);
@@ -71,7 +66,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Contended`] when one is recorded already; when the store fails.
-    pub(crate) async fn note_fleet_data_key(&self, id: &str) -> Result<(), StoreError> {
+    pub async fn note_fleet_data_key(&self, id: &str) -> Result<(), StoreError> {
         self.write(record::create(table::data_key_id(), &id.to_owned())?).await
     }
 }

@@ -62,7 +62,7 @@ impl Changes {
     ///
     /// # Errors
     /// `Unwritable`, with the actual size.
-    pub fn check_sizes(&self) -> Result<(), EngineError> {
+    pub(crate) fn check_sizes(&self) -> Result<(), EngineError> {
         let keys = self.put.iter().map(|(key, _)| key).chain(&self.delete);
         if let Some(key) = keys.into_iter().find(|key| key.len() > MAX_KEY_BYTES) {
             let length = key.len();
@@ -121,7 +121,7 @@ pub struct Current {
 
 impl Current {
     /// State that is always current, because no other process writes.
-    pub const ALWAYS: Self = Self { until: None };
+    pub(crate) const ALWAYS: Self = Self { until: None };
 
     pub fn until(instant: Instant) -> Self {
         Self { until: Some(instant) }

@@ -1,8 +1,8 @@
 //! Errors and outcomes of the store.
 
-use crate::store::engine::EngineError;
-use crate::store::sealer::SealError;
-use crate::store::versions::newer;
+use crate::engine::EngineError;
+use crate::sealer::SealError;
+use crate::versions::newer;
 
 /// Error of a store operation. Clients get 503 without details.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -43,21 +43,21 @@ pub enum StoreError {
 
 impl StoreError {
     /// Returns whether a retry may succeed without intervention, as during a failover.
-    pub(crate) fn may_pass(&self) -> bool {
+    pub fn may_pass(&self) -> bool {
         use EngineError::{Busy, Stale, Timeout, Unavailable, Unknown};
         matches!(self, Self::Engine(Busy | Timeout | Unknown | Stale(_) | Unavailable(_)) | Self::Contended)
     }
 
     /// Returns whether the requests of clients alone caused the error: a limit is reached, or they
     /// change one record at the same time. Clients can repeat it, so it is no error in the log.
-    pub(crate) fn is_overload(&self) -> bool {
+    pub fn is_overload(&self) -> bool {
         matches!(self, Self::TooManyInteractions | Self::TooManyForms | Self::Contended)
     }
 
     /// Returns whether nothing failed except that cached state may be outdated.
     ///
     /// The cause is logged once, where it occurred.
-    pub(crate) fn is_stale(&self) -> bool {
+    pub fn is_stale(&self) -> bool {
         matches!(self, Self::Engine(EngineError::Stale(_)))
     }
 }

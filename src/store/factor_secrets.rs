@@ -5,12 +5,12 @@
 
 use zeroize::Zeroizing;
 
-use crate::domain::assurance::FactorId;
-use crate::domain::recovery_code::RecoveryKey;
-use crate::domain::sealed::Sealed;
-use crate::domain::user::Subject;
-use crate::store::sealer::{NONCE_BYTES, SealError};
-use crate::store::{Store, table};
+use crate::sealer::{NONCE_BYTES, SealError};
+use crate::{Store, table};
+use sealgate_domain::assurance::FactorId;
+use sealgate_domain::recovery_code::RecoveryKey;
+use sealgate_domain::sealed::Sealed;
+use sealgate_domain::user::Subject;
 
 impl Store {
     /// Seals the secret of this user's app. `nonce`: random, never used again.
@@ -60,10 +60,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::domain::recovery_code::{RECOVERY_CODE_BYTES, RECOVERY_CODES, RecoveryCodes};
-    use crate::domain::time::UnixTime;
-    use crate::store::memory::MemoryEngine;
-    use crate::store::sealer::Sealer;
+    use crate::memory::MemoryEngine;
+    use crate::sealer::Sealer;
+    use sealgate_domain::recovery_code::{RECOVERY_CODE_BYTES, RECOVERY_CODES, RecoveryCodes};
+    use sealgate_domain::time::UnixTime;
 
     const SECRET: [u8; 20] = [0x5e; 20];
     const APP: FactorId = FactorId::from_bytes([1; 16]);

@@ -1,21 +1,23 @@
 //! Factors: one record per user, and a derived index from credentials to users.
 
-use crate::domain::secret::SecretHash;
-use crate::domain::user::Subject;
-use crate::factors::Factors;
-use crate::oauth::next_step::Interaction;
-use crate::store::engine::{Changes, Expect, Key};
-use crate::store::interactions::progress_changes;
-use crate::store::record::{self, Loaded};
-use crate::store::revocations::{Revocation, opened};
-use crate::store::table::{self, Table};
-use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
-use crate::webauthn::{CredentialId, UserHandle};
+use crate::engine::{Changes, Expect, Key};
+use crate::interactions::progress_changes;
+use crate::record;
+use crate::record::Loaded;
+use crate::revocations::{Revocation, opened};
+use crate::table;
+use crate::table::Table;
+use crate::{Committed, MOST_CONFLICTS, Store, StoreError};
+use sealgate_domain::factors::Factors;
+use sealgate_domain::oauth::next_step::Interaction;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::user::Subject;
+use sealgate_domain::webauthn::{CredentialId, UserHandle};
 
 /// Outcome of a change of a user's factors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum FactorsChanged<T> {
+pub enum FactorsChanged<T> {
     /// The result of the change, and the new record.
     Yes(T, Box<Factors>),
     /// A credential to be added belongs to a user already; nothing changed.
@@ -37,7 +39,7 @@ impl Store {
     /// Changes a user's factors, retrying the change on conflicts.
     ///
     /// An unchanged record is not written. `handle`: random, for a first record.
-    pub(crate) async fn change_factors<T: Send>(
+    pub async fn change_factors<T: Send>(
         &self,
         subject: Subject,
         handle: UserHandle,
@@ -48,7 +50,7 @@ impl Store {
 
     /// Changes a user's factors as [`Store::change_factors`] does, and opens the revocation in the
     /// same commit.
-    pub(crate) async fn change_factors_with<T: Send>(
+    pub async fn change_factors_with<T: Send>(
         &self,
         revocation: &Revocation,
         handle: UserHandle,
@@ -125,19 +127,6 @@ impl Store {
         let after = after.map(table::factors);
         let page: Vec<Loaded<Factors>> = self.page(&table::all(Table::Factors), after.as_deref(), limit).await?;
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
-    }
-
-    /// Counts the users with a factor. Reads all records: not for requests.
-    pub async fn count_people_with_factors(&self) -> Result<usize, StoreError> {
-        let (mut count, mut after) = (0, None);
-        loop {
-            let page = self.all_factors(after, PAGE).await?;
-            count += page.iter().filter(|factors| factors.has_any()).count();
-            after = match page.last() {
-                Some(last) => Some(last.subject),
-                None => return Ok(count),
-            };
-        }
     }
 }
 

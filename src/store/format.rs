@@ -1,9 +1,10 @@
 //! The store's format: the newest version that a record in it may have.
 
-use crate::store::engine::{Changes, Expect, FormatRule};
-use crate::store::record::Loaded;
-use crate::store::versions::{self, format_record};
-use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError, table};
+use crate::engine::{Changes, Expect, FormatRule};
+use crate::record::Loaded;
+use crate::versions;
+use crate::versions::format_record;
+use crate::{Committed, MOST_CONFLICTS, Store, StoreError, table};
 
 impl Store {
     /// Loads the store's format.

@@ -9,15 +9,17 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::domain::sealed::Sealed;
-use crate::domain::secret::SecretHash;
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
-use crate::store::engine::{Changes, Key};
-use crate::store::record::{self, Loaded};
-use crate::store::sealer::{NONCE_BYTES, Sealer};
-use crate::store::table::{self, Table};
-use crate::store::{Committed, Sealing, Store, StoreError};
+use crate::engine::{Changes, Key};
+use crate::record;
+use crate::record::Loaded;
+use crate::sealer::{NONCE_BYTES, Sealer};
+use crate::table;
+use crate::table::Table;
+use crate::{Committed, Sealing, Store, StoreError};
+use sealgate_domain::sealed::Sealed;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
 
 /// Maximum size of a stored form's body, in bytes.
 pub const MAX_FORM_BYTES: usize = 64 * 1024;

@@ -2,18 +2,20 @@
 
 use std::fmt;
 
-use crate::domain::client::ClientId;
-use crate::domain::code::{Code, CodeState};
-use crate::domain::consent::Consent;
-use crate::domain::grant::{EndReason, Grant, GrantId};
-use crate::domain::secret::SecretHash;
-use crate::domain::session::SessionId;
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
-use crate::store::engine::{Changes, Expect, Key};
-use crate::store::record::{self, Loaded};
-use crate::store::table::{self, Indexed, Table};
-use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+use crate::engine::{Changes, Expect, Key};
+use crate::record;
+use crate::record::Loaded;
+use crate::table;
+use crate::table::{Indexed, Table};
+use crate::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+use sealgate_domain::client::ClientId;
+use sealgate_domain::code::{Code, CodeState};
+use sealgate_domain::consent::Consent;
+use sealgate_domain::grant::{EndReason, Grant, GrantId};
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::session::SessionId;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
 
 /// Filter of grants: all given fields must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -12,13 +12,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::domain::session::{Session, SessionCookie, SessionId};
-use crate::domain::user::{Subject, User};
-use crate::oauth::next_step::CredentialMark;
-use crate::store::commit_guard::{CommitGuard, PageSession};
-use crate::store::engine::{Changes, Expect, Key};
-use crate::store::record::{self, Loaded};
-use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError, table};
+use crate::commit_guard::{CommitGuard, PageSession};
+use crate::engine::{Changes, Expect, Key};
+use crate::record;
+use crate::record::Loaded;
+use crate::{Committed, MOST_CONFLICTS, Store, StoreError, table};
+use sealgate_domain::oauth::next_step::CredentialMark;
+use sealgate_domain::session::{Session, SessionCookie, SessionId};
+use sealgate_domain::user::{Subject, User};
 
 impl Store {
     /// Returns the store for a request to one of Sealgate's own pages with this cookie.

@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::secret::SecretHash;
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
-use crate::oauth::next_step::{Interaction, Progress};
-use crate::store::engine::{Changes, Key};
-use crate::store::record::{self, Loaded};
-use crate::store::table::{self, Table};
-use crate::store::{Committed, Store, StoreError};
+use crate::engine::{Changes, Key};
+use crate::record;
+use crate::record::Loaded;
+use crate::table;
+use crate::table::Table;
+use crate::{Committed, Store, StoreError};
+use sealgate_domain::oauth::next_step::{Interaction, Progress};
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
 
 /// Maximum number of open sign-ins per browser, one per tab. The oldest is evicted.
 ///

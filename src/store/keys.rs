@@ -1,10 +1,11 @@
 //! States of the signing keys: one record, because a rotation changes two keys atomically.
 
-use crate::domain::key_ring::{KeyFault, KeyRing};
-use crate::store::engine::Counter;
-use crate::store::record::{self, Loaded};
-use crate::store::table;
-use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
+use crate::engine::Counter;
+use crate::record;
+use crate::record::Loaded;
+use crate::table;
+use crate::{Committed, MOST_CONFLICTS, Store, StoreError};
+use sealgate_domain::key_ring::{KeyFault, KeyRing};
 
 impl Store {
     /// Returns the announced keys as seen by this node; an empty ring before the first start.

@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::engine::{Changes, Expect, Value};
-use crate::store::record::{self, Loaded};
-use crate::store::{Committed, Store, StoreError, table};
+use crate::engine::{Changes, Expect, Value};
+use crate::record;
+use crate::record::Loaded;
+use crate::{Committed, Store, StoreError, table};
 
 /// Time without a renewal after which another node takes a lease.
 pub const LEASE_LENGTH: Duration = Duration::from_secs(10);
@@ -187,7 +188,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::store::memory::MemoryEngine;
+    use crate::memory::MemoryEngine;
 
     async fn stores(engine: MemoryEngine) -> (Store, Store) {
         let engine = Arc::new(engine);

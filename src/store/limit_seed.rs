@@ -3,8 +3,8 @@
 //! With the same seed they share counts and windows, and a count does not reveal its subject. Each
 //! store has its own seed: exports leave it out.
 
-use crate::domain::secret::{base64url, from_base64url};
-use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError, record, table};
+use crate::{Committed, MOST_CONFLICTS, Store, StoreError, record, table};
+use sealgate_domain::secret::{base64url, from_base64url};
 
 impl Store {
     /// Returns this store's seed; sets it to `fresh` if there is none yet.

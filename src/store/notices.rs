@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::mail::{MailId, Notice, WaitingMail};
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
-use crate::store::engine::Changes;
-use crate::store::outbox::add_mails;
-use crate::store::record;
-use crate::store::table;
-use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
+use crate::engine::Changes;
+use crate::outbox::add_mails;
+use crate::record;
+use crate::table;
+use crate::{Committed, MOST_CONFLICTS, Store, StoreError};
+use sealgate_domain::mail::{MailId, Notice, WaitingMail};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
 
 /// Minimum interval between two e-mails about the same kind of event.
 const APART: Duration = Duration::from_hours(1);
@@ -99,11 +99,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::domain::language::Language;
-    use crate::domain::mail::{Mail, MailMessage};
-    use crate::store::memory::MemoryEngine;
-    use crate::store::record::Loaded;
-    use crate::store::sealer::{NONCE_BYTES, Sealer};
+    use crate::memory::MemoryEngine;
+    use crate::record::Loaded;
+    use crate::sealer::{NONCE_BYTES, Sealer};
+    use sealgate_domain::language::Language;
+    use sealgate_domain::mail::{Mail, MailMessage};
 
     fn at(seconds: u64) -> UnixTime {
         UnixTime::from_seconds(seconds)

@@ -8,15 +8,17 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
-use crate::domain::mail::{DeadMail, MailId, MailKind, MailMessage, SentMail, WaitingMail};
-use crate::domain::secret::SecretHash;
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
-use crate::store::engine::{Changes, Expect, Key};
-use crate::store::record::{self, Loaded};
-use crate::store::sealer::{NONCE_BYTES, SealError};
-use crate::store::table::{self, Table};
-use crate::store::{Committed, PAGE, Store, StoreError};
+use crate::engine::{Changes, Expect, Key};
+use crate::record;
+use crate::record::Loaded;
+use crate::sealer::{NONCE_BYTES, SealError};
+use crate::table;
+use crate::table::Table;
+use crate::{Committed, PAGE, Store, StoreError};
+use sealgate_domain::mail::{DeadMail, MailId, MailKind, MailMessage, SentMail, WaitingMail};
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
 
 /// Maximum number of queued e-mails.
 pub(super) const MOST_WAITING: usize = 10_000;
@@ -408,10 +410,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::domain::language::Language;
-    use crate::domain::mail::{DeadReason, Mail};
-    use crate::store::memory::MemoryEngine;
-    use crate::store::sealer::Sealer;
+    use crate::memory::MemoryEngine;
+    use crate::sealer::Sealer;
+    use sealgate_domain::language::Language;
+    use sealgate_domain::mail::{DeadReason, Mail};
 
     const LEASE: Duration = Duration::from_mins(1);
 

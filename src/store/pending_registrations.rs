@@ -2,18 +2,20 @@
 //!
 //! Their total is bounded: at the limit, no new one can be started until some are removed.
 
-use crate::domain::mail::WaitingMail;
-use crate::domain::pending_registration::PendingRegistration;
-use crate::domain::secret::SecretHash;
-use crate::domain::user::User;
-use crate::factors::Factors;
-use crate::store::engine::{Changes, Expect};
-use crate::store::factors::factors_changes;
-use crate::store::outbox::add_mails;
-use crate::store::record::{self, Loaded};
-use crate::store::registry::user_creation;
-use crate::store::table::{self, Table};
-use crate::store::{Committed, Store, StoreError};
+use crate::engine::{Changes, Expect};
+use crate::factors::factors_changes;
+use crate::outbox::add_mails;
+use crate::record;
+use crate::record::Loaded;
+use crate::registry::user_creation;
+use crate::table;
+use crate::table::Table;
+use crate::{Committed, Store, StoreError};
+use sealgate_domain::factors::Factors;
+use sealgate_domain::mail::WaitingMail;
+use sealgate_domain::pending_registration::PendingRegistration;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::user::User;
 
 /// Maximum number. The service sends up to 60 such e-mails a minute, and each one lives for an
 /// hour.
@@ -168,11 +170,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::domain::mail::{MailId, MailKind};
-    use crate::domain::sealed::Sealed;
-    use crate::domain::time::UnixTime;
-    use crate::domain::user::Email;
-    use crate::store::memory::MemoryEngine;
+    use crate::memory::MemoryEngine;
+    use sealgate_domain::mail::{MailId, MailKind};
+    use sealgate_domain::sealed::Sealed;
+    use sealgate_domain::time::UnixTime;
+    use sealgate_domain::user::Email;
 
     fn pending() -> PendingRegistration {
         let address = Email::parse("ceren@example.test").unwrap();

@@ -8,10 +8,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
-use crate::store::engine::{Changes, Expect, Key, Value};
-use crate::store::error::StoreError;
-use crate::store::table::Table;
-use crate::store::versions::{self, RecordChange};
+use crate::engine::{Changes, Expect, Key, Value};
+use crate::error::StoreError;
+use crate::table::Table;
+use crate::versions;
+use crate::versions::RecordChange;
 
 /// A record with the bytes it was read from.
 ///

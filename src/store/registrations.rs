@@ -5,13 +5,15 @@
 
 use std::time::Duration;
 
-use crate::domain::client::{Client, SelfRegistration};
-use crate::domain::secret::SecretHash;
-use crate::domain::time::UnixTime;
-use crate::store::engine::{Changes, Key, Value};
-use crate::store::record::{self, Loaded};
-use crate::store::table::{self, Table};
-use crate::store::{AddOutcome, Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+use crate::engine::{Changes, Key, Value};
+use crate::record;
+use crate::record::Loaded;
+use crate::table;
+use crate::table::Table;
+use crate::{AddOutcome, Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+use sealgate_domain::client::{Client, SelfRegistration};
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::time::UnixTime;
 
 /// Number of clients per commit: see the sled engine on the size of a batch.
 const STEP: usize = 64;

@@ -2,17 +2,19 @@
 
 use std::collections::HashSet;
 
-use crate::domain::client::{Client, ClientId};
-use crate::domain::grant::EndReason;
-use crate::domain::secret::SecretHash;
-use crate::domain::time::UnixTime;
-use crate::domain::user::{Email, Subject, User};
-use crate::domain::username::Username;
-use crate::store::engine::{Changes, Expect, Key};
-use crate::store::record::{self, Loaded};
-use crate::store::revocations::{Revocation, opened};
-use crate::store::table::{self, Table};
-use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+use crate::engine::{Changes, Expect, Key};
+use crate::record;
+use crate::record::Loaded;
+use crate::revocations::{Revocation, opened};
+use crate::table;
+use crate::table::Table;
+use crate::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::grant::EndReason;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Email, Subject, User};
+use sealgate_domain::username::Username;
 
 /// Outcome of a change of a user's e-mail address or username.
 #[derive(Debug, Clone, PartialEq, Eq)]

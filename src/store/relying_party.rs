@@ -2,16 +2,17 @@
 //!
 //! Browsers offer them for that host only, so under another host they cannot be used.
 
-use crate::domain::assurance::FactorId;
-use crate::domain::user::Subject;
-use crate::factors::{FactorKind, Factors};
-use crate::store::record;
-use crate::store::table::{self, Table};
-use crate::store::{Committed, FactorsChanged, MOST_CONFLICTS, PAGE, Store, StoreError};
+use crate::record;
+use crate::table;
+use crate::table::Table;
+use crate::{Committed, FactorsChanged, MOST_CONFLICTS, PAGE, Store, StoreError};
+use sealgate_domain::assurance::FactorId;
+use sealgate_domain::factors::{FactorKind, Factors};
+use sealgate_domain::user::Subject;
 
 /// A key that was removed from a user's factors.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KeyAbandoned {
+pub struct KeyAbandoned {
     pub subject: Subject,
     pub kind: FactorKind,
     pub name: String,
@@ -61,7 +62,7 @@ impl Store {
     /// Removes all users' security keys and passkeys, a page of users per call.
     ///
     /// Returns the removed keys; empty at the end. For a store that is not served yet.
-    pub(crate) async fn abandon_keys(&self) -> Result<Vec<KeyAbandoned>, StoreError> {
+    pub async fn abandon_keys(&self) -> Result<Vec<KeyAbandoned>, StoreError> {
         let mut after = None;
         loop {
             let page = self.all_factors(after, PAGE).await?;

@@ -9,14 +9,15 @@
 //! and a generation number proves nothing, because the holder of an older token can derive a newer
 //! one's visible parts.
 
-use crate::domain::grant::{EndReason, Grant};
-use crate::domain::session::Session;
-use crate::domain::time::UnixTime;
-use crate::factors::Factors;
-use crate::store::engine::{Changes, Key};
-use crate::store::record;
-use crate::store::table::{self, Table};
-use crate::store::{Committed, Store, StoreError, sessions};
+use crate::engine::{Changes, Key};
+use crate::record;
+use crate::table;
+use crate::table::Table;
+use crate::{Committed, Store, StoreError, sessions};
+use sealgate_domain::factors::Factors;
+use sealgate_domain::grant::{EndReason, Grant};
+use sealgate_domain::session::Session;
+use sealgate_domain::time::UnixTime;
 
 /// Number of records per commit: see the sled engine on the size of a batch.
 const STEP: usize = 64;

@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::grant::EndReason;
-use crate::domain::secret::base64url;
-use crate::domain::time::UnixTime;
-use crate::domain::user::{Subject, User};
-use crate::store::engine::{Changes, Key};
-use crate::store::grants::Ended;
-use crate::store::record;
-use crate::store::table::{self, Table};
-use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+use crate::engine::{Changes, Key};
+use crate::grants::Ended;
+use crate::record;
+use crate::table;
+use crate::table::Table;
+use crate::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+use sealgate_domain::grant::EndReason;
+use sealgate_domain::secret::base64url;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Subject, User};
 
 /// Delay before garbage collection executes an unfinished revocation: enough for many thousands of
 /// records.

@@ -10,18 +10,19 @@ use aws_lc_rs::hmac;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use crate::domain::admission::OaepHash;
-use crate::domain::key_ring::PublicJwk;
-use crate::domain::recovery_code::RecoveryKey;
-use crate::domain::sealed::Sealed;
-use crate::domain::secret::{SecretHash, base64url};
-use crate::oaep::{self, NotEncrypted};
+use sealgate_domain::admission::OaepHash;
+use sealgate_domain::key_ring::PublicJwk;
+use sealgate_domain::oaep;
+use sealgate_domain::oaep::NotEncrypted;
+use sealgate_domain::recovery_code::RecoveryKey;
+use sealgate_domain::sealed::Sealed;
+use sealgate_domain::secret::{SecretHash, base64url};
 
 /// Length of a nonce, in bytes.
 ///
 /// Random nonces are safe for 2^32 records per key (NIST SP 800-38D §8.3): one a second for 136
 /// years.
-pub(crate) const NONCE_BYTES: usize = 12;
+pub const NONCE_BYTES: usize = 12;
 
 /// Prefix of the associated data, which separates records from other uses.
 const CONTEXT: &[u8] = b"sealgate record 1\0";
@@ -81,7 +82,7 @@ impl Sealer {
     }
 
     /// Returns the data key's ID, which reveals nothing about the key.
-    pub(crate) fn data_key_id(&self) -> &str {
+    pub fn data_key_id(&self) -> &str {
         &self.data_key_id
     }
 

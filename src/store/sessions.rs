@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use crate::domain::session::{AppSession, Session, SessionId};
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
-use crate::store::engine::{Changes, Key};
-use crate::store::record::{self, Loaded};
-use crate::store::table::{self, Indexed};
-use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+use crate::engine::{Changes, Key};
+use crate::record;
+use crate::record::Loaded;
+use crate::table;
+use crate::table::Indexed;
+use crate::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+use sealgate_domain::session::{AppSession, Session, SessionId};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
 
 /// Resolution of the last use of a session.
 const TOUCH: Duration = Duration::from_mins(1);

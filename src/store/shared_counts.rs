@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use crate::domain::pace::{Moved, Pace};
-use crate::domain::time::UnixTime;
+use sealgate_domain::pace::{Moved, Pace};
+use sealgate_domain::time::UnixTime;
 
 /// Key of a count: a hash under the store's seed, never an address or a name.
 pub type CountKey = [u8; 16];

@@ -28,14 +28,14 @@ use tokio::sync::oneshot;
 
 use self::disk::Disk;
 pub use self::opening::OpenError;
-pub(crate) use self::options::CopyVerifier;
+pub use self::options::CopyVerifier;
 pub use self::options::Options;
 pub use self::placing::NewStore;
 use self::records::Records;
 use self::writer::{Commit, Copy, Job, Writer};
 use super::commit_turn::CommitTurn;
 use super::engine::{Changes, CommitObserver, Counters, Engine, EngineError, Key, Outcome, Value};
-use crate::config;
+use sealgate_config as config;
 
 /// Scans of more records than this run on a blocking thread.
 const INLINE_SCAN: usize = 64;
@@ -138,7 +138,7 @@ impl SledEngine {
 /// Verifies the copy in `directory`, which must have been made after batch `sequence`.
 ///
 /// [`CopyVerifier::Apart`] runs this in a process. Returns the number of records.
-pub(crate) fn verify_copy(directory: &Path, sequence: u64) -> Result<usize, String> {
+pub fn verify_copy(directory: &Path, sequence: u64) -> Result<usize, String> {
     copying::look_through(directory, sequence)
 }
 

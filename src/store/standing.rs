@@ -2,13 +2,14 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::domain::client::{Client, ClientId};
-use crate::domain::grant::{Grant, GrantId};
-use crate::domain::session::{Session, SessionId};
-use crate::domain::user::{Subject, User};
-use crate::store::engine::{Key, Value};
-use crate::store::record::{self, Loaded};
-use crate::store::{Store, StoreError, table};
+use crate::engine::{Key, Value};
+use crate::record;
+use crate::record::Loaded;
+use crate::{Store, StoreError, table};
+use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::grant::{Grant, GrantId};
+use sealgate_domain::session::{Session, SessionId};
+use sealgate_domain::user::{Subject, User};
 
 /// The current records that an access token depends on.
 #[derive(Debug)]

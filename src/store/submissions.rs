@@ -11,14 +11,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::sealed::Sealed;
-use crate::domain::secret::{Secret, SecretHash};
-use crate::domain::time::UnixTime;
-use crate::store::engine::Changes;
-use crate::store::record::{self, Loaded};
-use crate::store::sealer::{NONCE_BYTES, Sealer};
-use crate::store::table;
-use crate::store::{Committed, Store, StoreError};
+use crate::engine::Changes;
+use crate::record;
+use crate::record::Loaded;
+use crate::sealer::{NONCE_BYTES, Sealer};
+use crate::table;
+use crate::{Committed, Store, StoreError};
+use sealgate_domain::sealed::Sealed;
+use sealgate_domain::secret::{Secret, SecretHash};
+use sealgate_domain::time::UnixTime;
 
 /// How long a submission and its result are retained.
 const SUBMISSION_LIFE: Duration = Duration::from_hours(1);
@@ -149,8 +150,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::store::engine::Engine;
-    use crate::store::memory::MemoryEngine;
+    use crate::engine::Engine;
+    use crate::memory::MemoryEngine;
 
     const KEY: [u8; 32] = [7; 32];
 

@@ -8,19 +8,21 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::domain::client::{Client, ClientId};
-use crate::domain::grant::Grant;
-use crate::domain::secret::base64url;
-use crate::domain::session::Session;
-use crate::domain::time::UnixTime;
-use crate::oauth::next_step::Interaction;
-use crate::store::engine::{Changes, EngineError, Expect, Key, Value};
-use crate::store::interactions::{kept_until, pending_entry};
-use crate::store::leases::Fence;
-use crate::store::record::{self, Loaded};
-use crate::store::revocations::Revocation;
-use crate::store::table::{self, Table};
-use crate::store::{Committed, PAGE, Store, StoreError, grants, sessions};
+use crate::engine::{Changes, EngineError, Expect, Key, Value};
+use crate::interactions::{kept_until, pending_entry};
+use crate::leases::Fence;
+use crate::record;
+use crate::record::Loaded;
+use crate::revocations::Revocation;
+use crate::table;
+use crate::table::Table;
+use crate::{Committed, PAGE, Store, StoreError, grants, sessions};
+use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::grant::Grant;
+use sealgate_domain::oauth::next_step::Interaction;
+use sealgate_domain::secret::base64url;
+use sealgate_domain::session::Session;
+use sealgate_domain::time::UnixTime;
 
 /// Delay before an unreadable record is tried again.
 const LATER: Duration = Duration::from_hours(24);
@@ -410,7 +412,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::store::memory::MemoryEngine;
+    use crate::memory::MemoryEngine;
 
     /// A record with two entries, of which one pass removes one.
     #[tokio::test]

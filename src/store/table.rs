@@ -3,17 +3,17 @@
 //! All tables share one key space; the first byte is the table. Keys contain hashes of secrets
 //! only.
 
-use crate::domain::answers::ProcessId;
-use crate::domain::assurance::FactorId;
-use crate::domain::audit::AuditId;
-use crate::domain::client::ClientId;
-use crate::domain::grant::GrantId;
-use crate::domain::mail::MailId;
-use crate::domain::secret::SecretHash;
-use crate::domain::session::SessionId;
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
-use crate::store::engine::Key;
+use crate::engine::Key;
+use sealgate_domain::answers::ProcessId;
+use sealgate_domain::assurance::FactorId;
+use sealgate_domain::audit::AuditId;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::grant::GrantId;
+use sealgate_domain::mail::MailId;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::session::SessionId;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
 
 /// The tables. The byte is part of the file format: never reuse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

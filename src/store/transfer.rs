@@ -2,18 +2,20 @@
 
 use std::collections::HashSet;
 
-use crate::domain::secret::base64url;
-use crate::store::engine::{Changes, Expect, Key};
-use crate::store::intake::{self, ExportRecord};
-use crate::store::table::{self, Table};
-use crate::store::versions;
-use crate::store::{Committed, PAGE, Store, StoreError};
+use crate::engine::{Changes, Expect, Key};
+use crate::intake;
+use crate::intake::ExportRecord;
+use crate::table;
+use crate::table::Table;
+use crate::versions;
+use crate::{Committed, PAGE, Store, StoreError};
+use sealgate_domain::secret::base64url;
 
 /// Number of records per commit: see the sled engine on the size of a batch.
 const STEP: usize = 64;
 
 /// Returns the newest format that [`Store::import`] accepts. It accepts all older ones too.
-pub(crate) fn export_format() -> u32 {
+pub fn export_format() -> u32 {
     versions::newest().into()
 }
 
@@ -112,7 +114,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::domain::secret::from_base64url;
+    use sealgate_domain::secret::from_base64url;
 
     #[test]
     fn every_table_has_a_name_of_its_own() {

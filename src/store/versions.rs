@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Map, Value as Json};
 
-use crate::store::table::Table;
+use crate::table::Table;
 
 /// Converts a record from the previous version, or returns a short reason why it cannot. Pure.
 ///

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use sealgate::facade::domain::key_ring::{KeyTimes, PublicJwk};
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::store::Store;
-use sealgate::facade::store::postgres::{PostgresEngine, PostgresSettings};
+use sealgate_domain::key_ring::{KeyTimes, PublicJwk};
+use sealgate_domain::time::UnixTime;
+use sealgate_store::Store;
+use sealgate_store::postgres::{PostgresEngine, PostgresSettings};
 use serde_json::Value;
 use tokio::task::block_in_place;
 

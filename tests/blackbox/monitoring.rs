@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use sealgate::facade::domain::user::Subject;
-use sealgate::facade::store::Store;
+use sealgate_domain::user::Subject;
+use sealgate_store::Store;
 
 use crate::factors;
 use crate::foreign::{Answer, Key, Publisher};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use sealgate::facade::config::SledConfig;
-use sealgate::facade::store::engine::{Changes, Engine, Key, Outcome, Value};
-use sealgate::facade::store::sled::SledEngine;
+use sealgate_config::SledConfig;
+use sealgate_store::engine::{Changes, Engine, Key, Outcome, Value};
+use sealgate_store::sled::SledEngine;
 
 use crate::backup::{LIMITS, granted, refresh};
 use crate::support::{Browser, Instance, Settings};

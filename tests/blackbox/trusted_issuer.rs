@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use sealgate::facade::clock::{Clock, SystemClock};
+use sealgate_system::clock::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use crate::foreign::{Answer, Key, Publisher};

@@ -71,7 +71,7 @@ async fn no_request_that_is_halfway_outlives_its_access() {
     assert_eq!(browser.go(&instance.app_url("/")).await.status, 200);
     let cookie = format!("Cookie: {}", browser.cookies(&instance.app_url("/")));
     halfway(&instance, &read, "/x", &cookie, || {
-        drop(instance.run(&["session", "revoke-all", "--user", "anna@example.test"]))
+        drop(instance.run(&["session", "revoke-all", "--user", "anna@example.test"]));
     });
 
     let revoked = token().await;

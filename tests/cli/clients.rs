@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use sealgate::facade::domain::client::{Client, ClientId, SelfRegistration};
-use sealgate::facade::domain::secret::{Secret, SecretHash};
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::domain::user::Subject;
+use sealgate_domain::client::{Client, ClientId, SelfRegistration};
+use sealgate_domain::secret::{Secret, SecretHash};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
 use serde_json::{Value, json};
 
 use crate::records;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use sealgate::facade::oauth::jwt;
+use sealgate_domain::oauth::jwt;
 use serde_json::{Value, json};
 
 use crate::site::{PASSWORD, Site, stderr};

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use sealgate::facade::domain::user::Subject;
-use sealgate::facade::store::ExportRecord;
+use sealgate_domain::user::Subject;
+use sealgate_store::ExportRecord;
 use serde_json::{Value, json};
 
 use crate::factors::{ADDED, app, key, record};

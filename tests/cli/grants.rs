@@ -1,14 +1,14 @@
 //! Grants, consents and the audit trail, listed and ended by commands to a running server.
 
-use sealgate::facade::clock::{Clock, SystemClock};
-use sealgate::facade::domain::client::ClientId;
-use sealgate::facade::domain::code::{Code, CodeState};
-use sealgate::facade::domain::consent::Consent;
-use sealgate::facade::domain::scope::Scope;
-use sealgate::facade::domain::secret::SecretHash;
-use sealgate::facade::domain::session::{SessionId, SignIn};
-use sealgate::facade::domain::user::Subject;
-use sealgate::facade::store::Store;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::code::{Code, CodeState};
+use sealgate_domain::consent::Consent;
+use sealgate_domain::scope::Scope;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::session::{SessionId, SignIn};
+use sealgate_domain::user::Subject;
+use sealgate_store::Store;
+use sealgate_system::clock::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use crate::server::Served;

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use sealgate::facade::domain::user::Email;
+use sealgate_domain::user::Email;
 
 use crate::site::{PASSWORD, Site};
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
-use sealgate::facade::config;
-use sealgate::facade::store::Store;
-use sealgate::facade::store::sled::SledEngine;
+use sealgate_config as config;
+use sealgate_store::Store;
+use sealgate_store::sled::SledEngine;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::{env, fs};
 
-use sealgate::facade::clock::{OsEntropy, random};
-use sealgate::facade::domain::app_password::AppPassword;
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::domain::user::Subject;
-use sealgate::facade::store::{AppPasswordAdded, Store};
+use sealgate_domain::app_password::AppPassword;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
+use sealgate_store::{AppPasswordAdded, Store};
+use sealgate_system::clock::{OsEntropy, random};
 
 use crate::factors;
 use crate::grants::allow;
@@ -215,7 +215,7 @@ async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subjec
     told.run(&format!("grant  revoke  {grant}")).await;
     told.run("grant  revoke-all  --user  anna").await;
     told.run("grant  revoke").await;
-    told.run(&format!("session  revoke  {}", sealgate::facade::domain::session::SessionId::from_bytes([1; 16]))).await;
+    told.run(&format!("session  revoke  {}", sealgate_domain::session::SessionId::from_bytes([1; 16]))).await;
     told.run("session  revoke-all  --user  anna@example.test").await;
     told.run("session  revoke-all  --client  app").await;
     told.run(&format!(

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use sealgate::facade::admin::hex;
+use sealgate_admin::hex;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 

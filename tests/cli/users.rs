@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use sealgate::facade::config::LoginConfig;
-use sealgate::facade::domain::app_password::AppPassword;
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::domain::user::{Email, Subject};
-use sealgate::facade::password::{Line, Passwords};
-use sealgate::facade::store::AppPasswordAdded;
+use sealgate_config::LoginConfig;
+use sealgate_core::password::{Line, Passwords};
+use sealgate_domain::app_password::AppPassword;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Email, Subject};
+use sealgate_store::AppPasswordAdded;
 use serde_json::json;
 
 use crate::site::{OTHER_PASSWORD, PASSWORD, Site, names, stderr};
@@ -62,7 +62,7 @@ fn adding_prints_the_sub_alone_for_scripts() {
 
 /// A new application password of this person for the application `git`; its id.
 async fn app_password(site: &Site, sub: &str, name: &str) -> String {
-    let random = sealgate::facade::clock::random(&sealgate::facade::clock::OsEntropy);
+    let random = sealgate_system::clock::random(&sealgate_system::clock::OsEntropy);
     let (password, _) = AppPassword::new("git", name, &random, UnixTime::from_seconds(1_700_000_000));
     let added = site.store().await.add_app_password(Subject::parse(sub).unwrap(), &password).await.unwrap();
     assert_eq!(added, AppPasswordAdded::Yes);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sealgate::facade::config::Upstream;
+use sealgate_config::Upstream;
 
 use super::{APP, REQUIRED, base, fault, faults, parse, starts, warnings, with, with_app};
 
@@ -343,7 +343,7 @@ fn an_upstream_whose_name_no_certificate_can_have_is_a_fault() {
 
 #[test]
 fn caching_is_the_applications_say_where_somebody_signs_in_and_nowhere_else_to_be_set() {
-    use sealgate::facade::config::Caching;
+    use sealgate_config::Caching;
     let with = |access: &str, caching: &str| {
         format!("{REQUIRED}{APP}\n[[app.route]]\npath = \"/x/\"\naccess = {access:?}\ncaching = {caching:?}")
     };
@@ -389,7 +389,7 @@ fn what_people_read_of_an_application_is_one_line_that_they_see() {
 
 #[test]
 fn headers_that_say_who_somebody_is_are_the_operators_to_name() {
-    use sealgate::facade::config::{AuthorizationHeader, IdentityValue, Names};
+    use sealgate_config::{AuthorizationHeader, IdentityValue, Names};
     let with = |lines: &str| with_app("host = \"wiki.example.com\"", &format!("host = \"wiki.example.com\"\n{lines}"));
     let headers = |lines: &str| {
         let app = parse(&with(lines)).apps.remove(0);

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use sealgate::facade::config::{
+use sealgate_config::{
     Access, ClientCertificates, Config, Mechanism, Presence, RegistrationMode, StoreConfig, Upstream,
 };
-use sealgate::facade::domain::rate_limit::RateLimit;
+use sealgate_domain::rate_limit::RateLimit;
 
 use super::{APP, REQUIRED, base, fault, lines, parse, starts, with, with_app};
 
@@ -333,7 +333,7 @@ fn a_mechanism_that_nobody_knows_is_a_fault() {
 fn certificates_are_one_or_several() {
     let one = "{ certificate = \"a\", key = \"b\" }";
     let tls = |text: &str| parse(&format!("{REQUIRED}\n{text}")).server.tls;
-    let keys = |tls: Vec<sealgate::facade::config::TlsConfig>| tls.into_iter().map(|tls| tls.key).collect::<Vec<_>>();
+    let keys = |tls: Vec<sealgate_config::TlsConfig>| tls.into_iter().map(|tls| tls.key).collect::<Vec<_>>();
     assert_eq!(keys(tls(&format!("server.tls = {one}"))), [base().join("b")]);
     let two = format!("server.tls = [{one}, {}]", one.replace('"', "'").replace("'b'", "'c'"));
     assert_eq!(keys(tls(&two)), [base().join("b"), base().join("c")]);

@@ -1,6 +1,6 @@
 //! What differs between two files, and what of it a running server can take over.
 
-use sealgate::facade::config::Difference;
+use sealgate_config::Difference;
 
 use super::documented::{of_sled, switched_on};
 use super::{APP, REQUIRED, parse};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sealgate::facade::config;
+use sealgate_config as config;
 
 use super::parse;
 

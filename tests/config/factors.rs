@@ -1,6 +1,6 @@
 //! Which level people must reach, and by when.
 
-use sealgate::facade::config::EnrolmentChoice;
+use sealgate_config::EnrolmentChoice;
 
 use super::{REQUIRED, fault, parse, starts, warnings};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use sealgate::facade::config::Config;
+use sealgate_config::Config;
 
 use super::{APP, REQUIRED, base, fault, faults, lines, starts};
 

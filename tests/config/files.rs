@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use sealgate::facade::config::{Config, ConfigFault};
+use sealgate_config::{Config, ConfigFault};
 
 use super::{REQUIRED, lines, starts, warnings};
 

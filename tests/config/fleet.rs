@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sealgate::facade::config::{BeatDurability, StoreConfig};
+use sealgate_config::{BeatDurability, StoreConfig};
 
 use super::{REQUIRED, base, fault, faults, parse};
 

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use sealgate::facade::config::{Config, MailConfig, MailTls};
+use sealgate_config::{Config, MailConfig, MailTls};
 
 use super::{REQUIRED, base, fault, lines, parse, starts};
 

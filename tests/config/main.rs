@@ -14,7 +14,7 @@ mod trusted_issuers;
 
 use std::path::PathBuf;
 
-use sealgate::facade::config::{Config, ConfigFault};
+use sealgate_config::{Config, ConfigFault};
 
 const REQUIRED: &str = r#"
     issuer = "https://id.example.com"

@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use sealgate::facade::config::{Config, KeySource, RulePerson};
-use sealgate::facade::oauth::algorithm::Algorithm;
+use sealgate_config::{Config, KeySource, RulePerson};
+use sealgate_domain::oauth::algorithm::Algorithm;
 
 use super::{APP, REQUIRED, fault, faults, lines, parse, starts};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sealgate::facade::edge::Health;
+use sealgate_edge::Health;
 
 use crate::harness::{Client, Edge, Reply, soon};
 

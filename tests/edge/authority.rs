@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use sealgate::facade::config::TlsConfig;
+use sealgate_config::TlsConfig;
 use tempfile::TempDir;
 
 /// An authority; the directory holds its files and those of all that it issued.

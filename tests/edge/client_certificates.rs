@@ -14,8 +14,8 @@ use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned, SupportedProtocolVersion};
-use sealgate::facade::config::{ClientCertificates, Presence, ServerConfig, TlsConfig};
-use sealgate::facade::edge::{ConnectionEvent, Front};
+use sealgate_config::{ClientCertificates, Presence, ServerConfig, TlsConfig};
+use sealgate_edge::{ConnectionEvent, Front};
 use tokio_rustls::TlsConnector;
 
 use crate::authority::Authority;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use sealgate::facade::config::{ClientCertificates, Presence, TlsConfig};
+use sealgate_config::{ClientCertificates, Presence, TlsConfig};
 
 use crate::authority::Authority;
 use crate::harness::{Edge, curl, legacy, nobody, soon, upstream};
@@ -185,7 +185,7 @@ fn authorities_of_clients_that_cannot_be_read_are_one_clear_line() {
     parts.server.tls = vec![authority.issue("server", "DNS:localhost")];
     let ca = authority.path("nowhere.pem");
     parts.server.client_certificates = Some(ClientCertificates { ca, demand: Presence::Required });
-    let faults = sealgate::facade::app::server::Server::prepare(parts).err().unwrap();
+    let faults = sealgate::app::server::Server::prepare(parts).err().unwrap();
     assert!(faults.len() == 1 && faults[0].contains("nowhere.pem"), "{faults:?}");
 }
 

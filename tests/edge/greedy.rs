@@ -4,7 +4,7 @@ use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sealgate::facade::edge::ConnectionEvent;
+use sealgate_edge::ConnectionEvent;
 
 use crate::harness::{Client, Edge, GRACE, HEADER_TIMEOUT, IDLE_TIMEOUT, legacy, soon};
 

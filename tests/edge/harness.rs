@@ -14,9 +14,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, COOKIE, HOST};
 use http::{HeaderName, HeaderValue, Response, StatusCode, request};
-use sealgate::facade::app::server::{Server, ServerParts, StopSignal};
-use sealgate::facade::config::{App, ServerConfig, Upstream, UpstreamTls};
-use sealgate::facade::edge::{
+use sealgate::app::server::{Server, ServerParts, StopSignal};
+use sealgate_config::{App, ServerConfig, Upstream, UpstreamTls};
+use sealgate_edge::{
     Again, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health,
     Occasion, Origin, Policy, Resolver, Rewrite, Verdict,
 };

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sealgate::facade::config::TlsConfig;
-use sealgate::facade::edge::{AnsweredBy, ConnectionEvent};
+use sealgate_config::TlsConfig;
+use sealgate_edge::{AnsweredBy, ConnectionEvent};
 
 use crate::harness::{Client, Edge, GRACE, HANDSHAKE, curl, legacy, soon, upstream};
 use crate::tls::certificate;

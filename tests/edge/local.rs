@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use sealgate::facade::edge::AnsweredBy;
+use sealgate_edge::AnsweredBy;
 
 use crate::harness::{BODY_LIMIT, BODY_TIMEOUT, Edge, GRACE, curl};
 

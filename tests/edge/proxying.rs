@@ -6,7 +6,7 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sealgate::facade::edge::AnsweredBy;
+use sealgate_edge::AnsweredBy;
 
 use crate::harness::{BODY_TIMEOUT, Client, Edge, GRACE, HANDSHAKE, Reply, app, curl, legacy, nobody, upstream};
 

@@ -1,6 +1,6 @@
 //! Plain HTTP that leads to https and to nothing else.
 
-use sealgate::facade::edge::AnsweredBy;
+use sealgate_edge::AnsweredBy;
 
 use crate::harness::{Client, Edge, Reply, legacy};
 

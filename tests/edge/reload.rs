@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use sealgate::facade::config::{ClientCertificates, Presence, ServerConfig, TlsConfig};
-use sealgate::facade::edge::Front;
+use sealgate_config::{ClientCertificates, Presence, ServerConfig, TlsConfig};
+use sealgate_edge::Front;
 
 use crate::harness::{Client, Edge, HANDSHAKE, TestFront, app, curl, legacy, parts, soon, upstream};
 use crate::tls::certificate;

@@ -12,7 +12,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use sealgate::facade::config::{TlsConfig, UpstreamTls};
+use sealgate_config::{TlsConfig, UpstreamTls};
 use tempfile::TempDir;
 
 use crate::authority::Authority;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use sealgate::facade::app::server::{Background, Server};
+use sealgate::app::server::{Background, Server};
 
 use crate::harness::{Client, Edge, GRACE, SLOW, TestFront, parts, soon};
 

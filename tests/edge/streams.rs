@@ -12,8 +12,8 @@ use bytes::Bytes;
 use h2::Reason;
 use h2::client::{ResponseFuture, SendRequest};
 use http::Request;
-use sealgate::facade::app::server::ServerParts;
-use sealgate::facade::edge::ConnectionEvent;
+use sealgate::app::server::ServerParts;
+use sealgate_edge::ConnectionEvent;
 use tokio::task::JoinSet;
 
 use crate::authority::Authority;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, SupportedProtocolVersion};
-use sealgate::facade::config::TlsConfig;
-use sealgate::facade::edge::ConnectionEvent;
+use sealgate_config::TlsConfig;
+use sealgate_edge::ConnectionEvent;
 use tempfile::TempDir;
 
 use crate::authority::Authority;
@@ -171,7 +171,7 @@ fn a_key_that_does_not_fit_is_one_clear_line() {
     let files = TlsConfig { key: certificate(second.path()).key, ..certificate(first.path()) };
     let mut parts = parts(Arc::default(), &[]);
     parts.server.tls = vec![files];
-    let faults = sealgate::facade::app::server::Server::prepare(parts).err().unwrap();
+    let faults = sealgate::app::server::Server::prepare(parts).err().unwrap();
     assert!(faults.len() == 1 && faults[0].starts_with("cannot use certificate "), "{faults:?}");
 }
 

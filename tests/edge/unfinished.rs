@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sealgate::facade::edge::ConnectionEvent;
+use sealgate_edge::ConnectionEvent;
 
 use crate::harness::{Edge, GRACE, soon};
 use crate::http2;

@@ -13,9 +13,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoClientAuth, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
-use sealgate::facade::app::server::ServerParts;
-use sealgate::facade::config::{TlsConfig, Upstream, UpstreamTls};
-use sealgate::facade::edge::Resolver;
+use sealgate::app::server::ServerParts;
+use sealgate_config::{TlsConfig, Upstream, UpstreamTls};
+use sealgate_edge::Resolver;
 
 use crate::authority::Authority;
 use crate::harness::{Edge, HANDSHAKE, app, nobody, soon};
@@ -166,7 +166,7 @@ fn an_upstream_that_wants_a_certificate_is_shown_ours() {
     // Its directory is gone, and with it the files.
     let mut parts = crate::harness::parts(Arc::default(), &[nobody()]);
     https(&mut parts, 0, address, UpstreamTls { client: Some(others), ..trusting(&authority) });
-    let faults = sealgate::facade::app::server::Server::prepare(parts).err().unwrap();
+    let faults = sealgate::app::server::Server::prepare(parts).err().unwrap();
     assert!(faults.len() == 1 && faults[0].starts_with("app wiki: cannot read "), "{faults:?}");
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sealgate::facade::store::Store;
-use sealgate::facade::store::engine::{Changes, Counter, Engine, EngineError, Outcome};
-use sealgate::facade::store::postgres::{PostgresEngine, PostgresSettings, initialise};
+use sealgate_store::Store;
+use sealgate_store::engine::{Changes, Counter, Engine, EngineError, Outcome};
+use sealgate_store::postgres::{PostgresEngine, PostgresSettings, initialise};
 
 use super::postgres::{administer, start, until};
 use crate::postgres_server::{empty_store, schema, shared, within};

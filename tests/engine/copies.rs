@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sealgate::facade::config::SledConfig;
-use sealgate::facade::store::engine::{Changes, Engine, EngineError, Outcome};
-use sealgate::facade::store::memory::MemoryEngine;
-use sealgate::facade::store::sled::{NewStore, OpenError, SledEngine};
+use sealgate_config::SledConfig;
+use sealgate_store::engine::{Changes, Engine, EngineError, Outcome};
+use sealgate_store::memory::MemoryEngine;
+use sealgate_store::sled::{NewStore, OpenError, SledEngine};
 
 use crate::{BARRIERS, Place, commit, put, store};
 

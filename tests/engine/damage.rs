@@ -5,8 +5,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sealgate::facade::store::engine::{Changes, Engine};
-use sealgate::facade::store::sled::{OpenError, SledEngine};
+use sealgate_store::engine::{Changes, Engine};
+use sealgate_store::sled::{OpenError, SledEngine};
 
 use crate::{BARRIERS, Place, commit, delete, put, store};
 

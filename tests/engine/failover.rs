@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sealgate::facade::store::engine::{Changes, Engine, EngineError, Outcome};
-use sealgate::facade::store::postgres::{PostgresEngine, PostgresSettings, initialise};
+use sealgate_store::engine::{Changes, Engine, EngineError, Outcome};
+use sealgate_store::postgres::{PostgresEngine, PostgresSettings, initialise};
 
 use super::postgres::{administer, start, until};
 use crate::postgres_server::PostgresServer;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::facade::store::engine::{Changes, Engine, EngineError, Outcome};
-use sealgate::facade::store::postgres::{NewPostgresStore, NewStoreFault, PostgresSettings, initialise, snapshot};
-use sealgate::facade::store::sled;
+use sealgate_store::engine::{Changes, Engine, EngineError, Outcome};
+use sealgate_store::postgres::{NewPostgresStore, NewStoreFault, PostgresSettings, initialise, snapshot};
+use sealgate_store::sled;
 use tokio_postgres::Client;
 
 use super::postgres::{administer, await_nobody, start, until, waiting};

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sealgate::facade::store::engine::{Engine, EngineError, FormatRule};
-use sealgate::facade::store::postgres::{
+use sealgate_store::engine::{Engine, EngineError, FormatRule};
+use sealgate_store::postgres::{
     FormatRaise, NewPostgresStore, PostgresEngine, PostgresFault, PostgresSettings, initialise, raise_format,
 };
-use sealgate::facade::store::{FormatRange, Store};
+use sealgate_store::{FormatRange, Store};
 use secrecy::ExposeSecret;
 use tokio_postgres::{Client, NoTls};
 

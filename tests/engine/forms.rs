@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::facade::domain::secret::SecretHash;
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::store::engine::Engine;
-use sealgate::facade::store::memory::MemoryEngine;
-use sealgate::facade::store::sealer::{SealError, Sealer};
-use sealgate::facade::store::{Form, MAX_FORM_BYTES, Position, Store, StoreError};
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::time::UnixTime;
+use sealgate_store::engine::Engine;
+use sealgate_store::memory::MemoryEngine;
+use sealgate_store::sealer::{SealError, Sealer};
+use sealgate_store::{Form, MAX_FORM_BYTES, Position, Store, StoreError};
 
 use crate::{BARRIERS, Place};
 

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use sealgate::facade::admin;
-use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditFilter, AuditId, AuditKind};
-use sealgate::facade::domain::client::{Client, ClientId};
-use sealgate::facade::domain::grant::{Grant, GrantId, GrantState};
-use sealgate::facade::domain::scope::Scope;
-use sealgate::facade::domain::secret::{SecretHash, base64url};
-use sealgate::facade::domain::session::{Session, SessionId, SignIn};
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::domain::user::{Email, Subject, User};
-use sealgate::facade::domain::username::Username;
-use sealgate::facade::store::engine::Engine;
-use sealgate::facade::store::memory::MemoryEngine;
-use sealgate::facade::store::{AddOutcome, AuditRecord, GrantFilter, Store};
+use sealgate_admin as admin;
+use sealgate_domain::audit::{Actor, AuditEvent, AuditFilter, AuditId, AuditKind};
+use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::grant::{Grant, GrantId, GrantState};
+use sealgate_domain::scope::Scope;
+use sealgate_domain::secret::{SecretHash, base64url};
+use sealgate_domain::session::{Session, SessionId, SignIn};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Email, Subject, User};
+use sealgate_domain::username::Username;
+use sealgate_store::engine::Engine;
+use sealgate_store::memory::MemoryEngine;
+use sealgate_store::{AddOutcome, AuditRecord, GrantFilter, Store};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::future::Future;
 
 use proptest::prelude::*;
-use sealgate::facade::store::engine::{Changes, Engine, Expect, Outcome};
-use sealgate::facade::store::memory::MemoryEngine;
+use sealgate_store::engine::{Changes, Engine, Expect, Outcome};
+use sealgate_store::memory::MemoryEngine;
 
 use crate::postgres_server::empty_store;
 use crate::{BARRIERS, Place, node};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::domain::user::{Email, Subject, User};
-use sealgate::facade::domain::username::Username;
-use sealgate::facade::store::memory::MemoryEngine;
-use sealgate::facade::store::{AddOutcome, RenameOutcome, Store};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Email, Subject, User};
+use sealgate_domain::username::Username;
+use sealgate_store::memory::MemoryEngine;
+use sealgate_store::{AddOutcome, RenameOutcome, Store};
 
 use crate::records;
 

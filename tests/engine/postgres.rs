@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use sealgate::facade::config::BeatDurability;
-use sealgate::facade::store::engine::{Changes, CommitObserver, Engine, EngineError, Outcome, RerunCause};
-use sealgate::facade::store::postgres::{PostgresEngine, PostgresFault, PostgresSettings, initialise};
+use sealgate_config::BeatDurability;
+use sealgate_store::engine::{Changes, CommitObserver, Engine, EngineError, Outcome, RerunCause};
+use sealgate_store::postgres::{PostgresEngine, PostgresFault, PostgresSettings, initialise};
 use tokio_postgres::Client;
 
 use crate::postgres_server::{PATIENT, PostgresServer, empty_store, schema, shared, within};

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sealgate::facade::domain::pace::Pace;
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::store::Store;
-use sealgate::facade::store::engine::Engine;
-use sealgate::facade::store::memory::MemoryEngine;
-use sealgate::facade::store::postgres::{PostgresEngine, PostgresSettings, initialise};
-use sealgate::facade::store::shared_counts::{Block, BlockRequest, CountKey, SharedCounts};
+use sealgate_domain::pace::Pace;
+use sealgate_domain::time::UnixTime;
+use sealgate_store::Store;
+use sealgate_store::engine::Engine;
+use sealgate_store::memory::MemoryEngine;
+use sealgate_store::postgres::{PostgresEngine, PostgresSettings, initialise};
+use sealgate_store::shared_counts::{Block, BlockRequest, CountKey, SharedCounts};
 use tokio::task::JoinSet;
 
 use super::postgres::{administer, start, until};

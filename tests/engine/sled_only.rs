@@ -14,10 +14,10 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sealgate::facade::config::SledConfig;
-use sealgate::facade::store::barrier;
-use sealgate::facade::store::engine::{Changes, CommitObserver, Counter, Engine, EngineError, Outcome};
-use sealgate::facade::store::sled::{OpenError, Options, SledEngine};
+use sealgate_config::SledConfig;
+use sealgate_store::barrier;
+use sealgate_store::engine::{Changes, CommitObserver, Counter, Engine, EngineError, Outcome};
+use sealgate_store::sled::{OpenError, Options, SledEngine};
 
 use crate::{BARRIERS, Place, absent, commit, delete, put, store};
 

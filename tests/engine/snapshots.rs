@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sealgate::facade::admin;
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::store::Store;
-use sealgate::facade::store::engine::{Changes, Engine, EngineError, Outcome};
-use sealgate::facade::store::postgres::{NewPostgresStore, PostgresFault, PostgresSettings, initialise, snapshot};
+use sealgate_admin as admin;
+use sealgate_domain::time::UnixTime;
+use sealgate_store::Store;
+use sealgate_store::engine::{Changes, Engine, EngineError, Outcome};
+use sealgate_store::postgres::{NewPostgresStore, PostgresFault, PostgresSettings, initialise, snapshot};
 
 use super::postgres::{administer, await_nobody, start, until, waiting};
 use crate::postgres_server::empty_store;

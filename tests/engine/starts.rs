@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sealgate::facade::store::Store;
+use sealgate_store::Store;
 use tokio::task::JoinSet;
 
 use crate::node;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use sealgate::facade::store::engine::{
+use sealgate_store::engine::{
     Changes, Counter, Counters, Engine, EngineError, Key, MAX_KEY_BYTES, MAX_VALUE_BYTES, Outcome, Value,
 };
-use sealgate::facade::store::memory::MemoryEngine;
-use sealgate::facade::store::postgres::{NewPostgresStore, PostgresEngine};
+use sealgate_store::memory::MemoryEngine;
+use sealgate_store::postgres::{NewPostgresStore, PostgresEngine};
 
 use crate::postgres_server::empty_store;
 use crate::{BARRIERS, Place, absent, commit, delete, node, put, value};

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::store::engine::{Changes, CommitObserver, Counters, Engine, EngineError, Key, Outcome, Value};
-use sealgate::facade::store::memory::MemoryEngine;
-use sealgate::facade::store::postgres::{PostgresSettings, initialise};
-use sealgate::facade::store::sled::Options;
-use sealgate::facade::store::{Fence, LEASE_LENGTH, Lease, LeaseName, Store, SweepPlace, Swept};
+use sealgate_domain::time::UnixTime;
+use sealgate_store::engine::{Changes, CommitObserver, Counters, Engine, EngineError, Key, Outcome, Value};
+use sealgate_store::memory::MemoryEngine;
+use sealgate_store::postgres::{PostgresSettings, initialise};
+use sealgate_store::sled::Options;
+use sealgate_store::{Fence, LEASE_LENGTH, Lease, LeaseName, Store, SweepPlace, Swept};
 
 use crate::postgres_server::{empty_store, schema, shared, within};
 use crate::relay::Relay;

@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use sealgate::facade::admin;
-use sealgate::facade::domain::grant::EndReason;
-use sealgate::facade::domain::secret::{SecretHash, base64url, from_base64url};
-use sealgate::facade::domain::session::{Session, SessionId, SignIn};
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::domain::user::Subject;
-use sealgate::facade::domain::username::Username;
-use sealgate::facade::store::engine::{Changes, Engine, Key, Value};
-use sealgate::facade::store::memory::MemoryEngine;
-use sealgate::facade::store::{Committed, ExportRecord, Store, StoreError, Table};
+use sealgate_admin as admin;
+use sealgate_domain::grant::EndReason;
+use sealgate_domain::secret::{SecretHash, base64url, from_base64url};
+use sealgate_domain::session::{Session, SessionId, SignIn};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
+use sealgate_domain::username::Username;
+use sealgate_store::engine::{Changes, Engine, Key, Value};
+use sealgate_store::memory::MemoryEngine;
+use sealgate_store::{Committed, ExportRecord, Store, StoreError, Table};
 use serde_json::{Value as Json, json};
 
 use crate::{BARRIERS, Place, put};
@@ -139,7 +139,7 @@ async fn each_step_makes_of_a_record_what_its_time_meant() {
         let (store, _) = older(format).await;
         let moved = Arc::new(MemoryEngine::new());
         let new = Store::open(moved.clone(), 99).await.unwrap();
-        let mut position = sealgate::facade::store::Position::default();
+        let mut position = sealgate_store::Position::default();
         while let Some((records, next)) = store.export(&position).await.unwrap() {
             new.import(&records).await.unwrap();
             position = next;

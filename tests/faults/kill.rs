@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use sealgate::facade::admin::command::{Command, UserCommand};
-use sealgate::facade::admin::{self, Person};
-use sealgate::facade::config::SledConfig;
-use sealgate::facade::domain::secret::Secret;
-use sealgate::facade::store::engine::Engine;
-use sealgate::facade::store::sled::SledEngine;
+use sealgate_admin as admin;
+use sealgate_admin::Person;
+use sealgate_admin::command::{Command, UserCommand};
+use sealgate_config::SledConfig;
+use sealgate_domain::secret::Secret;
+use sealgate_store::engine::Engine;
+use sealgate_store::sled::SledEngine;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

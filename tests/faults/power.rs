@@ -9,9 +9,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::{env, fs, thread};
 
-use sealgate::facade::config;
-use sealgate::facade::store::engine::{Changes, Engine, Expect, Outcome};
-use sealgate::facade::store::sled::SledEngine;
+use sealgate_config as config;
+use sealgate_store::engine::{Changes, Engine, Expect, Outcome};
+use sealgate_store::sled::SledEngine;
 use tempfile::TempDir;
 
 use crate::MACHINE;

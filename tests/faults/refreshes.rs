@@ -7,18 +7,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use sealgate::facade::config;
-use sealgate::facade::domain::client::ClientId;
-use sealgate::facade::domain::code::{Code, CodeState};
-use sealgate::facade::domain::grant::{Grant, GrantKey, GrantState, PresentedToken, Refresh, RefreshToken, Salt};
-use sealgate::facade::domain::scope::Scope;
-use sealgate::facade::domain::secret::SecretHash;
-use sealgate::facade::domain::session::{SessionId, SignIn};
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::domain::user::Subject;
-use sealgate::facade::store::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
-use sealgate::facade::store::sled::SledEngine;
-use sealgate::facade::store::{Committed, Store};
+use sealgate_config as config;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::code::{Code, CodeState};
+use sealgate_domain::grant::{Grant, GrantKey, GrantState, PresentedToken, Refresh, RefreshToken, Salt};
+use sealgate_domain::scope::Scope;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::session::{SessionId, SignIn};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
+use sealgate_store::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
+use sealgate_store::sled::SledEngine;
+use sealgate_store::{Committed, Store};
 
 use crate::MACHINE;
 

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sealgate::facade::config::SledConfig;
-use sealgate::facade::store::engine::{Changes, Engine, Expect, Outcome};
-use sealgate::facade::store::sled::SledEngine;
+use sealgate_config::SledConfig;
+use sealgate_store::engine::{Changes, Engine, Expect, Outcome};
+use sealgate_store::sled::SledEngine;
 
 use crate::MACHINE;
 

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use sealgate::facade::config::SledConfig;
-use sealgate::facade::store::engine::{Changes, Engine, Outcome};
-use sealgate::facade::store::sled::SledEngine;
+use sealgate_config::SledConfig;
+use sealgate_store::engine::{Changes, Engine, Outcome};
+use sealgate_store::sled::SledEngine;
 use sha2::{Digest, Sha256};
 
 use crate::MACHINE;

@@ -1,8 +1,8 @@
 //! Tests which requests are let through: bearer tokens, rules, scripts, paths.
 
-use sealgate::facade::clock::Clock;
-use sealgate::facade::domain::client::{Authority, Client, ClientDecision, ClientId, GrantType, SelfRegistration};
-use sealgate::facade::domain::secret::Secret;
+use sealgate_domain::client::{Authority, Client, ClientDecision, ClientId, GrantType, SelfRegistration};
+use sealgate_domain::secret::Secret;
+use sealgate_system::clock::Clock;
 
 use crate::browser::Browser;
 use crate::world::{ANNA, BEN, World};
@@ -109,11 +109,11 @@ async fn a_token_that_does_not_stand_is_refused_whatever_the_cookie_says() {
 
 #[tokio::test]
 async fn a_token_that_begins_later_is_refused_until_then() {
-    use sealgate::facade::oauth::jwt;
+    use sealgate_domain::oauth::jwt;
     let world = World::new().await;
     let token = world.access_token("openid").await;
     let part = token.split('.').nth(1).unwrap();
-    let claims = sealgate::facade::domain::secret::from_base64url(part).unwrap();
+    let claims = sealgate_domain::secret::from_base64url(part).unwrap();
     let mut claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
     let begins = claims["iat"].as_u64().unwrap() + 60;
     // Signed with the provider's own key, as a tool of the operator may do.

@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
-use sealgate::facade::app::site::Site;
-use sealgate::facade::clock::Clock;
-use sealgate::facade::config::{Logo, Picture};
-use sealgate::facade::domain::client::{AuthMethod, Client, ClientSecret, ClientType, ConsentRule};
-use sealgate::facade::domain::secret::Secret;
-use sealgate::facade::edge::{Front, Occasion, Verdict};
-use sealgate::facade::store::AddOutcome;
-use sealgate::facade::store::engine::{Changes, Engine};
-use sealgate::facade::web::origin::Origin;
+use sealgate::app::site::Site;
+use sealgate_config::{Logo, Picture};
+use sealgate_domain::client::{AuthMethod, Client, ClientSecret, ClientType, ConsentRule};
+use sealgate_domain::secret::Secret;
+use sealgate_edge::origin::Origin;
+use sealgate_edge::{Front, Occasion, Verdict};
+use sealgate_store::AddOutcome;
+use sealgate_store::engine::{Changes, Engine};
+use sealgate_system::clock::Clock;
 
 use crate::browser::Browser;
 use crate::records;

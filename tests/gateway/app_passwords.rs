@@ -2,11 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sealgate::facade::clock::Clock;
-use sealgate::facade::domain::app_password::AppPassword;
-use sealgate::facade::domain::user::{User, UserState};
-use sealgate::facade::domain::username::Username;
-use sealgate::facade::store::{AddOutcome, AppPasswordAdded, RenameOutcome};
+use sealgate_domain::app_password::AppPassword;
+use sealgate_domain::user::{User, UserState};
+use sealgate_domain::username::Username;
+use sealgate_store::{AddOutcome, AppPasswordAdded, RenameOutcome};
+use sealgate_system::clock::Clock;
 
 use crate::browser::Browser;
 use crate::records;
@@ -49,7 +49,7 @@ async fn world() -> World {
 
 /// Creates an application password of this user. Returns its secret and id.
 async fn made(world: &World, user: &User, app: &str) -> (String, String) {
-    let random = sealgate::facade::clock::random(&sealgate::facade::clock::OsEntropy);
+    let random = sealgate_system::clock::random(&sealgate_system::clock::OsEntropy);
     let (password, secret) = AppPassword::new(app, "a program", &random, world.clock.now());
     assert_eq!(world.sealgate.store.add_app_password(user.sub, &password).await.unwrap(), AppPasswordAdded::Yes);
     (secret.expose().to_owned(), password.id())
@@ -195,7 +195,7 @@ async fn a_revoked_one_and_one_of_whoever_is_kept_out_are_dead_at_once() {
     store.change_user(world.anna.sub, |user| user.state = UserState::Enabled).await.unwrap();
     answer(&other).await.arrived();
     store
-        .revoke_person(world.anna.sub, sealgate::facade::domain::grant::EndReason::Administrator, world.clock.now())
+        .revoke_person(world.anna.sub, sealgate_domain::grant::EndReason::Administrator, world.clock.now())
         .await
         .unwrap();
     assert_challenged(&answer(&other).await);

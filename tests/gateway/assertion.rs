@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use sealgate::facade::domain::user::User;
-use sealgate::facade::domain::username::Username;
-use sealgate::facade::oauth::jwt::Unverified;
-use sealgate::facade::store::RenameOutcome;
+use sealgate_domain::oauth::jwt::Unverified;
+use sealgate_domain::user::User;
+use sealgate_domain::username::Username;
+use sealgate_store::RenameOutcome;
 use serde_json::Value;
 
 use crate::browser::Browser;

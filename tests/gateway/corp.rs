@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use sealgate::facade::tokens::trusted;
+use sealgate_core::tokens::trusted;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

@@ -2,7 +2,7 @@
 //! identity headers.
 
 use aws_lc_rs::hmac;
-use sealgate::facade::domain::secret::base64url;
+use sealgate_domain::secret::base64url;
 use serde_json::{Value, json};
 
 use crate::corp::{AUDIENCE, Corp, ISSUER};
@@ -261,8 +261,7 @@ async fn the_assertion_and_the_metadata_know_the_other_issuer() {
     let corp = Corp::new("").await;
     let reply = corp.send("/", &corp.token()).await;
     let assertion = reply.header("x-sealgate-assertion").unwrap().split('.').nth(1).unwrap();
-    let said: Value =
-        serde_json::from_slice(&sealgate::facade::domain::secret::from_base64url(assertion).unwrap()).unwrap();
+    let said: Value = serde_json::from_slice(&sealgate_domain::secret::from_base64url(assertion).unwrap()).unwrap();
     assert_eq!((&said["sub"], &said["iss"]), (&json!("corp:auth0|17"), &json!("https://id.test")));
     assert!(said.get("email").is_none() && said.get("sid").is_none(), "{said}");
     let path = "/.well-known/oauth-protected-resource";

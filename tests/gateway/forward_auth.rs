@@ -6,8 +6,8 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use sealgate::facade::edge::{Front, Verdict};
-use sealgate::facade::web::origin::Origin;
+use sealgate_edge::origin::Origin;
+use sealgate_edge::{Front, Verdict};
 
 use crate::browser::Browser;
 use crate::world::{ANNA, World};

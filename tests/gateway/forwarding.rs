@@ -106,7 +106,7 @@ async fn an_access_token_of_ours_reaches_no_application() {
         assert_eq!(public(&spoilt).await, None, "{spoilt}");
     }
     // Foreign credentials are forwarded unchanged.
-    let body = |text: &str| sealgate::facade::domain::secret::base64url(text.as_bytes());
+    let body = |text: &str| sealgate_domain::secret::base64url(text.as_bytes());
     let header = body(r#"{"alg":"RS256","typ":"at+jwt","kid":"k"}"#);
     let foreign = format!("Bearer {header}.{}.AAAA", body(r#"{"iss":"https://id.test.evil"}"#));
     for other in [foreign.as_str(), "Bearer opaque", "Basic dTpw", "Bearer eyJ.eyJ.x"] {
@@ -178,7 +178,7 @@ async fn a_person_in_more_groups_than_a_header_holds_is_told_so() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/", ANNA).await;
-    let change = |user: &mut sealgate::facade::domain::user::User| {
+    let change = |user: &mut sealgate_domain::user::User| {
         user.groups = (0..2000).map(|number| format!("group-{number}")).collect();
     };
     world.sealgate.store.change_user(world.anna.sub, change).await.unwrap();

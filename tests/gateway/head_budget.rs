@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use sealgate::facade::gateway::take_work;
+use sealgate_gateway::take_work;
 
 use crate::world::World;
 

@@ -1,8 +1,8 @@
 //! Tests the identity headers that applications configure.
 
-use sealgate::facade::domain::user::User;
-use sealgate::facade::domain::username::Username;
-use sealgate::facade::store::RenameOutcome;
+use sealgate_domain::user::User;
+use sealgate_domain::username::Username;
+use sealgate_store::RenameOutcome;
 
 use crate::browser::Browser;
 use crate::world::{ANNA, World};

@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 use http::header;
-use sealgate::facade::edge::{Front, Occasion, Verdict};
-use sealgate::facade::web::origin::Origin;
+use sealgate_edge::origin::Origin;
+use sealgate_edge::{Front, Occasion, Verdict};
 
 use crate::browser::{Browser, attribute, is_login};
 use crate::world::{ANNA, BEN, PASSWORD, Reply, World, encode, request};

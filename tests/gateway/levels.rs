@@ -1,14 +1,13 @@
 //! Tests assurance levels: requirements of rules, sign-ins that meet them, and how users reach a
 //! level.
 
-use sealgate::facade::clock::Clock;
-use sealgate::facade::domain::assurance::AuthenticationMethod::{
-    self, Passkey, Password, RecoveryCode, SecurityKey, Totp,
-};
-use sealgate::facade::domain::assurance::{AuthenticationStep, AuthenticationSteps};
-use sealgate::facade::domain::session::SessionCookie;
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::store::Committed;
+use sealgate_domain::assurance::AuthenticationMethod;
+use sealgate_domain::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
+use sealgate_domain::assurance::{AuthenticationStep, AuthenticationSteps};
+use sealgate_domain::session::SessionCookie;
+use sealgate_domain::time::UnixTime;
+use sealgate_store::Committed;
+use sealgate_system::clock::Clock;
 
 use crate::browser::{Browser, link};
 use crate::totp;

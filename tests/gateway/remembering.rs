@@ -1,8 +1,8 @@
 //! Tests cached sessions of the gateway that are revoked during a lookup, with a fixed order of
 //! events.
 
-use sealgate::facade::domain::session::{Session, SessionCookie, SessionId};
-use sealgate::facade::domain::user::UserState;
+use sealgate_domain::session::{Session, SessionCookie, SessionId};
+use sealgate_domain::user::UserState;
 
 use crate::browser::Browser;
 use crate::meddler::At;

@@ -1,7 +1,7 @@
 //! Tests the remaining validity of a cookie that was replaced: by a renewed sign-in, by a new
 //! password, by "end every other session".
 
-use sealgate::facade::password::hash_blocking;
+use sealgate_core::password::hash_blocking;
 use secrecy::SecretString;
 
 use crate::browser::Browser;

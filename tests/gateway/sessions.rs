@@ -1,9 +1,9 @@
 //! Tests the lifetime of a browser's session at an application, and its ends.
 
-use sealgate::facade::clock::Clock as _;
-use sealgate::facade::domain::account_links::{AccountMark, LINK_BYTES, LinkToken, RESET_LIFE, ResetLink};
-use sealgate::facade::domain::session::SessionCookie;
-use sealgate::facade::domain::user::UserState;
+use sealgate_domain::account_links::{AccountMark, LINK_BYTES, LinkToken, RESET_LIFE, ResetLink};
+use sealgate_domain::session::SessionCookie;
+use sealgate_domain::user::UserState;
+use sealgate_system::clock::Clock as _;
 
 use crate::browser::{Browser, is_login};
 use crate::world::{ANNA, BEN, World};

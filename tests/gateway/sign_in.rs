@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use sealgate::facade::domain::user::UserState;
-use sealgate::facade::store::Store;
+use sealgate_domain::user::UserState;
+use sealgate_store::Store;
 
 use crate::browser::{Browser, is_login, link};
 use crate::world::{ANNA, BEN, World};

@@ -3,9 +3,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sealgate::facade::clock::{Clock, OsEntropy, random};
-use sealgate::facade::domain::app_password::AppPassword;
-use sealgate::facade::store::AppPasswordAdded;
+use sealgate_domain::app_password::AppPassword;
+use sealgate_store::AppPasswordAdded;
+use sealgate_system::clock::{Clock, OsEntropy, random};
 
 use crate::browser::Browser;
 use crate::world::{ANNA, BEN, World};

@@ -1,6 +1,6 @@
 //! Tests the account pages: users see and change only their own data.
 
-use sealgate::facade::domain::user::UserState;
+use sealgate_domain::user::UserState;
 
 use crate::steps::{assert_code, assert_login, csrf_of, with_anna, with_anna_and_ben};
 use crate::support::{Browser, PASSWORD, Provider, Reply, Tokens, form_action, jwt_claims};

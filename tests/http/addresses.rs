@@ -1,11 +1,11 @@
 //! Tests the account's e-mail address: it is verified, and changed, with a code entered in the
 //! browser that requested it.
 
-use sealgate::facade::admin::command::Command;
-use sealgate::facade::admin::{Directory, execute};
-use sealgate::facade::domain::account_links::AccountLinks;
-use sealgate::facade::domain::mail::{CodePurpose, Mail, Notice};
-use sealgate::facade::domain::user::{Email, PasswordHash, User, UserState};
+use sealgate_admin::command::Command;
+use sealgate_admin::{Directory, execute};
+use sealgate_domain::account_links::AccountLinks;
+use sealgate_domain::mail::{CodePurpose, Mail, Notice};
+use sealgate_domain::user::{Email, PasswordHash, User, UserState};
 use serde_json::json;
 
 use crate::mailbox::{self, MAIL};
@@ -377,6 +377,6 @@ async fn a_mail_for_which_there_is_no_room_is_counted_whatever_it_is_about() {
     // The change is kept although the message to the old address was dropped. The notification of
     // the audit event is dropped as well.
     assert_eq!(mailbox::dropped(&provider.sealgate, "notice"), 1);
-    sealgate::facade::app::notices::write(&provider.sealgate).await;
+    sealgate::app::notices::write(&provider.sealgate).await;
     assert_eq!(mailbox::dropped(&provider.sealgate, "notice"), 2);
 }

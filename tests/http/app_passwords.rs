@@ -1,9 +1,9 @@
 //! Tests application passwords on the account page.
 
-use sealgate::facade::clock::Clock as _;
-use sealgate::facade::domain::app_password::MOST_APP_PASSWORDS;
-use sealgate::facade::domain::audit::{AuditFilter, AuditKind};
-use sealgate::facade::domain::secret::Secret;
+use sealgate_domain::app_password::MOST_APP_PASSWORDS;
+use sealgate_domain::audit::{AuditFilter, AuditKind};
+use sealgate_domain::secret::Secret;
+use sealgate_system::clock::Clock as _;
 
 use crate::security;
 use crate::steps::with_anna;

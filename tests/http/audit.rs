@@ -1,8 +1,8 @@
 //! Tests the audit log: records contain actor, action, address and time, and no secret.
 
-use sealgate::facade::domain::audit::AuditKind as Kind;
-use sealgate::facade::domain::audit::{Actor, AuditFilter, AuditKind};
-use sealgate::facade::store::{AuditRecord, Fence};
+use sealgate_domain::audit::AuditKind as Kind;
+use sealgate_domain::audit::{Actor, AuditFilter, AuditKind};
+use sealgate_store::{AuditRecord, Fence};
 
 use crate::steps::csrf_of;
 use crate::support::{PASSWORD, Provider, Tokens};
@@ -218,7 +218,7 @@ async fn records_go_when_they_are_old_and_when_there_are_too_many() {
     let provider = Provider::new().await;
     let store = &provider.sealgate.store;
     let keep = std::time::Duration::from_hours(24);
-    let now = || sealgate::facade::clock::Clock::now(&*provider.clock);
+    let now = || sealgate_system::clock::Clock::now(&*provider.clock);
     provider.c1().tokens("openid").await;
     trail(&provider, AuditFilter::default()).await;
     provider.wait(24 * 3600);
@@ -233,7 +233,7 @@ async fn records_go_when_they_are_old_and_when_there_are_too_many() {
     assert_eq!(now_left, left[..1]);
     provider.wait(24 * 3600);
     assert_eq!(store.trim_audit(&Fence::default(), now(), keep, 1000, 100).await.unwrap(), 1);
-    let rows = store.export(&sealgate::facade::store::Position::default()).await.unwrap().unwrap().0;
+    let rows = store.export(&sealgate_store::Position::default()).await.unwrap().unwrap().0;
     // The records are deleted together with their index entries by user, client and age.
     assert!(rows.iter().all(|row| row.table != "audit"));
     let index = rows.iter().filter(|row| row.table == "index").count();

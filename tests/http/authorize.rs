@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use sealgate::facade::domain::client::{Client, ClientDetails, ClientId, GrantType};
-use sealgate::facade::domain::scope::Scope;
+use sealgate_domain::client::{Client, ClientDetails, ClientId, GrantType};
+use sealgate_domain::scope::Scope;
 use serde_json::json;
 
 use crate::steps::{answer, assert_code, assert_consent, assert_login, fields_of, names, with_anna};

@@ -3,8 +3,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sealgate::facade::domain::client::{ClientSecret, ClientState, GrantType};
-use sealgate::facade::domain::secret::Secret;
+use sealgate_domain::client::{ClientSecret, ClientState, GrantType};
+use sealgate_domain::secret::Secret;
 
 use crate::support::{FORM, Provider, Reply, Tokens, VERIFIER, basic, redemption};
 
@@ -268,7 +268,7 @@ async fn caut_01_every_octet_of_basic_credentials_may_be_percent_encoded() {
 #[tokio::test]
 async fn caut_01_two_secrets_work_while_a_rotation_overlaps() {
     let provider = Provider::new().await;
-    let now = sealgate::facade::clock::Clock::now(provider.clock.as_ref());
+    let now = sealgate_system::clock::Clock::now(provider.clock.as_ref());
     let end = now.plus(std::time::Duration::from_mins(1));
     provider
         .change_client("c1", |client| {

@@ -1,11 +1,11 @@
 //! Tests a clock that is set back by minutes or hours: the order of events is kept, and no user is
 //! locked out until the clock has caught up.
 
-use sealgate::facade::admin::client_settings::NewClient;
-use sealgate::facade::admin::command::{ClientCommand, Command};
-use sealgate::facade::admin::{Directory, execute};
-use sealgate::facade::domain::client::{ClientId, ClientType, ConsentRule};
-use sealgate::facade::domain::time::UnixTime;
+use sealgate_admin::client_settings::NewClient;
+use sealgate_admin::command::{ClientCommand, Command};
+use sealgate_admin::{Directory, execute};
+use sealgate_domain::client::{ClientId, ClientType, ConsentRule};
+use sealgate_domain::time::UnixTime;
 
 use crate::steps::{assert_code, assert_consent, with_anna};
 use crate::support::{Browser, Client, Provider, Reply, Tokens};
@@ -71,7 +71,7 @@ async fn a_later_client_of_the_same_id_inherits_no_consent_whatever_the_clock_sh
         let browser = provider.browser();
         wiki(&provider, &first).code_in(&browser, &[]).await;
         back(&provider, seconds);
-        let delete = Command::Client(ClientCommand::Delete(ClientId::parse("wiki").unwrap()));
+        let delete = Command::Client(ClientCommand::Delete(ClientId::parse("wiki").unwrap().into()));
         execute(&Directory::of(&provider.sealgate), delete).await.unwrap();
         let second = add(&provider, "wiki").await;
         let page = browser.open(&wiki(&provider, &second).authorize(&[])).await;
@@ -91,7 +91,7 @@ async fn a_code_of_an_earlier_client_is_not_the_later_ones() {
     let provider = Provider::new().await;
     let first = add(&provider, "wiki").await;
     let code = wiki(&provider, &first).code(&[]).await;
-    let delete = Command::Client(ClientCommand::Delete(ClientId::parse("wiki").unwrap()));
+    let delete = Command::Client(ClientCommand::Delete(ClientId::parse("wiki").unwrap().into()));
     execute(&Directory::of(&provider.sealgate), delete).await.unwrap();
     let second = add(&provider, "wiki").await;
     wiki(&provider, &second).redeem(&code).await.assert_error(400, "invalid_grant");

@@ -1,9 +1,9 @@
 //! Tests that a code is invalid once the user, the consent or the session behind it has ended.
 
-use sealgate::facade::clock::Clock;
-use sealgate::facade::domain::client::ClientId;
-use sealgate::facade::domain::grant::EndReason;
-use sealgate::facade::domain::user::UserState;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::grant::EndReason;
+use sealgate_domain::user::UserState;
+use sealgate_system::clock::Clock;
 
 use crate::support::{Provider, Tokens};
 

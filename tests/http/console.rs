@@ -13,13 +13,13 @@ mod reset_link;
 
 use std::time::Duration;
 
-use sealgate::facade::clock::Clock;
-use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
-use sealgate::facade::domain::client::{AuthMethod, Client, ClientId, ClientState, ClientType};
-use sealgate::facade::domain::scope::Scope;
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::domain::user::{Email, Role, Subject, User, UserState};
-use sealgate::facade::store::{AddOutcome, GrantFilter};
+use sealgate_domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
+use sealgate_domain::client::{AuthMethod, Client, ClientId, ClientState, ClientType};
+use sealgate_domain::scope::Scope;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Email, Role, Subject, User, UserState};
+use sealgate_store::{AddOutcome, GrantFilter};
+use sealgate_system::clock::Clock;
 
 use crate::steps::{assert_code, assert_login, csrf_of};
 use crate::support::{self, Browser, ISSUER, PASSWORD, Provider, REDIRECT_URI, Reply, Tokens, is_consent};
@@ -127,7 +127,7 @@ async fn without_being_configured_there_is_no_console() {
     let browser = signed_in(&provider, ANNA).await;
     for path in DEVELOPERS.iter().chain(&ADMINISTRATORS) {
         browser.get_with(path, &[]).await.assert_error(404, "not_found");
-        assert!(!sealgate::facade::provider::owns(&provider.sealgate.config, path), "{path}");
+        assert!(!sealgate_provider::owns(&provider.sealgate.config, path), "{path}");
     }
     assert!(!browser.get("/account").await.text().contains("/console"));
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use sealgate::facade::admin::command::{Command, UserCommand};
-use sealgate::facade::admin::{Directory, Person, execute};
-use sealgate::facade::domain::scope::ScopeValue;
-use sealgate::facade::domain::secret::Secret;
-use sealgate::facade::store::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
-use sealgate::facade::store::memory::MemoryEngine;
+use sealgate_admin::command::{Command, UserCommand};
+use sealgate_admin::{Directory, Person, execute};
+use sealgate_domain::scope::ScopeValue;
+use sealgate_domain::secret::Secret;
+use sealgate_store::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
+use sealgate_store::memory::MemoryEngine;
 
 use crate::steps::{assert_code, assert_consent, with_anna};
 use crate::support::{PASSWORD, Provider, Tokens, token_device};

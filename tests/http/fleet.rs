@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::facade::app::state::Sealgate;
-use sealgate::facade::app::{enrolment, outbox};
-use sealgate::facade::clock::{Clock, OsEntropy, random};
-use sealgate::facade::domain::client::ClientId;
-use sealgate::facade::domain::mail::{Mail, MailId, MailMessage, Notice};
-use sealgate::facade::domain::user::Email;
-use sealgate::facade::store::engine::Engine;
+use sealgate::app::{enrolment, outbox};
+use sealgate_core::state::Sealgate;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::mail::{Mail, MailId, MailMessage, Notice};
+use sealgate_domain::user::Email;
+use sealgate_store::engine::Engine;
+use sealgate_system::clock::{Clock, OsEntropy, random};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};

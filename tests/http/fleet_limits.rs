@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sealgate::facade::store::postgres::PostgresSettings;
+use sealgate_store::postgres::PostgresSettings;
 use tokio::task::JoinSet;
 
 use crate::postgres_server::{empty_store, shared};

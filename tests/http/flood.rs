@@ -1,9 +1,9 @@
 //! Tests attackers who begin sign-ins and finish none: they lock out no user and leave no records
 //! behind.
 
-use sealgate::facade::clock::Clock;
-use sealgate::facade::store::engine::{Changes, Engine};
-use sealgate::facade::store::{ExportRecord, Position};
+use sealgate_store::engine::{Changes, Engine};
+use sealgate_store::{ExportRecord, Position};
+use sealgate_system::clock::Clock;
 
 use crate::steps::{assert_code, assert_consent};
 use crate::support::{Provider, is_login};
@@ -66,14 +66,14 @@ async fn many_at_once_find_no_more_places_than_there_are() {
         let address = provider.c1().authorize(&[]);
         tasks.spawn(async move {
             let mut request = http::Request::get(address).body(bytes::Bytes::new()).unwrap();
-            request.extensions_mut().insert(sealgate::facade::web::origin::Origin {
+            request.extensions_mut().insert(sealgate_edge::origin::Origin {
                 address: [198, 51, 100, number].into(),
                 secure: true,
-                ..sealgate::facade::web::origin::Origin::unknown()
+                ..sealgate_edge::origin::Origin::unknown()
             });
             let (head, body) = request.into_parts();
-            let route = sealgate::facade::provider::route(&sealgate.config, head.uri.path());
-            sealgate::facade::provider::dispatch(&sealgate, route, &head, body).await.status().as_u16()
+            let route = sealgate_provider::route(&sealgate.config, head.uri.path());
+            sealgate_provider::dispatch(&sealgate, route, &head, body).await.status().as_u16()
         });
     }
     assert!(tasks.join_all().await.iter().all(|status| *status == 303));
@@ -105,7 +105,7 @@ async fn a_finished_sign_in_leaves_no_entry_behind() {
 async fn expiring(provider: &Provider) -> Vec<String> {
     let rows: Vec<ExportRecord> = provider.sealgate.store.export(&Position::default()).await.unwrap().unwrap().0;
     let of_expiry = rows.iter().filter(|row| row.table == "expiry");
-    let keys = of_expiry.map(|row| sealgate::facade::domain::secret::from_base64url(&row.key).unwrap());
+    let keys = of_expiry.map(|row| sealgate_domain::secret::from_base64url(&row.key).unwrap());
     let mut tables: Vec<_> = keys.map(|key| char::from(key[4]).to_string()).collect();
     tables.sort();
     tables

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use sealgate::facade::domain::client::{Client, ClientId};
-use sealgate::facade::domain::scope::{Scope, ScopeValue};
+use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::scope::{Scope, ScopeValue};
 use serde_json::{Value, json};
 
 use crate::support::{Provider, Tokens, jwt_claims};
@@ -18,7 +18,7 @@ async fn may_ask(provider: &Provider, client: &str) {
 
 async fn put_anna_into(provider: &Provider, groups: impl IntoIterator<Item = String>) {
     let groups: BTreeSet<String> = groups.into_iter().collect();
-    let change = |user: &mut sealgate::facade::domain::user::User| user.groups.clone_from(&groups);
+    let change = |user: &mut sealgate_domain::user::User| user.groups.clone_from(&groups);
     provider.sealgate.store.change_user(provider.anna.sub, change).await.unwrap().unwrap();
 }
 

@@ -70,7 +70,7 @@ async fn it_shows_what_somebody_may_open_and_nothing_else() {
         links(anna.get("/").await.text()),
         ["https://wiki.test/", "https://shop.test/orders/", "https://site.test:8443/"]
     );
-    let join = |user: &mut sealgate::facade::domain::user::User| _ = user.groups.insert("accounting".into());
+    let join = |user: &mut sealgate_domain::user::User| _ = user.groups.insert("accounting".into());
     provider.sealgate.store.change_user(provider.anna.sub, join).await.unwrap();
     assert!(links(anna.get("/").await.text()).contains(&"https://ledger.test/".to_owned()));
     let turkish = anna.get("/?lang=tr").await;

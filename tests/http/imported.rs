@@ -1,9 +1,9 @@
 //! Tests users who were imported with password hashes of another system: they sign in with their
 //! existing password.
 
-use sealgate::facade::admin::command::Command;
-use sealgate::facade::admin::{CommandError, Directory, execute};
-use sealgate::facade::domain::user::{Email, PasswordHash, User};
+use sealgate_admin::command::Command;
+use sealgate_admin::{CommandError, Directory, execute};
+use sealgate_domain::user::{Email, PasswordHash, User};
 use serde_json::json;
 
 use crate::foreign_hashes::{FOREIGN_HASHES, IMPORTED_PASSWORD};

@@ -1,12 +1,12 @@
 //! Tests pending authorization requests: they are bound to one browser, finished once, and checked
 //! again at each step (RFC 9700 §4.7; RFC 6749 §10.12).
 
-use sealgate::facade::clock::Clock as _;
-use sealgate::facade::domain::client::ClientState;
-use sealgate::facade::domain::redirect_uri::RedirectUri;
-use sealgate::facade::domain::secret::SecretHash;
-use sealgate::facade::domain::user::UserState;
-use sealgate::facade::store::engine::{Changes, Engine};
+use sealgate_domain::client::ClientState;
+use sealgate_domain::redirect_uri::RedirectUri;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::user::UserState;
+use sealgate_store::engine::{Changes, Engine};
+use sealgate_system::clock::Clock as _;
 
 use crate::steps::{assert_code, assert_consent, assert_login, csrf_of, with_anna, with_anna_and_ben};
 use crate::support::{Browser, PASSWORD, Provider, Reply, form_action};
@@ -259,7 +259,7 @@ async fn a_session_that_ends_in_between_brings_the_sign_in_back() {
 }
 
 /// Disables a user, as an operator does.
-async fn disable(provider: &Provider, user: &sealgate::facade::domain::user::User) {
+async fn disable(provider: &Provider, user: &sealgate_domain::user::User) {
     provider.sealgate.store.change_user(user.sub, |user| user.state = UserState::Disabled).await.unwrap();
 }
 

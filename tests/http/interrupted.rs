@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::facade::admin::command::{Command, UserCommand};
-use sealgate::facade::admin::{Directory, Person, execute};
-use sealgate::facade::clock::Clock as _;
-use sealgate::facade::domain::secret::Secret;
-use sealgate::facade::store::engine::{Changes, Engine, Outcome};
+use sealgate_admin::command::{Command, UserCommand};
+use sealgate_admin::{Directory, Person, execute};
+use sealgate_domain::secret::Secret;
+use sealgate_store::engine::{Changes, Engine, Outcome};
+use sealgate_system::clock::Clock as _;
 
 use crate::meddler::Meddler;
 use crate::steps::with_anna;
@@ -55,7 +55,7 @@ async fn an_account_that_is_disabled() {
 
 #[tokio::test]
 async fn factors_that_are_reset() {
-    interrupted(|person| UserCommand::ResetFactors(person)).await;
+    interrupted(UserCommand::ResetFactors).await;
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 //! Tests `/oauth/invitation`: an invited user activates the account.
 
 use http::{Method, Request};
-use sealgate::facade::clock::Clock as _;
-use sealgate::facade::domain::account_links::INVITATION_LIFE;
-use sealgate::facade::domain::audit::{AuditFilter, AuditKind};
-use sealgate::facade::webauthn::{KeyAlgorithm, UserHandle};
+use sealgate_domain::account_links::INVITATION_LIFE;
+use sealgate_domain::audit::{AuditFilter, AuditKind};
+use sealgate_domain::webauthn::{KeyAlgorithm, UserHandle};
+use sealgate_system::clock::Clock as _;
 use serde_json::json;
 
 use crate::authenticator::Authenticator;

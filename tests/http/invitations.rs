@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use sealgate::facade::admin::command::Command;
-use sealgate::facade::admin::{CommandError, Directory, execute};
-use sealgate::facade::clock::Clock;
-use sealgate::facade::domain::account_links::{AccountLinks, INVITATION_LIFE};
-use sealgate::facade::domain::audit::{AuditFilter, AuditKind};
-use sealgate::facade::domain::mail::{Mail, MailMessage};
-use sealgate::facade::domain::user::{Email, User};
+use sealgate_admin::command::Command;
+use sealgate_admin::{CommandError, Directory, execute};
+use sealgate_domain::account_links::{AccountLinks, INVITATION_LIFE};
+use sealgate_domain::audit::{AuditFilter, AuditKind};
+use sealgate_domain::mail::{Mail, MailMessage};
+use sealgate_domain::user::{Email, User};
+use sealgate_system::clock::Clock;
 use serde_json::{Value, json};
 
 use crate::mailbox::{MAIL, due, token};

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use sealgate::facade::domain::secret::base64url;
+use sealgate_domain::secret::base64url;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 

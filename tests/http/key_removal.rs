@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use sealgate::facade::admin::command::{Command, KeyCommand};
-use sealgate::facade::admin::{Directory, execute};
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::signer::{KeySize, Pkcs11Signer, Signer};
+use sealgate_admin::command::{Command, KeyCommand};
+use sealgate_admin::{Directory, execute};
+use sealgate_domain::time::UnixTime;
+use sealgate_signer::{KeySize, Pkcs11Signer, Signer};
 
 use crate::meddler::{At, Meddler};
 use crate::support::{Provider, Tokens, jwt_header, token_device};
@@ -15,8 +15,8 @@ async fn with_own_key(label: &str) -> (Provider, Arc<Meddler>, Arc<Pkcs11Signer>
     let provider = Provider::new().await;
     // The key ring in the store names the keys that all other tests share.
     let key_ring = b"mkeys".to_vec();
-    let forget = sealgate::facade::store::engine::Changes { delete: vec![key_ring], ..Default::default() };
-    sealgate::facade::store::engine::Engine::commit(&*provider.engine, forget).await.unwrap();
+    let forget = sealgate_store::engine::Changes { delete: vec![key_ring], ..Default::default() };
+    sealgate_store::engine::Engine::commit(&*provider.engine, forget).await.unwrap();
     let meddler = Meddler::over(Arc::clone(&provider.engine));
     let signer = token_device::own_signer(label);
     let sealgate = provider.again(Arc::clone(&meddler) as _, Arc::clone(&signer) as Arc<dyn Signer>).await;

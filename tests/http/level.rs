@@ -1,13 +1,14 @@
 //! Tests a client that requires an assurance level: it gets tokens only from sign-ins of that
 //! level. The requests cannot lower it.
 
-use sealgate::facade::clock::Clock;
-use sealgate::facade::domain::assurance::AuthenticationMethod::{self, Passkey, Password, Totp};
-use sealgate::facade::domain::assurance::{AssuranceLevel, AuthenticationStep, AuthenticationSteps};
-use sealgate::facade::domain::client::ClientId;
-use sealgate::facade::domain::session::SessionCookie;
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::store::Committed;
+use sealgate_domain::assurance::AuthenticationMethod;
+use sealgate_domain::assurance::AuthenticationMethod::{Passkey, Password, Totp};
+use sealgate_domain::assurance::{AssuranceLevel, AuthenticationStep, AuthenticationSteps};
+use sealgate_domain::client::ClientId;
+use sealgate_domain::session::SessionCookie;
+use sealgate_domain::time::UnixTime;
+use sealgate_store::Committed;
+use sealgate_system::clock::Clock;
 use serde_json::json;
 
 use crate::register::{self, Registered};

@@ -1,9 +1,9 @@
 //! Tests attackers who guess passwords or flood the sign-in. They are throttled, and do not lock
 //! out users who have signed in from the same browser before, or who connect from another network.
 
-use sealgate::facade::clock::Clock;
-use sealgate::facade::domain::secret::SecretHash;
-use sealgate::facade::domain::user::UserState;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::user::UserState;
+use sealgate_system::clock::Clock;
 
 use crate::steps::{assert_code, assert_consent, assert_login, csrf_of, with_anna};
 use crate::support::{Browser, FORM, PASSWORD, Provider, Reply, encode, form_action};
@@ -89,8 +89,8 @@ async fn strangers_keep_nobody_out_of_a_browser_that_they_have_signed_in_from() 
     assert_code(&guess(&anna, &provider, ANNA, PASSWORD).await);
 }
 
-fn other() -> sealgate::facade::domain::session::SessionId {
-    sealgate::facade::domain::session::SessionId::from_bytes([0; 16])
+fn other() -> sealgate_domain::session::SessionId {
+    sealgate_domain::session::SessionId::from_bytes([0; 16])
 }
 
 #[tokio::test]

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use sealgate::facade::domain::user::{PasswordHash, User, UserState};
-use sealgate::facade::password::hash_blocking;
+use sealgate_core::password::hash_blocking;
+use sealgate_domain::user::{PasswordHash, User, UserState};
 use secrecy::SecretString;
 
 use crate::steps::{assert_code, assert_consent, assert_login, with_anna};

@@ -1,7 +1,7 @@
 //! Tests logout (specification §7; OpenID Connect RP-Initiated Logout 1.0).
 
-use sealgate::facade::domain::client::{Client, ClientState};
-use sealgate::facade::domain::redirect_uri::RedirectUri;
+use sealgate_domain::client::{Client, ClientState};
+use sealgate_domain::redirect_uri::RedirectUri;
 use serde_json::json;
 
 use crate::steps::{altered, assert_code, csrf_of, forged, with_anna, with_anna_and_ben};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use sealgate::facade::config::{Config, PagesConfig};
+use sealgate_config::{Config, PagesConfig};
 
 use crate::support::{Provider, settings};
 

@@ -1,11 +1,11 @@
 //! Reads the messages in the outbox as their recipients do.
 
-use sealgate::facade::app::address_lookup;
-use sealgate::facade::app::state::Sealgate;
-use sealgate::facade::config::Language;
-use sealgate::facade::domain::mail::{Mail, MailId, MailKind, MailMessage, WaitingMail};
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::store::{Committed, Store};
+use sealgate::app::address_lookup;
+use sealgate_config::Language;
+use sealgate_core::state::Sealgate;
+use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, WaitingMail};
+use sealgate_domain::time::UnixTime;
+use sealgate_store::{Committed, Store};
 
 /// Configuration section that enables mail. No server listens on the port.
 pub(crate) const MAIL: &str = "[mail]\nhost = \"127.0.0.1\"\nport = 9\ntls = \"none\"\nfrom = \"no-reply@id.test\"\n";

@@ -1,8 +1,8 @@
 //! Tests the fields in which clients and users enter names: no character that is invisible or
 //! changes the direction of text is stored or shown.
 
-use sealgate::facade::domain::user::Role;
-use sealgate::facade::store::engine::Engine as _;
+use sealgate_domain::user::Role;
+use sealgate_store::engine::Engine as _;
 use serde_json::json;
 
 use crate::register::{Registered, metadata, register};

@@ -1,11 +1,11 @@
 //! Tests notifications by mail: changes that an attacker would make to an account.
 
-use sealgate::facade::app::notices;
-use sealgate::facade::clock::Clock as _;
-use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditKind};
-use sealgate::facade::domain::mail::{Mail, Notice};
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::store::engine::{Changes, Engine as _, Outcome};
+use sealgate::app::notices;
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::mail::{Mail, Notice};
+use sealgate_domain::time::UnixTime;
+use sealgate_store::engine::{Changes, Engine as _, Outcome};
+use sealgate_system::clock::Clock as _;
 
 use crate::mailbox::{self, MAIL};
 use crate::security::{send, with_app};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::facade::app::outbox;
-use sealgate::facade::clock::{Clock, OsEntropy, random};
-use sealgate::facade::domain::mail::{Mail, MailId, MailMessage, Notice, WaitingMail};
-use sealgate::facade::domain::user::Email;
+use sealgate::app::outbox;
+use sealgate_domain::mail::{Mail, MailId, MailMessage, Notice, WaitingMail};
+use sealgate_domain::user::Email;
+use sealgate_system::clock::{Clock, OsEntropy, random};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 

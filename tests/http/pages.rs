@@ -1,8 +1,8 @@
 //! Tests every redirect, page and cookie of the sign-in (RFC 6749 §4.1.2, RFC 9207, RFC 9700 §4.12,
 //! §4.16).
 
-use sealgate::facade::domain::client::{Client, ClientDetails};
-use sealgate::facade::domain::redirect_uri::RedirectUri;
+use sealgate_domain::client::{Client, ClientDetails};
+use sealgate_domain::redirect_uri::RedirectUri;
 
 use crate::steps::{answer, assert_consent, assert_login, names, with_anna, with_anna_and_ben};
 use crate::support::{self, ISSUER, Provider, REDIRECT_URI, Reply};
@@ -305,7 +305,7 @@ async fn resp_15_names_are_text_and_addresses_of_clients_are_no_links() {
 #[tokio::test]
 async fn resp_15_a_persons_own_values_are_text() {
     let provider = Provider::new().await;
-    let rename = |user: &mut sealgate::facade::domain::user::User| {
+    let rename = |user: &mut sealgate_domain::user::User| {
         user.name = "<b>Anna</b>".into();
         user.picture = Some("javascript:alert(1)".into());
     };

@@ -1,7 +1,7 @@
 //! Tests concurrent requests for the same object, in a fixed order: the request that decided first
 //! commits last, detects the change, and decides again.
 
-use sealgate::facade::domain::session::SessionId;
+use sealgate_domain::session::SessionId;
 
 use crate::meddler::{At, Meddler};
 use crate::steps::{assert_consent, with_anna};
@@ -83,7 +83,7 @@ async fn a_consent_withdrawn_while_its_code_is_redeemed_leaves_no_tokens() {
         let code = client.code(&[("scope", OFFLINE)]).await;
         let stop = meddler.stop(at, b'c');
         let withdraw = async {
-            let id = sealgate::facade::domain::client::ClientId::parse("c1").unwrap();
+            let id = sealgate_domain::client::ClientId::parse("c1").unwrap();
             let store = &provider.sealgate.store;
             store.withdraw_consent(provider.anna.sub, &id, provider.sealgate.clock.now()).await.unwrap();
         };
@@ -111,7 +111,7 @@ async fn a_session_that_ends_while_its_code_is_redeemed_leaves_no_tokens() {
 }
 
 async fn assert_no_grants(provider: &Provider) {
-    let filter = sealgate::facade::store::GrantFilter { subject: Some(provider.anna.sub), ..Default::default() };
+    let filter = sealgate_store::GrantFilter { subject: Some(provider.anna.sub), ..Default::default() };
     assert_eq!(provider.sealgate.store.grants(&filter, None, 10).await.unwrap().grants, []);
 }
 
@@ -176,7 +176,7 @@ async fn of_two_changes_of_a_client_none_is_lost() {
     let name = provider.change_client("c1", |client| client.name = "another name".into());
     let disable = provider.change_client("c1", |client| client.refresh_retry_seconds = Some(7));
     let ((), ()) = tokio::join!(name, stop.meanwhile(disable));
-    let id = sealgate::facade::domain::client::ClientId::parse("c1").unwrap();
+    let id = sealgate_domain::client::ClientId::parse("c1").unwrap();
     let client = provider.sealgate.store.client(&id).await.unwrap().unwrap();
     assert_eq!((client.name.as_str(), client.refresh_retry_seconds), ("another name", Some(7)));
 }

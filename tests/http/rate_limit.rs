@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use sealgate::facade::clock::Clock;
-use sealgate::facade::domain::rate_limit::RateLimit;
+use sealgate_domain::rate_limit::RateLimit;
+use sealgate_system::clock::Clock;
 use tokio::task::JoinSet;
 
 use crate::support::{FORM, Provider, REDIRECT_URI, Reply, Tokens, basic, redemption};

@@ -1,8 +1,8 @@
 //! Tests client and redirect URI: no redirect is sent until they are verified to match (RFC 6749
 //! §4.1.2.1; RFC 9700 §4.1, §4.11; RFC 8252 §7.3).
 
-use sealgate::facade::domain::client::{Client, ClientState};
-use sealgate::facade::domain::redirect_uri::RedirectUri;
+use sealgate_domain::client::{Client, ClientState};
+use sealgate_domain::redirect_uri::RedirectUri;
 
 use crate::steps::{assert_code, assert_login, fields_of};
 use crate::support::{Provider, Reply};

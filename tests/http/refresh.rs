@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sealgate::facade::clock::Clock;
-use sealgate::facade::domain::client::ClientId;
-use sealgate::facade::domain::scope::Scope;
-use sealgate::facade::domain::user::UserState;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::scope::Scope;
+use sealgate_domain::user::UserState;
+use sealgate_system::clock::Clock;
 use tokio::task::JoinSet;
 
 use crate::support::{Provider, Reply, Tokens, jwt_claims};

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::facade::clock::Clock;
-use sealgate::facade::store::engine::Engine;
+use sealgate_store::engine::Engine;
+use sealgate_system::clock::Clock;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 

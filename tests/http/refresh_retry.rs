@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sealgate::facade::domain::client::ClientId;
+use sealgate_domain::client::ClientId;
 use serde_json::json;
 use tokio::task::JoinSet;
 

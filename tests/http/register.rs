@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::facade::clock::Clock;
-use sealgate::facade::domain::client::{Authority, ClientDecision, ClientId};
-use sealgate::facade::domain::mail::{Mail, Notice};
-use sealgate::facade::domain::scope::Scope;
-use sealgate::facade::domain::secret::Secret;
+use sealgate_domain::client::{Authority, ClientDecision, ClientId};
+use sealgate_domain::mail::{Mail, Notice};
+use sealgate_domain::scope::Scope;
+use sealgate_domain::secret::Secret;
+use sealgate_system::clock::Clock;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

@@ -6,16 +6,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use http::{Method, Request};
-use sealgate::facade::clock::Clock as _;
-use sealgate::facade::config::Config;
-use sealgate::facade::domain::audit::{AuditFilter, AuditKind};
-use sealgate::facade::domain::mail::{CodePurpose, Mail, MailId, MailMessage, WaitingMail};
-use sealgate::facade::domain::pending_registration::{PendingRegistration, REGISTRATION_LIFE};
-use sealgate::facade::domain::secret::SecretHash;
-use sealgate::facade::domain::user::{Email, Subject, User, UserState};
-use sealgate::facade::store::AddOutcome;
-use sealgate::facade::store::engine::{Engine as _, Key, Value};
-use sealgate::facade::webauthn::{KeyAlgorithm, UserHandle};
+use sealgate_config::Config;
+use sealgate_domain::audit::{AuditFilter, AuditKind};
+use sealgate_domain::mail::{CodePurpose, Mail, MailId, MailMessage, WaitingMail};
+use sealgate_domain::pending_registration::{PendingRegistration, REGISTRATION_LIFE};
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::user::{Email, Subject, User, UserState};
+use sealgate_domain::webauthn::{KeyAlgorithm, UserHandle};
+use sealgate_store::AddOutcome;
+use sealgate_store::engine::{Engine as _, Key, Value};
+use sealgate_system::clock::Clock as _;
 use serde_json::json;
 
 use crate::authenticator::Authenticator;

@@ -1,6 +1,6 @@
 //! Tests the session cookie from before a renewed sign-in: the provider rejects it at once.
 
-use sealgate::facade::domain::user::Role;
+use sealgate_domain::user::Role;
 
 use crate::steps::{assert_code, assert_login, with_anna};
 use crate::support::{Browser, Provider};

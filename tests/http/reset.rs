@@ -3,20 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sealgate::facade::app::reset_lookup::{LONGEST_DELAY, look_up};
-use sealgate::facade::clock::Clock as _;
-use sealgate::facade::config::Language;
-use sealgate::facade::domain::account_links::{
-    AccountLinks, AccountMark, Invitation, LINK_BYTES, LinkToken, RESET_LIFE,
-};
-use sealgate::facade::domain::audit::{AuditFilter, AuditKind};
-use sealgate::facade::domain::grant::EndReason;
-use sealgate::facade::domain::mail::{Mail, MailId, MailMessage, Notice, WaitingMail};
-use sealgate::facade::domain::user::{Email, Subject, User, UserState};
-use sealgate::facade::domain::username::Username;
-use sealgate::facade::password::hash_blocking;
-use sealgate::facade::store::engine::Engine;
-use sealgate::facade::store::{Committed, RenameOutcome};
+use sealgate::app::reset_lookup::{LONGEST_DELAY, look_up};
+use sealgate_config::Language;
+use sealgate_core::password::hash_blocking;
+use sealgate_domain::account_links::{AccountLinks, AccountMark, Invitation, LINK_BYTES, LinkToken, RESET_LIFE};
+use sealgate_domain::audit::{AuditFilter, AuditKind};
+use sealgate_domain::grant::EndReason;
+use sealgate_domain::mail::{Mail, MailId, MailMessage, Notice, WaitingMail};
+use sealgate_domain::user::{Email, Subject, User, UserState};
+use sealgate_domain::username::Username;
+use sealgate_store::engine::Engine;
+use sealgate_store::{Committed, RenameOutcome};
+use sealgate_system::clock::Clock as _;
 use secrecy::SecretString;
 
 use crate::mailbox::{self, MAIL};

@@ -3,9 +3,9 @@
 
 use std::time::Instant;
 
-use sealgate::facade::clock::{OsEntropy, random};
-use sealgate::facade::domain::user::{Email, Subject, User};
-use sealgate::facade::store::AddOutcome;
+use sealgate_domain::user::{Email, Subject, User};
+use sealgate_store::AddOutcome;
+use sealgate_system::clock::{OsEntropy, random};
 
 use crate::mailbox::MAIL;
 use crate::security::between;

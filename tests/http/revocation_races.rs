@@ -1,8 +1,8 @@
 //! Tests revocations at the worst moment: after a request has read a record and before it caches
 //! the result, and by a commit whose answer is lost.
 
-use sealgate::facade::domain::client::ClientState;
-use sealgate::facade::domain::user::UserState;
+use sealgate_domain::client::ClientState;
+use sealgate_domain::user::UserState;
 
 use crate::meddler::At;
 use crate::support::{Provider, Tokens};

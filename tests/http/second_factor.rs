@@ -1,11 +1,11 @@
 //! Tests the second step of a sign-in, passkeys, levels and enrolment during the sign-in.
 
-use sealgate::facade::clock::Clock as _;
-use sealgate::facade::domain::assurance::AssuranceLevel;
-use sealgate::facade::domain::secret::{SecretHash, base64url};
-use sealgate::facade::domain::user::{Role, User, UserState};
-use sealgate::facade::web::origin::Origin;
-use sealgate::facade::webauthn::{CeremonyChallenge, KeyAlgorithm, UserHandle};
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::secret::{SecretHash, base64url};
+use sealgate_domain::user::{Role, User, UserState};
+use sealgate_domain::webauthn::{CeremonyChallenge, KeyAlgorithm, UserHandle};
+use sealgate_edge::origin::Origin;
+use sealgate_system::clock::Clock as _;
 use serde_json::{Value, json};
 
 use crate::authenticator::{Authenticator, Ceremony, UV};
@@ -151,8 +151,8 @@ async fn signed_in_at_once(provider: &Provider, halves: &[(Browser<'_>, Reply)],
         let sealgate = std::sync::Arc::clone(&provider.sealgate);
         tasks.spawn(async move {
             let (head, body) = request.into_parts();
-            let route = sealgate::facade::provider::route(&sealgate.config, head.uri.path());
-            let reply = Reply::new(sealgate::facade::provider::dispatch(&sealgate, route, &head, body).await);
+            let route = sealgate_provider::route(&sealgate.config, head.uri.path());
+            let reply = Reply::new(sealgate_provider::dispatch(&sealgate, route, &head, body).await);
             reply.headers("set-cookie").any(|cookie| cookie.starts_with(SESSION))
         });
     }
@@ -438,8 +438,8 @@ async fn a_wish_that_cannot_be_met_is_left_and_a_demand_is_not() {
     // Anna has no factor: a client's voluntary request does not stop her.
     let code = assert_code(&browser.open(&provider.c1().authorize(&[("acr_values", "3")])).await);
     assert_eq!(claims(&provider, &code).await["acr"], "1");
-    let level = |client: &mut sealgate::facade::domain::client::Client| client.level = Some(AssuranceLevel::Two);
-    let id = sealgate::facade::domain::client::ClientId::parse("c1").unwrap();
+    let level = |client: &mut sealgate_domain::client::Client| client.level = Some(AssuranceLevel::Two);
+    let id = sealgate_domain::client::ClientId::parse("c1").unwrap();
     provider.sealgate.store.change_client(&id, level).await.unwrap();
     for wish in [&[][..], &[("acr_values", "1")]] {
         let silent = [wish, &[("prompt", "none")]].concat();

@@ -1,12 +1,12 @@
 //! Tests attempts to bypass the second step: pages opened out of order, edited URLs, and changes
 //! between two steps.
 
-use sealgate::facade::clock::Clock as _;
-use sealgate::facade::domain::assurance::AssuranceLevel;
-use sealgate::facade::domain::secret::{SecretHash, base64url};
-use sealgate::facade::domain::session::SessionCookie;
-use sealgate::facade::domain::user::{PasswordHash, Role, User};
-use sealgate::facade::webauthn::{CeremonyChallenge, KeyAlgorithm, UserHandle};
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::secret::{SecretHash, base64url};
+use sealgate_domain::session::SessionCookie;
+use sealgate_domain::user::{PasswordHash, Role, User};
+use sealgate_domain::webauthn::{CeremonyChallenge, KeyAlgorithm, UserHandle};
+use sealgate_system::clock::Clock as _;
 
 use crate::authenticator::{Authenticator, Ceremony};
 use crate::meddler::At;

@@ -1,9 +1,9 @@
 //! Tests the account page "Security": adding, naming and removing factors, and recovery codes.
 
-use sealgate::facade::clock::Clock as _;
-use sealgate::facade::domain::audit::{AuditFilter, AuditKind};
-use sealgate::facade::domain::user::{Subject, User};
-use sealgate::facade::webauthn::{CeremonyChallenge, KeyAlgorithm};
+use sealgate_domain::audit::{AuditFilter, AuditKind};
+use sealgate_domain::user::{Subject, User};
+use sealgate_domain::webauthn::{CeremonyChallenge, KeyAlgorithm};
+use sealgate_system::clock::Clock as _;
 
 use crate::authenticator::{Authenticator, Ceremony, UV};
 use crate::second_factor::way;

@@ -1,7 +1,7 @@
 //! Tests `prompt`, `max_age`, hints, and the session behind them (OpenID Connect Core §3.1.2.1,
 //! §3.1.2.3, §3.1.2.4).
 
-use sealgate::facade::domain::client::{Client, ClientDetails, ConsentRule};
+use sealgate_domain::client::{Client, ClientDetails, ConsentRule};
 use serde_json::{Value, json};
 
 use crate::steps::{

@@ -2,11 +2,11 @@
 
 use std::pin::Pin;
 
-use sealgate::facade::clock::Clock as _;
-use sealgate::facade::domain::grant::EndReason;
-use sealgate::facade::domain::user::{Role, User, UserState};
-use sealgate::facade::store::engine::{Engine as _, Key, Value};
-use sealgate::facade::webauthn::KeyAlgorithm;
+use sealgate_domain::grant::EndReason;
+use sealgate_domain::user::{Role, User, UserState};
+use sealgate_domain::webauthn::KeyAlgorithm;
+use sealgate_store::engine::{Engine as _, Key, Value};
+use sealgate_system::clock::Clock as _;
 
 use tokio::sync::oneshot;
 
@@ -193,7 +193,7 @@ async fn a_first_factor_is_not_added_in_a_sign_in_whose_password_was_replaced() 
     let page = thief.get(&link).await;
     let typed = code(&secret(&page), provider.clock.now().seconds());
     let set = async {
-        let hash = sealgate::facade::domain::user::PasswordHash::new("$argon2id$another".to_owned());
+        let hash = sealgate_domain::user::PasswordHash::new("$argon2id$another".to_owned());
         provider.change_user(provider.anna.sub, |anna| anna.password = Some(hash.clone())).await;
     };
     let fields = [("code", typed.as_str())];

@@ -1,7 +1,7 @@
 //! Tests garbage collection: expired records are deleted, a bounded number per pass, and the
 //! backlog is counted.
 
-use sealgate::facade::store::SweepPlace;
+use sealgate_store::SweepPlace;
 
 use crate::support::Provider;
 

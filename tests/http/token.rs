@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use sealgate::facade::domain::client::GrantType;
-use sealgate::facade::domain::redirect_uri::RedirectUri;
+use sealgate_domain::client::GrantType;
+use sealgate_domain::redirect_uri::RedirectUri;
 use tokio::task::JoinSet;
 
 use crate::support::{Provider, Tokens, VERIFIER, assert_random, basic, challenge, redemption};

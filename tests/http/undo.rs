@@ -1,10 +1,10 @@
 //! Tests "This wasn’t me": the holder of the old mailbox can undo a change of address.
 
-use sealgate::facade::admin::command::Command;
-use sealgate::facade::admin::{Directory, execute};
-use sealgate::facade::domain::mail::{Mail, MailMessage, Notice};
-use sealgate::facade::domain::user::{Email, User, UserState};
-use sealgate::facade::webauthn::KeyAlgorithm;
+use sealgate_admin::command::Command;
+use sealgate_admin::{Directory, execute};
+use sealgate_domain::mail::{Mail, MailMessage, Notice};
+use sealgate_domain::user::{Email, User, UserState};
+use sealgate_domain::webauthn::KeyAlgorithm;
 use serde_json::json;
 
 use crate::authenticator::Authenticator;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use sealgate::facade::clock::Clock;
-use sealgate::facade::domain::client::{Authority, ClientDecision, ClientId};
-use sealgate::facade::store::Swept;
+use sealgate_domain::client::{Authority, ClientDecision, ClientId};
+use sealgate_store::Swept;
+use sealgate_system::clock::Clock;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -89,7 +89,7 @@ async fn a_client_that_an_administrator_approved_stays_while_it_is_approved() {
 async fn clients_of_an_older_program_are_counted_and_have_their_time_from_the_start_on() {
     let provider = Provider::with(HOUR).await;
     let own = Registered::new(&provider, &json!({})).await;
-    let forget = |client: &mut sealgate::facade::domain::client::Client| {
+    let forget = |client: &mut sealgate_domain::client::Client| {
         client.registration.as_mut().unwrap().unused_until = None;
     };
     provider.sealgate.store.change_client(&id(&own), forget).await.unwrap();

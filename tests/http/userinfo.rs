@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sealgate::facade::domain::client::ClientState;
-use sealgate::facade::domain::user::UserState;
+use sealgate_domain::client::ClientState;
+use sealgate_domain::user::UserState;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

@@ -1,9 +1,9 @@
 //! Tests usernames: an alternative name to sign in with, and the user's name in applications.
 
-use sealgate::facade::clock::Clock;
-use sealgate::facade::domain::user::User;
-use sealgate::facade::domain::username::Username;
-use sealgate::facade::store::RenameOutcome;
+use sealgate_domain::user::User;
+use sealgate_domain::username::Username;
+use sealgate_store::RenameOutcome;
+use sealgate_system::clock::Clock;
 
 use crate::steps::assert_login;
 use crate::support::{PASSWORD, Provider, Reply, Tokens, jwt_claims};

@@ -1,8 +1,8 @@
 //! Codes and QR codes: what an app makes of them.
 
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::domain::totp::{TotpCode, TotpSecret, TotpVerdict};
-use sealgate::facade::page::qr_code::qr_code;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::totp::{TotpCode, TotpSecret, TotpVerdict};
+use sealgate_pages::qr_code::qr_code;
 use serde_json::{Value, json};
 
 use crate::mutate::Chance;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use sealgate::facade::webauthn::{
+use sealgate_domain::webauthn::{
     AssertionPurpose, AssertionResponse, AssertionTerms, BackupState, CeremonyChallenge, CeremonyError, CredentialKind,
     CredentialOwner, CredentialRecord, KeyAlgorithm, RegistrationResponse, RegistrationTerms, RelyingParty,
     VerifiedAssertion,

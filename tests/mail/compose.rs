@@ -4,11 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sealgate::facade::config::{Config, IssuerUrl, Language};
-use sealgate::facade::domain::mail::{CodePurpose, Mail, MailId, MailMessage, Notice, RequestOrigin};
-use sealgate::facade::domain::secret::SecretHash;
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::mail::{ComposeError, Composed, MailHeader, Sender, compose};
+use sealgate_config::{Config, IssuerUrl, Language};
+use sealgate_domain::mail::{CodePurpose, Mail, MailId, MailMessage, Notice, RequestOrigin};
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::time::UnixTime;
+use sealgate_pages::mailer::{ComposeError, Composed, MailHeader, Sender, compose};
 
 pub(crate) const TOKEN: &str = "hunter2-_hunter2-_hunter2-_hunter2";
 const CODE: &str = "12345678";

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sealgate::facade::config::{Config, Language};
-use sealgate::facade::domain::mail::Mail;
-use sealgate::facade::domain::user::Email;
-use sealgate::facade::mail::{Composed, SendError, Transport};
+use sealgate_config::{Config, Language};
+use sealgate_domain::mail::Mail;
+use sealgate_domain::user::Email;
+use sealgate_pages::mailer::{Composed, SendError, Transport};
 
 use crate::compose::{TOKEN, composed};
 use crate::mail_server::{Illness, MailServer, Speaks};

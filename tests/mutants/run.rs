@@ -68,11 +68,11 @@ impl Scratch {
 
     /// Runs the tests of these mutants without any of them; yields what fails.
     pub(crate) fn check(&self, mutants: &[Mutant]) -> Vec<String> {
-        let mut filters: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        let mut filters: BTreeMap<Vec<String>, Vec<&str>> = BTreeMap::new();
         for mutant in mutants {
-            filters.entry(&mutant.test).or_default().extend(mutant.filters.iter().map(String::as_str));
+            filters.entry(mutant.target()).or_default().extend(mutant.filters.iter().map(String::as_str));
         }
-        let outcomes = filters.into_iter().map(|(test, filters)| (test, self.test(test, &filters)));
+        let outcomes = filters.into_iter().map(|(target, filters)| (target.join(" "), self.test(&target, &filters)));
         outcomes
             .filter(|(_, (outcome, _))| *outcome != Outcome::Survived)
             .map(|(test, (outcome, told))| format!("{test}: {outcome:?}\n{told}"))
@@ -85,7 +85,7 @@ impl Scratch {
         let source = fs::read_to_string(&file).unwrap();
         fs::write(&file, mutant.applied(&source)).unwrap();
         let filters: Vec<&str> = mutant.filters.iter().map(String::as_str).collect();
-        let (outcome, told) = self.test(&mutant.test, &filters);
+        let (outcome, told) = self.test(&mutant.target(), &filters);
         fs::write(&file, source).unwrap();
         if outcome == Outcome::DoesNotBuild {
             println!("{told}");
@@ -93,8 +93,8 @@ impl Scratch {
         outcome
     }
 
-    fn test(&self, test: &str, filters: &[&str]) -> (Outcome, String) {
-        let target = if test == "lib" { vec!["--lib"] } else { vec!["--test", test] };
+    fn test(&self, target: &[String], filters: &[&str]) -> (Outcome, String) {
+        let target: Vec<&str> = target.iter().map(String::as_str).collect();
         let build = self.cargo(&[&["--no-run"], &target[..]].concat());
         let Some(build) = build else { return (Outcome::DoesNotBuild, "the build took too long".to_owned()) };
         if !build.status.success() {

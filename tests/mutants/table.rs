@@ -36,6 +36,14 @@ impl Mutant {
         self.file.split('/').nth(1).unwrap_or_default().trim_end_matches(".rs")
     }
 
+    /// The arguments of cargo that select the target with the tests. Unit tests are those of the mutant's crate.
+    pub(crate) fn target(&self) -> Vec<String> {
+        let of_crate = format!("sealgate-{}", self.part());
+        let target =
+            if self.test == "lib" { vec!["--package", &of_crate, "--lib"] } else { vec!["--test", &self.test] };
+        target.into_iter().map(str::to_owned).collect()
+    }
+
     /// The source without the guard.
     pub(crate) fn applied(&self, source: &str) -> String {
         source.replacen(&self.old, &self.new, 1)

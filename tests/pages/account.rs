@@ -1,21 +1,21 @@
 //! The account pages, filled in.
 
-use sealgate::facade::domain::app_password::AppPassword;
-use sealgate::facade::domain::assurance::{AssuranceLevel, FactorId};
-use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditKind};
-use sealgate::facade::domain::client::ClientId;
-use sealgate::facade::domain::scope::{Scope, ScopeValue};
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::domain::user::User;
-use sealgate::facade::domain::username::Username;
-use sealgate::facade::page::{
+use sealgate_domain::app_password::AppPassword;
+use sealgate_domain::assurance::{AssuranceLevel, FactorId};
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::client::ClientId;
+use sealgate_domain::password_rules::PasswordFault;
+use sealgate_domain::scope::{Scope, ScopeValue};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::User;
+use sealgate_domain::username::Username;
+use sealgate_pages::{
     ActivityPage, AddFactorPage, AddressPage, AddressProblem, AppEnrolment, AppPasswordFault, AppPasswordsPage,
     Application, ApplicationsPage, Done, EnrolProblem, EnrolStep, EventLine, FactorLine, FactorLineKind,
     FactorSettingsPage, Frame, HomeApp, HomePage, Inside, KeyEnrolment, MakeCodesPage, Named, NewAddressPage,
     NewAddressProblem, NewAppPassword, PasskeySignals, PasswordPage, PasswordProblem, ProfileField, ProfilePage,
     RecoveryState, SecurityPage, SecurityProblem, SessionsPage, UndoOutcome, UndoPage, UndonePage, WaitingCode, html,
 };
-use sealgate::facade::password::PasswordFault;
 
 use crate::sample::{AT, Sample};
 

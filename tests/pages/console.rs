@@ -1,25 +1,25 @@
 //! The console's pages, filled in.
 
-use sealgate::facade::domain::account_links::InvitationState;
-use sealgate::facade::domain::assurance::{AssuranceLevel, FactorId};
-use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditKind};
-use sealgate::facade::domain::client::{
+use sealgate_domain::account_links::InvitationState;
+use sealgate_domain::assurance::{AssuranceLevel, FactorId};
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::client::{
     AuthMethod, Authority, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, ClientType,
     ConsentRule,
 };
-use sealgate::facade::domain::key_ring::KeyRing;
-use sealgate::facade::domain::redirect_uri::{RedirectUri, RedirectUriFault};
-use sealgate::facade::domain::scope::{Scope, ScopeValue};
-use sealgate::facade::domain::secret::SecretHash;
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::domain::user::{Role, User, UserState};
-use sealgate::facade::domain::username::Username;
-use sealgate::facade::page::console::{
+use sealgate_domain::key_ring::KeyRing;
+use sealgate_domain::redirect_uri::{RedirectUri, RedirectUriFault};
+use sealgate_domain::scope::{Scope, ScopeValue};
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Role, User, UserState};
+use sealgate_domain::username::Username;
+use sealgate_pages::console::{
     AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientRefusal, ClientsPage, ConfirmPage,
     GuardedChange, InvitationForm, KeysPage, LimitLine, NewClientPage, NewUserPage, PersonFactors, PersonInvitation,
     ResetState, SettingsPage, TrialPage, TrialProblem, UserFactor, UserField, UserLine, UserPage, UsersPage,
 };
-use sealgate::facade::page::{
+use sealgate_pages::{
     AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, FactorLineKind, Frame, Inside, Named, html,
 };
 

@@ -1,7 +1,7 @@
 //! The pages of the second step, filled in.
 
-use sealgate::facade::domain::assurance::AssuranceLevel;
-use sealgate::facade::page::{
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_pages::{
     AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, FactorPage, FactorProblem, Frame, KeyEnrolment,
     RecoveryCodesPage, RecoveryUsedPage, UnmetPage, html,
 };
@@ -131,7 +131,7 @@ fn every_failure_of_a_ceremony_has_its_words_in_the_page() {
         for word in ["waiting", "cancelled", "late", "known", "security", "unsupported", "failed"] {
             let words = said.attribute(&format!("data-{word}")).unwrap_or_default();
             assert!(words.ends_with('.'), "{name}: {word}");
-            assert!(sealgate::facade::page::SCRIPT.contains(&format!("\"{word}\"")), "{word}");
+            assert!(sealgate_pages::SCRIPT.contains(&format!("\"{word}\"")), "{word}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The stylesheet: it fetches nothing, and its colours can be told apart.
 
-use sealgate::facade::config::Language;
-use sealgate::facade::page::STYLESHEET;
+use sealgate_config::Language;
+use sealgate_pages::STYLESHEET;
 
 use crate::sample::pages;
 

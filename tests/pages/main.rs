@@ -2,7 +2,7 @@
 //! Every page in every state is left in `target/pages` to be looked at.
 
 mod account;
-#[path = "../../build.rs"]
+#[path = "../../src/pages/build.rs"]
 #[allow(dead_code, clippy::print_stdout, reason = "what cargo runs of it, the test does not")]
 mod build_script;
 mod console;

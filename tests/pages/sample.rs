@@ -1,20 +1,21 @@
 //! Every page in every state, filled with the same sample.
 
-use sealgate::facade::config::{self, Language};
-use sealgate::facade::domain::assurance::AssuranceLevel;
-use sealgate::facade::domain::scope::ScopeValue;
-use sealgate::facade::domain::secret::SecretHash;
-use sealgate::facade::domain::session::{Session, SessionId, SignIn};
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::domain::user::{Email, Role, Subject, User, UserState};
-use sealgate::facade::page::{
+use sealgate_config as config;
+use sealgate_config::Language;
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::password_rules::PasswordFault;
+use sealgate_domain::scope::ScopeValue;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::session::{Session, SessionId, SignIn};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Email, Role, Subject, User, UserState};
+use sealgate_pages::{
     AccountChooserPage, Addresses, ClientLink, ConfirmLogoutPage, ConsentPage, CreateAccountPage, CreateAccountProblem,
     CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage, ForgotPasswordPage, Frame, InvitationPage, KeptFormPage,
     LoginPage, LoginProblem, NewAccountPage, NewPasswordPage, NewPasswordProblem, Pages, PasskeyOffer, Problem,
     ProveAddressPage, Publisher, ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, Way, WayTo,
     WeakSignInPage, html, language_tag,
 };
-use sealgate::facade::password::PasswordFault;
 
 use crate::account::account_pages;
 use crate::console::console_pages;

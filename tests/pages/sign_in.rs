@@ -1,7 +1,7 @@
 //! The pages of the sign-in: what password managers and clients rely on, what is shown, what is announced.
 
-use sealgate::facade::config::Language;
-use sealgate::facade::page::{ErrorPage, Problem, Way, WayTo, html};
+use sealgate_config::Language;
+use sealgate_pages::{ErrorPage, Problem, Way, WayTo, html};
 
 use crate::markup::{Tag, tags, text};
 use crate::sample::{Sample, frame, page, pages};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use sealgate::facade::page::{CONTENT_SECURITY_POLICY, RETURN_SCRIPT, SCRIPT, STYLESHEET};
+use sealgate_pages::{CONTENT_SECURITY_POLICY, RETURN_SCRIPT, SCRIPT, STYLESHEET};
 
 use crate::markup::{tags, text};
 use crate::sample::{LANGUAGES, Sample, all_pages, every_page};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sealgate::facade::config::Language;
+use sealgate_config::Language;
 
 use crate::build_script::methods;
 use crate::markup::text;
@@ -18,7 +18,7 @@ fn names_stand_in_bdi_so_that_their_direction_stays_their_own() {
 
 #[test]
 fn no_turkish_suffix_is_glued_to_a_name() {
-    for line in include_str!("../../src/page/words/tr.ftl").lines().filter(|line| !line.starts_with('#')) {
+    for line in include_str!("../../src/pages/words/tr.ftl").lines().filter(|line| !line.starts_with('#')) {
         for after in line.split('}').skip(1) {
             let after = after.trim_start_matches("</bdi>");
             assert!(!after.starts_with(|c: char| c.is_alphabetic() || "'’-".contains(c)), "{line}");
@@ -79,12 +79,12 @@ fn the_build_says_what_is_wrong_with_a_file_and_with_which_message() {
     let sound = "go = Go to <bdi>{ $name }</bdi>.\n";
     assert_eq!(faults(sound, "go = <bdi>{ $name }</bdi> açılsın.\n"), "");
     for (english, turkish, fault) in [
-        (sound, "", "src/page/words/tr.ftl lacks the message go"),
-        ("", sound, "src/page/words/en.ftl lacks the message go"),
+        (sound, "", "src/pages/words/tr.ftl lacks the message go"),
+        ("", sound, "src/pages/words/en.ftl lacks the message go"),
         (sound, "go = { $app } açılsın.\n", "go has the arguments [\"name\"] in en.ftl and [\"app\"] in tr.ftl"),
         (sound, "go = Açılsın.\n", "go has the arguments [\"name\"] in en.ftl and [] in tr.ftl"),
-        (sound, "go = { $name\n", "src/page/words/tr.ftl, line 1: "),
-        ("go = One\ngo = Two\n", "go = Bir\n", "src/page/words/en.ftl: the message go stands twice"),
+        (sound, "go = { $name\n", "src/pages/words/tr.ftl, line 1: "),
+        ("go = One\ngo = Two\n", "go = Bir\n", "src/pages/words/en.ftl: the message go stands twice"),
         ("go =\n    .title = One\n", "go = Bir\n", "en.ftl: the message go has no text, or attributes"),
         ("-brand = Acme\n", "", "en.ftl: the message brand is a term"),
         ("go = { NUMBER($name) }\n", "go = { $name }\n", "en.ftl: the message go uses what this build does not know"),
@@ -111,7 +111,7 @@ fn a_message_that_counts_takes_a_number_in_both_languages() {
 }
 
 fn source(file: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page").join(file)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/pages").join(file)
 }
 
 fn templates() -> Vec<(PathBuf, String)> {

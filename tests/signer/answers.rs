@@ -4,10 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use sealgate::facade::config::Hsm;
-use sealgate::facade::signer::{
-    ErrorClass, PinProblem, Pkcs11Signer, SignError, Signer, SignerOpenError, Timing, Unobserved,
-};
+use sealgate_config::Hsm;
+use sealgate_signer::{ErrorClass, PinProblem, Pkcs11Signer, SignError, Signer, SignerOpenError, Timing, Unobserved};
 
 use crate::shim::{ANSWERS, Call, FOREVER, Shim};
 use crate::softhsm::{SoftHsm, in_own_process};

@@ -4,8 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use sealgate::facade::config::Hsm;
-use sealgate::facade::signer::{self, KeySize, SignerOpenError};
+use sealgate_config::Hsm;
+use sealgate_signer as signer;
+use sealgate_signer::{KeySize, SignerOpenError};
 
 use crate::softhsm::{MODULE, in_own_process};
 use crate::support::{LABEL, generate, hsm, module, open, quick, session};

@@ -4,17 +4,18 @@
 
 use std::sync::Arc;
 
-use sealgate::facade::app::sealing;
-use sealgate::facade::clock::OsEntropy;
-use sealgate::facade::config::Hsm;
-use sealgate::facade::domain::admission::{DataKeyEnvelope, NodeRequest};
-use sealgate::facade::domain::key_ring::{Endorsement, PublicJwk, TokenHolder};
-use sealgate::facade::domain::secret::base64url;
-use sealgate::facade::signer::{self, EnrolmentKeys, KeySize};
-use sealgate::facade::store::Store;
-use sealgate::facade::store::engine::{Changes, Engine};
-use sealgate::facade::store::memory::MemoryEngine;
-use sealgate::facade::store::sealer::Sealer;
+use sealgate::app::sealing;
+use sealgate_config::Hsm;
+use sealgate_domain::admission::{DataKeyEnvelope, NodeRequest};
+use sealgate_domain::key_ring::{Endorsement, PublicJwk, TokenHolder};
+use sealgate_domain::secret::base64url;
+use sealgate_signer as signer;
+use sealgate_signer::{EnrolmentKeys, KeySize};
+use sealgate_store::Store;
+use sealgate_store::engine::{Changes, Engine};
+use sealgate_store::memory::MemoryEngine;
+use sealgate_store::sealer::Sealer;
+use sealgate_system::clock::OsEntropy;
 
 use crate::softhsm::{SoftHsm, in_own_process};
 use crate::support::{LABEL, block_on, hsm, module, session_at};

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
 use cryptoki::mechanism::Mechanism;
 use cryptoki::object::Attribute;
-use sealgate::facade::config::Hsm;
-use sealgate::facade::signer::{self, PinProblem, Pkcs11Signer, SignerOpenError, Unobserved};
+use sealgate_config::Hsm;
+use sealgate_signer as signer;
+use sealgate_signer::{PinProblem, Pkcs11Signer, SignerOpenError, Unobserved};
 
 use crate::softhsm::{PIN, SPY, in_own_process};
 use crate::support::{LABEL, generate, hsm, module, session, slot};

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::facade::clock::FixedClock;
-use sealgate::facade::domain::key_ring::{KeyRing, KeyTimes};
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::signer::{self, KeyReport, KeySize, Pkcs11Signer, Signer, SignerOpenError, Timing, Unobserved};
+use sealgate_domain::key_ring::{KeyRing, KeyTimes};
+use sealgate_domain::time::UnixTime;
+use sealgate_signer as signer;
+use sealgate_signer::{KeyReport, KeySize, Pkcs11Signer, Signer, SignerOpenError, Timing, Unobserved};
+use sealgate_system::clock::FixedClock;
 
 use crate::softhsm::in_own_process;
 use crate::support::{LABEL, block_on, generate, hsm, open, quick, sign_one};

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use sealgate::facade::config::{Hsm, Mechanism};
-use sealgate::facade::signer::Signer;
+use sealgate_config::{Hsm, Mechanism};
+use sealgate_signer::Signer;
 
 use crate::softhsm::{SPY, in_own_process};
 use crate::support::{LABEL, block_on, generate, hsm, open, quick};

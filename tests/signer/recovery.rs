@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use sealgate::facade::config::Hsm;
-use sealgate::facade::signer::{ErrorClass, Pkcs11Signer, SignError, Signer, Timing};
+use sealgate_config::Hsm;
+use sealgate_signer::{ErrorClass, Pkcs11Signer, SignError, Signer, Timing};
 
 use crate::softhsm::{PIN, SPY, SoftHsm, in_own_process};
 use crate::support::{LABEL, block_on, generate, hsm, module, open, quick, session, sign_one, wait_until};

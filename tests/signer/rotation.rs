@@ -5,16 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::facade::app::rotation;
-use sealgate::facade::app::state::{Parts, Sealgate};
-use sealgate::facade::clock::{Clock, FixedClock, OsEntropy};
-use sealgate::facade::config::Config;
-use sealgate::facade::domain::key_ring::{KeyRing, KeyState};
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::metrics::Metrics;
-use sealgate::facade::signer::{KeySize, Pkcs11Signer, Signer};
-use sealgate::facade::store::engine::Engine;
-use sealgate::facade::store::memory::MemoryEngine;
+use sealgate::app::rotation;
+use sealgate_config::Config;
+use sealgate_core::state::{Parts, Sealgate};
+use sealgate_domain::key_ring::{KeyRing, KeyState};
+use sealgate_domain::time::UnixTime;
+use sealgate_signer::{KeySize, Pkcs11Signer, Signer};
+use sealgate_store::engine::Engine;
+use sealgate_store::memory::MemoryEngine;
+use sealgate_system::clock::{Clock, FixedClock, OsEntropy};
+use sealgate_system::metrics::Metrics;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -154,7 +154,7 @@ fn a_key_that_another_server_made_is_found_and_published() {
         let world = World::new(open(&hsm, quick()).0);
         block_on(async {
             let server = world.server().await;
-            let other = sealgate::facade::signer::generate(&hsm, KeySize::Rsa2048, &[2], true).unwrap();
+            let other = sealgate_signer::generate(&hsm, KeySize::Rsa2048, &[2], true).unwrap();
             let now = world.clock.now();
             let announced = server.store.change_key_ring(|ring| ring.announce(other.kid.as_str(), &[], now)).await;
             announced.unwrap().unwrap();

@@ -8,7 +8,8 @@ use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use cryptoki::object::{Attribute, AttributeType, ObjectClass};
-use sealgate::facade::signer::{self, ErrorClass, KeyId, KeySize, SignError, Signer};
+use sealgate_signer as signer;
+use sealgate_signer::{ErrorClass, KeyId, KeySize, SignError, Signer};
 
 use crate::softhsm::in_own_process;
 use crate::support::{LABEL, block_on, generate, hsm, module, open, quick, session, sign_one, wait_until};
@@ -65,7 +66,7 @@ fn kid_is_the_thumbprint_of_what_the_token_holds() {
 fn longer_keys_sign_too() {
     in_own_process("signing::longer_keys_sign_too", LABEL, |softhsm| {
         for (size, id) in [(KeySize::Rsa3072, [1]), (KeySize::Rsa4096, [2])] {
-            let hsm = sealgate::facade::config::Hsm { key_label: format!("{size:?}"), ..hsm(softhsm) };
+            let hsm = sealgate_config::Hsm { key_label: format!("{size:?}"), ..hsm(softhsm) };
             let report = signer::generate(&hsm, size, &id, false).unwrap();
             assert_eq!(report.bits, size.bits() as usize);
             let (signer, _) = open(&hsm, quick());
@@ -121,7 +122,7 @@ fn many_requests_at_once_each_get_their_own_signatures() {
 #[test]
 fn full_queue_is_busy_at_once_and_harms_nobody_else() {
     in_own_process("signing::full_queue_is_busy_at_once_and_harms_nobody_else", LABEL, |softhsm| {
-        let hsm = sealgate::facade::config::Hsm { sessions: 1, queue: 2, ..hsm(softhsm) };
+        let hsm = sealgate_config::Hsm { sessions: 1, queue: 2, ..hsm(softhsm) };
         generate(&hsm);
         let (signer, counts) = open(&hsm, quick());
         let kid = signer.key_set().active().kid().clone();
@@ -139,7 +140,7 @@ fn full_queue_is_busy_at_once_and_harms_nobody_else() {
 #[test]
 fn request_ends_at_its_deadline_and_its_rest_is_skipped() {
     in_own_process("signing::request_ends_at_its_deadline_and_its_rest_is_skipped", LABEL, |softhsm| {
-        let hsm = sealgate::facade::config::Hsm {
+        let hsm = sealgate_config::Hsm {
             sessions: 1,
             queue: 10_000,
             sign_timeout: Duration::from_millis(50),

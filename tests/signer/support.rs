@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 use cryptoki::context::Pkcs11;
 use cryptoki::session::{Session, UserType};
 use cryptoki::slot::Slot;
-use sealgate::facade::config::Hsm;
-use sealgate::facade::signer::{
-    self, ErrorClass, KeyReport, KeySize, Observer, Pkcs11Signer, SignError, Signer, Timing,
-};
+use sealgate_config::Hsm;
+use sealgate_signer as signer;
+use sealgate_signer::{ErrorClass, KeyReport, KeySize, Observer, Pkcs11Signer, SignError, Signer, Timing};
 
 use crate::softhsm::{MODULE, PIN, SoftHsm};
 
@@ -31,7 +30,7 @@ pub(crate) fn hsm(softhsm: &SoftHsm) -> Hsm {
         sign_timeout: Duration::from_secs(10),
         queue: 256,
         hang_abort: Duration::from_secs(30),
-        mechanism: sealgate::facade::config::Mechanism::RsaPkcs,
+        mechanism: sealgate_config::Mechanism::RsaPkcs,
         require_local: true,
         shared: false,
     }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use sealgate::facade::app::sealing;
-use sealgate::facade::clock::{OsEntropy, random};
-use sealgate::facade::config::Hsm;
-use sealgate::facade::signer::{self, Fresh, SignerOpenError, WrappedKey};
-use sealgate::facade::store::Store;
-use sealgate::facade::store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
-use sealgate::facade::store::memory::MemoryEngine;
+use sealgate::app::sealing;
+use sealgate_config::Hsm;
+use sealgate_signer as signer;
+use sealgate_signer::{Fresh, SignerOpenError, WrappedKey};
+use sealgate_store::Store;
+use sealgate_store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
+use sealgate_store::memory::MemoryEngine;
+use sealgate_system::clock::{OsEntropy, random};
 use zeroize::Zeroizing;
 
 use crate::softhsm::in_own_process;

@@ -8,8 +8,8 @@ use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
 };
-use sealgate::facade::domain::secret::base64url;
-use sealgate::facade::webauthn::{CeremonyChallenge, KeyAlgorithm, UserHandle};
+use sealgate_domain::secret::base64url;
+use sealgate_domain::webauthn::{CeremonyChallenge, KeyAlgorithm, UserHandle};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 

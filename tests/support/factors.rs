@@ -2,9 +2,9 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part of the fixture")]
 
-use sealgate::facade::domain::secret::base64url;
-use sealgate::facade::domain::user::Subject;
-use sealgate::facade::store::ExportRecord;
+use sealgate_domain::secret::base64url;
+use sealgate_domain::user::Subject;
+use sealgate_store::ExportRecord;
 use serde_json::{Value, json};
 
 /// When each was added.

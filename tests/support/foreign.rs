@@ -15,7 +15,7 @@ use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RSA_PSS_SHA256,
     RsaKeyPair,
 };
-use sealgate::facade::domain::secret::base64url;
+use sealgate_domain::secret::base64url;
 use serde_json::{Value, json};
 
 /// A key pair of the issuer.

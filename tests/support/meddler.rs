@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sealgate::facade::store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
-use sealgate::facade::store::memory::MemoryEngine;
+use sealgate_store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
+use sealgate_store::memory::MemoryEngine;
 use tokio::sync::oneshot;
 
 /// How long a test waits for a request to come where it is to be stopped.

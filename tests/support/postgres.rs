@@ -12,7 +12,7 @@ use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sealgate::facade::store::postgres::{PostgresSettings, initialise};
+use sealgate_store::postgres::{PostgresSettings, initialise};
 use tokio_postgres::{Client, NoTls};
 
 use crate::port::free_port;

@@ -5,13 +5,13 @@
 
 use std::sync::OnceLock;
 
-use sealgate::facade::domain::client::{AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType};
-use sealgate::facade::domain::client::{ConsentRule, GrantType};
-use sealgate::facade::domain::redirect_uri::RedirectUri;
-use sealgate::facade::domain::scope::Scope;
-use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::domain::user::{Email, PasswordHash, Subject, User, UserState};
-use sealgate::facade::password::hash_blocking;
+use sealgate_core::password::hash_blocking;
+use sealgate_domain::client::{AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType};
+use sealgate_domain::client::{ConsentRule, GrantType};
+use sealgate_domain::redirect_uri::RedirectUri;
+use sealgate_domain::scope::Scope;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Email, PasswordHash, Subject, User, UserState};
 use secrecy::SecretString;
 
 /// The password of everybody who has one.

@@ -1,7 +1,7 @@
 //! Each check of an assertion (Level 3 §7.2), by an answer that fails this one alone: what is bent is signed again.
 
-use sealgate::facade::domain::secret::base64url;
-use sealgate::facade::webauthn::{
+use sealgate_domain::secret::base64url;
+use sealgate_domain::webauthn::{
     AssertionPurpose, AssertionResponse, CborFault, CeremonyError, CredentialKind, KeyAlgorithm, UserHandle,
 };
 
@@ -204,7 +204,7 @@ fn a_count_that_does_not_grow_tells_of_a_copy() {
         (u32::MAX, 0, false),
         (u32::MAX, u32::MAX, false),
     ] {
-        let sign_in = |flags, mut credential: sealgate::facade::webauthn::CredentialRecord| {
+        let sign_in = |flags, mut credential: sealgate_domain::webauthn::CredentialRecord| {
             credential.sign_count = stored;
             let answer = Ceremony { sign_count: presented, flags, ..sound.clone() }.asserted(&authenticator);
             assert_by(&authenticator, &answer, SignIn, &[credential])

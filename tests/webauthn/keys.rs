@@ -1,6 +1,6 @@
 //! Public keys that are none.
 
-use sealgate::facade::webauthn::{CborFault, CeremonyError, CredentialKey, CredentialRecord, KeyAlgorithm};
+use sealgate_domain::webauthn::{CborFault, CeremonyError, CredentialKey, CredentialRecord, KeyAlgorithm};
 
 use crate::authenticator::{bytes, int, map, rsa_key, text};
 use crate::{authenticator, record};
@@ -131,7 +131,7 @@ fn an_rsa_key_has_2048_to_4096_bits_and_a_common_exponent() {
 
 #[test]
 fn a_record_with_a_key_that_is_none_cannot_be_read() {
-    let kept = record(&authenticator(KeyAlgorithm::Es256), sealgate::facade::webauthn::CredentialKind::Passkey);
+    let kept = record(&authenticator(KeyAlgorithm::Es256), sealgate_domain::webauthn::CredentialKind::Passkey);
     let mut stored = serde_json::to_value(&kept).unwrap();
     assert!(serde_json::from_value::<CredentialRecord>(stored.clone()).is_ok());
     stored["key"] = "AAAA".into();

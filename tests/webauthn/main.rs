@@ -14,7 +14,7 @@ mod registration;
 mod vectors;
 
 use authenticator::Authenticator;
-use sealgate::facade::webauthn::{
+use sealgate_domain::webauthn::{
     AssertionPurpose, AssertionResponse, AssertionTerms, CeremonyChallenge, CeremonyError, CredentialKind,
     CredentialOwner, CredentialRecord, KeyAlgorithm, RegistrationResponse, RegistrationTerms, RelyingParty,
     VerifiedRegistration,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use sealgate::facade::webauthn::{
+use sealgate_domain::webauthn::{
     AssertionPurpose, AssertionResponse, CeremonyError, CredentialKind, KeyAlgorithm, RegistrationResponse,
 };
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sealgate::facade::webauthn::{
+use sealgate_domain::webauthn::{
     AssertionPurpose, CreationOptions, CredentialKind, CredentialOwner, KeyAlgorithm, RequestOptions, UserEntity,
 };
 use serde_json::{Value, json};
@@ -76,8 +76,8 @@ fn a_sign_in_with_nothing_typed_names_no_credential() {
 #[test]
 fn an_account_is_asked_for_the_credentials_that_will_do() {
     let key = authenticator(KeyAlgorithm::Es256);
-    let passkey = sealgate::facade::webauthn::CredentialRecord {
-        id: sealgate::facade::webauthn::CredentialId::from_bytes(&[9; 16]).unwrap(),
+    let passkey = sealgate_domain::webauthn::CredentialRecord {
+        id: sealgate_domain::webauthn::CredentialId::from_bytes(&[9; 16]).unwrap(),
         transports: Vec::new(),
         ..record(&key, CredentialKind::Passkey)
     };

@@ -1,6 +1,6 @@
 //! Each check of a registration (Level 3 §7.1), by an answer that fails this one alone.
 
-use sealgate::facade::webauthn::{
+use sealgate_domain::webauthn::{
     BackupState, CborFault, CeremonyBlame, CeremonyError, CredentialKind, CredentialRecord, KeyAlgorithm,
 };
 use serde_json::{Value, json};
@@ -227,7 +227,7 @@ fn the_answer_is_the_json_of_a_credential() {
     assert!(passkey(&tpm).is_ok());
     let twice = sound.to_string().replacen('{', r#"{"type":"public-key","#, 1);
     assert_eq!(
-        sealgate::facade::webauthn::RegistrationResponse::parse(&twice).map(|_| ()),
+        sealgate_domain::webauthn::RegistrationResponse::parse(&twice).map(|_| ()),
         Err(CeremonyError::ResponseJson)
     );
 }

@@ -1,8 +1,8 @@
 //! The test vectors of Web Authentication Level 3, section "Test Vectors" (W3C): all fifteen pairs of ceremonies, made by others.
 //! `vectors.json` holds the values that they name.
 
-use sealgate::facade::domain::secret::base64url;
-use sealgate::facade::webauthn::{
+use sealgate_domain::secret::base64url;
+use sealgate_domain::webauthn::{
     AssertionPurpose, AssertionResponse, AssertionTerms, CeremonyChallenge, CeremonyError, CredentialKind,
     CredentialOwner, RelyingParty, UserHandle,
 };

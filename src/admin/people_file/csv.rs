@@ -7,7 +7,7 @@ use ::csv::{ReaderBuilder, StringRecord, Trim};
 use memchr::memchr_iter;
 
 use super::row::{LineFault, PeopleFile, PersonRow};
-use crate::domain::secret::Secret;
+use sealgate_domain::secret::Secret;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Column {

@@ -1,7 +1,7 @@
 //! Users in Apache's `htpasswd` format: a name and a hash per line.
 
 use super::row::{PeopleFile, PersonRow};
-use crate::domain::secret::Secret;
+use sealgate_domain::secret::Secret;
 
 pub(super) fn read(text: &str, domain: Option<&str>, file: &mut PeopleFile) {
     for (line, text) in (1..).zip(text.lines()) {

@@ -8,8 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::row::{LineFault, PeopleFile, PersonRow};
-use crate::domain::secret::Secret;
-use crate::domain::time::UnixTime;
+use sealgate_domain::secret::Secret;
+use sealgate_domain::time::UnixTime;
 
 /// Object classes of users, lower case.
 const PEOPLE: [&str; 9] = [

@@ -10,7 +10,8 @@ mod reading;
 mod row;
 mod table;
 
-pub(crate) use reading::{MOST_BYTES, MOST_INVITEE_BYTES, PeopleFormat, PeopleSource, read, read_invitees};
+pub use reading::{MOST_BYTES, MOST_INVITEE_BYTES, PeopleFormat, PeopleSource, read, read_invitees};
+pub(crate) use row::MOST_PEOPLE;
 pub(super) use row::PersonRow;
-pub(crate) use row::{LineFault, MOST_PEOPLE, PeopleFile};
-pub(crate) use table::{write_header, write_row};
+pub use row::{LineFault, PeopleFile};
+pub use table::{write_header, write_row};

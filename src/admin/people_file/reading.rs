@@ -7,35 +7,35 @@ use memchr::memchr_iter;
 
 use super::row::{LineFault, PeopleFile};
 use super::{csv, htpasswd, ldif};
-use crate::domain::user::Email;
+use sealgate_domain::user::Email;
 
 /// Maximum size of a file, bytes.
-pub(crate) const MOST_BYTES: usize = 32 << 20;
+pub const MOST_BYTES: usize = 32 << 20;
 
 /// Maximum size of a file of invited users, bytes; it contains no hashes.
-pub(crate) const MOST_INVITEE_BYTES: usize = 4 << 20;
+pub const MOST_INVITEE_BYTES: usize = 4 << 20;
 
 /// The file and options for reading it. Only the command line uses them; they are not sent to the
 /// server.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct PeopleSource {
+pub struct PeopleSource {
     /// The file, of at most 10,000 people and 32 MiB, or - for standard input
     #[arg(value_name = "FILE|-")]
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// How it is written
     #[arg(long, value_enum)]
-    pub(crate) format: PeopleFormat,
+    pub format: PeopleFormat,
     /// htpasswd: domain of the addresses; NAME becomes NAME@DOMAIN, with the username NAME
     #[arg(long, value_name = "DOMAIN", value_parser = domain)]
-    pub(crate) email_domain: Option<String>,
+    pub email_domain: Option<String>,
     /// Mark every address as verified [default: those with `email_verified` in a CSV file]
     #[arg(long)]
-    pub(crate) email_verified: bool,
+    pub email_verified: bool,
 }
 
 /// Format of a list of users.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PeopleFormat {
+pub enum PeopleFormat {
     /// A header with some of email, name, username, groups (commas between them), `password_hash`, `email_verified` and
     /// `phone_number`, in UTF-8
     #[default]
@@ -47,7 +47,7 @@ pub(crate) enum PeopleFormat {
 }
 
 /// Reads a file. Errors are part of the result, so that one report lists all.
-pub(crate) fn read(bytes: &[u8], source: &PeopleSource) -> PeopleFile {
+pub fn read(bytes: &[u8], source: &PeopleSource) -> PeopleFile {
     let mut file = of_text(bytes, |text, file| match source.format {
         PeopleFormat::Csv => csv::read(text, &csv::IMPORTED, file),
         PeopleFormat::Ldif => ldif::read(text, file),
@@ -60,7 +60,7 @@ pub(crate) fn read(bytes: &[u8], source: &PeopleSource) -> PeopleFile {
 }
 
 /// Reads a CSV file of users to invite.
-pub(crate) fn read_invitees(bytes: &[u8]) -> PeopleFile {
+pub fn read_invitees(bytes: &[u8]) -> PeopleFile {
     of_text(bytes, |text, file| csv::read(text, &csv::INVITED, file))
 }
 
@@ -88,12 +88,12 @@ pub(super) mod tests {
     use super::super::row::MOST_PEOPLE;
     use super::*;
 
-    pub(in crate::admin::people_file) fn read(format: PeopleFormat, text: &str) -> PeopleFile {
+    pub(in crate::people_file) fn read(format: PeopleFormat, text: &str) -> PeopleFile {
         let source = PeopleSource { format, email_domain: Some("example.test".to_owned()), ..PeopleSource::default() };
         super::read(text.as_bytes(), &source)
     }
 
-    pub(in crate::admin::people_file) fn faults(file: &PeopleFile) -> Vec<String> {
+    pub(in crate::people_file) fn faults(file: &PeopleFile) -> Vec<String> {
         file.faults.iter().map(|LineFault { line, fault }| format!("{line}: {fault}")).collect()
     }
 

@@ -4,9 +4,9 @@ use std::fmt::{self, Display};
 
 use serde::{Deserialize, Serialize};
 
-use crate::admin::answer::in_clear;
-use crate::domain::secret::Secret;
-use crate::domain::time::UnixTime;
+use crate::answer::in_clear;
+use sealgate_domain::secret::Secret;
+use sealgate_domain::time::UnixTime;
 
 /// Maximum number of users in one file. They are one commit of the store.
 pub(crate) const MOST_PEOPLE: usize = 10_000;
@@ -16,27 +16,27 @@ pub(crate) const MOST_PEOPLE: usize = 10_000;
 #[serde(deny_unknown_fields)]
 pub(crate) struct PersonRow {
     /// Line where the user begins.
-    pub(in crate::admin) line: usize,
-    pub(in crate::admin) email: String,
-    pub(in crate::admin) email_verified: bool,
-    pub(in crate::admin) name: String,
-    pub(in crate::admin) username: String,
-    pub(in crate::admin) phone_number: String,
-    pub(in crate::admin) groups: Vec<String>,
+    pub(crate) line: usize,
+    pub(crate) email: String,
+    pub(crate) email_verified: bool,
+    pub(crate) name: String,
+    pub(crate) username: String,
+    pub(crate) phone_number: String,
+    pub(crate) groups: Vec<String>,
     /// For an invitation: the application to open afterwards, and the mail's language.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(in crate::admin) app: String,
+    pub(crate) app: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(in crate::admin) language: String,
+    pub(crate) language: String,
     /// Whether the account is locked or disabled in the other system.
     #[serde(default)]
-    pub(in crate::admin) is_disabled: bool,
+    pub(crate) is_disabled: bool,
     /// When the account expires in the other system.
     #[serde(default)]
-    pub(in crate::admin) expires_at: Option<UnixTime>,
+    pub(crate) expires_at: Option<UnixTime>,
     /// Password hash; never printed.
     #[serde(serialize_with = "in_clear")]
-    pub(in crate::admin) password_hash: Secret,
+    pub(crate) password_hash: Secret,
 }
 
 impl PersonRow {
@@ -63,17 +63,17 @@ impl PersonRow {
 /// It names the field but never quotes its value, which may be a hash in the wrong column.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct LineFault {
-    pub(in crate::admin) line: usize,
-    pub(in crate::admin) fault: String,
+pub struct LineFault {
+    pub(crate) line: usize,
+    pub(crate) fault: String,
 }
 
 impl LineFault {
-    pub(in crate::admin) fn new(line: usize, fault: impl Display) -> Self {
+    pub(crate) fn new(line: usize, fault: impl Display) -> Self {
         Self { line, fault: fault.to_string() }
     }
 
-    pub(in crate::admin) fn of(line: usize, field: &str, fault: impl Display) -> Self {
+    pub(crate) fn of(line: usize, field: &str, fault: impl Display) -> Self {
         Self { line, fault: format!("{field}: {fault}") }
     }
 }
@@ -91,11 +91,11 @@ impl Display for LineFault {
 /// The content of a file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PeopleFile {
-    pub(in crate::admin) rows: Vec<PersonRow>,
-    pub(in crate::admin) faults: Vec<LineFault>,
+pub struct PeopleFile {
+    pub(crate) rows: Vec<PersonRow>,
+    pub(crate) faults: Vec<LineFault>,
     /// Number of entries that are not users.
-    pub(in crate::admin) skipped: usize,
+    pub(crate) skipped: usize,
 }
 
 impl PeopleFile {

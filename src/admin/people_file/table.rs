@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 
-use crate::admin::answer::UserAnswer;
-use crate::admin::audit_file::write_fields;
+use crate::answer::UserAnswer;
+use crate::audit_file::write_fields;
 
 /// The members of `user show --json`.
 const COLUMNS: [&str; 13] = [
@@ -27,12 +27,12 @@ const COLUMNS: [&str; 13] = [
 ];
 
 /// Writes the header line with the names of the columns.
-pub(crate) fn write_header(to: &mut impl Write) -> io::Result<()> {
+pub fn write_header(to: &mut impl Write) -> io::Result<()> {
     write_fields(to, COLUMNS.into_iter().map(Cow::Borrowed))
 }
 
 /// Writes a user as a line of CSV.
-pub(crate) fn write_row(to: &mut impl Write, user: &UserAnswer) -> io::Result<()> {
+pub fn write_row(to: &mut impl Write, user: &UserAnswer) -> io::Result<()> {
     let user = json!(user);
     write_fields(to, COLUMNS.into_iter().map(|column| cell(column, user.get(column).unwrap_or(&Value::Null))))
 }

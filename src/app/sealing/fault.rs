@@ -1,10 +1,10 @@
 //! Errors of loading the data key at a start.
 
-use crate::app::not_serving::NotServing;
-use crate::domain::admission::EnvelopeFault;
-use crate::signer::SignerOpenError;
-use crate::store::StoreError;
-use crate::store::sealer::SealError;
+use sealgate_core::not_serving::NotServing;
+use sealgate_domain::admission::EnvelopeFault;
+use sealgate_signer::SignerOpenError;
+use sealgate_store::StoreError;
+use sealgate_store::sealer::SealError;
 
 /// Error of loading the data key.
 #[derive(Debug, thiserror::Error)]

@@ -4,14 +4,15 @@
 //! and accepts the data key only from the key that its operator has named.
 
 use crate::app::sealing::fault::NotSealing;
-use crate::clock::{Entropy, random};
-use crate::config;
-use crate::domain::admission::EnvelopeFault;
-use crate::domain::key_ring::TokenHolder;
-use crate::domain::secret::from_base64url;
-use crate::signer::{self, Fresh, PublicKey};
-use crate::store::Store;
-use crate::store::sealer::Sealer;
+use sealgate_config as config;
+use sealgate_domain::admission::EnvelopeFault;
+use sealgate_domain::key_ring::TokenHolder;
+use sealgate_domain::secret::from_base64url;
+use sealgate_signer as signer;
+use sealgate_signer::{Fresh, PublicKey};
+use sealgate_store::Store;
+use sealgate_store::sealer::Sealer;
+use sealgate_system::clock::{Entropy, random};
 
 /// Receives the data key sent to this node, and stores it wrapped by the node's own token.
 ///

@@ -19,13 +19,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::clock::{OsEntropy, random};
-use crate::config::{App, ServerConfig};
-use crate::edge::{
+use sealgate_config::{App, ServerConfig};
+use sealgate_edge::{
     Changer, Front, Health, HttpService, Limits, Listener, LongLived, Phase, Probe, Proxy, Quota, Redirect, RequestIds,
     Resolver, Severable, Snapshot, Snapshots, Tls, TransportSecurity, Watch, admin_service, watch_long_lived,
     watch_tls, watch_upstreams,
 };
+use sealgate_system::clock::{OsEntropy, random};
 
 use self::process::{UPSTREAM_POOL, allow_descriptors, start_timer};
 pub(crate) use self::process::{log_panics, notify};
@@ -80,7 +80,7 @@ pub struct ServerParts {
     pub admin: Option<SocketAddr>,
     /// Listening sockets: each is used for the listener of its address.
     pub sockets: Vec<TcpListener>,
-    /// The applications, in the order that [`crate::edge::Forward::app`] counts them.
+    /// The applications, in the order that [`sealgate_edge::Forward::app`] counts them.
     pub apps: Vec<App>,
     /// Resolver of upstream names.
     pub resolver: Resolver,

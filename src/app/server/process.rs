@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 
-use crate::log;
+use sealgate_system::log;
 
 /// Idle upstream connections retained in total. With fewer than concurrent requests, throughput
 /// drops by a third.

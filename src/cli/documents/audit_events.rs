@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::domain::audit::AuditKind;
+use sealgate_domain::audit::AuditKind;
 
 const HEAD: &str = "\
 # Audit events

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::attestation::{self, Audit, CheckOutcome, KeyVerdict};
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
 use crate::cli::printable::printable;
-use crate::clock::{Clock, SystemClock};
-use crate::config::IssuerUrl;
-use crate::fetch::Web;
+use sealgate_config::IssuerUrl;
+use sealgate_signer::attestation;
+use sealgate_signer::attestation::{Audit, CheckOutcome, KeyVerdict};
+use sealgate_system::clock::{Clock, SystemClock};
+use sealgate_system::fetch::Web;
 
 /// Timeout for fetching one document.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -7,13 +7,14 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use crate::admin::answer::{KeyAnswer, KeysAnswer};
 use crate::app::sealing;
 use crate::cli::access::StoreAccess;
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
-use crate::domain::key_ring::KeyState;
-use crate::signer::{self, Check, KeyReport};
+use sealgate_admin::answer::{KeyAnswer, KeysAnswer};
+use sealgate_domain::key_ring::KeyState;
+use sealgate_signer as signer;
+use sealgate_signer::{Check, KeyReport};
 
 pub(crate) struct Findings {
     check: Check,

@@ -5,15 +5,16 @@
 
 use serde_json::json;
 
-use crate::admin::command::{Command, NodeCommand};
 use crate::cli::access::StoreAccess;
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
-use crate::clock::{Clock, OsEntropy, SystemClock, random};
-use crate::domain::admission::NodeRequest;
-use crate::domain::key_ring::{Endorsement, KeyRing, KeyState, statement};
-use crate::domain::secret::base64url;
-use crate::signer::{self, EnrolmentKeys};
+use sealgate_admin::command::{Command, NodeCommand};
+use sealgate_domain::admission::NodeRequest;
+use sealgate_domain::key_ring::{Endorsement, KeyRing, KeyState, statement};
+use sealgate_domain::secret::base64url;
+use sealgate_signer as signer;
+use sealgate_signer::EnrolmentKeys;
+use sealgate_system::clock::{Clock, OsEntropy, SystemClock, random};
 
 /// Requests admission. `trust` is the signing key of the admitting node, which the operator has
 /// read there.

@@ -7,11 +7,11 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 use url::{Host, Url};
 
-use crate::config::app::split_port;
-use crate::config::{IssuerUrl, Upstream, authority};
-use crate::domain::mail_address::MailAddress;
-use crate::domain::profile::is_group;
-use crate::domain::user::Email;
+use crate::app::split_port;
+use crate::{IssuerUrl, Upstream, authority};
+use sealgate_domain::mail_address::MailAddress;
+use sealgate_domain::profile::is_group;
+use sealgate_domain::user::Email;
 
 /// Maximum length of a PKCS#11 token label, bytes; tokens pad it with blanks (`CK_TOKEN_INFO`).
 const LONGEST_TOKEN_LABEL: usize = 32;

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use super::factors::LEVELS;
 use super::identity::identity;
 use super::{address, tls};
-use crate::config::app::split_port;
-use crate::config::disk::Files;
-use crate::config::file::Section;
-use crate::config::{Access, App, Caching, IssuerUrl, PathCharacters, Route, RulePerson, Upstream};
-use crate::domain::assurance::AssuranceLevel;
-use crate::domain::client::ClientId;
-use crate::domain::profile::is_line;
-use crate::domain::scope::ScopeValue;
+use crate::app::split_port;
+use crate::disk::Files;
+use crate::file::Section;
+use crate::{Access, App, Caching, IssuerUrl, PathCharacters, Route, RulePerson, Upstream};
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::profile::is_line;
+use sealgate_domain::scope::ScopeValue;
 
 /// Path prefix that Sealgate serves itself on an application's host.
 const OWN_PATH: &str = "/.sealgate/";

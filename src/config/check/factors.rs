@@ -5,9 +5,9 @@ use chrono::{NaiveDate, NaiveTime};
 use super::super::file::Section;
 use super::super::{EnrolmentChoice, FactorsConfig, IssuerUrl};
 use super::address;
-use crate::domain::assurance::AssuranceLevel;
-use crate::domain::time::UnixTime;
-use crate::webauthn::RelyingParty;
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::webauthn::RelyingParty;
 
 pub(super) const LEVELS: &str = "write \"1\", \"2\" or \"3\"";
 const DATE: &str = "write a date such as \"2027-01-31\"";

@@ -2,10 +2,11 @@
 
 use http::HeaderName;
 
-use crate::config::file::Section;
-use crate::config::preset::{self, PRESETS};
-use crate::config::{AuthorizationHeader, GroupsDelimiter, IdentityHeaders, IdentityValue, Names};
-use crate::web::request_fields;
+use crate::file::Section;
+use crate::preset;
+use crate::preset::PRESETS;
+use crate::request_fields;
+use crate::{AuthorizationHeader, GroupsDelimiter, IdentityHeaders, IdentityValue, Names};
 
 /// Maximum number of identity headers; servers limit the number of header fields.
 const MOST_HEADERS: usize = 16;

@@ -6,10 +6,10 @@ use super::super::file::Section;
 use super::super::{IssuerUrl, MailConfig, MailCredentials, MailTls, Mailbox};
 use super::address;
 use super::spans::MINUTE;
-use crate::config::disk::Files;
-use crate::domain::mail_address::MailAddress;
-use crate::domain::profile::{LONGEST_NAME, is_line};
-use crate::domain::user::Email;
+use crate::disk::Files;
+use sealgate_domain::mail_address::MailAddress;
+use sealgate_domain::profile::{LONGEST_NAME, is_line};
+use sealgate_domain::user::Email;
 
 /// Maximum length of the user name at the mail server, bytes.
 const LONGEST_USERNAME: usize = 255;

@@ -2,10 +2,11 @@
 
 use std::iter;
 
-use crate::config::disk::{self, Files, Mismatch};
-use crate::config::fault::ConfigFault;
-use crate::config::file::Section;
-use crate::config::{
+use crate::disk;
+use crate::disk::{Files, Mismatch};
+use crate::fault::ConfigFault;
+use crate::file::Section;
+use crate::{
     App, CertificateEnd, ClientCertificates, IssuerUrl, Presence, TlsConfig, Upstream, UpstreamTls, host_name,
 };
 

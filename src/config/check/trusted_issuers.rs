@@ -4,11 +4,11 @@ use url::Url;
 
 use super::address;
 use super::spans::{DAY, HOUR, MINUTE};
-use crate::config::disk::Files;
-use crate::config::file::Section;
-use crate::config::{IssuerUrl, KeySource, TrustedIssuer, is_loopback_host};
-use crate::oauth::algorithm::Algorithm;
-use crate::oauth::trusted_token::{ClaimNames, LONGEST, TrustTerms};
+use crate::disk::Files;
+use crate::file::Section;
+use crate::{IssuerUrl, KeySource, TrustedIssuer, is_loopback_host};
+use sealgate_domain::oauth::algorithm::Algorithm;
+use sealgate_domain::oauth::trusted_token::{ClaimNames, LONGEST, TrustTerms};
 
 /// Maximum number of trusted issuers; the server fetches the keys of each periodically.
 const MOST: usize = 32;

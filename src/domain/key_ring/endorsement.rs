@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::domain::secret::{base64url, from_base64url};
+use crate::secret::{base64url, from_base64url};
 
 /// Public members of an RSA key in a ring (RFC 7518 §6.3.1). They are unverified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

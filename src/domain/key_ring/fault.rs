@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::KeyState;
-use crate::domain::time::UnixTime;
+use crate::time::UnixTime;
 
 /// Reason why a key's schedule was not changed. Each message is one line for an operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -11,8 +11,8 @@
 use super::endorsement::{Endorsement, PublicJwk};
 use super::trust::{self, Trust};
 use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes};
-use crate::domain::secret::base64url;
-use crate::domain::time::UnixTime;
+use crate::secret::base64url;
+use crate::time::UnixTime;
 
 /// Maximum number of endorsements of a key: one per node, two while a node's key is replaced.
 const MOST_ENDORSEMENTS: usize = 64;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::endorsement::{Endorsement, PublicJwk};
-use crate::domain::time::UnixTime;
+use crate::time::UnixTime;
 
 /// State of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

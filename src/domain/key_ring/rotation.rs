@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes};
-use crate::domain::time::UnixTime;
+use crate::time::UnixTime;
 
 /// Maximum number of remembered ids of keys that were begun and not announced.
 const MOST_IDS: usize = 16;

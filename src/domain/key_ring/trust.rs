@@ -4,7 +4,7 @@
 
 use super::KeyLife;
 use super::endorsement::PublicJwk;
-use crate::domain::secret::from_base64url;
+use crate::secret::from_base64url;
 
 /// Prefix of signatures about keys. A JWS signing input contains no space or line break (RFC 7515
 /// §5.1), so such a signature is never valid for a token, and vice versa.
@@ -38,7 +38,7 @@ pub fn statement(life: &KeyLife, issuer: &str) -> Option<Vec<u8>> {
 }
 
 /// Whether a key has signed a message.
-pub type Verify<'a> = dyn Fn(&PublicJwk, &[u8], &[u8]) -> bool + 'a;
+pub(crate) type Verify<'a> = dyn Fn(&PublicJwk, &[u8], &[u8]) -> bool + 'a;
 
 /// Input for a node's trust decisions about the keys of a ring.
 pub struct Trust<'a> {

@@ -15,11 +15,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use x509_parser::extensions::GeneralName;
 
-use crate::config::{TlsConfig, not_after};
+use sealgate_config::{TlsConfig, not_after};
 
 /// A certificate in use and its files.
 #[derive(Debug)]
-pub(in crate::edge) struct Certificate {
+pub(crate) struct Certificate {
     files: TlsConfig,
     current: RwLock<Arc<Shown>>,
     /// Stamps of the chain and the key, taken before the last read.
@@ -28,8 +28,8 @@ pub(in crate::edge) struct Certificate {
 
 /// A chain with its key and the names it is valid for.
 #[derive(Debug)]
-pub(in crate::edge) struct Shown {
-    pub(in crate::edge) key: Arc<CertifiedKey>,
+pub(crate) struct Shown {
+    pub(crate) key: Arc<CertifiedKey>,
     names: Vec<String>,
     /// Expiry, in seconds since 1970.
     ends: i64,
@@ -37,43 +37,43 @@ pub(in crate::edge) struct Shown {
 
 impl Shown {
     /// Returns whether the certificate contains exactly this name.
-    pub(in crate::edge) fn names(&self, name: &str) -> bool {
+    pub(crate) fn names(&self, name: &str) -> bool {
         self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
     }
 
     /// Returns whether a wildcard on the certificate matches the name. It matches exactly one whole
     /// label, the first (RFC 6125 §6.4.3).
-    pub(in crate::edge) fn covers(&self, name: &str) -> bool {
+    pub(crate) fn covers(&self, name: &str) -> bool {
         let Some((_, parent)) = name.split_once('.') else { return false };
         self.names.iter().any(|own| own.strip_prefix("*.").is_some_and(|own| own.eq_ignore_ascii_case(parent)))
     }
 }
 
 /// Modification time and length of a file, to detect changes.
-pub(in crate::edge) type Stamp = Option<(SystemTime, u64)>;
+pub(crate) type Stamp = Option<(SystemTime, u64)>;
 
 impl Certificate {
     /// Reads the files.
     ///
     /// # Errors
     /// One line that names the file and the fault.
-    pub(in crate::edge) fn load(files: &TlsConfig) -> Result<Self, String> {
+    pub(crate) fn load(files: &TlsConfig) -> Result<Self, String> {
         let stamp = stamps(files);
         let current = RwLock::new(Arc::new(read(files)?));
         Ok(Self { files: files.clone(), current, read: RwLock::new(stamp) })
     }
 
-    pub(in crate::edge) fn current(&self) -> Arc<Shown> {
+    pub(crate) fn current(&self) -> Arc<Shown> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns the certificate's file and its expiry, in seconds since 1970.
-    pub(in crate::edge) fn end(&self) -> (&Path, i64) {
+    pub(crate) fn end(&self) -> (&Path, i64) {
         (&self.files.certificate, self.current().ends)
     }
 
     /// Reloads the files if they changed. Blocking I/O.
-    pub(in crate::edge) fn look(&self) {
+    pub(crate) fn look(&self) {
         let stamp = stamps(&self.files);
         if *self.read.read().unwrap_or_else(PoisonError::into_inner) == stamp {
             return;
@@ -94,12 +94,12 @@ fn stamps(files: &TlsConfig) -> [Stamp; 2] {
 }
 
 /// Returns the current stamp of a file, or `None` if its metadata cannot be read.
-pub(in crate::edge) fn stamp(path: &Path) -> Stamp {
+pub(crate) fn stamp(path: &Path) -> Stamp {
     fs::metadata(path).and_then(|file| Ok((file.modified()?, file.len()))).ok()
 }
 
 /// Reads a chain and its key, and checks that they match.
-pub(in crate::edge) fn read(files: &TlsConfig) -> Result<Shown, String> {
+pub(crate) fn read(files: &TlsConfig) -> Result<Shown, String> {
     let (certificates, key) = read_pair(files)?;
     let (certificate, file) = (files.certificate.display(), files.key.display());
     let key = CertifiedKey::from_der(certificates, key, &ring::default_provider())
@@ -128,9 +128,7 @@ fn names(leaf: &[u8]) -> Vec<String> {
 ///
 /// # Errors
 /// One line that names the file and the fault.
-pub(in crate::edge) fn read_pair(
-    files: &TlsConfig,
-) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+pub(crate) fn read_pair(files: &TlsConfig) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
     for file in [&files.certificate, &files.key] {
         fs::File::open(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     }
@@ -145,7 +143,7 @@ pub(in crate::edge) fn read_pair(
 ///
 /// # Errors
 /// One line that names the file and the fault.
-pub(in crate::edge) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+pub(crate) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let name = file.display();
     let content = fs::read(file).map_err(|error| format!("cannot read {name}: {error}"))?;
     let certificates = CertificateDer::pem_slice_iter(&content)
@@ -164,7 +162,7 @@ pub(in crate::edge) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'st
 }
 
 /// Checks that Pingora can parse the certificate; it panics otherwise.
-pub(in crate::edge) fn readable(certificate: &[u8]) -> Result<(), String> {
+pub(crate) fn readable(certificate: &[u8]) -> Result<(), String> {
     x509_parser::parse_x509_certificate(certificate).map(|_| ()).map_err(|error| format!("no certificate ({error})"))
 }
 

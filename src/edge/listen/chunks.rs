@@ -24,7 +24,7 @@ const MAX_SIZE_DIGITS: u8 = 16;
 
 /// The error of a body whose chunks are malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::edge) struct MalformedChunk;
+pub(crate) struct MalformedChunk;
 
 impl fmt::Display for MalformedChunk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,14 +58,14 @@ enum Next {
 /// State machine that checks a chunked body. It skips chunk data and reads all other bytes one by
 /// one.
 #[derive(Debug)]
-pub(in crate::edge) struct ChunkChecker {
+pub(crate) struct ChunkChecker {
     next: Next,
     /// The size of the current chunk while it is parsed, then the number of its remaining bytes.
     remaining: u64,
 }
 
 impl ChunkChecker {
-    pub(in crate::edge) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { next: Next::Size(0), remaining: 0 }
     }
 
@@ -73,7 +73,7 @@ impl ChunkChecker {
     ///
     /// # Errors
     /// The bytes do not continue a chunked body.
-    pub(in crate::edge) fn check(&mut self, mut bytes: &[u8]) -> Result<(), MalformedChunk> {
+    pub(crate) fn check(&mut self, mut bytes: &[u8]) -> Result<(), MalformedChunk> {
         while let Some((byte, rest)) = bytes.split_first() {
             match self.next {
                 Next::Nothing => return Ok(()),
@@ -120,17 +120,17 @@ impl ChunkChecker {
 
 /// A connection during a request with a chunked body. Reading fails at the first malformed chunk.
 #[derive(Debug)]
-pub(in crate::edge) struct CheckedChunks {
+pub(crate) struct CheckedChunks {
     stream: Stream,
     checker: ChunkChecker,
 }
 
 impl CheckedChunks {
-    pub(in crate::edge) fn new(stream: Stream, checker: ChunkChecker) -> Self {
+    pub(crate) fn new(stream: Stream, checker: ChunkChecker) -> Self {
         Self { stream, checker }
     }
 
-    pub(in crate::edge) fn into_inner(self) -> Stream {
+    pub(crate) fn into_inner(self) -> Stream {
         self.stream
     }
 }

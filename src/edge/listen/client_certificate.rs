@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
 use super::certificate::authorities;
-use crate::config::{ClientCertificates, Presence, not_after};
+use sealgate_config::{ClientCertificates, Presence, not_after};
 
 /// Field with the subject of the certificate (RFC 4514), in ASCII.
 const SUBJECT: HeaderName = HeaderName::from_static("x-sealgate-client-subject");
@@ -34,7 +34,7 @@ const LONGEST_SUBJECT: usize = 1024;
 
 /// A certificate whose key the client has proven to own.
 #[derive(Debug)]
-pub(in crate::edge) struct ShownClient {
+pub(crate) struct ShownClient {
     subject: Option<HeaderValue>,
     fingerprint: HeaderValue,
     /// Certificate chain, leaf first. It is verified again while the connection is open.
@@ -45,13 +45,13 @@ pub(in crate::edge) struct ShownClient {
 
 impl ShownClient {
     /// Returns the client certificate of this connection, if there is one.
-    pub(in crate::edge) fn of(tls: &SslDigest) -> Option<&Self> {
+    pub(crate) fn of(tls: &SslDigest) -> Option<&Self> {
         tls.extension.get::<Self>()
     }
 
     /// Returns the first second after `time` at which a certificate of the chain is no longer
     /// valid.
-    pub(in crate::edge) fn next_end(&self, time: UnixTime) -> Option<u64> {
+    pub(crate) fn next_end(&self, time: UnixTime) -> Option<u64> {
         self.ends.iter().map(|end| end.saturating_add(1)).filter(|end| *end > time.as_secs()).min()
     }
 }
@@ -59,7 +59,7 @@ impl ShownClient {
 /// Replaces the fields that describe the client certificate.
 ///
 /// Without a certificate it only removes them, so that clients cannot set them.
-pub(in crate::edge) fn tell(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
+pub(crate) fn tell(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
     fields.remove(SUBJECT);
     fields.remove(FINGERPRINT);
     let Some(shown) = tls.and_then(ShownClient::of) else { return };
@@ -70,7 +70,7 @@ pub(in crate::edge) fn tell(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
 }
 
 /// Callback that reads the verified certificate once for each connection.
-pub(in crate::edge) struct Witness;
+pub(crate) struct Witness;
 
 #[async_trait]
 impl TlsAccept for Witness {
@@ -92,14 +92,14 @@ impl TlsAccept for Witness {
 
 /// Verifier of client certificates signed by the operator's authorities.
 #[derive(Debug)]
-pub(in crate::edge) struct ClientVerifier(Arc<dyn ClientCertVerifier>);
+pub(crate) struct ClientVerifier(Arc<dyn ClientCertVerifier>);
 
 impl ClientVerifier {
     /// Reads the authorities.
     ///
     /// # Errors
     /// One line that names the file and the fault.
-    pub(in crate::edge) fn new(clients: &ClientCertificates) -> Result<Self, String> {
+    pub(crate) fn new(clients: &ClientCertificates) -> Result<Self, String> {
         let mut roots = rustls::RootCertStore::empty();
         for certificate in authorities(&clients.ca)? {
             roots.add(certificate).map_err(|error| format!("{}: {error}", clients.ca.display()))?;
@@ -114,7 +114,7 @@ impl ClientVerifier {
     }
 
     /// Returns whether a client with this certificate, or with none, would be admitted at `now`.
-    pub(in crate::edge) fn admits(&self, shown: Option<&ShownClient>, now: UnixTime) -> bool {
+    pub(crate) fn admits(&self, shown: Option<&ShownClient>, now: UnixTime) -> bool {
         match shown.map(|shown| shown.chain.split_first()) {
             None => !self.client_auth_mandatory(),
             Some(Some((leaf, intermediates))) => self.verify_client_cert(leaf, intermediates, now).is_ok(),

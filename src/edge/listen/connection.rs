@@ -24,12 +24,12 @@ use tokio::time::{Instant, Sleep, sleep, timeout_at};
 use super::quota::Ticket;
 
 /// Size of the write buffer, in bytes. A head and a small body are sent in one packet.
-pub(in crate::edge) const WRITE_BUFFER: usize = 4096;
+pub(crate) const WRITE_BUFFER: usize = 4096;
 /// Maximum time and number of bytes for reading from a closed connection.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1024 * 1024;
 
-pub(in crate::edge) struct Connection {
+pub(crate) struct Connection {
     /// `None` only while the connection is dropped.
     io: Option<BufWriter<TcpStream>>,
     socket: Arc<SocketDigest>,
@@ -45,13 +45,7 @@ impl Connection {
     ///
     /// `patience` is the maximum time without progress of a write. `buffer` is the size of the
     /// write buffer; 0 below TLS, which has a buffer above it.
-    pub(in crate::edge) fn new(
-        io: TcpStream,
-        peer: SocketAddr,
-        ticket: Ticket,
-        patience: Duration,
-        buffer: usize,
-    ) -> Self {
+    pub(crate) fn new(io: TcpStream, peer: SocketAddr, ticket: Ticket, patience: Duration, buffer: usize) -> Self {
         let id = io.as_raw_fd();
         let socket = SocketDigest::from_raw_fd(id);
         let _ = socket.peer_addr.set(Some(peer.into()));
@@ -191,13 +185,13 @@ impl GetSocketDigest for Connection {
 }
 
 #[cfg(test)]
-pub(in crate::edge::listen) mod tests {
+pub(in crate::listen) mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::edge::Quota;
+    use crate::Quota;
 
-    pub(in crate::edge::listen) async fn pair(patience: Duration) -> (Connection, TcpStream) {
+    pub(in crate::listen) async fn pair(patience: Duration) -> (Connection, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (socket, peer) = listener.accept().await.unwrap();

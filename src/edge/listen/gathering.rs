@@ -25,7 +25,7 @@ const HTTP2_BUFFER: usize = 16 * 1024;
 
 /// A TLS stream with a write buffer above it.
 #[derive(Debug)]
-pub(in crate::edge) struct GatheringStream {
+pub(crate) struct GatheringStream {
     /// Bytes that were read from the stream before and are returned first.
     first: BytesMut,
     io: BufWriter<Stream>,
@@ -37,14 +37,14 @@ pub(in crate::edge) struct GatheringStream {
 
 impl GatheringStream {
     /// Creates a stream for one exchange after another.
-    pub(in crate::edge) fn http1(stream: Stream) -> Self {
+    pub(crate) fn http1(stream: Stream) -> Self {
         let io = BufWriter::with_capacity(WRITE_BUFFER, stream);
         Self { first: BytesMut::new(), io, shared: false, fresh: false }
     }
 
     /// Creates a stream for concurrent exchanges. `first` was read from the stream and is returned
     /// by the next reads.
-    pub(in crate::edge) fn http2(first: BytesMut, stream: Stream) -> Self {
+    pub(crate) fn http2(first: BytesMut, stream: Stream) -> Self {
         Self { first, io: BufWriter::with_capacity(HTTP2_BUFFER, stream), shared: true, fresh: false }
     }
 }

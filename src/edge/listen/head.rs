@@ -14,7 +14,7 @@ use memchr::memmem::Finder;
 
 /// State of a head after the bytes read so far.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::edge) enum Head {
+pub(crate) enum Head {
     /// The head is incomplete.
     Partial,
     /// The head is complete and has this many bytes, including its empty line.
@@ -31,7 +31,7 @@ const LONGEST_NAME: usize = u16::MAX as usize - 1;
 /// Finds the end of a head.
 ///
 /// `seen` is the number of bytes that an earlier call has searched.
-pub(in crate::edge) fn find_end(bytes: &[u8], seen: usize) -> Head {
+pub(crate) fn find_end(bytes: &[u8], seen: usize) -> Head {
     const END: &[u8] = b"\r\n\r\n";
     static FINDER: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(END));
     let from = seen.saturating_sub(END.len() - 1);
@@ -46,7 +46,7 @@ pub(in crate::edge) fn find_end(bytes: &[u8], seen: usize) -> Head {
 
 /// Framing of the body after a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::edge) enum BodyFraming {
+pub(crate) enum BodyFraming {
     /// A `Content-Length`, or no body.
     Length,
     Chunked,
@@ -76,7 +76,7 @@ pub enum HeadFault {
 
 impl HeadFault {
     /// Returns a word for the log and a sentence for the client.
-    pub(in crate::edge) const fn reason(self) -> (&'static str, &'static str) {
+    pub(crate) const fn reason(self) -> (&'static str, &'static str) {
         match self {
             Self::RequestLine => (
                 "request_line",
@@ -108,7 +108,7 @@ pub fn check(head: &[u8]) -> Result<(), HeadFault> {
 }
 
 /// Checks a complete head like [`check`] and returns the framing of its body.
-pub(in crate::edge) fn inspect(head: &[u8]) -> Result<BodyFraming, HeadFault> {
+pub(crate) fn inspect(head: &[u8]) -> Result<BodyFraming, HeadFault> {
     let lines = head.strip_suffix(b"\r\n").ok_or(HeadFault::LineEnd)?;
     let clean = is_clean(lines);
     let mut rest = 0;
@@ -168,7 +168,7 @@ pub(in crate::edge) fn inspect(head: &[u8]) -> Result<BodyFraming, HeadFault> {
 /// Old clients send such queries; the result decodes to the same bytes. The path stays unchanged
 /// because access decisions depend on its interpretation. Returns `None` if the query is UTF-8 or
 /// absent.
-pub(in crate::edge) fn encode_query(head: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn encode_query(head: &[u8]) -> Option<Vec<u8>> {
     let line = head.get(..memchr::memchr(b'\r', head)?)?;
     let start = memchr::memchr(b'?', line)?;
     let end = start + memchr::memchr(b' ', line.get(start..)?)?;
@@ -251,7 +251,7 @@ fn is_request_line(line: &[u8]) -> bool {
 /// target must be UTF-8 without control characters and spaces. It must have no fragment, which one
 /// parser cuts off and another reads as part of the path. Of the other bytes that a URI must not
 /// contain (RFC 3986 §2), it refuses the bytes that Pingora's parser refuses.
-pub(in crate::edge) fn is_target(target: &[u8]) -> bool {
+pub(crate) fn is_target(target: &[u8]) -> bool {
     let unclean = |byte| byte <= b' ' || matches!(byte, 0x7f | b'#' | b'<' | b'>');
     let has_form = target.first() == Some(&b'/') || target == b"*" || without_scheme(target).is_some();
     if !has_form || target.len() > LONGEST_TARGET || any_byte(target, unclean) {

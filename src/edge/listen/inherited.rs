@@ -11,7 +11,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 ///
 /// # Errors
 /// One line if a passed descriptor is not a listening TCP socket.
-pub(crate) fn inherited_sockets() -> Result<Vec<TcpListener>, String> {
+pub fn inherited_sockets() -> Result<Vec<TcpListener>, String> {
     let cannot = |error: std::io::Error| format!("systemd's sockets cannot be taken over: {error}");
     let passed = sd_notify::listen_fds().map_err(cannot)?;
     passed

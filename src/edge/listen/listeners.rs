@@ -15,10 +15,10 @@ use super::tls::Tls;
 const BACKLOG: u32 = 4096;
 
 /// A bound socket and its TLS configuration, if any.
-pub(crate) struct Listener {
-    pub(in crate::edge) socket: TcpListener,
-    pub(in crate::edge) address: SocketAddr,
-    pub(in crate::edge) tls: Option<Arc<Tls>>,
+pub struct Listener {
+    pub(crate) socket: TcpListener,
+    pub(crate) address: SocketAddr,
+    pub(crate) tls: Option<Arc<Tls>>,
 }
 
 impl Listener {
@@ -27,7 +27,7 @@ impl Listener {
     ///
     /// # Errors
     /// `cannot listen on ADDRESS: …`
-    pub(crate) fn bind(address: SocketAddr, tls: Option<Arc<Tls>>) -> Result<Self, String> {
+    pub fn bind(address: SocketAddr, tls: Option<Arc<Tls>>) -> Result<Self, String> {
         TcpListener::bind(address).and_then(|socket| Self::from_socket(socket, tls)).map_err(|error| {
             let hint = match error.kind() {
                 std::io::ErrorKind::PermissionDenied => " (a port below 1024 needs CAP_NET_BIND_SERVICE)",
@@ -42,7 +42,7 @@ impl Listener {
     ///
     /// # Errors
     /// `cannot listen on ADDRESS: …`
-    pub(crate) fn take_or_bind(
+    pub fn take_or_bind(
         sockets: &mut Vec<TcpListener>,
         address: SocketAddr,
         tls: Option<Arc<Tls>>,
@@ -68,13 +68,13 @@ impl Listener {
     ///
     /// # Errors
     /// The runtime or the kernel refuses it.
-    pub(in crate::edge) fn accepting(socket: TcpListener) -> std::io::Result<tokio::net::TcpListener> {
+    pub(crate) fn accepting(socket: TcpListener) -> std::io::Result<tokio::net::TcpListener> {
         // Calling `listen` on a listening socket only changes its backlog.
         TcpSocket::from_std_stream(TcpStream::from(OwnedFd::from(socket))).listen(BACKLOG)
     }
 
     /// Returns the bound address.
-    pub(crate) const fn address(&self) -> SocketAddr {
+    pub const fn address(&self) -> SocketAddr {
         self.address
     }
 }

@@ -20,7 +20,7 @@ const HEADS_PER_PEER: usize = 256;
 const HEADS: usize = 2048;
 
 /// Counter of connections and HTTP/2 requests.
-pub(crate) struct Quota {
+pub struct Quota {
     all: Arc<Semaphore>,
     capacity: u32,
     per_peer: usize,
@@ -53,7 +53,7 @@ impl Quota {
     ///
     /// Addresses in `exempt`, the trusted proxies, represent many clients and only count in total.
     /// `head` is the maximum length of a head, in bytes.
-    pub(crate) fn new(capacity: usize, per_peer: usize, head: usize, exempt: Vec<IpNet>) -> Arc<Self> {
+    pub fn new(capacity: usize, per_peer: usize, head: usize, exempt: Vec<IpNet>) -> Arc<Self> {
         let capacity = u32::try_from(capacity).unwrap_or(u32::MAX >> 3).clamp(1, u32::MAX >> 3);
         let all = Arc::new(Semaphore::new(capacity as usize));
         Arc::new(Self { all, capacity, per_peer, head, exempt, taken: Mutex::default() })
@@ -63,7 +63,7 @@ impl Quota {
     ///
     /// Until there is room, new connections stay in the kernel's queue and use no memory of the
     /// process.
-    pub(in crate::edge) async fn room(&self) -> OwnedSemaphorePermit {
+    pub(crate) async fn room(&self) -> OwnedSemaphorePermit {
         match Arc::clone(&self.all).acquire_owned().await {
             Ok(room) => room,
             // Only a closed semaphore fails, and this one is never closed.
@@ -72,7 +72,7 @@ impl Quota {
     }
 
     /// Counts a connection from `peer`. Returns `None` if that address has reached its limit.
-    pub(in crate::edge) fn admit(self: &Arc<Self>, room: OwnedSemaphorePermit, peer: IpAddr) -> Option<Ticket> {
+    pub(crate) fn admit(self: &Arc<Self>, room: OwnedSemaphorePermit, peer: IpAddr) -> Option<Ticket> {
         let peer = self.counted(peer);
         if let Some(peer) = peer {
             let mut taken = self.taken();
@@ -86,7 +86,7 @@ impl Quota {
 
     /// Counts an HTTP/2 request with a head of `head` bytes. Returns `None` if the peer or the
     /// total has reached its limit.
-    pub(in crate::edge) fn begin(self: &Arc<Self>, peer: IpAddr, head: usize) -> Option<Place> {
+    pub(crate) fn begin(self: &Arc<Self>, peer: IpAddr, head: usize) -> Option<Place> {
         let peer = self.counted(peer);
         let mut taken = self.taken();
         if taken.requests >= self.capacity as usize || taken.heads + head > HEADS * self.head {
@@ -114,12 +114,12 @@ impl Quota {
     }
 
     /// Waits until every connection is closed. No new connections may be admitted meanwhile.
-    pub(crate) async fn emptied(&self) {
+    pub async fn emptied(&self) {
         // Acquiring all permits means that no connection holds one. The permit is dropped at once.
         let _all = self.all.acquire_many(self.capacity).await;
     }
 
-    pub(crate) fn open(&self) -> usize {
+    pub fn open(&self) -> usize {
         (self.capacity as usize).saturating_sub(self.all.available_permits())
     }
 
@@ -132,7 +132,7 @@ impl Quota {
 /// Returns the address that a peer's connections are counted under.
 ///
 /// One household or server owns a whole IPv6 /64.
-pub(in crate::edge) fn counted_as(peer: IpAddr) -> IpAddr {
+pub(crate) fn counted_as(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(_) => peer,
         IpAddr::V6(address) => {
@@ -143,7 +143,7 @@ pub(in crate::edge) fn counted_as(peer: IpAddr) -> IpAddr {
 }
 
 /// A counted connection. Dropping it ends the count.
-pub(in crate::edge) struct Ticket {
+pub(crate) struct Ticket {
     quota: Arc<Quota>,
     peer: Option<IpAddr>,
     _room: OwnedSemaphorePermit,
@@ -158,7 +158,7 @@ impl Drop for Ticket {
 }
 
 /// A counted HTTP/2 request. Dropping it ends the count.
-pub(in crate::edge) struct Place {
+pub(crate) struct Place {
     quota: Arc<Quota>,
     peer: Option<IpAddr>,
     head: usize,

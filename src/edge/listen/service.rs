@@ -35,9 +35,9 @@ use super::listeners::Listener;
 use super::quota::{Quota, Ticket};
 use super::tls::Tls;
 use super::waiting::{Deadline, Stopping};
-use crate::edge::refusal::raw_refusal;
-use crate::edge::request_id::RequestIds;
-use crate::edge::{ConnectionEvent, Watch};
+use crate::refusal::raw_refusal;
+use crate::request_id::RequestIds;
+use crate::{ConnectionEvent, Watch};
 
 /// Initial size of the buffer for a head, in bytes. Most heads fit.
 const HEAD_BUFFER: usize = 4096;
@@ -50,26 +50,26 @@ const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Limits for a peer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Timeout for the TLS handshake, and for each request head from its first byte. For the first
     /// head, it starts with the connection.
-    pub(crate) header_timeout: Duration,
+    pub header_timeout: Duration,
     /// Maximum length of a request head, in bytes.
-    pub(crate) header_bytes: usize,
-    pub(crate) idle_timeout: Duration,
+    pub header_bytes: usize,
+    pub idle_timeout: Duration,
     /// Maximum time in which the peer accepts no byte of the output.
-    pub(crate) write_timeout: Duration,
+    pub write_timeout: Duration,
 }
 
 /// Entrance to one accept loop for connections of this process.
-pub(crate) struct Door {
-    pub(crate) address: SocketAddr,
+pub struct Door {
+    pub address: SocketAddr,
     /// Sends one end of a socket pair to the loop, which serves it as a connection.
-    pub(crate) knock: mpsc::Sender<UnixStream>,
+    pub knock: mpsc::Sender<UnixStream>,
 }
 
 /// Service that runs an HTTP application on bound listeners.
-pub(crate) struct HttpService<A> {
+pub struct HttpService<A> {
     name: &'static str,
     threads: usize,
     listeners: Vec<(Listener, mpsc::Receiver<UnixStream>)>,
@@ -86,7 +86,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
     /// It stops accepting when `stop` turns true. It drops `ready` once it accepts, or sends an
     /// error if it cannot.
     #[expect(clippy::too_many_arguments, reason = "called twice, from the composition root, each argument named there")]
-    pub(crate) fn new(
+    pub fn new(
         name: &'static str,
         threads: usize,
         app: A,
@@ -109,7 +109,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
     }
 
     /// Returns an entrance to each accept loop, for a probe. To be called once.
-    pub(crate) fn doors(&mut self) -> Vec<Door> {
+    pub fn doors(&mut self) -> Vec<Door> {
         std::mem::take(&mut self.doors)
     }
 }

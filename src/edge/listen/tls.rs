@@ -27,7 +27,8 @@ use tokio::time::timeout;
 
 use super::certificate::{Certificate, Shown, Stamp, stamp};
 use super::client_certificate::{ClientVerifier, ShownClient, Witness};
-use crate::config::{self, ClientCertificates};
+use sealgate_config as config;
+use sealgate_config::ClientCertificates;
 
 /// Interval between checks of the certificate files.
 const LOOK: Duration = Duration::from_secs(1);
@@ -39,20 +40,20 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const LAST_LOOKS: Duration = Duration::from_millis(100);
 
 /// TLS configuration of the public listeners. A reload of the configuration replaces it.
-pub(crate) struct Tls {
+pub struct Tls {
     spoken: ArcSwap<Spoken>,
     changed: watch::Sender<()>,
 }
 
 /// Terms of a handshake.
-pub(in crate::edge) struct TlsTerms {
+pub(crate) struct TlsTerms {
     acceptor: Acceptor,
     /// Verifier of client certificates; `None` if clients are not asked for one.
     clients: Option<Arc<ClientVerifier>>,
 }
 
 impl TlsTerms {
-    pub(in crate::edge) const fn acceptor(&self) -> &Acceptor {
+    pub(crate) const fn acceptor(&self) -> &Acceptor {
         &self.acceptor
     }
 
@@ -69,18 +70,18 @@ impl Tls {
     ///
     /// # Errors
     /// One line that names the file and the fault.
-    pub(crate) fn load(server: &config::ServerConfig) -> Result<Option<Self>, String> {
+    pub fn load(server: &config::ServerConfig) -> Result<Option<Self>, String> {
         let (changed, _) = watch::channel(());
         Ok(Spoken::load(server)?.map(|spoken| Self { spoken: ArcSwap::from_pointee(spoken), changed }))
     }
 
-    pub(in crate::edge) fn terms(&self) -> Arc<TlsTerms> {
+    pub(crate) fn terms(&self) -> Arc<TlsTerms> {
         self.spoken.load().terms()
     }
 
     /// Replaces the configuration for new handshakes and for connected clients. Earlier sessions
     /// cannot be resumed.
-    pub(in crate::edge) fn replace(&self, spoken: Spoken) {
+    pub(crate) fn replace(&self, spoken: Spoken) {
         self.spoken.store(Arc::new(spoken));
         self.changed.send_replace(());
     }
@@ -89,7 +90,7 @@ impl Tls {
     ///
     /// This happens when its certificate expires, its authority is removed, or a certificate
     /// becomes required and it has shown none.
-    pub(in crate::edge) async fn outstayed(&self, mut terms: Arc<TlsTerms>, tls: Option<Arc<SslDigest>>) {
+    pub(crate) async fn outstayed(&self, mut terms: Arc<TlsTerms>, tls: Option<Arc<SslDigest>>) {
         let client = tls.as_deref().and_then(ShownClient::of);
         let mut changed = self.changed.subscribe();
         let mut looked = UnixTime::now();
@@ -115,7 +116,7 @@ impl Tls {
 }
 
 /// Certificates and client authentication of one configuration.
-pub(in crate::edge) struct Spoken {
+pub(crate) struct Spoken {
     certificates: Arc<Certificates>,
     clients: Option<ClientCertificates>,
     /// Replaced when the authorities for client certificates change.
@@ -129,7 +130,7 @@ impl Spoken {
     ///
     /// # Errors
     /// One line that names the file and the fault.
-    pub(in crate::edge) fn load(server: &config::ServerConfig) -> Result<Option<Self>, String> {
+    pub(crate) fn load(server: &config::ServerConfig) -> Result<Option<Self>, String> {
         if server.tls.is_empty() {
             return Ok(None);
         }
@@ -174,7 +175,7 @@ impl Spoken {
 
 /// Reloads changed files and reports the expiry of each certificate (file, seconds since 1970),
 /// every second until `stop` turns true.
-pub(crate) async fn watch_tls(tls: Arc<Tls>, report: impl Fn(&[(&Path, i64)]), mut stop: watch::Receiver<bool>) {
+pub async fn watch_tls(tls: Arc<Tls>, report: impl Fn(&[(&Path, i64)]), mut stop: watch::Receiver<bool>) {
     loop {
         let spoken = tls.spoken.load_full();
         let shown: Vec<_> = spoken.certificates.0.iter().map(Certificate::end).collect();

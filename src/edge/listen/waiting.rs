@@ -12,18 +12,18 @@ use tokio::time::{Instant, Sleep, sleep_until};
 ///
 /// Its timer is not moved to a later deadline. It fires at an old deadline and is then reset to the
 /// current one.
-pub(in crate::edge) struct Deadline {
+pub(crate) struct Deadline {
     at: Instant,
     timer: Pin<Box<Sleep>>,
 }
 
 impl Deadline {
-    pub(in crate::edge) fn new(at: Instant) -> Self {
+    pub(crate) fn new(at: Instant) -> Self {
         Self { at, timer: Box::pin(sleep_until(at)) }
     }
 
     /// Moves the deadline, also to an earlier time.
-    pub(in crate::edge) fn set(&mut self, at: Instant) {
+    pub(crate) fn set(&mut self, at: Instant) {
         self.at = at;
         if at < self.timer.deadline() {
             self.timer.as_mut().reset(at);
@@ -31,7 +31,7 @@ impl Deadline {
     }
 
     /// Waits until the deadline has passed.
-    pub(in crate::edge) async fn passed(&mut self) {
+    pub(crate) async fn passed(&mut self) {
         loop {
             self.timer.as_mut().await;
             if Instant::now() >= self.at {
@@ -43,18 +43,18 @@ impl Deadline {
 }
 
 /// The shutdown signal of the server for one connection.
-pub(in crate::edge) enum Stopping {
+pub(crate) enum Stopping {
     Awaited(Pin<Box<dyn Future<Output = ()> + Send>>),
     Told,
 }
 
 impl Stopping {
-    pub(in crate::edge) fn new(stop: ShutdownWatch) -> Self {
+    pub(crate) fn new(stop: ShutdownWatch) -> Self {
         Self::Awaited(Box::pin(stopped(stop)))
     }
 
     /// Waits for the shutdown signal. Returns at once if it was received before.
-    pub(in crate::edge) async fn told(&mut self) {
+    pub(crate) async fn told(&mut self) {
         if let Self::Awaited(stop) = self {
             stop.as_mut().await;
             *self = Self::Told;

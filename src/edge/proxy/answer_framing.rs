@@ -9,7 +9,7 @@ use pingora::http::ResponseHeader;
 use pingora::{Error, ErrorType, Result};
 
 /// Returns whether an answer with this status has no body for every request method.
-pub(in crate::edge) fn is_bodiless(status: StatusCode) -> bool {
+pub(crate) fn is_bodiless(status: StatusCode) -> bool {
     status.is_informational() || status == StatusCode::NO_CONTENT
 }
 
@@ -17,7 +17,7 @@ pub(in crate::edge) fn is_bodiless(status: StatusCode) -> bool {
 ///
 /// # Errors
 /// It has several codings, another one, or one over HTTP/1.0, which does not support them.
-pub(in crate::edge) fn is_chunked(response: &ResponseHeader) -> Result<bool> {
+pub(crate) fn is_chunked(response: &ResponseHeader) -> Result<bool> {
     let mut codings = response.headers.get_all(TRANSFER_ENCODING).iter();
     let Some(coding) = codings.next() else { return Ok(false) };
     let is_only = codings.next().is_none() && coding.as_bytes().eq_ignore_ascii_case(b"chunked");
@@ -32,7 +32,7 @@ pub(in crate::edge) fn is_chunked(response: &ResponseHeader) -> Result<bool> {
 ///
 /// HTTP/2 clients reset the stream for either (RFC 9113 §8.1.1). Pingora has already refused
 /// lengths that differ.
-pub(in crate::edge) fn settle_framing(fields: &mut HeaderMap, status: StatusCode) {
+pub(crate) fn settle_framing(fields: &mut HeaderMap, status: StatusCode) {
     if is_bodiless(status) {
         fields.remove(CONTENT_LENGTH);
         fields.remove(TRANSFER_ENCODING);

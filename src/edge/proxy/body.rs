@@ -11,7 +11,7 @@ use pingora::{Error, ErrorType, Result};
 use tokio::time::timeout;
 
 use super::fields::refused;
-use crate::edge::request_id::REQUEST_ID;
+use crate::request_id::REQUEST_ID;
 
 /// Maximum length of an unwanted body that is read to keep the connection, and maximum time for it.
 const DISCARD_BYTES: u64 = 64 * 1024;
@@ -26,7 +26,7 @@ const MOST_EMPTY_PIECES: usize = 8;
 
 /// Reason why a body could not be read.
 #[derive(Debug)]
-pub(in crate::edge) enum BodyFault {
+pub(crate) enum BodyFault {
     TooLarge,
     /// The body did not arrive in time.
     TooSlow,
@@ -41,11 +41,7 @@ pub(in crate::edge) enum BodyFault {
 ///
 /// # Errors
 /// See [`BodyFault`]. The connection is not reusable afterwards.
-pub(in crate::edge) async fn read_body(
-    session: &mut ServerSession,
-    limit: usize,
-    within: Duration,
-) -> Result<Bytes, BodyFault> {
+pub(crate) async fn read_body(session: &mut ServerSession, limit: usize, within: Duration) -> Result<Bytes, BodyFault> {
     if announced_length(session).is_some_and(|length| length > limit as u64) {
         return Err(BodyFault::TooLarge);
     }
@@ -87,7 +83,7 @@ async fn read_pieces(session: &mut ServerSession, limit: usize) -> Result<Bytes,
 ///
 /// An HTTP/1.1 connection can only be kept after the end of the body. Some HTTP/2 clients drop an
 /// answer if their request stream is reset (curl 7.88).
-pub(in crate::edge) async fn discard_short_body(session: &mut ServerSession) {
+pub(crate) async fn discard_short_body(session: &mut ServerSession) {
     let short = announced_length(session).is_some_and(|length| length <= DISCARD_BYTES);
     if short && !session.is_body_done() && !expects_continue(session) {
         let _ = timeout(DISCARD_WAIT, session.drain_request_body()).await;
@@ -98,7 +94,7 @@ pub(in crate::edge) async fn discard_short_body(session: &mut ServerSession) {
 ///
 /// Otherwise the stream is reset, and some clients drop the answer then (curl 7.88). Most clients
 /// stop sending once they have the answer.
-pub(in crate::edge) async fn linger(session: &mut ServerSession) {
+pub(crate) async fn linger(session: &mut ServerSession) {
     if session.is_body_done() || session.finish_body().await.is_err() {
         return;
     }
@@ -117,7 +113,7 @@ pub(in crate::edge) async fn linger(session: &mut ServerSession) {
 ///
 /// Pingora drops it without a `close_notify`. Over TLS that signals a truncated answer (RFC 8446
 /// §6.1): clients report an error and discard the session.
-pub(in crate::edge) async fn end(session: &mut ServerSession) {
+pub(crate) async fn end(session: &mut ServerSession) {
     if let ServerSession::H1(session) = session
         && session.finish_body().await.is_ok()
     {
@@ -132,7 +128,7 @@ pub(in crate::edge) async fn end(session: &mut ServerSession) {
 ///
 /// # Errors
 /// The body is not empty, or does not end in time.
-pub(in crate::edge) async fn refuse_body(session: &mut ServerSession, within: Duration) -> Result<()> {
+pub(crate) async fn refuse_body(session: &mut ServerSession, within: Duration) -> Result<()> {
     const UNWANTED: &str = "A request with this method may not have a body.";
     if announced_length(session).is_some() || expects_continue(session) {
         return Err(refused(400, UNWANTED));
@@ -167,7 +163,7 @@ fn expects_continue(session: &ServerSession) -> bool {
 ///
 /// # Errors
 /// The client disconnected.
-pub(in crate::edge) async fn respond(
+pub(crate) async fn respond(
     session: &mut ServerSession,
     response: Response<Bytes>,
     request_id: Option<&HeaderValue>,

@@ -26,7 +26,7 @@ const DEPENDENT: HeaderValue = HeaderValue::from_static("Cookie, Authorization")
 /// Restricts caching of an answer to browsers. The application still sets the duration.
 ///
 /// This also applies to a 304, whose fields replace those of a cached answer (RFC 9111 §3.2).
-pub(in crate::edge) fn keep_private(fields: &mut HeaderMap) {
+pub(crate) fn keep_private(fields: &mut HeaderMap) {
     let shared = |name: &&HeaderName| FOR_SHARED.contains(&name.as_str()) || name.as_str().ends_with(TARGETED);
     // Most answers have none of these fields.
     let going: Vec<HeaderName> = fields.keys().filter(shared).cloned().collect();

@@ -9,7 +9,7 @@ use pingora::protocols::http::ServerSession;
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-pub(in crate::edge) fn peer(session: &ServerSession) -> IpAddr {
+pub(crate) fn peer(session: &ServerSession) -> IpAddr {
     let peer = session.client_addr().and_then(|address| address.as_inet()).map(SocketAddr::ip);
     peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }

@@ -15,49 +15,49 @@ use super::long_lived::{Admitted, LONG_BODY, LongLived, LongLivedTicket, PATIENC
 use super::shown_path::shown_path;
 use super::silence::Silence;
 use super::snapshot::{Snapshot, Snapshots, Validity};
-use crate::edge::upstream::{Handle, PinnedConnection, Turn, UpstreamServer};
-use crate::edge::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin};
+use crate::upstream::{Handle, PinnedConnection, Turn, UpstreamServer};
+use crate::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin};
 
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each says one thing of the exchange, and they do not exclude one another"
 )]
-pub(crate) struct Exchange {
+pub struct Exchange {
     /// Used until the access log entry, even if a reload replaces the current snapshot.
-    pub(in crate::edge) snapshot: Arc<Snapshot>,
-    pub(in crate::edge) started: Instant,
-    pub(in crate::edge) origin: Origin,
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) started: Instant,
+    pub(crate) origin: Origin,
     /// Whether the server's own probe sent the request. It is not reported.
-    pub(in crate::edge) is_own: bool,
-    pub(in crate::edge) answered_by: AnsweredBy,
-    pub(in crate::edge) forward: Option<Forward>,
+    pub(crate) is_own: bool,
+    pub(crate) answered_by: AnsweredBy,
+    pub(crate) forward: Option<Forward>,
     /// Upstream server that the request was sent to, or whose connection failed.
-    pub(in crate::edge) server: Option<Arc<UpstreamServer>>,
-    pub(in crate::edge) turn: Option<Turn>,
+    pub(crate) server: Option<Arc<UpstreamServer>>,
+    pub(crate) turn: Option<Turn>,
     /// The last positive decision on the request.
     judged: Judged,
     /// Whether the request has a body, and whether all of it was sent to the upstream.
-    pub(in crate::edge) has_body: bool,
-    pub(in crate::edge) body_sent: bool,
+    pub(crate) has_body: bool,
+    pub(crate) body_sent: bool,
     /// Handle of the upstream connection, if a body is sent on one that may be reused.
-    pub(in crate::edge) connection: Option<Handle>,
+    pub(crate) connection: Option<Handle>,
     /// Descriptor of the upstream connection, valid while the upstream answers.
-    pub(in crate::edge) descriptor: Option<RawFd>,
+    pub(crate) descriptor: Option<RawFd>,
     /// The client's own upstream connection, if an application may authenticate it.
-    pub(in crate::edge) pinned: Option<Arc<PinnedConnection>>,
+    pub(crate) pinned: Option<Arc<PinnedConnection>>,
     /// Whether the upstream connection must be closed after the answer.
     ends_connection: bool,
     /// Whether the verification of the upstream's certificate changed during the exchange.
-    pub(in crate::edge) has_changed_verification: bool,
+    pub(crate) has_changed_verification: bool,
     /// Reason why the edge refused the request.
-    pub(in crate::edge) reason: Option<&'static str>,
+    pub(crate) reason: Option<&'static str>,
     /// Whether the upstream answered before the whole body was sent.
-    pub(in crate::edge) answered_early: bool,
+    pub(crate) answered_early: bool,
     /// Whether the answer has neither a length nor chunks, so that it ends with the connection.
-    pub(in crate::edge) ends_with_connection: bool,
-    pub(in crate::edge) uploaded: u64,
-    pub(in crate::edge) downloaded: u64,
-    pub(in crate::edge) switch: Option<Arc<Switch>>,
+    pub(crate) ends_with_connection: bool,
+    pub(crate) uploaded: u64,
+    pub(crate) downloaded: u64,
+    pub(crate) switch: Option<Arc<Switch>>,
     long_lived: Option<Box<Last>>,
 }
 
@@ -77,7 +77,7 @@ struct Last {
 }
 
 impl Exchange {
-    pub(in crate::edge) fn new(snapshot: Arc<Snapshot>) -> Self {
+    pub(crate) fn new(snapshot: Arc<Snapshot>) -> Self {
         let started = Instant::now();
         // Read before the front decides: a change meanwhile moves the epoch past this value.
         let judged = Judged { snapshot: None, epoch: snapshot.front.epoch(), at: started };
@@ -109,38 +109,38 @@ impl Exchange {
     }
 
     /// Returns the name of the application that the request was forwarded to.
-    pub(in crate::edge) fn app(&self) -> Option<&str> {
+    pub(crate) fn app(&self) -> Option<&str> {
         let forward = self.forward.as_ref()?;
         self.snapshot.upstreams.get(forward.app).map(|upstreams| upstreams.app())
     }
 
     /// Returns whether the upstream connection may carry another request after this one's body.
-    pub(in crate::edge) fn keeps_connection(&self) -> bool {
+    pub(crate) fn keeps_connection(&self) -> bool {
         let upstreams = self.forward.as_ref().and_then(|forward| self.snapshot.upstreams.get(forward.app));
         upstreams.is_some_and(|upstreams| upstreams.read_bodies_whole())
     }
 
     /// Starts the timeout of an upstream that sends nothing.
-    pub(in crate::edge) fn begin_silence(&self, limit: Duration) {
+    pub(crate) fn begin_silence(&self, limit: Duration) {
         if let (Some(switch), Some(descriptor)) = (&self.switch, self.descriptor) {
             switch.silence.begin(descriptor, limit);
         }
     }
 
     /// Returns the timeout of an upstream that sends nothing.
-    pub(in crate::edge) fn silence(&self) -> Option<&Silence> {
+    pub(crate) fn silence(&self) -> Option<&Silence> {
         self.switch.as_deref().map(|switch| &switch.silence)
     }
 
     /// Ends the timeout of the upstream. To be called before its connection is reused or closed.
-    pub(in crate::edge) fn end_silence(&self) {
+    pub(crate) fn end_silence(&self) {
         if let Some(silence) = self.silence() {
             silence.end();
         }
     }
 
     /// Returns the error of an upstream whose timeout has passed.
-    pub(in crate::edge) fn silence_error(&self) -> Option<Box<Error>> {
+    pub(crate) fn silence_error(&self) -> Option<Box<Error>> {
         let is_over = self.silence().is_some_and(Silence::is_over);
         is_over.then(|| Error::explain(ErrorType::ReadTimedout, "the upstream sent nothing").into_up())
     }
@@ -150,7 +150,7 @@ impl Exchange {
     ///
     /// If the answer came before the whole body was sent, the upstream may not have read all of it.
     /// The connection is closed only now, because an application may answer while it reads.
-    pub(in crate::edge) fn end_of_answer(&mut self) {
+    pub(crate) fn end_of_answer(&mut self) {
         self.end_silence();
         if (self.answered_early || self.ends_connection)
             && let Some(connection) = self.connection.take()
@@ -164,7 +164,7 @@ impl Exchange {
     ///
     /// # Errors
     /// The process has no free descriptors.
-    pub(in crate::edge) fn end_connection_after_answer(&mut self) -> Result<()> {
+    pub(crate) fn end_connection_after_answer(&mut self) -> Result<()> {
         if self.connection.is_none() {
             let handle = self.descriptor.and_then(Handle::of);
             self.connection = Some(handle.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(503)))?);
@@ -174,7 +174,7 @@ impl Exchange {
     }
 
     /// Returns the request head that the front decided on, marked with [`Again`].
-    pub(in crate::edge) fn head_again(&self, session: &Session) -> request::Parts {
+    pub(crate) fn head_again(&self, session: &Session) -> request::Parts {
         let mut head = session.req_header().as_owned_parts();
         head.extensions.insert(self.origin.clone());
         head.extensions.insert(Again);
@@ -185,12 +185,7 @@ impl Exchange {
     ///
     /// Asks the front if it was replaced, if its epoch changed, or if the last decision is older
     /// than `long`, because access may expire. Otherwise the last decision stays valid.
-    pub(in crate::edge) async fn validity(
-        &mut self,
-        session: &Session,
-        snapshots: &Snapshots,
-        long: Duration,
-    ) -> Validity {
+    pub(crate) async fn validity(&mut self, session: &Session, snapshots: &Snapshots, long: Duration) -> Validity {
         let snapshot = snapshots.current();
         // Read before the front is asked: a change meanwhile moves the epoch past this value.
         let epoch = snapshot.front.epoch();
@@ -212,13 +207,13 @@ impl Exchange {
     }
 
     /// Returns whether the exchange is registered as long-lived.
-    pub(in crate::edge) const fn is_long_lived(&self) -> bool {
+    pub(crate) const fn is_long_lived(&self) -> bool {
         self.long_lived.is_some()
     }
 
     /// Registers the exchange as long-lived. The head of its answer, if present, replaces an
     /// earlier registration.
-    pub(in crate::edge) fn begin_to_last(
+    pub(crate) fn begin_to_last(
         &mut self,
         long_lived: &Arc<LongLived>,
         session: &Session,
@@ -241,7 +236,7 @@ impl Exchange {
     }
 
     /// Releases the client's share of turns, because the exchange is long-lived.
-    pub(in crate::edge) fn turn_lasts(&mut self) {
+    pub(crate) fn turn_lasts(&mut self) {
         if let Some(turn) = &mut self.turn {
             turn.lasts();
         }
@@ -249,7 +244,7 @@ impl Exchange {
 
     /// Records that the whole body was sent, and ends a registration without an answer. The
     /// answer's head decides again.
-    pub(in crate::edge) fn body_is_sent(&mut self) {
+    pub(crate) fn body_is_sent(&mut self) {
         self.body_sent = true;
         if self.long_lived.as_ref().is_some_and(|last| last.status.is_none()) {
             self.long_lived = None;
@@ -258,7 +253,7 @@ impl Exchange {
 
     /// Reports the end of the exchange. Clears the registration, so that `drop` does not report it
     /// again.
-    pub(in crate::edge) fn finish(&mut self, head: &request::Parts, status: Option<StatusCode>, lengths: Lengths) {
+    pub(crate) fn finish(&mut self, head: &request::Parts, status: Option<StatusCode>, lengths: Lengths) {
         self.long_lived = None;
         self.tell(head, status, self.answered_by, lengths);
     }
@@ -287,9 +282,9 @@ impl Exchange {
 
 /// Lengths of the bodies, in bytes.
 #[derive(Clone, Copy)]
-pub(in crate::edge) struct Lengths {
-    pub(in crate::edge) request: u64,
-    pub(in crate::edge) response: u64,
+pub(crate) struct Lengths {
+    pub(crate) request: u64,
+    pub(crate) response: u64,
 }
 
 impl Drop for Exchange {
@@ -312,13 +307,13 @@ fn is_endless(answer: &ResponseHeader) -> bool {
 }
 
 /// Returns whether the answer is a stream of server-sent events (HTML §9.2).
-pub(in crate::edge) fn is_event_stream(answer: &ResponseHeader) -> bool {
+pub(crate) fn is_event_stream(answer: &ResponseHeader) -> bool {
     let events = |kind: &HeaderValue| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream");
     answer.headers.get(CONTENT_TYPE).is_some_and(events)
 }
 
 /// Returns the length of an answer's body, or `None` if its head does not tell.
-pub(in crate::edge) fn answer_length(session: &Session, response: &ResponseHeader) -> Option<u64> {
+pub(crate) fn answer_length(session: &Session, response: &ResponseHeader) -> Option<u64> {
     let bodiless = matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     if bodiless || session.req_header().method == Method::HEAD {
         return Some(0);
@@ -327,6 +322,6 @@ pub(in crate::edge) fn answer_length(session: &Session, response: &ResponseHeade
 }
 
 /// Returns whether an answer with this head and this [`answer_length`] may be long-lived.
-pub(in crate::edge) fn may_last(response: &ResponseHeader, length: Option<u64>) -> bool {
+pub(crate) fn may_last(response: &ResponseHeader, length: Option<u64>) -> bool {
     response.status == StatusCode::SWITCHING_PROTOCOLS || length.is_none_or(|length| length > LONG_BODY)
 }

@@ -9,12 +9,12 @@ use pingora::{Error, ErrorType, Result};
 /// Returns the error for a request refused through the client's fault. The client receives `why`, a
 /// sentence.
 #[expect(clippy::unnecessary_box_returns, reason = "Pingora passes errors boxed")]
-pub(in crate::edge) fn refused(status: u16, why: &'static str) -> Box<Error> {
+pub(crate) fn refused(status: u16, why: &'static str) -> Box<Error> {
     Error::explain(ErrorType::HTTPStatus(status), why).into_down()
 }
 
 /// Returns the length of a head as HTTP/2 counts it (RFC 9113 §6.5.2).
-pub(in crate::edge) fn head_length(request: &RequestHeader) -> usize {
+pub(crate) fn head_length(request: &RequestHeader) -> usize {
     let fields = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32);
     fields.sum::<usize>() + request.raw_path().len()
 }
@@ -22,7 +22,7 @@ pub(in crate::edge) fn head_length(request: &RequestHeader) -> usize {
 /// Refuses CONNECT, TRACE and heads longer than `limit`, counted as in HTTP/2.
 ///
 /// TRACE would reveal fields that proxies have added, and cookies (RFC 9110 §9.3.8).
-pub(in crate::edge) fn check_head(request: &RequestHeader, limit: Option<usize>) -> Result<()> {
+pub(crate) fn check_head(request: &RequestHeader, limit: Option<usize>) -> Result<()> {
     if matches!(request.method, Method::CONNECT | Method::TRACE) {
         return Err(refused(405, "This method is not served here."));
     }
@@ -33,7 +33,7 @@ pub(in crate::edge) fn check_head(request: &RequestHeader, limit: Option<usize>)
 /// Returns whether a request field is connection-specific or lists such fields (RFC 9110 §7.6.1).
 ///
 /// These are all the fields that Pingora's policy for upstream requests reads.
-pub(in crate::edge) fn is_of_one_connection(name: &HeaderName) -> bool {
+pub(crate) fn is_of_one_connection(name: &HeaderName) -> bool {
     matches!(
         name.as_str(),
         "connection"
@@ -50,7 +50,7 @@ pub(in crate::edge) fn is_of_one_connection(name: &HeaderName) -> bool {
 }
 
 /// Requires exactly one valid `Host`. Converts HTTP/2's `:authority` to it.
-pub(in crate::edge) fn settle_host(request: &mut RequestHeader) -> Result<()> {
+pub(crate) fn settle_host(request: &mut RequestHeader) -> Result<()> {
     if !request.headers.contains_key(HOST)
         && let Some(authority) = request.uri.authority()
     {
@@ -83,7 +83,7 @@ fn is_port(text: &str) -> bool {
 
 /// Joins several `Cookie` fields, which HTTP/2 allows (RFC 9113 §8.2.3), into the single one that
 /// later code expects.
-pub(in crate::edge) fn join_cookies(request: &mut RequestHeader) -> Result<()> {
+pub(crate) fn join_cookies(request: &mut RequestHeader) -> Result<()> {
     let mut cookies = request.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes);
     let (Some(first), Some(second)) = (cookies.next(), cookies.next()) else { return Ok(()) };
     let joined = cookies.fold([first, second].join(&b"; "[..]), |joined, cookie| [&joined, cookie].join(&b"; "[..]));

@@ -14,13 +14,13 @@ use pingora::Result;
 use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::caching::keep_private;
-use crate::edge::AnswerRewrite;
+use crate::AnswerRewrite;
 
 /// Changes a request's head.
 ///
 /// Only the path and query of the target are kept. A caller that accepts other forms must have read
 /// them before.
-pub(in crate::edge) fn change_request(request: &mut RequestHeader, change: impl FnOnce(&mut request::Parts)) {
+pub(crate) fn change_request(request: &mut RequestHeader, change: impl FnOnce(&mut request::Parts)) {
     let (blank, ()) = Request::new(()).into_parts();
     let mut parts = request::Parts::from(mem::replace(request, RequestHeader::from(blank)));
     change(&mut parts);
@@ -31,7 +31,7 @@ pub(in crate::edge) fn change_request(request: &mut RequestHeader, change: impl 
 ///
 /// # Errors
 /// Never in practice: the original reason phrase is set again.
-pub(in crate::edge) fn change_fields(response: &mut ResponseHeader, change: impl FnOnce(&mut HeaderMap)) -> Result<()> {
+pub(crate) fn change_fields(response: &mut ResponseHeader, change: impl FnOnce(&mut HeaderMap)) -> Result<()> {
     let reason = response.get_reason_phrase().filter(|reason| Some(*reason) != response.status.canonical_reason());
     let reason = reason.map(str::to_owned);
     let (blank, ()) = Response::new(()).into_parts();
@@ -42,7 +42,7 @@ pub(in crate::edge) fn change_fields(response: &mut ResponseHeader, change: impl
 }
 
 /// Removes every `Set-Cookie` for which `may_pass` returns false.
-pub(in crate::edge) fn sift_cookies(fields: &mut HeaderMap, may_pass: impl Fn(&HeaderValue) -> bool) {
+pub(crate) fn sift_cookies(fields: &mut HeaderMap, may_pass: impl Fn(&HeaderValue) -> bool) {
     if fields.get_all(SET_COOKIE).iter().all(&may_pass) {
         return;
     }
@@ -55,7 +55,7 @@ pub(in crate::edge) fn sift_cookies(fields: &mut HeaderMap, may_pass: impl Fn(&H
 ///
 /// Framing fields stay even if `Connection` lists them: Pingora frames the body for the client's
 /// connection.
-pub(in crate::edge) fn strip_hop_by_hop(fields: &mut HeaderMap) {
+pub(crate) fn strip_hop_by_hop(fields: &mut HeaderMap) {
     let nominated = nominated(fields);
     let framing = |name: &HeaderName| [CONTENT_LENGTH, TRANSFER_ENCODING].contains(name);
     let goes = |name: &&HeaderName| is_hop_by_hop(name) || (nominated.contains(name) && !framing(name));
@@ -86,7 +86,7 @@ fn nominated(fields: &HeaderMap) -> Vec<HeaderName> {
 }
 
 /// Applies the front's changes to an upstream's answer.
-pub(in crate::edge) fn change_answer(fields: &mut HeaderMap, answer: &AnswerRewrite) {
+pub(crate) fn change_answer(fields: &mut HeaderMap, answer: &AnswerRewrite) {
     for name in &answer.remove {
         fields.remove(name);
     }

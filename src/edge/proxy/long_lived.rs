@@ -2,7 +2,7 @@
 //!
 //! These are open `WebSocket`s, event streams, long downloads and requests whose body has not
 //! arrived completely. Their access may be revoked while they are open. The watcher therefore asks
-//! the current [`crate::edge::Front`] again. It asks about all of them after the front was replaced
+//! the current [`crate::Front`] again. It asks about all of them after the front was replaced
 //! or its epoch changed. It also asks about each in its turn, because access may expire. It cuts
 //! off exchanges whose access has ended.
 //!
@@ -32,15 +32,15 @@ use super::client_address::peer;
 use super::fields::head_length;
 use super::silence::Silence;
 use super::snapshot::{Snapshot, Snapshots, Validity};
-use crate::config::Upstream;
-use crate::edge::listen::quota::Quota;
-use crate::edge::upstream::PinnedConnection;
-use crate::edge::{ConnectionEvent, Watch};
+use crate::listen::quota::Quota;
+use crate::upstream::PinnedConnection;
+use crate::{ConnectionEvent, Watch};
+use sealgate_config::Upstream;
 
 /// Age after which an exchange is long-lived, whatever its head announced.
-pub(in crate::edge) const LONG: Duration = Duration::from_secs(1);
+pub(crate) const LONG: Duration = Duration::from_secs(1);
 /// An answer with an announced body longer than this, in bytes, may be long-lived.
-pub(in crate::edge) const LONG_BODY: u64 = 256 * 1024;
+pub(crate) const LONG_BODY: u64 = 256 * 1024;
 /// Interval between checks of the front's epoch.
 const TICK: Duration = Duration::from_millis(100);
 /// Maximum pause after a slow round. It keeps a round and the next within one second.
@@ -52,32 +52,32 @@ const LONGEST_REST: Duration = Duration::from_millis(300);
 const TICKS_A_TURN: usize = 10;
 const MOST_A_TICK: usize = 200;
 /// Timeout for the front's decision about one exchange.
-pub(in crate::edge) const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Maximum time that an exchange stays open while the front cannot decide. It covers a failover of
 /// the store's database.
 const LONGEST_DOUBT: Duration = Duration::from_mins(1);
 
 /// Context of an HTTP/1 exchange, set by its connection.
-pub(in crate::edge) struct ConnectionContext {
-    pub(in crate::edge) switch: Arc<Switch>,
+pub(crate) struct ConnectionContext {
+    pub(crate) switch: Arc<Switch>,
     /// The client's own upstream connection, kept from an earlier exchange.
-    pub(in crate::edge) pinned: Option<Arc<PinnedConnection>>,
+    pub(crate) pinned: Option<Arc<PinnedConnection>>,
 }
 
 /// Cuts off one exchange from another task.
 #[derive(Debug, Default)]
-pub(in crate::edge) struct Switch {
+pub(crate) struct Switch {
     thrown: AtomicBool,
     /// Waker of the task that runs the exchange.
     task: AtomicWaker,
     /// Timeout of the exchange's upstream, enforced by the same task.
-    pub(in crate::edge) silence: Silence,
+    pub(crate) silence: Silence,
 }
 
 impl Switch {
     /// Returns whether the exchange was cut off.
-    pub(in crate::edge) fn is_thrown(&self) -> bool {
+    pub(crate) fn is_thrown(&self) -> bool {
         self.thrown.load(Ordering::Acquire)
     }
 
@@ -97,10 +97,10 @@ impl Switch {
 ///
 /// Dropping an exchange closes its HTTP/1 connection or resets its HTTP/2 stream, and closes the
 /// upstream connection.
-pub(crate) struct Severable<A> {
-    pub(crate) app: Arc<A>,
-    pub(crate) quota: Arc<Quota>,
-    pub(crate) watch: Watch,
+pub struct Severable<A> {
+    pub app: Arc<A>,
+    pub quota: Arc<Quota>,
+    pub watch: Watch,
 }
 
 #[async_trait]
@@ -164,12 +164,12 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Severable<A> {
     }
 }
 
-pub(in crate::edge) struct Admitted {
-    pub(in crate::edge) head: request::Parts,
+pub(crate) struct Admitted {
+    pub(crate) head: request::Parts,
     /// Name of the application that the exchange was forwarded to.
-    pub(in crate::edge) app: String,
+    pub(crate) app: String,
     /// Configuration of the upstream, if the exchange has no end of its own.
-    pub(in crate::edge) upstream: Option<Arc<Upstream>>,
+    pub(crate) upstream: Option<Arc<Upstream>>,
 }
 
 impl Admitted {
@@ -183,7 +183,7 @@ impl Admitted {
 
 /// The open long-lived exchanges. The limits on connections and streams bound their number.
 #[derive(Default)]
-pub(crate) struct LongLived(Mutex<Open>);
+pub struct LongLived(Mutex<Open>);
 
 #[derive(Default)]
 struct Open {
@@ -204,7 +204,7 @@ struct OpenExchange {
 
 impl LongLived {
     /// Registers an exchange until the ticket is dropped. The next tick checks it.
-    pub(in crate::edge) fn begin(self: &Arc<Self>, admitted: Arc<Admitted>, switch: Arc<Switch>) -> LongLivedTicket {
+    pub(crate) fn begin(self: &Arc<Self>, admitted: Arc<Admitted>, switch: Arc<Switch>) -> LongLivedTicket {
         let mut open = self.open();
         open.last += 1;
         let id = open.last;
@@ -257,7 +257,7 @@ impl LongLived {
 }
 
 /// Registration of an exchange; dropping it removes the exchange.
-pub(in crate::edge) struct LongLivedTicket {
+pub(crate) struct LongLivedTicket {
     long_lived: Arc<LongLived>,
     id: u64,
 }
@@ -270,11 +270,7 @@ impl Drop for LongLivedTicket {
 
 /// Checks long-lived exchanges with the front and cuts off those whose access has ended, until
 /// `stop` turns true.
-pub(crate) async fn watch_long_lived(
-    long_lived: Arc<LongLived>,
-    snapshots: Arc<Snapshots>,
-    mut stop: watch::Receiver<bool>,
-) {
+pub async fn watch_long_lived(long_lived: Arc<LongLived>, snapshots: Arc<Snapshots>, mut stop: watch::Receiver<bool>) {
     let mut known = snapshots.current();
     let mut known_epoch = known.front.epoch();
     let mut rest = TICK;

@@ -1,19 +1,19 @@
 //! Handling of one request in Pingora: check, decision, and answer or forwarding to an upstream.
 
-pub(in crate::edge) mod answer_framing;
-pub(in crate::edge) mod body;
-pub(in crate::edge) mod caching;
-pub(in crate::edge) mod client_address;
-pub(in crate::edge) mod exchange;
-pub(in crate::edge) mod fields;
-pub(in crate::edge) mod headers;
-pub(in crate::edge) mod long_lived;
-pub(in crate::edge) mod redirect;
-pub(in crate::edge) mod service;
-pub(in crate::edge) mod shown_path;
-pub(in crate::edge) mod silence;
-pub(in crate::edge) mod snapshot;
-pub(in crate::edge) mod transport_security;
-pub(in crate::edge) mod upgrade;
-pub(in crate::edge) mod upstream_name;
-pub(in crate::edge) mod websocket;
+pub(crate) mod answer_framing;
+pub(crate) mod body;
+pub(crate) mod caching;
+pub(crate) mod client_address;
+pub(crate) mod exchange;
+pub(crate) mod fields;
+pub(crate) mod headers;
+pub(crate) mod long_lived;
+pub(crate) mod redirect;
+pub(crate) mod service;
+pub(crate) mod shown_path;
+pub(crate) mod silence;
+pub(crate) mod snapshot;
+pub(crate) mod transport_security;
+pub(crate) mod upgrade;
+pub(crate) mod upstream_name;
+pub(crate) mod websocket;

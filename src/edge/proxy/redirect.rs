@@ -11,12 +11,12 @@ use http::header::{CACHE_CONTROL, HOST, LOCATION};
 use http::{HeaderValue, Response, StatusCode, request};
 
 use super::snapshot::Snapshots;
-use crate::edge::refusal::refusal;
-use crate::edge::{ConnectionEvent, EdgeObserver, Finished, Front, Occasion, Origin, Policy, Verdict};
+use crate::refusal::refusal;
+use crate::{ConnectionEvent, EdgeObserver, Finished, Front, Occasion, Origin, Policy, Verdict};
 
 /// Front that redirects to the public origins of the current front, and reports its exchanges to
 /// it.
-pub(crate) struct Redirect(pub(crate) Arc<Snapshots>);
+pub struct Redirect(pub Arc<Snapshots>);
 
 impl Redirect {
     fn redirected(&self, head: &request::Parts) -> Option<Response<Bytes>> {

@@ -1,6 +1,6 @@
 //! Pingora proxy service: handles one request.
 //!
-//! It checks the request, asks the [`Front`](crate::edge::Front) for a decision, answers it or
+//! It checks the request, asks the [`Front`](crate::Front) for a decision, answers it or
 //! forwards it to an upstream, and reports it at its end.
 
 use std::any::Any;
@@ -38,11 +38,11 @@ use super::snapshot::{Snapshots, Validity};
 use super::transport_security::TransportSecurity;
 use super::upstream_name::NameTranslation;
 use super::websocket::is_handshake;
-use crate::edge::listen::{client_certificate, head};
-use crate::edge::refusal::{reason, refusal, status_of, why};
-use crate::edge::request_id::{REQUEST_ID, RequestIds, is_request_id};
-use crate::edge::upstream::{Handle, PinnedConnection, authenticates_connection};
-use crate::edge::{AnsweredBy, Occasion, Origin, RouteHandle, Verdict};
+use crate::listen::{client_certificate, head};
+use crate::refusal::{reason, refusal, status_of, why};
+use crate::request_id::{REQUEST_ID, RequestIds, is_request_id};
+use crate::upstream::{Handle, PinnedConnection, authenticates_connection};
+use crate::{AnsweredBy, Occasion, Origin, RouteHandle, Verdict};
 
 /// Maximum time to read the rest of an unwanted body before the connection is closed.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -63,18 +63,18 @@ const ACCESS_ENDED: &str = "Access has ended while the request was under way.";
 const FURTHER_FIELDS: usize = 6;
 
 /// The public proxy service.
-pub(crate) struct Proxy {
-    pub(crate) snapshots: Arc<Snapshots>,
-    pub(crate) trusted_proxies: Vec<IpNet>,
+pub struct Proxy {
+    pub snapshots: Arc<Snapshots>,
+    pub trusted_proxies: Vec<IpNet>,
     /// Maximum length of a request head, in bytes.
-    pub(crate) header_bytes: usize,
-    pub(crate) body_timeout: Duration,
+    pub header_bytes: usize,
+    pub body_timeout: Duration,
     /// Maximum time for a client to accept a piece of an answer's body.
-    pub(crate) write_timeout: Duration,
-    pub(crate) request_ids: RequestIds,
-    pub(crate) long_lived: Arc<LongLived>,
+    pub write_timeout: Duration,
+    pub request_ids: RequestIds,
+    pub long_lived: Arc<LongLived>,
     /// `Strict-Transport-Security` to send, if the server is reached over https.
-    pub(crate) transport_security: Option<TransportSecurity>,
+    pub transport_security: Option<TransportSecurity>,
 }
 
 impl Proxy {

@@ -13,7 +13,7 @@ const LONGEST_NAME: usize = 24;
 
 /// Returns the path without parts that may be secret. In a refused path, the meaning of each part
 /// is unknown.
-pub(in crate::edge) fn shown_path(path: &str, refused: bool) -> Cow<'_, str> {
+pub(crate) fn shown_path(path: &str, refused: bool) -> Cow<'_, str> {
     let end = query_start(path.as_bytes(), refused).unwrap_or(path.len());
     // `end` is at an ASCII separator, so it is a character boundary.
     let (whole, rest) = path.split_at_checked(end).unwrap_or((path, ""));

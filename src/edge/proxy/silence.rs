@@ -17,11 +17,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::edge::upstream::Handle;
+use crate::upstream::Handle;
 
 /// The wait of one exchange for its upstream.
 #[derive(Debug, Default)]
-pub(in crate::edge) struct Silence {
+pub(crate) struct Silence {
     wait: Mutex<Option<Wait>>,
     is_over: AtomicBool,
 }
@@ -35,16 +35,16 @@ struct Wait {
 }
 
 /// Timer of an exchange, created when it first waits.
-pub(in crate::edge) type Timer = Option<Pin<Box<Sleep>>>;
+pub(crate) type Timer = Option<Pin<Box<Sleep>>>;
 
 impl Silence {
     /// Starts to wait for bytes of the upstream. Replaces an earlier wait.
-    pub(in crate::edge) fn begin(&self, descriptor: RawFd, limit: Duration) {
+    pub(crate) fn begin(&self, descriptor: RawFd, limit: Duration) {
         *self.wait() = Some(Wait { until: Instant::now() + limit, limit, descriptor });
     }
 
     /// Changes the limit of the wait and starts it again.
-    pub(in crate::edge) fn extend(&self, limit: Duration) {
+    pub(crate) fn extend(&self, limit: Duration) {
         if let Some(wait) = &mut *self.wait() {
             wait.limit = limit;
             wait.until = Instant::now() + limit;
@@ -52,24 +52,24 @@ impl Silence {
     }
 
     /// Starts the wait again, because bytes went to the upstream or came from it.
-    pub(in crate::edge) fn renew(&self) {
+    pub(crate) fn renew(&self) {
         if let Some(wait) = &mut *self.wait() {
             wait.until = Instant::now() + wait.limit;
         }
     }
 
     /// Ends the wait. To be called before the upstream connection can belong to another exchange.
-    pub(in crate::edge) fn end(&self) {
+    pub(crate) fn end(&self) {
         *self.wait() = None;
     }
 
     /// Returns whether the upstream connection was closed at the deadline.
-    pub(in crate::edge) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 
     /// Closes the upstream connection if the deadline has passed, or wakes the task when it does.
-    pub(in crate::edge) fn poll(&self, timer: &mut Timer, cx: &mut Context<'_>) {
+    pub(crate) fn poll(&self, timer: &mut Timer, cx: &mut Context<'_>) {
         let mut wait = self.wait();
         let Some(current) = &mut *wait else { return };
         let connection = loop {

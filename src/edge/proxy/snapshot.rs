@@ -12,24 +12,24 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::config::{App, ServerConfig};
-use crate::edge::listen::tls::{Spoken, Tls};
-use crate::edge::upstream::{Resolver, Upstreams};
-use crate::edge::{Front, Verdict};
+use crate::listen::tls::{Spoken, Tls};
+use crate::upstream::{Resolver, Upstreams};
+use crate::{Front, Verdict};
+use sealgate_config::{App, ServerConfig};
 
 /// Delay before a failed watch task is restarted.
 const WATCH_AGAIN: Duration = Duration::from_secs(1);
 
 /// Front and upstreams of the same configuration.
-pub(crate) struct Snapshot {
-    pub(crate) front: Arc<dyn Front>,
+pub struct Snapshot {
+    pub front: Arc<dyn Front>,
     /// Upstreams of each application, in the order of the configuration.
-    pub(crate) upstreams: Arc<[Arc<Upstreams>]>,
+    pub upstreams: Arc<[Arc<Upstreams>]>,
 }
 
 /// Whether the access of an exchange in progress is still valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::edge) enum Validity {
+pub(crate) enum Validity {
     Valid,
     /// Access has ended; the exchange is cut off.
     Ended,
@@ -39,9 +39,9 @@ pub(in crate::edge) enum Validity {
 impl Snapshot {
     /// Returns whether a request that was forwarded to application `app` would be permitted now.
     ///
-    /// `head` is the head that was decided on, with [`crate::edge::Again`] in its extensions. After
+    /// `head` is the head that was decided on, with [`crate::Again`] in its extensions. After
     /// a reload, another application may have the same host; then access has ended.
-    pub(in crate::edge) async fn validity(&self, head: &request::Parts, app: &str) -> Validity {
+    pub(crate) async fn validity(&self, head: &request::Parts, app: &str) -> Validity {
         match self.front.decide(head).await {
             Verdict::Forward(forward) if self.upstreams.get(forward.app).is_some_and(|now| now.app() == app) => {
                 Validity::Valid
@@ -59,7 +59,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// One line for each upstream that cannot be used.
-    pub(crate) fn prepare(
+    pub fn prepare(
         apps: &[App],
         resolver: &Resolver,
         front: Arc<dyn Front>,
@@ -85,7 +85,7 @@ impl Snapshot {
 
     /// Resolves the names of the upstreams that are new since `before`, with a short wait for the
     /// answers. Blocking.
-    pub(crate) fn find_names(&self, before: Option<&Self>) {
+    pub fn find_names(&self, before: Option<&Self>) {
         let is_new = |upstreams: &&Arc<Upstreams>| {
             before.is_none_or(|snapshot| snapshot.upstreams.iter().all(|known| !Arc::ptr_eq(known, upstreams)))
         };
@@ -94,18 +94,18 @@ impl Snapshot {
 }
 
 /// Holder of the current snapshot.
-pub(crate) struct Snapshots {
+pub struct Snapshots {
     current: ArcSwap<Snapshot>,
     changed: watch::Sender<()>,
 }
 
 impl Snapshots {
-    pub(crate) fn new(snapshot: Snapshot) -> Arc<Self> {
+    pub fn new(snapshot: Snapshot) -> Arc<Self> {
         Arc::new(Self { current: ArcSwap::from_pointee(snapshot), changed: watch::Sender::new(()) })
     }
 
     /// Returns the snapshot for a request that begins now.
-    pub(crate) fn current(&self) -> Arc<Snapshot> {
+    pub fn current(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
 
@@ -129,7 +129,7 @@ pub struct Change {
 }
 
 impl Changer {
-    pub(crate) fn new(snapshots: Arc<Snapshots>, resolver: Resolver, tls: Option<Arc<Tls>>) -> Self {
+    pub fn new(snapshots: Arc<Snapshots>, resolver: Resolver, tls: Option<Arc<Tls>>) -> Self {
         Self { snapshots, resolver, tls }
     }
 
@@ -181,7 +181,7 @@ async fn watch_for_good(upstreams: Arc<Upstreams>, mut stop: watch::Receiver<boo
 /// Watches the upstreams of the current snapshot until `stop` turns true.
 ///
 /// After a change, it starts to watch new upstreams and stops to watch removed ones.
-pub(crate) async fn watch_upstreams(snapshots: Arc<Snapshots>, mut stop: watch::Receiver<bool>) {
+pub async fn watch_upstreams(snapshots: Arc<Snapshots>, mut stop: watch::Receiver<bool>) {
     let mut changed = snapshots.changed.subscribe();
     let mut running: Vec<(Arc<Upstreams>, watch::Sender<bool>)> = Vec::new();
     let mut tasks = JoinSet::new();

@@ -8,20 +8,20 @@ use http::{HeaderMap, HeaderValue};
 
 /// Value of the field. It omits `includeSubDomains`, because subdomains may belong to others.
 #[derive(Debug, Clone)]
-pub(crate) struct TransportSecurity {
+pub struct TransportSecurity {
     seconds: u64,
     value: HeaderValue,
 }
 
 impl TransportSecurity {
     /// Creates the value for this duration, or returns `None` if it is less than a second.
-    pub(crate) fn for_time(time: Duration) -> Option<Self> {
+    pub fn for_time(time: Duration) -> Option<Self> {
         let seconds = time.as_secs();
         let value = HeaderValue::from_str(&format!("max-age={seconds}")).ok()?;
         (seconds > 0).then_some(Self { seconds, value })
     }
 
-    pub(in crate::edge) const fn value(&self) -> &HeaderValue {
+    pub(crate) const fn value(&self) -> &HeaderValue {
         &self.value
     }
 
@@ -30,7 +30,7 @@ impl TransportSecurity {
     ///
     /// A shorter duration, or `max-age=0`, would allow attacks on the sign-in cookies. The
     /// application must not decide that.
-    pub(in crate::edge) fn set(&self, fields: &mut HeaderMap) {
+    pub(crate) fn set(&self, fields: &mut HeaderMap) {
         // Browsers use the first field only (RFC 6797 §8.1).
         let first = fields.get(STRICT_TRANSPORT_SECURITY);
         let given = first.filter(|given| max_age(given).is_some_and(|seconds| seconds >= self.seconds)).cloned();

@@ -21,9 +21,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 #[derive(Debug)]
-pub(in crate::edge) struct UpgradeConnector {
+pub(crate) struct UpgradeConnector {
     /// Maximum time for connecting.
-    pub(in crate::edge) connect_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
 }
 
 #[async_trait]

@@ -8,16 +8,16 @@ use http::header::{CONTENT_LOCATION, LOCATION, REFRESH, SET_COOKIE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Name of an upstream and its replacement.
-pub(in crate::edge) struct NameTranslation<'a> {
+pub(crate) struct NameTranslation<'a> {
     /// Upstream's `Host`, possibly with a port.
-    pub(in crate::edge) upstream: &'a str,
+    pub(crate) upstream: &'a str,
     /// Public origin of the application: scheme, host and port.
-    pub(in crate::edge) public_origin: &'a str,
+    pub(crate) public_origin: &'a str,
 }
 
 impl NameTranslation<'_> {
     /// Translates the fields that contain the upstream's name.
-    pub(in crate::edge) fn apply(&self, fields: &mut HeaderMap) {
+    pub(crate) fn apply(&self, fields: &mut HeaderMap) {
         for name in [LOCATION, CONTENT_LOCATION] {
             Self::replace(fields, &name, |value| self.url(value));
         }

@@ -9,7 +9,7 @@ use http::header::{CONNECTION, HeaderName, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERS
 use http::{HeaderMap, Method, Version, request};
 
 /// Returns whether this head is a client's handshake according to RFC 6455 §4.1.
-pub(in crate::edge) fn is_handshake(head: &request::Parts) -> bool {
+pub(crate) fn is_handshake(head: &request::Parts) -> bool {
     let headers = &head.headers;
     head.method == Method::GET
         && head.version == Version::HTTP_11

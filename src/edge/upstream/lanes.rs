@@ -82,7 +82,7 @@ impl Lanes {
 }
 
 /// A turn of one request. Dropping it passes the turn on.
-pub(in crate::edge) struct Turn {
+pub(crate) struct Turn {
     lanes: Arc<Lanes>,
     client: Option<IpAddr>,
     /// Permit of the client's share; `None` once the exchange is long-lived.
@@ -93,7 +93,7 @@ pub(in crate::edge) struct Turn {
 impl Turn {
     /// Marks the exchange as long-lived: frees the client's share, unless the client has too many
     /// long-lived exchanges.
-    pub(in crate::edge) fn lasts(&mut self) {
+    pub(crate) fn lasts(&mut self) {
         let Some(client) = self.client.filter(|_| self.own.is_some()) else { return };
         if let Some(client) = self.lanes.clients().get_mut(&client)
             && client.long_lived < self.lanes.most_long_lived

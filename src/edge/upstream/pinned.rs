@@ -19,7 +19,7 @@ use super::spent::Handle;
 const CONNECTION_SCHEMES: [&[u8]; 4] = [b"ntlm", b"negotiate", b"kerberos", b"credssp"];
 
 /// Returns whether this field contains a scheme that may authenticate the connection.
-pub(in crate::edge) fn authenticates_connection(fields: &HeaderMap, name: &HeaderName) -> bool {
+pub(crate) fn authenticates_connection(fields: &HeaderMap, name: &HeaderName) -> bool {
     let mut elements = fields.get_all(name).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
     elements.any(|element| {
         let element = element.trim_ascii_start();
@@ -30,7 +30,7 @@ pub(in crate::edge) fn authenticates_connection(fields: &HeaderMap, name: &Heade
 }
 
 /// The upstream connection of one client connection. Dropping it closes the upstream connection.
-pub(in crate::edge) struct PinnedConnection {
+pub(crate) struct PinnedConnection {
     number: u64,
     open: Mutex<Option<OpenConnection>>,
 }
@@ -41,7 +41,7 @@ struct OpenConnection {
 }
 
 impl PinnedConnection {
-    pub(in crate::edge) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self { number: NEXT.fetch_add(1, Ordering::Relaxed), open: Mutex::default() }
     }
@@ -51,14 +51,14 @@ impl PinnedConnection {
     ///
     /// The lowest bit of the group separates upgrades, and the other bits separate trusted
     /// authorities.
-    pub(in crate::edge) fn restrict(&self, peer: &mut HttpPeer) {
+    pub(crate) fn restrict(&self, peer: &mut HttpPeer) {
         peer.group_key ^= self.number << 1;
         // The connection closes with the client's, which has an idle timeout.
         peer.options.idle_timeout = None;
     }
 
     /// Stores the newly opened connection and closes the previous one.
-    pub(in crate::edge) fn hold(&self, server: &UpstreamServer, handle: Handle) {
+    pub(crate) fn hold(&self, server: &UpstreamServer, handle: Handle) {
         let open = OpenConnection { server: server.address.clone(), handle };
         if let Some(before) = self.open.lock().unwrap_or_else(PoisonError::into_inner).replace(open) {
             before.handle.end();

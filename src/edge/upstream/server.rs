@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::super::proxy::upgrade::UpgradeConnector;
 use super::source::{Address, UpstreamSource};
 use super::trust::{NamedCertificate, UpstreamTrust};
-use crate::config::{App, Upstream};
+use sealgate_config::{App, Upstream};
 
 /// Time that an idle upstream connection is kept.
 const IDLE: Duration = Duration::from_secs(30);
@@ -37,9 +37,9 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 const FAILURES: u32 = 2;
 
 /// One address of an upstream.
-pub(in crate::edge) struct UpstreamServer {
+pub(crate) struct UpstreamServer {
     pub(super) address: Address,
-    pub(in crate::edge) configured: Arc<Upstream>,
+    pub(crate) configured: Arc<Upstream>,
     pub(super) peer: HttpPeer,
     /// Peer for `WebSocket` handshakes.
     pub(super) upgrade_peer: HttpPeer,
@@ -49,11 +49,11 @@ pub(in crate::edge) struct UpstreamServer {
     /// disabled for these connections, and [`UpstreamServer::check_certificate`] replaces it.
     presents_named: AtomicBool,
     /// The upstream's own `Host`, if the client's must not be forwarded.
-    pub(in crate::edge) host: Option<HeaderValue>,
+    pub(crate) host: Option<HeaderValue>,
     /// Maximum silence of the server before and during an answer.
-    pub(in crate::edge) read_timeout: Duration,
+    pub(crate) read_timeout: Duration,
     /// The same on a WebSocket or an event stream.
-    pub(in crate::edge) stream_timeout: Duration,
+    pub(crate) stream_timeout: Duration,
     /// Number of consecutive failed checks.
     failures: AtomicU32,
 }
@@ -120,7 +120,7 @@ impl UpstreamServer {
     }
 
     /// Returns the peer for a request.
-    pub(in crate::edge) fn peer(&self, is_upgrade: bool) -> Box<HttpPeer> {
+    pub(crate) fn peer(&self, is_upgrade: bool) -> Box<HttpPeer> {
         let mut peer = Box::new(if is_upgrade { &self.upgrade_peer } else { &self.peer }.clone());
         // Pingora's pool does not mix connections with and without its own verification.
         peer.options.verify_cert = !self.presents_named.load(Ordering::Relaxed);
@@ -134,7 +134,7 @@ impl UpstreamServer {
     ///
     /// # Errors
     /// The certificate is not one that the configuration names, or it is not valid.
-    pub(in crate::edge) fn check_certificate(&self, peer: &HttpPeer, connection: Option<&Digest>) -> PingoraResult<()> {
+    pub(crate) fn check_certificate(&self, peer: &HttpPeer, connection: Option<&Digest>) -> PingoraResult<()> {
         if peer.options.verify_cert {
             return Ok(());
         }
@@ -149,7 +149,7 @@ impl UpstreamServer {
 
     /// Returns whether to connect again, because the server may present a certificate that the
     /// configuration names.
-    pub(in crate::edge) fn may_present_named(&self, peer: &HttpPeer, error: &Error) -> bool {
+    pub(crate) fn may_present_named(&self, peer: &HttpPeer, error: &Error) -> bool {
         let may =
             peer.options.verify_cert && *error.etype() == ErrorType::TLSHandshakeFailure && !self.named.is_empty();
         if may {

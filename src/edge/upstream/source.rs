@@ -8,7 +8,7 @@ use std::sync::{Arc, RwLock};
 use http::HeaderValue;
 use url::Host;
 
-use crate::config::{App, Upstream, authority};
+use sealgate_config::{App, Upstream, authority};
 
 /// Configuration of an upstream, prepared for connections.
 pub(super) struct UpstreamSource {

@@ -9,14 +9,14 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::{BorrowedFd, RawFd};
 
 /// Second handle of a connection. Dropping it does not close the connection.
-pub(in crate::edge) struct Handle(TcpStream);
+pub(crate) struct Handle(TcpStream);
 
 impl Handle {
     /// Returns a handle of the connection with this descriptor, or `None` if the process has no
     /// free descriptors.
     ///
     /// The connection must be open, as it is in Pingora's hook that passes the descriptor.
-    pub(in crate::edge) fn of(descriptor: RawFd) -> Option<Self> {
+    pub(crate) fn of(descriptor: RawFd) -> Option<Self> {
         // Pingora uses -1 for a connection without a socket.
         if descriptor < 0 {
             return None;
@@ -30,14 +30,14 @@ impl Handle {
     }
 
     /// Returns whether bytes of the peer, or its end of the connection, wait to be read.
-    pub(in crate::edge) fn has_bytes(&self) -> bool {
+    pub(crate) fn has_bytes(&self) -> bool {
         // The descriptor does not block, because it shares its flags with that of the runtime.
         self.0.peek(&mut [0]).is_ok()
     }
 
     /// Closes the connection in both directions. Pingora detects that before it reuses the
     /// connection.
-    pub(in crate::edge) fn end(&self) {
+    pub(crate) fn end(&self) {
         let _ = self.0.shutdown(Shutdown::Both);
     }
 }

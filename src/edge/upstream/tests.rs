@@ -2,7 +2,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 
 use super::*;
-use crate::config::{Config, UpstreamTls};
+use sealgate_config::{Config, UpstreamTls};
 
 fn app(upstreams: &[&str]) -> App {
     let text = format!(

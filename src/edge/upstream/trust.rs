@@ -14,8 +14,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use sha2::{Digest, Sha256};
 
 use super::super::listen::certificate::{Stamp, authorities, read, read_pair, readable, stamp};
-use crate::config::UpstreamTls;
-use crate::named_certificate::{is_for_name, verify_named};
+use sealgate_config::UpstreamTls;
+use sealgate_system::named_certificate::{is_for_name, verify_named};
 
 #[derive(Clone, Default)]
 pub(super) struct UpstreamTrust {

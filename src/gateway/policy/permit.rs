@@ -3,15 +3,16 @@
 use http::request::Parts;
 use http::uri::PathAndQuery;
 
-use crate::gateway::cors::Cors;
-use crate::gateway::headers::{self, Identity};
-use crate::gateway::route::Rule;
-use crate::web::origin::Origin;
-use crate::web::rewrite::Rewrite;
+use crate::cors::Cors;
+use crate::headers;
+use crate::headers::Identity;
+use crate::route::Rule;
+use sealgate_edge::origin::Origin;
+use sealgate_edge::rewrite::Rewrite;
 
 /// Permission to forward one request to one upstream, with the identity headers to add.
 #[derive(Debug, Clone)]
-pub(crate) struct Permit {
+pub struct Permit {
     pub(super) app: usize,
     pub(super) path_and_query: PathAndQuery,
     pub(super) identity: Identity,
@@ -22,28 +23,28 @@ pub(crate) struct Permit {
 
 impl Permit {
     /// Returns the application as an index into the configured ones.
-    pub(crate) fn app(&self) -> usize {
+    pub fn app(&self) -> usize {
         self.app
     }
 
     /// Returns whether a GET, HEAD or OPTIONS request may have a body.
-    pub(crate) fn allows_get_body(&self) -> bool {
+    pub fn allows_get_body(&self) -> bool {
         self.allow_get_body
     }
 
     /// Adds the properties of the request and its rule; see `Identity::for_request`.
-    pub(in crate::gateway) fn for_request(self, methods_ruled: bool, holds_token: bool, rule: &Rule) -> Self {
+    pub(crate) fn for_request(self, methods_ruled: bool, holds_token: bool, rule: &Rule) -> Self {
         Self { identity: self.identity.for_request(methods_ruled, holds_token, rule), ..self }
     }
 
     /// Adds a signed assertion.
-    pub(in crate::gateway) fn with_assertion(self, assertion: &str) -> Self {
+    pub(crate) fn with_assertion(self, assertion: &str) -> Self {
         Self { identity: self.identity.with_assertion(assertion), ..self }
     }
 
     /// Returns the changes to the request and to its response. `head` must be the head that the
     /// permit was created for.
-    pub(crate) fn rewrite(self, head: &Parts) -> Rewrite {
+    pub fn rewrite(self, head: &Parts) -> Rewrite {
         headers::rewrite(head, &Origin::of(head), self.path_and_query, self.identity, &self.cors)
     }
 }

@@ -9,28 +9,29 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, StatusCode};
 
-use crate::domain::secret::SecretHash;
-use crate::domain::session::SessionCookie;
-use crate::domain::user::Subject;
-use crate::gateway::policy::Credential;
-use crate::gateway::request::{AppRequest, Sessions};
-use crate::gateway::session;
-use crate::gateway::sign_in::login::{self, Purpose, SignInRequest};
-use crate::gateway::sign_in::replay::Replay;
-use crate::gateway::sign_in::return_path::ReturnPath;
-use crate::gateway::sign_in::saved_form;
-use crate::page::{KeptFormPage, Problem, SendAgainPage, html};
-use crate::store::{Form, MAX_FORM_BYTES, StoreError};
-use crate::web::context::Body;
-use crate::web::cookie::Left;
-use crate::web::navigation;
-use crate::web::response::Response;
+use crate::policy::Credential;
+use crate::request::{AppRequest, Sessions};
+use crate::session;
+use crate::sign_in::login;
+use crate::sign_in::login::{Purpose, SignInRequest};
+use crate::sign_in::replay::Replay;
+use crate::sign_in::return_path::ReturnPath;
+use crate::sign_in::saved_form;
+use sealgate_core::web::context::Body;
+use sealgate_core::web::cookie::Left;
+use sealgate_core::web::response::Response;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::session::SessionCookie;
+use sealgate_domain::user::Subject;
+use sealgate_edge::navigation;
+use sealgate_pages::{KeptFormPage, Problem, SendAgainPage, html};
+use sealgate_store::{Form, MAX_FORM_BYTES, StoreError};
 
 /// Returns whether the form can be kept, according to the head of the request.
 ///
 /// It must be short, and come from a page of the same host by navigation: the response is then
 /// shown as a page.
-pub(in crate::gateway) fn is_keepable(ctx: &AppRequest<'_>) -> bool {
+pub(crate) fn is_keepable(ctx: &AppRequest<'_>) -> bool {
     let head = ctx.head;
     let own = ctx.app.origin(&ctx.sealgate.config.issuer);
     !matches!(ctx.body, Body::Away)
@@ -56,7 +57,7 @@ fn is_urlencoded(head: &Parts) -> bool {
 ///
 /// # Errors
 /// If the store fails, or too many sign-ins are pending.
-pub(in crate::gateway) async fn keep_and_sign_in(
+pub(crate) async fn keep_and_sign_in(
     ctx: &AppRequest<'_>,
     target: &PathAndQuery,
     body: &[u8],
@@ -79,7 +80,7 @@ pub(in crate::gateway) async fn keep_and_sign_in(
 
 /// Keeps the form of a user who has signed in meanwhile in this browser. Its body was already read,
 /// so that it cannot be forwarded.
-pub(in crate::gateway) async fn keep_and_show(
+pub(crate) async fn keep_and_show(
     ctx: &AppRequest<'_>,
     target: &PathAndQuery,
     body: &[u8],
@@ -104,7 +105,7 @@ pub(in crate::gateway) async fn keep_and_show(
 ///
 /// # Errors
 /// If the store fails, or too many sign-ins are pending.
-pub(in crate::gateway) async fn show(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
+pub(crate) async fn show(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let query = ctx.query().unwrap_or_default();
     let gone = || ctx.problem(StatusCode::GONE, Problem::FormNotKept);
     let (Some(id), Some(browser)) = (query.one("id").ok().flatten(), ctx.cookie(ctx.cookies.browser)) else {

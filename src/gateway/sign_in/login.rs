@@ -12,31 +12,32 @@ use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 use sha2::{Digest, Sha256};
 
-use crate::config::EnrolmentChoice;
-use crate::domain::assurance::AssuranceLevel;
-use crate::domain::audit::{Actor, AuditKind};
-use crate::domain::client::ClientId;
-use crate::domain::code::Code;
-use crate::domain::error::{ErrorCode, Refusal};
-use crate::domain::pkce::CodeVerifier;
-use crate::domain::secret::{Secret, SecretHash, base64url};
-use crate::domain::session::{AppSession, Session, SessionCookie, SessionId};
-use crate::domain::user::User;
-use crate::gateway::principal::Principal;
-use crate::gateway::request::{AppRequest, Sessions};
-use crate::gateway::resource::challenge;
-use crate::gateway::session;
-use crate::gateway::sign_in::redirect_loop::{self, RedirectLoop};
-use crate::gateway::sign_in::return_path::ReturnPath;
-use crate::gateway::sign_in::saved_form;
-use crate::limiter::{LimitKey, Rule};
-use crate::oauth::params::Params;
-use crate::page::{Problem, language_from_tag, language_tag};
-use crate::store::{Committed, Form, Loaded, SignInAttempt, StoreError};
-use crate::tokens::clients::{CALLBACK, INTERNAL_CLIENT};
-use crate::web::cookie;
-use crate::web::limits::Exceeded;
-use crate::web::response::Response;
+use crate::principal::Principal;
+use crate::request::{AppRequest, Sessions};
+use crate::resource::challenge;
+use crate::session;
+use crate::sign_in::redirect_loop;
+use crate::sign_in::redirect_loop::RedirectLoop;
+use crate::sign_in::return_path::ReturnPath;
+use crate::sign_in::saved_form;
+use sealgate_config::EnrolmentChoice;
+use sealgate_core::tokens::clients::{CALLBACK, INTERNAL_CLIENT};
+use sealgate_core::web::cookie;
+use sealgate_core::web::limits::Exceeded;
+use sealgate_core::web::response::Response;
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::client::ClientId;
+use sealgate_domain::code::Code;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::limiter::{LimitKey, Rule};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::pkce::CodeVerifier;
+use sealgate_domain::secret::{Secret, SecretHash, base64url};
+use sealgate_domain::session::{AppSession, Session, SessionCookie, SessionId};
+use sealgate_domain::user::User;
+use sealgate_pages::{Problem, language_from_tag, language_tag};
+use sealgate_store::{Committed, Form, Loaded, SignInAttempt, StoreError};
 
 /// Limit of new sign-ins. Each costs a write to disk, and unauthenticated clients can start them.
 const BEGUN: Allowance = Allowance { name: "gate_sign_in", of_site: "gate_sign_in_site", one_in: 1 };
@@ -56,7 +57,7 @@ struct Allowance {
 
 /// First page of the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::gateway) enum First {
+pub(crate) enum First {
     /// The page that the sign-in needs, or none if the user is signed in already.
     Needed,
     Chooser,
@@ -64,7 +65,7 @@ pub(in crate::gateway) enum First {
 
 /// Requirements of a sign-in.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::gateway) struct SignInRequest<'a> {
+pub(crate) struct SignInRequest<'a> {
     /// First page that the provider shows.
     pub first: First,
     /// Context classes. The sign-in must reach one of them, or any level if the list is empty.
@@ -75,13 +76,13 @@ pub(in crate::gateway) struct SignInRequest<'a> {
 
 impl SignInRequest<'_> {
     /// Accepts any sign-in, with this page first.
-    pub(in crate::gateway) const fn any(first: First) -> Self {
+    pub(crate) const fn any(first: First) -> Self {
         SignInRequest { first, acr: &[], max_age: None }
     }
 }
 
 /// Action that follows the sign-in.
-pub(in crate::gateway) enum Purpose<'a> {
+pub(crate) enum Purpose<'a> {
     Page(&'a ReturnPath),
     /// Submit a form, which is kept until then.
     NewForm(Form),
@@ -93,7 +94,7 @@ pub(in crate::gateway) enum Purpose<'a> {
 ///
 /// # Errors
 /// If the store fails, or too many sign-ins are pending.
-pub(in crate::gateway) async fn begin(
+pub(crate) async fn begin(
     ctx: &AppRequest<'_>,
     wanted: &ReturnPath,
     demand: SignInRequest<'_>,
@@ -105,7 +106,7 @@ pub(in crate::gateway) async fn begin(
 ///
 /// # Errors
 /// If the store fails, or too many sign-ins are pending.
-pub(in crate::gateway) async fn begin_for(
+pub(crate) async fn begin_for(
     ctx: &AppRequest<'_>,
     purpose: Purpose<'_>,
     demand: SignInRequest<'_>,
@@ -272,7 +273,7 @@ impl Returned {
 ///
 /// # Errors
 /// If the store fails, or too many sign-ins are pending.
-pub(in crate::gateway) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
+pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let returned = ctx.query().and_then(|query| Returned::read(&query, ctx.sealgate.config.issuer.as_str()));
     let Ok(returned) = returned else { return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest)) };
     let Some(attempt) = attempt(ctx, returned.state.as_deref()).await? else {

@@ -9,23 +9,23 @@
 
 use std::time::Duration;
 
-use crate::domain::time::UnixTime;
+use sealgate_domain::time::UnixTime;
 
 /// Period in which rounds are counted.
-pub(in crate::gateway) const WINDOW: Duration = Duration::from_secs(10);
+pub(crate) const WINDOW: Duration = Duration::from_secs(10);
 
 /// Number of rounds in that period after which a browser is not redirected again.
 const MOST: u32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::gateway) struct RedirectLoop {
+pub(crate) struct RedirectLoop {
     since: UnixTime,
     count: u32,
 }
 
 impl RedirectLoop {
     /// Reads the count from the cookie. Starts at zero if it is missing, malformed or too old.
-    pub(in crate::gateway) fn read(cookie: Option<&str>, now: UnixTime) -> Self {
+    pub(crate) fn read(cookie: Option<&str>, now: UnixTime) -> Self {
         let parsed = || {
             let (since, count) = cookie?.split_once('-')?;
             let since = UnixTime::from_seconds(since.parse().ok()?);
@@ -35,17 +35,17 @@ impl RedirectLoop {
     }
 
     #[must_use]
-    pub(in crate::gateway) fn and_one(self) -> Self {
+    pub(crate) fn and_one(self) -> Self {
         Self { count: self.count.saturating_add(1), ..self }
     }
 
     /// Returns whether the browser is in a redirect loop.
-    pub(in crate::gateway) const fn is_loop(self) -> bool {
+    pub(crate) const fn is_loop(self) -> bool {
         self.count >= MOST
     }
 
     /// Returns the value of the cookie.
-    pub(in crate::gateway) fn value(self) -> String {
+    pub(crate) fn value(self) -> String {
         format!("{}-{}", self.since.seconds(), self.count)
     }
 }

@@ -22,7 +22,7 @@ const HIGH_CONTROLS: [char; 32] = [
 
 /// Form that a page submits again.
 #[derive(Clone, PartialEq, Eq)]
-pub(in crate::gateway) struct Replay {
+pub(crate) struct Replay {
     /// Encoding in which the browser serializes the fields.
     pub charset: &'static str,
     /// Names and values, in order.
@@ -31,7 +31,7 @@ pub(in crate::gateway) struct Replay {
 
 impl Replay {
     /// Parses a body. `None` if a browser would not submit exactly the same bytes again.
-    pub(in crate::gateway) fn of(body: &[u8]) -> Option<Self> {
+    pub(crate) fn of(body: &[u8]) -> Option<Self> {
         if body.is_empty() {
             return Some(Self { charset: "utf-8", fields: Vec::new() });
         }

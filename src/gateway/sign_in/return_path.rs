@@ -2,8 +2,8 @@
 
 use http::uri::PathAndQuery;
 
-use crate::gateway::characters::Characters;
-use crate::gateway::path::CanonicalPath;
+use crate::characters::Characters;
+use crate::path::CanonicalPath;
 
 /// Maximum length of a return path in bytes. Unauthenticated clients create them.
 const LONGEST: usize = 8192;
@@ -16,13 +16,13 @@ const OWN: &[u8] = b"/.sealgate";
 /// It begins with exactly one slash, so that no browser reads it as another host. It is none of
 /// Sealgate's own paths, so that a link cannot redirect a user to one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::gateway) struct ReturnPath(String);
+pub(crate) struct ReturnPath(String);
 
 impl ReturnPath {
     /// Parses a path and query.
     ///
     /// `None` if it is too long, or if its path is ambiguous or one of Sealgate's own.
-    pub(in crate::gateway) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let target = PathAndQuery::try_from(text).ok()?;
         // The parser drops a fragment.
         let whole = target.as_str() == text && text.len() <= LONGEST;
@@ -32,17 +32,17 @@ impl ReturnPath {
     }
 
     /// Returns the application's start page.
-    pub(in crate::gateway) fn home() -> Self {
+    pub(crate) fn home() -> Self {
         Self("/".to_owned())
     }
 
-    pub(in crate::gateway) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 /// Returns whether a path on an application's host is one of Sealgate's own.
-pub(in crate::gateway) fn is_own(path: &CanonicalPath<'_>) -> bool {
+pub(crate) fn is_own(path: &CanonicalPath<'_>) -> bool {
     let rest = path.as_bytes().strip_prefix(OWN);
     rest.is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'/'))
 }

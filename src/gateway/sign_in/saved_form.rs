@@ -2,19 +2,15 @@
 
 use std::time::Duration;
 
-use crate::domain::secret::{Secret, SecretHash};
-use crate::gateway::request::{AppRequest, own_path};
-use crate::store::{Form, StoreError};
+use crate::request::{AppRequest, own_path};
+use sealgate_domain::secret::{Secret, SecretHash};
+use sealgate_store::{Form, StoreError};
 
 /// Lifetime of a kept form.
 const LIFETIME: Duration = Duration::from_mins(15);
 
 /// Stores a form for this browser. Returns its id, or `None` if there is no space.
-pub(in crate::gateway) async fn keep(
-    ctx: &AppRequest<'_>,
-    browser: &str,
-    form: &Form,
-) -> Result<Option<Secret>, StoreError> {
+pub(crate) async fn keep(ctx: &AppRequest<'_>, browser: &str, form: &Form) -> Result<Option<Secret>, StoreError> {
     let id = Secret::from_random(&ctx.random::<32>());
     let store = &ctx.sealgate.store;
     let browser = SecretHash::of(browser.as_bytes());
@@ -33,6 +29,6 @@ pub(in crate::gateway) async fn keep(
 }
 
 /// Returns the path and query of the page that shows a kept form.
-pub(in crate::gateway) fn address(id: &str) -> String {
+pub(crate) fn address(id: &str) -> String {
     own_path("form", &[("id", id)])
 }

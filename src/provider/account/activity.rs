@@ -2,13 +2,14 @@
 
 use http::StatusCode;
 
-use crate::domain::audit::{AuditFilter, AuditId, AuditKind};
-use crate::page::{ActivityPage, html};
-use crate::provider::events::EventNames;
-use crate::provider::visitor::Visitor;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::events::EventNames;
+use crate::request::ProviderRequest as _;
+use crate::visitor::Visitor;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::{AuditFilter, AuditId, AuditKind};
+use sealgate_pages::{ActivityPage, html};
 
 const PAGE: &str = "/account/activity";
 

@@ -11,22 +11,27 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 
-use crate::domain::account_links::{
+use crate::mailing;
+use crate::mailing::AddressFault;
+use crate::request::ProviderRequest as _;
+use crate::visitor;
+use crate::visitor::Visitor;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::account_links::{
     AccountLinks, AccountMark, AddressUndo, CODE_LIFE, CodeVerdict, LinkToken, PendingVerification,
 };
-use crate::domain::audit::AuditKind;
-use crate::domain::mail::{CodePurpose, Mail, MailKind, Notice, WaitingMail, partly_hidden};
-use crate::domain::mail_address::MailAddress;
-use crate::domain::secret::SecretHash;
-use crate::domain::user::{Email, User};
-use crate::limiter::{LimitKey, Rule};
-use crate::page::{AddressPage, AddressProblem, Done, NewAddressPage, NewAddressProblem, Problem, WaitingCode, html};
-use crate::provider::mailing::{self, AddressFault};
-use crate::provider::visitor::{self, Visitor};
-use crate::store::Committed;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::limiter::{LimitKey, Rule};
+use sealgate_domain::mail::{CodePurpose, Mail, MailKind, Notice, WaitingMail, partly_hidden};
+use sealgate_domain::mail_address::MailAddress;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::user::{Email, User};
+use sealgate_pages::{
+    AddressPage, AddressProblem, Done, NewAddressPage, NewAddressProblem, Problem, WaitingCode, html,
+};
+use sealgate_store::Committed;
 
 const PAGE: &str = "/account/address";
 const NEW: &str = "/account/address/new";

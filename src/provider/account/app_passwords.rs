@@ -9,18 +9,20 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 
-use crate::config::App;
-use crate::domain::app_password::{AppPassword, LONGEST_APP_PASSWORD_NAME};
-use crate::domain::audit::AuditKind;
-use crate::domain::profile::is_line;
-use crate::domain::username::Username;
-use crate::page::{AppPasswordFault, AppPasswordsPage, Done, NewAppPassword, Problem, html};
-use crate::provider::submission::{self, Effect, ShownResult};
-use crate::provider::visitor::{self, Visitor};
-use crate::store::AppPasswordAdded;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::submission;
+use crate::submission::{Effect, ShownResult};
+use crate::visitor;
+use crate::visitor::Visitor;
+use sealgate_config::App;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::app_password::{AppPassword, LONGEST_APP_PASSWORD_NAME};
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::profile::is_line;
+use sealgate_domain::username::Username;
+use sealgate_pages::{AppPasswordFault, AppPasswordsPage, Done, NewAppPassword, Problem, html};
+use sealgate_store::AppPasswordAdded;
 
 const PAGE: &str = "/account/app-passwords";
 

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 
 use http::{Method, StatusCode};
 
-use crate::domain::audit::AuditKind;
-use crate::domain::client::ClientId;
-use crate::page::{Application, ApplicationsPage, Done, Problem, html};
-use crate::provider::visitor::{self, Visitor};
-use crate::store::GrantFilter;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::visitor;
+use crate::visitor::Visitor;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::client::ClientId;
+use sealgate_pages::{Application, ApplicationsPage, Done, Problem, html};
+use sealgate_store::GrantFilter;
 
 const PAGE: &str = "/account/applications";
 

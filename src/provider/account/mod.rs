@@ -12,9 +12,10 @@ mod profile;
 mod security;
 mod sessions;
 
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::request::ProviderRequest as _;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AccountSection {

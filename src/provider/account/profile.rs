@@ -2,14 +2,15 @@
 
 use http::{Method, StatusCode};
 
-use crate::domain::audit::AuditKind;
-use crate::domain::profile::{LONGEST_NAME, is_line, is_phone_number, is_picture, picture_origin};
-use crate::oauth::params::Params;
-use crate::page::{Done, ProfileField, ProfilePage, html};
-use crate::provider::visitor::{self, Visitor};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::visitor;
+use crate::visitor::Visitor;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::profile::{LONGEST_NAME, is_line, is_phone_number, is_picture, picture_origin};
+use sealgate_pages::{Done, ProfileField, ProfilePage, html};
 
 const PAGE: &str = "/account";
 

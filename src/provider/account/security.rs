@@ -9,27 +9,31 @@ use http::{Method, StatusCode};
 use secrecy::ExposeSecret;
 use serde_json::json;
 
-use crate::config::EnrolmentChoice;
-use crate::domain::assurance::{AssuranceLevel, FactorId};
-use crate::domain::audit::AuditKind;
-use crate::domain::secret::base64url;
-use crate::domain::user::User;
-use crate::factors::{FactorKind, FactorOrigin, Factors, KeyFactor, factor_name};
-use crate::page::{
+use crate::ceremony::relying_party;
+use crate::enrolment;
+use crate::enrolment::{Enrolled, Enrolling, TO_CONFIRM};
+use crate::factor_lines::lines;
+use crate::request::ProviderRequest as _;
+use crate::submission;
+use crate::submission::Effect;
+use crate::visitor;
+use crate::visitor::Visitor;
+use crate::{recovery_codes, sign_in};
+use sealgate_config::EnrolmentChoice;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::assurance::{AssuranceLevel, FactorId};
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::factors::{FactorKind, FactorOrigin, Factors, KeyFactor, factor_name};
+use sealgate_domain::secret::base64url;
+use sealgate_domain::user::User;
+use sealgate_domain::webauthn::UserHandle;
+use sealgate_pages::{
     AddFactorPage, AppEnrolment, Done, EnrolProblem, EnrolStep, FactorSettingsPage, KeyEnrolment, MakeCodesPage,
     PasskeySignals, Problem, RecoveryState, SecurityPage, SecurityProblem, html,
 };
-use crate::provider::ceremony::relying_party;
-use crate::provider::enrolment::{self, Enrolled, Enrolling, TO_CONFIRM};
-use crate::provider::factor_lines::lines;
-use crate::provider::submission::{self, Effect};
-use crate::provider::visitor::{self, Visitor};
-use crate::provider::{recovery_codes, sign_in};
-use crate::store::{FactorsChanged, Store};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
-use crate::webauthn::UserHandle;
+use sealgate_store::{FactorsChanged, Store};
 
 const PAGE: &str = "/account/security";
 const ADD_APP: &str = "/account/security/app";

@@ -2,14 +2,16 @@
 
 use http::{Method, StatusCode};
 
-use crate::domain::audit::AuditKind;
-use crate::domain::session::SessionId;
-use crate::page::{Done, Problem, SessionsPage, html};
-use crate::provider::known_browser;
-use crate::provider::visitor::{self, Visitor};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::known_browser;
+use crate::request::ProviderRequest as _;
+use crate::visitor;
+use crate::visitor::Visitor;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::session::SessionId;
+use sealgate_pages::{Done, Problem, SessionsPage, html};
 
 const PAGE: &str = "/account/sessions";
 

@@ -8,18 +8,19 @@ use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 
 use super::console_user::ConsoleUser;
-use crate::admin::answer::EventAnswer;
-use crate::admin::audit_file;
-use crate::domain::audit::{AuditFilter, AuditId, AuditKind};
-use crate::domain::client::ClientId;
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
-use crate::page::{AuditField, AuditLogPage, Problem, html};
-use crate::provider::events::EventNames;
-use crate::store::AuditPage;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::events::EventNames;
+use crate::request::ProviderRequest as _;
+use sealgate_admin::answer::EventAnswer;
+use sealgate_admin::audit_file;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::{AuditFilter, AuditId, AuditKind};
+use sealgate_domain::client::ClientId;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
+use sealgate_pages::{AuditField, AuditLogPage, Problem, html};
+use sealgate_store::AuditPage;
 
 const MOST: usize = 15;
 

@@ -7,22 +7,24 @@ use http::{Method, StatusCode};
 use super::confirmation::{self, Target};
 use super::console_user::{ConsoleUser, last_segment};
 use super::form::{self, own_redirect_uri};
-use crate::admin::answer::ShownSecret;
-use crate::admin::client_settings::ClientSettings;
-use crate::admin::command::{ClientCommand, Command};
-use crate::admin::{self, Answer, CommandError, Directory};
-use crate::domain::assurance::AssuranceLevel;
-use crate::domain::audit::AuditKind;
-use crate::domain::client::{Client, ClientId, MAX_SECRETS};
-use crate::domain::secret::Secret;
-use crate::oauth::params::Params;
-use crate::page::console::{ClientForm, ClientPage, ClientRefusal};
-use crate::page::{Done, Problem, html};
-use crate::provider::submission::{self, Effect, ShownResult};
-use crate::provider::visitor;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::submission;
+use crate::submission::{Effect, ShownResult};
+use crate::visitor;
+use sealgate_admin as admin;
+use sealgate_admin::answer::ShownSecret;
+use sealgate_admin::client_settings::ClientSettings;
+use sealgate_admin::command::{ClientCommand, Command};
+use sealgate_admin::{Answer, CommandError, Directory};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::client::{Client, ClientId, MAX_SECRETS};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::secret::Secret;
+use sealgate_pages::console::{ClientForm, ClientPage, ClientRefusal};
+use sealgate_pages::{Done, Problem, html};
 
 /// Periods for which two secrets may overlap, in seconds, as the form offers them.
 const OVERLAPS: [u64; 4] = [0, 3600, 86_400, 604_800];
@@ -45,14 +47,14 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     match action {
         Some("save") => save(ctx, console_user, &client, &form).await,
         Some("rotate") => rotate(ctx, console_user, &client, &form).await,
-        Some("disable") => command(ctx, console_user, ClientCommand::Disable(id), Done::ClientState).await,
-        Some("enable") => command(ctx, console_user, ClientCommand::Enable(id), Done::ClientState).await,
-        Some("approve") => command(ctx, console_user, ClientCommand::Approve(id), Done::ClientState).await,
+        Some("disable") => command(ctx, console_user, ClientCommand::Disable(id.into()), Done::ClientState).await,
+        Some("enable") => command(ctx, console_user, ClientCommand::Enable(id.into()), Done::ClientState).await,
+        Some("approve") => command(ctx, console_user, ClientCommand::Approve(id.into()), Done::ClientState).await,
         Some("withdraw-approval") => {
-            command(ctx, console_user, ClientCommand::RevokeApproval(id), Done::ClientState).await
+            command(ctx, console_user, ClientCommand::RevokeApproval(id.into()), Done::ClientState).await
         }
         Some("level") => set_level(ctx, console_user, id, &form).await,
-        Some("delete") => command(ctx, console_user, ClientCommand::Delete(id), Done::ClientDeleted).await,
+        Some("delete") => command(ctx, console_user, ClientCommand::Delete(id.into()), Done::ClientDeleted).await,
         _ => Err(Failure::page(Problem::InvalidRequest)),
     }
 }
@@ -106,7 +108,7 @@ async fn rotate(
             &Said { refused: Some(ClientRefusal::SecretsFull), ..Said::default() },
         ));
     }
-    let rotate = ClientCommand::RotateSecret { client: client.id.clone(), overlap_seconds };
+    let rotate = ClientCommand::RotateSecret { client: client.id.clone().into(), overlap_seconds };
     let work = Box::pin(async {
         let Answer::Client(rotated) = execute(ctx, console_user, Command::Client(rotate)).await? else {
             return Err(Failure::Internal);
@@ -132,7 +134,7 @@ async fn set_level(
     let chosen = form.one("level")?.and_then(AssuranceLevel::parse).ok_or(Failure::page(Problem::InvalidRequest))?;
     let level = Some(chosen).filter(|level| *level > AssuranceLevel::One);
     let settings = Box::new(ClientSettings::of_level(level));
-    command(ctx, console_user, ClientCommand::Set { client, settings }, Done::Client).await
+    command(ctx, console_user, ClientCommand::Set { client: client.into(), settings }, Done::Client).await
 }
 
 async fn command(

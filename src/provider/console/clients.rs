@@ -5,18 +5,20 @@ use http::{Method, StatusCode};
 use super::client;
 use super::console_user::ConsoleUser;
 use super::form::{self, Sound};
-use crate::domain::audit::AuditKind;
-use crate::domain::client::{
+use crate::request::ProviderRequest as _;
+use crate::submission;
+use crate::submission::Effect;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::client::{
     Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule,
 };
-use crate::domain::secret::Secret;
-use crate::page::console::{ClientForm, ClientsPage, NewClientPage};
-use crate::page::html;
-use crate::provider::submission::{self, Effect};
-use crate::store::AddOutcome;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use sealgate_domain::secret::Secret;
+use sealgate_pages::console::{ClientForm, ClientsPage, NewClientPage};
+use sealgate_pages::html;
+use sealgate_store::AddOutcome;
 
 /// Clients per read (`PAGE`), and maximum number of reads for a page (`MOST_STEPS`).
 ///

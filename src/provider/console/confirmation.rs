@@ -10,15 +10,16 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::console_user::ConsoleUser;
-use crate::domain::client::Client;
-use crate::domain::user::{Role, User};
-use crate::oauth::params::Params;
-use crate::page::console::{ConfirmPage, GuardedChange};
-use crate::page::html;
-use crate::provider::visitor::{self, Visitor};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::visitor;
+use crate::visitor::Visitor;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::client::Client;
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::user::{Role, User};
+use sealgate_pages::console::{ConfirmPage, GuardedChange};
+use sealgate_pages::html;
 
 /// Maximum age of the sign-in for a guarded change.
 const MAX_SIGN_IN_AGE: Duration = Duration::from_mins(5);

@@ -2,15 +2,16 @@
 
 use http::StatusCode;
 
-use crate::domain::audit::{Actor, AuditEvent, AuditKind};
-use crate::domain::client::{Authority, Client, ClientId};
-use crate::oauth::params::Params;
-use crate::page::{ConsoleRole, Inside, Problem};
-use crate::provider::own_page;
-use crate::provider::visitor::Visitor;
-use crate::tokens::clients::OWN_PAGES;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
+use crate::own_page;
+use crate::request::ProviderRequest as _;
+use crate::visitor::Visitor;
+use sealgate_core::tokens::clients::OWN_PAGES;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::client::{Authority, Client, ClientId};
+use sealgate_domain::oauth::params::Params;
+use sealgate_pages::{ConsoleRole, Inside, Problem};
 
 /// Signed-in user of a console page whose role admits them to it.
 pub(super) struct ConsoleUser {

@@ -1,14 +1,14 @@
 //! The form with a client's settings, and its validation. The rules are those of the registration
 //! endpoint.
 
-use crate::domain::client::{AuthMethod, Client, ClientType, GrantType};
-use crate::domain::profile::{LONGEST_NAME, is_line};
-use crate::domain::redirect_uri::{RedirectUri, RedirectUriFault};
-use crate::domain::scope::{Scope, ScopeValue};
-use crate::oauth::params::Params;
-use crate::page::console::{ClientFault, ClientField, ClientForm};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_domain::client::{AuthMethod, Client, ClientType, GrantType};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::profile::{LONGEST_NAME, is_line};
+use sealgate_domain::redirect_uri::{RedirectUri, RedirectUriFault};
+use sealgate_domain::scope::{Scope, ScopeValue};
+use sealgate_pages::console::{ClientFault, ClientField, ClientForm};
 
 /// Maximum number of redirect URIs of each kind, as at the registration endpoint.
 const MOST_URIS: usize = 20;

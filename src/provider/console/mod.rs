@@ -18,11 +18,11 @@ mod user_factors;
 mod user_form;
 mod users;
 
-use crate::page::ConsoleRole;
-use crate::provider::console::console_user::ConsoleUser;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use crate::console::console_user::ConsoleUser;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_pages::ConsoleRole;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Area {

@@ -4,13 +4,13 @@
 use http::StatusCode;
 
 use super::console_user::ConsoleUser;
-use crate::config::Upstream;
-use crate::domain::rate_limit::RateLimit;
-use crate::page::console::{AppLine, AppsPage, KeysPage, LimitLine, SettingsPage};
-use crate::page::html;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use sealgate_config::Upstream;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::rate_limit::RateLimit;
+use sealgate_pages::console::{AppLine, AppsPage, KeysPage, LimitLine, SettingsPage};
+use sealgate_pages::html;
 
 pub(super) async fn keys(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let ring = ctx.sealgate.store.key_ring().await?;

@@ -6,27 +6,28 @@
 //! began. The code is used up without creating a grant. The tokens that the page shows name a grant
 //! that does not exist, so a leaked token is useless.
 
+use crate::request::ProviderRequest as _;
 use http::{Method, StatusCode};
 use serde_json::Value;
 
 use super::console_user::{ConsoleUser, last_segment};
 use super::form::own_redirect_uri;
-use crate::domain::audit::AuditKind;
-use crate::domain::client::{Client, ClientId};
-use crate::domain::code::Code;
-use crate::domain::grant::GrantId;
-use crate::domain::pkce::CodeVerifier;
-use crate::domain::redirect_uri::RedirectUri;
-use crate::domain::secret::{Secret, SecretHash, base64url};
-use crate::oauth::claims::{UserClaims, UserInfo};
-use crate::oauth::jwt::Unverified;
-use crate::oauth::token::Authorization;
-use crate::page::console::{TrialPage, TrialProblem};
-use crate::page::{Problem, html};
-use crate::store::Committed;
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
-use crate::web::response::Response;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::code::Code;
+use sealgate_domain::grant::GrantId;
+use sealgate_domain::oauth::claims::{UserClaims, UserInfo};
+use sealgate_domain::oauth::jwt::Unverified;
+use sealgate_domain::oauth::token::Authorization;
+use sealgate_domain::pkce::CodeVerifier;
+use sealgate_domain::redirect_uri::RedirectUri;
+use sealgate_domain::secret::{Secret, SecretHash, base64url};
+use sealgate_pages::console::{TrialPage, TrialProblem};
+use sealgate_pages::{Problem, html};
+use sealgate_store::Committed;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let client = console_user.client(ctx, ClientId::parse(last_segment(ctx))).await?;

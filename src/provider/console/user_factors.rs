@@ -2,17 +2,17 @@
 
 use super::client::execute;
 use super::console_user::ConsoleUser;
-use crate::admin::answer::ShownSecret;
-use crate::admin::command::{Command, UserCommand};
-use crate::admin::{Answer, Person};
-use crate::domain::factor_failures::{FactorFailures, TryVerdict};
-use crate::domain::secret::Secret;
-use crate::domain::time::UnixTime;
-use crate::domain::user::Subject;
-use crate::factors::Factors;
-use crate::page::console::{ResetState, UserFactor};
-use crate::web::context::RequestContext;
-use crate::web::failure::Failure;
+use sealgate_admin::answer::ShownSecret;
+use sealgate_admin::command::{Command, UserCommand};
+use sealgate_admin::{Answer, Person};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_domain::factor_failures::{FactorFailures, TryVerdict};
+use sealgate_domain::factors::Factors;
+use sealgate_domain::secret::Secret;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
+use sealgate_pages::console::{ResetState, UserFactor};
 
 /// Removes all factors of a user. Returns an enrolment link, which lets the user add a new one.
 pub(super) async fn reset(

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::profile::is_group;
-use crate::domain::secret::Secret;
-use crate::domain::user::Role;
-use crate::domain::username::Username;
-use crate::oauth::params::Params;
-use crate::page::console::UserField;
-use crate::web::context::RequestContext;
+use sealgate_core::web::context::RequestContext;
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::profile::is_group;
+use sealgate_domain::secret::Secret;
+use sealgate_domain::user::Role;
+use sealgate_domain::username::Username;
+use sealgate_pages::console::UserField;
 
 /// Maximum number of groups of a user, as on the command line.
 const MOST_GROUPS: usize = 100;

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use sha2::{Digest, Sha256};
 
-use crate::store::engine::{Changes, Counter, Expect, Key, Value};
+use crate::engine::{Changes, Counter, Expect, Key, Value};
 
 /// Maximum number of commits per batch. Its locks use the server's lock table, which all nodes
 /// share.

@@ -20,9 +20,10 @@ use super::PostgresFault;
 use super::connect::{Backoff, Link, LinkPurpose, Servers, within};
 use super::formats::{self, UNREADABLE_FORMAT};
 use super::settings::PostgresSettings;
-use crate::config::BeatDurability;
-use crate::store::engine::{Beat, CommitObserver, Counter, Counters, Current, EngineError};
-use crate::store::versions::{self, FormatRange};
+use crate::engine::{Beat, CommitObserver, Counter, Counters, Current, EngineError};
+use crate::versions;
+use crate::versions::FormatRange;
+use sealgate_config::BeatDurability;
 
 /// Interval between the starts of two heartbeats.
 const INTERVAL: Duration = Duration::from_millis(250);

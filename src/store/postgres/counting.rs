@@ -14,7 +14,7 @@ use tokio_postgres::error::Error;
 use super::PostgresFault;
 use super::beat::LastBeat;
 use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of};
-use crate::store::shared_counts::NotCounted;
+use crate::shared_counts::NotCounted;
 
 /// Maximum number of queued requests of one kind.
 pub(super) const QUEUE: usize = 1024;

@@ -12,9 +12,9 @@ use super::connect::Servers;
 use super::counting::{Counting, QUEUE, connect};
 use super::guesses::{self, GuessJob, GuessWork};
 use super::shares::{self, ShareJob, ShareWork};
-use crate::domain::pace::Pace;
-use crate::domain::time::UnixTime;
-use crate::store::shared_counts::{Block, BlockRequest, CountKey, CountedGuess, NotCounted, SharedCounts};
+use crate::shared_counts::{Block, BlockRequest, CountKey, CountedGuess, NotCounted, SharedCounts};
+use sealgate_domain::pace::Pace;
+use sealgate_domain::time::UnixTime;
 
 /// Queues of both kinds.
 pub(super) struct Counts {

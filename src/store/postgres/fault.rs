@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::store::engine::EngineError;
+use crate::engine::EngineError;
 
 /// Reason not to use a database. One line each that says what to do.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -89,7 +89,7 @@ impl PostgresFault {
 
     /// Returns whether a retry may succeed without intervention: a starting server, a failover, a
     /// clock that NTP has yet to set.
-    pub(crate) fn may_pass(&self) -> bool {
+    pub fn may_pass(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::Behind { .. } | Self::NotAcknowledged | Self::Stale(_))
     }
 }

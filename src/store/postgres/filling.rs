@@ -16,7 +16,7 @@ use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of};
 use super::settings::{PostgresSettings, servers};
 use super::transaction::{LEAVE, TransactionEngine, WriteStatements};
 use super::writer::said;
-use crate::store::engine::Engine;
+use crate::engine::Engine;
 
 /// Blocks nodes from entering, and other writers and imports.
 ///

@@ -14,7 +14,8 @@ use super::PostgresFault;
 use super::connect::{Link, LinkPurpose, Servers, fault_of};
 use super::members::{FleetMember, NODES, member};
 use super::settings::{PostgresSettings, servers};
-use crate::store::versions::{self, FormatRange};
+use crate::versions;
+use crate::versions::FormatRange;
 
 /// Timeout of a transaction, whose commit waits for the standby.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -184,14 +185,14 @@ pub async fn raise_format(settings: &PostgresSettings) -> Result<FormatRaise, Po
 
 /// Formats of the store, its nodes and this program.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct FormatSurvey {
+pub struct FormatSurvey {
     /// The store's, once it has one.
-    pub(crate) format: Option<u32>,
+    pub format: Option<u32>,
     /// Range that this program serves.
-    pub(crate) reads_from: u32,
-    pub(crate) reads_to: u32,
+    pub reads_from: u32,
+    pub reads_to: u32,
     /// The newest that all nodes read; `None` without nodes.
-    pub(crate) nodes_read_to: Option<u32>,
+    pub nodes_read_to: Option<u32>,
 }
 
 impl FormatSurvey {
@@ -211,7 +212,7 @@ impl FormatSurvey {
     }
 
     /// Returns the format to which it could be raised.
-    pub(crate) fn next(&self) -> Option<u32> {
+    pub fn next(&self) -> Option<u32> {
         let next = self.nodes_read_to.map_or(self.reads_to, |most| most.min(self.reads_to));
         Some(next).filter(|next| self.format.is_some_and(|format| format < *next))
     }

@@ -16,9 +16,9 @@ use tokio_postgres::types::ToSql;
 
 use super::connect::Link;
 use super::counting::{CountWork, SWEEP_ROWS};
-use crate::domain::pace::{Failures, Pace};
-use crate::domain::time::UnixTime;
-use crate::store::shared_counts::{CountKey, CountedGuess, NotCounted};
+use crate::shared_counts::{CountKey, CountedGuess, NotCounted};
+use sealgate_domain::pace::{Failures, Pace};
+use sealgate_domain::time::UnixTime;
 
 /// Timeout of a transaction.
 const TIMEOUT: Duration = Duration::from_secs(3);

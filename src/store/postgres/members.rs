@@ -8,7 +8,7 @@ use tokio_postgres::types::ToSql;
 use super::PostgresFault;
 use super::connect::{Link, LinkPurpose, Servers, fault_of, within};
 use super::settings::{PostgresSettings, servers};
-use crate::store::versions::FormatRange;
+use crate::versions::FormatRange;
 
 /// Time without a heartbeat after which a node does not serve.
 const AWAY: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ pub struct FleetMember {
 
 impl FleetMember {
     /// Returns whether its heartbeat is recent.
-    pub(crate) fn is_heard_of(&self) -> bool {
+    pub fn is_heard_of(&self) -> bool {
         self.silent <= AWAY.as_secs_f64()
     }
 }
@@ -69,7 +69,7 @@ async fn link(settings: &PostgresSettings) -> Result<Link, PostgresFault> {
 ///
 /// # Errors
 /// Errors of a connection.
-pub(crate) async fn members(settings: &PostgresSettings) -> Result<Vec<FleetMember>, PostgresFault> {
+pub async fn members(settings: &PostgresSettings) -> Result<Vec<FleetMember>, PostgresFault> {
     let link = link(settings).await?;
     let rows = within(TIMEOUT, PostgresFault::NotAcknowledged, link.client.query(NODES, &[])).await?;
     rows.iter().map(member).collect::<Result<_, _>>().map_err(|error| fault_of(&error))
@@ -81,7 +81,7 @@ pub(crate) async fn members(settings: &PostgresSettings) -> Result<Vec<FleetMemb
 ///
 /// # Errors
 /// Errors of a connection; `NotAcknowledged` if the change may be lost.
-pub(crate) async fn set_removed(settings: &PostgresSettings, name: &str, removed: bool) -> Result<bool, PostgresFault> {
+pub async fn set_removed(settings: &PostgresSettings, name: &str, removed: bool) -> Result<bool, PostgresFault> {
     let link = link(settings).await?;
     link.take_warning();
     let parameters: [&(dyn ToSql + Sync); 1] = [&name];
@@ -107,7 +107,7 @@ pub(crate) async fn set_removed(settings: &PostgresSettings, name: &str, removed
 ///
 /// # Errors
 /// Errors of a connection.
-pub(crate) async fn wait_for_beats(settings: &PostgresSettings) -> Result<BTreeSet<String>, PostgresFault> {
+pub async fn wait_for_beats(settings: &PostgresSettings) -> Result<BTreeSet<String>, PostgresFault> {
     let link = link(settings).await?;
     let text = |row: &tokio_postgres::Row, column| row.try_get::<_, String>(column).map_err(|error| fault_of(&error));
     let rows = within(TIMEOUT, PostgresFault::NotAcknowledged, link.client.query(NOW, &[])).await?;

@@ -14,7 +14,7 @@ use tokio_postgres::{Row, Statement};
 use super::PostgresFault;
 use super::beat::LastBeat;
 use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of};
-use crate::store::engine::{EngineError, Key, MAX_KEY_BYTES, Value};
+use crate::engine::{EngineError, Key, MAX_KEY_BYTES, Value};
 
 const CONNECTIONS: usize = 2;
 /// Timeout after which the server is considered unreachable.

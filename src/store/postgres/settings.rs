@@ -12,8 +12,8 @@ use tokio_postgres::config::{Host, SslMode};
 
 use super::PostgresFault;
 use super::tls::{self, TlsChoice};
-use crate::config::{BeatDurability, Durability, FleetConfig, PostgresConfig, read_longer_secret_file};
-use crate::store::versions::FormatRange;
+use crate::versions::FormatRange;
+use sealgate_config::{BeatDurability, Durability, FleetConfig, PostgresConfig, read_longer_secret_file};
 
 const DEFAULT_PORT: u16 = 5432;
 /// Maximum length of the URL file; no password is that long.
@@ -56,7 +56,7 @@ impl PostgresSettings {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(crate) fn of(config: &PostgresConfig, fleet: Option<&FleetConfig>) -> Result<Self, PostgresFault> {
+    pub fn of(config: &PostgresConfig, fleet: Option<&FleetConfig>) -> Result<Self, PostgresFault> {
         let url = read_longer_secret_file(&config.url_file, "the database's URL", LONGEST_URL);
         let url = url.map_err(|cause| PostgresFault::UrlFile { path: config.url_file.clone(), cause })?;
         let new = Self::new(SecretString::from(url.as_str()));

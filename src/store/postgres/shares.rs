@@ -13,7 +13,7 @@ use tokio_postgres::types::ToSql;
 
 use super::connect::Link;
 use super::counting::{CountWork, SWEEP_ROWS};
-use crate::store::shared_counts::{Block, BlockRequest, CountKey, NotCounted};
+use crate::shared_counts::{Block, BlockRequest, CountKey, NotCounted};
 
 const KEYS: usize = 256;
 /// Number of sweeps after which the next one starts at the first row.

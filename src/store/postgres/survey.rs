@@ -12,7 +12,7 @@ use super::connect::{Link, LinkPurpose, Servers, within};
 use super::formats::FormatSurvey;
 use super::settings::{PostgresSettings, servers};
 use super::standby_rule::StandbyRule;
-use crate::config::Durability;
+use sealgate_config::Durability;
 
 /// Timeout of all queries together.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,28 +39,28 @@ const CLOCK: &str = "SELECT extract(epoch FROM clock_timestamp())::double precis
 
 /// A standby server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Standby {
-    pub(crate) name: String,
-    pub(crate) address: Option<String>,
+pub struct Standby {
+    pub name: String,
+    pub address: Option<String>,
     /// `streaming` when it keeps up. `None` if the role may not see it; the next field likewise.
-    pub(crate) state: Option<String>,
+    pub state: Option<String>,
     /// `sync`, `quorum`, `potential` or `async`
-    pub(crate) sync_state: Option<String>,
+    pub sync_state: Option<String>,
 }
 
 /// The database's setup.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Setup {
-    pub(crate) version: String,
-    pub(crate) role: String,
-    pub(crate) synchronous_standby_names: String,
+pub struct Setup {
+    pub version: String,
+    pub role: String,
+    pub synchronous_standby_names: String,
     /// Whether the role may see the standbys' states.
-    pub(crate) sees_standbys: bool,
-    pub(crate) standbys: Vec<Standby>,
+    pub sees_standbys: bool,
+    pub standbys: Vec<Standby>,
     /// Number of nodes that have served and were not removed, at least one.
-    pub(crate) nodes: i64,
-    pub(crate) lock_slots: i64,
-    pub(crate) lock_slots_needed: i64,
+    pub nodes: i64,
+    pub lock_slots: i64,
+    pub lock_slots_needed: i64,
     #[serde(skip)]
     connections: i64,
     #[serde(skip)]
@@ -69,20 +69,20 @@ pub(crate) struct Setup {
 
 /// The diagnosis of a database.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Survey {
+pub struct Survey {
     /// `HOST:PORT` of the primary.
-    pub(crate) host: String,
-    pub(crate) timeline: u32,
+    pub host: String,
+    pub timeline: u32,
     #[serde(flatten)]
-    pub(crate) setup: Setup,
+    pub setup: Setup,
     #[serde(flatten)]
-    pub(crate) formats: FormatSurvey,
+    pub formats: FormatSurvey,
     /// Whether the role owns a table, which is unnecessary.
-    pub(crate) owns_tables: bool,
+    pub owns_tables: bool,
     /// Seconds by which the database's clock is ahead of this machine's; `None` without a clock.
-    pub(crate) clock_offset_seconds: Option<f64>,
+    pub clock_offset_seconds: Option<f64>,
     /// Median of twenty.
-    pub(crate) round_trip_seconds: f64,
+    pub round_trip_seconds: f64,
 }
 
 impl Setup {
@@ -141,7 +141,7 @@ impl Setup {
     }
 
     /// Returns risks for future operation, with instructions.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let standby = match StandbyRule::parse(&self.synchronous_standby_names) {
             None if self.durability == Durability::External => None,
             None => Some(
@@ -176,7 +176,7 @@ impl Setup {
 
 impl Survey {
     /// Returns the errors that prevent operation under any configuration.
-    pub(crate) fn faults(&self) -> Vec<String> {
+    pub fn faults(&self) -> Vec<String> {
         let most = MOST_OFFSET.as_secs_f64() + self.round_trip_seconds;
         let clock = self.clock_offset_seconds.filter(|offset| offset.abs() > most).map(|offset| {
             format!("the database's clock differs by {:.0} ms from this machine's; set both by NTP", offset * 1000.0)
@@ -189,7 +189,7 @@ impl Survey {
 ///
 /// # Errors
 /// Errors of a connection, and `Rights`.
-pub(crate) async fn survey(settings: &PostgresSettings) -> Result<Survey, PostgresFault> {
+pub async fn survey(settings: &PostgresSettings) -> Result<Survey, PostgresFault> {
     let servers = Servers::new(servers(settings)?);
     // First without the store: report missing privileges if the role may not read its tables.
     let owns_tables = answered(rights(&servers.connect(LinkPurpose::Initialise).await?)).await??;

@@ -17,7 +17,7 @@ use tokio_rustls::{TlsConnector, client};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::PostgresFault;
-use crate::named_certificate::NamedOrIssued;
+use sealgate_system::named_certificate::NamedOrIssued;
 
 /// Creates the client configuration, which trusts only the CA certificates in the file and these
 /// certificates themselves.

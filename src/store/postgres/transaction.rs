@@ -23,8 +23,8 @@ use super::formats;
 use super::reader::{Asks, Question, ReadLink, values};
 use super::settings::{PostgresSettings, servers};
 use super::writer::said;
-use crate::store::engine::{Changes, Counters, Engine, EngineError, FormatRule, Key, Outcome, Value};
-use crate::store::versions::FormatRange;
+use crate::engine::{Changes, Counters, Engine, EngineError, FormatRule, Key, Outcome, Value};
+use crate::versions::FormatRange;
 
 /// Timeout after which the server is considered unreachable.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);

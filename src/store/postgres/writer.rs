@@ -16,8 +16,8 @@ use tokio_postgres::{Client, Statement};
 use super::batch::{self, APPLY, BATCH_COMMITS, BEGIN, CLEAN_UP, LOCK, LOOK_UP, Operation, RowColumns};
 use super::beat::LastBeat;
 use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of, jittered};
-use crate::store::commit_turn::CommitTurn;
-use crate::store::engine::{CommitObserver, Counters, EngineError, Outcome, RerunCause};
+use crate::commit_turn::CommitTurn;
+use crate::engine::{CommitObserver, Counters, EngineError, Outcome, RerunCause};
 
 /// Timeout after which the server is considered unreachable: it may have been replaced.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);

@@ -17,8 +17,8 @@ use super::disk::{self, sync};
 use super::opening;
 use super::options::{CopyVerifier, Options};
 use super::records::Records;
-use crate::config::SledConfig;
-use crate::store::engine::EngineError;
+use crate::engine::EngineError;
+use sealgate_config::SledConfig;
 
 /// sled's cache while a copy is verified, in bytes.
 const CACHE_BYTES: u64 = 16 << 20;

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, StatVfs, StatVfsMountFlags, fstatfs, fstatvfs, openat};
 use rustix::io::Errno;
 
-use crate::store::engine::EngineError;
+use crate::engine::EngineError;
 
 /// Durability of acknowledged data on a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,8 +16,8 @@ use super::disk::{self, Keeping, sync};
 use super::options::Options;
 use super::records::{Records, own_key};
 use super::watermark::{Digest, Mark, State, Watermark, WriterProgress};
-use crate::config;
-use crate::store::barrier;
+use crate::barrier;
+use sealgate_config as config;
 
 /// The layout that `records` describes, with the state for verification.
 const FORMAT: &[u8] = &[2];
@@ -339,7 +339,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::config::SledConfig;
+    use sealgate_config::SledConfig;
 
     fn volatile() -> Options {
         Options { allow_volatile: true, ..Options::default() }

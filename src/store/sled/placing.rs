@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::copying;
 use super::disk::sync;
 use super::opening::{self, OpenError};
-use crate::config;
+use sealgate_config as config;
 
 /// A store under construction. It is removed if dropped before [`NewStore::finish`].
 #[derive(Debug)]

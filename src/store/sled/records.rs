@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use sled::{Batch, Db, IVec, Tree};
 
 use super::watermark::{Digest, State};
-use crate::store::engine::{EngineError, Key, Value};
+use crate::engine::{EngineError, Key, Value};
 
 /// First byte of a record's key in the tree.
 const RECORD: u8 = 0;

@@ -19,9 +19,9 @@ use super::copying;
 use super::disk::Disk;
 use super::records::Records;
 use super::watermark::{State, WriterProgress};
-use crate::log;
-use crate::store::commit_turn::CommitTurn;
-use crate::store::engine::{Changes, CommitObserver, Counter, Counters, EngineError, Expect, Key, Outcome, Value};
+use crate::commit_turn::CommitTurn;
+use crate::engine::{Changes, CommitObserver, Counter, Counters, EngineError, Expect, Key, Outcome, Value};
+use sealgate_system::log;
 
 /// Maximum number of commits per batch. Readers stall for about 10 µs per record of a batch.
 const BATCH_COMMITS: usize = 256;

@@ -1,4 +1,4 @@
-//! Large heads and bodies, WebSockets, event streams and HTTP/2 through the documented proxies.
+//! Large heads and bodies, `WebSockets`, event streams and HTTP/2 through the documented proxies.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use sealgate_admin::hex;
 use sha2::{Digest, Sha256};
 
 use super::site::{Kind, Site, status};
@@ -118,7 +119,7 @@ fn dechunked(reader: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
 }
 
 fn digest(body: &[u8]) -> String {
-    Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(body))
 }
 
 /// Carries connections to Sealgate and counts the bytes that the proxy sends. Returns its port.
@@ -285,9 +286,10 @@ pub(super) async fn passes(kind: Kind) {
     let cookies = browser.cookies(&site.url("/"));
     let client = Client { site: &site, application: &application, cookies: &cookies };
     let outcomes = tokio::task::block_in_place(|| checked(&client, &to_sealgate));
+    let large: &'static [u8] = vec![b'x'; 3 << 20].leak();
     let over_http2 = [
         ("GET over HTTP/2", client.over_http2("GET", b"").await),
-        ("POST over HTTP/2", client.over_http2("POST", &[b'x'; 3 << 20]).await),
+        ("POST over HTTP/2", client.over_http2("POST", large).await),
     ];
     let whole = || "200, head true, cookies true, whole true".to_owned();
     let expected_over_http2 = [("GET over HTTP/2", whole()), ("POST over HTTP/2", whole())];
@@ -320,7 +322,7 @@ fn checked(client: &Client<'_>, to_sealgate: &AtomicUsize) -> Vec<Outcome> {
         format!("{}, {}", status(&answer), answer.contains(&"s".repeat(7 * KIB)))
     };
     let tunnel = |protocols: &[&str]| {
-        let lines: String = protocols.iter().map(|protocol| format!("Upgrade: {protocol}\r\n")).collect();
+        let lines: String = protocols.iter().flat_map(|protocol| ["Upgrade: ", protocol, "\r\n"]).collect();
         let settings = "Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n";
         let mut head = client.send("GET /x", &format!("{settings}{lines}"));
         let head = until(&mut head, "\r\n\r\n").to_ascii_lowercase();

@@ -1,7 +1,7 @@
 //! Tests the approval of clients, and who may re-enable a client.
 
-use sealgate::facade::domain::client::{Authority, ClientDecision, ConsentRule, SelfRegistration};
-use sealgate::facade::domain::secret::Secret;
+use sealgate_domain::client::{Authority, ClientDecision, ConsentRule, SelfRegistration};
+use sealgate_domain::secret::Secret;
 
 use super::*;
 

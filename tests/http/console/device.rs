@@ -1,8 +1,8 @@
 //! Tests the console of a local issuer, whose host is below `.localhost`.
 
-use sealgate::facade::config::IssuerUrl;
-use sealgate::facade::domain::redirect_uri::RedirectUri;
-use sealgate::facade::domain::user::Role;
+use sealgate_config::IssuerUrl;
+use sealgate_domain::redirect_uri::RedirectUri;
+use sealgate_domain::user::Role;
 
 use super::{ANNA, ON, element, give, press, register, signed_in, stored};
 use crate::steps::assert_code;

@@ -1,6 +1,6 @@
 //! Tests how administrators see and reset users' second factors.
 
-use sealgate::facade::metrics::EnrolmentShare;
+use sealgate_system::metrics::EnrolmentShare;
 
 use super::*;
 use crate::factors::{app, key, record};

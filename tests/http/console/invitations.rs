@@ -1,6 +1,6 @@
 //! Tests invitations in the console.
 
-use sealgate::facade::domain::mail::{Mail, MailMessage};
+use sealgate_domain::mail::{Mail, MailMessage};
 
 use super::*;
 use crate::mailbox::{MAIL, due};

@@ -1,6 +1,6 @@
 //! Tests the assurance level that a client requires: administrators set it, developers see it.
 
-use sealgate::facade::domain::assurance::AssuranceLevel;
+use sealgate_domain::assurance::AssuranceLevel;
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Tests forms that take effect once: a reload, a second click and a repeated request change
 //! nothing, and a new secret is shown once.
 
-use sealgate::facade::domain::audit::AuditKind as Kind;
+use sealgate_domain::audit::AuditKind as Kind;
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Tests links to reset a password that an administrator sends.
 
-use sealgate::facade::domain::mail::{Mail, MailMessage};
+use sealgate_domain::mail::{Mail, MailMessage};
 
 use super::*;
 use crate::mailbox::{self, MAIL};

@@ -5,8 +5,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use sealgate::facade::config::Hsm;
-use sealgate::facade::signer::{KeySize, Pkcs11Signer, Signer, Unobserved};
+use sealgate_config::Hsm;
+use sealgate_signer::{KeySize, Pkcs11Signer, Signer, Unobserved};
 
 use crate::softhsm::{MODULE, SoftHsm};
 
@@ -21,7 +21,7 @@ pub(crate) fn signer() -> Arc<dyn Signer> {
 pub(crate) fn own_signer(label: &str) -> Arc<Pkcs11Signer> {
     let hsm = hsm(label);
     // The token distinguishes keys by their id.
-    sealgate::facade::signer::generate(&hsm, KeySize::Rsa2048, label.as_bytes(), false).unwrap();
+    sealgate_signer::generate(&hsm, KeySize::Rsa2048, label.as_bytes(), false).unwrap();
     Arc::new(Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap())
 }
 
@@ -45,7 +45,7 @@ fn hsm(label: &str) -> Hsm {
         sign_timeout: Duration::from_secs(30),
         queue: 1000,
         hang_abort: Duration::from_secs(30),
-        mechanism: sealgate::facade::config::Mechanism::RsaPkcs,
+        mechanism: sealgate_config::Mechanism::RsaPkcs,
         require_local: true,
         shared: false,
     }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Request;
-use sealgate::facade::app::state::Parts;
-use sealgate::facade::clock::{Clock, OsEntropy};
-use sealgate::facade::config::Config;
-use sealgate::facade::domain::client::{self, ClientId};
-use sealgate::facade::domain::user::{Subject, User};
-use sealgate::facade::metrics::Metrics;
-use sealgate::facade::store::engine::Engine;
+use sealgate_config::Config;
+use sealgate_core::state::Parts;
+use sealgate_domain::client;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::user::{Subject, User};
+use sealgate_store::engine::Engine;
+use sealgate_system::clock::{Clock, OsEntropy};
+use sealgate_system::metrics::Metrics;
 
 use super::{Client, ISSUER, Provider, REDIRECT_URI, Reply, settings, token_device};
 

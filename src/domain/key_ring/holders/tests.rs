@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::domain::key_ring::MOST_KEYS_OF_NODE;
-use crate::domain::key_ring::{TokenHolder, statement};
+use crate::key_ring::MOST_KEYS_OF_NODE;
+use crate::key_ring::{TokenHolder, statement};
 
 const TIMES: KeyTimes = KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) };
 const ISSUER: &str = "https://id.example";

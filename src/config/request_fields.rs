@@ -1,0 +1,560 @@
+//! Decides which header fields of a client are not forwarded to an application, and which may occur
+//! only once. Pure.
+//!
+//! Applications trust these names, so only the gateway may set them. CGI and its successors (WSGI,
+//! PSGI, Rack, PHP) map `X-Real-IP` and `X_Real_IP` to the same `HTTP_X_REAL_IP`. Some servers also
+//! fold every character that is neither letter nor digit. Names with such characters are therefore
+//! compared in their folded form. They must not match a listed name, a name that controls the
+//! exchange (`Transfer_Encoding`), or another field of the same request.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use http::HeaderMap;
+use http::header::HeaderName;
+
+/// Prefixes of fields that describe the route of a request. Each ends in one dash.
+const WAY_PREFIXES: &[&str] = &[
+    // Sealgate's own.
+    "x-sealgate-",
+    // The user, the origin and the requested URL: `-User`, `-For`, `-Scheme`, `-Ssl`, `-Uri`,
+    // `-Client-Cert`, `-Tls-Client-Cert` and so on.
+    "x-forwarded-",
+    // The request before a proxy changed it.
+    "x-original-",
+    "x-rewrite-",
+    "x-envoy-",
+    // TLS that another server terminated, and the client certificate that it received.
+    "x-ssl-",
+    "x-arr-",
+    "x-tls-client-",
+    "ssl-client-",
+    "wl-proxy-",
+];
+
+const WAY: &[&str] = &[
+    "x-request-id",
+    // The client's address.
+    "x-real-ip",
+    "x-real-port",
+    "x-client-ip",
+    "x-client-port",
+    "x-cluster-client-ip",
+    "x-originating-ip",
+    "x-remote-ip",
+    "x-remote-addr",
+    "x-proxyuser-ip",
+    "x-azure-clientip",
+    "x-azure-socketip",
+    "x-appengine-user-ip",
+    "x-proxy-user-ip",
+    // The requested scheme, host and path.
+    "x-scheme",
+    "x-url-scheme",
+    "x-host",
+    "x-http-host-override",
+    "x-script-name",
+    "x-proxy-url",
+    // Certificates.
+    "x-client-cert",
+    "x-client-certificate",
+    "x-client-dn",
+    "x-client-s-dn",
+    "x-client-subject",
+    "x-client-verify",
+    "forwarded",
+    "forwarded-for",
+    "client-ip",
+    "true-client-ip",
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "cf-visitor",
+    "fastly-client-ip",
+    "fastly-ssl",
+    "cloudfront-forwarded-proto",
+    "proxy-client-ip",
+    "front-end-https",
+    "remote-addr",
+    "remote-host",
+    // CGI variables as field names.
+    "http-client-ip",
+    "http-x-forwarded-for",
+    // CGI would turn it into the environment variable `HTTP_PROXY`.
+    "proxy",
+    // RFC 9440.
+    "client-cert",
+    "client-cert-chain",
+];
+
+/// Prefixes of fields in which other gateways and servers send a user's identity to an application.
+const WHO_PREFIXES: &[&str] = &[
+    "x-remote-",
+    // oauth2-proxy.
+    "x-auth-request-",
+    "x-auth-user-",
+    // Grafana, Gitea.
+    "x-webauth-",
+    "x-authenticated-",
+    "x-user-",
+    "x-authentik-",
+    "x-authelia-",
+    "x-pomerium-",
+    "x-vouch-",
+    "x-sso-",
+    "x-shib-",
+    "x-proxy-remote-",
+    // Kong.
+    "x-consumer-",
+    "x-credential-",
+    // Google, Microsoft and Amazon.
+    "x-goog-authenticated-user-",
+    "x-goog-iap-",
+    "x-ms-client-principal-",
+    "x-ms-token-",
+    "x-amzn-oidc-",
+    // Authelia, Caddy, Apache's variables.
+    "remote-",
+    "http-remote-",
+    "redirect-remote-",
+    "proxy-remote-",
+    "authenticated-",
+    "cf-access-",
+    "tailscale-",
+    // mod_auth_openidc, mod_auth_mellon, Shibboleth.
+    "oidc-",
+    "mellon-",
+    "shib-",
+    // IBM WebSEAL, SiteMinder, Oracle.
+    "iv-",
+    "sm-",
+    "oam-",
+    // IIS.
+    "ms-aspnetcore-",
+];
+
+const WHO: &[&str] = &[
+    "x-userid",
+    "x-username",
+    "x-userinfo",
+    "x-email",
+    "x-group",
+    "x-groups",
+    "x-role",
+    "x-roles",
+    "x-login",
+    "x-principal",
+    "x-subject",
+    "x-auth-username",
+    "x-auth-userid",
+    "x-auth-email",
+    "x-auth-name",
+    "x-auth-group",
+    "x-auth-groups",
+    "x-auth-role",
+    "x-auth-roles",
+    "x-auth-subject",
+    "x-id-token",
+    "x-jwt-assertion",
+    "x-endpoint-api-userinfo",
+    "x-apigateway-api-userinfo",
+    "x-anonymous-consumer",
+    "x-proxy-user",
+    "x-proxyuser",
+    "x-iis-windowsauthtoken",
+    "user",
+    "user-id",
+    "user-name",
+    "user-email",
+    "user-groups",
+    "userid",
+    "username",
+    "auth-user",
+    "auth-type",
+    "logon-user",
+    "proxy-user",
+    "eppn",
+    "upn",
+    "persistent-id",
+    "targeted-id",
+    "affiliation",
+    "unscoped-affiliation",
+    "entitlement",
+];
+
+/// Begins with an identity prefix but contains no identity.
+const NOBODY: &str = "x-user-agent";
+
+/// Fields that override the method in some frameworks. They are removed if a rule depends on
+/// methods.
+const METHOD_OVERRIDES: &[&str] = &["x-http-method-override", "x-http-method", "x-method-override"];
+const SHORTEST_METHOD_OVERRIDE: usize = "x-http-method".len();
+
+/// Fields that control an exchange or carry credentials. They are forwarded unchanged, but not in
+/// another spelling.
+const STANDARD: &[&str] = &[
+    "accept",
+    "authorization",
+    "connection",
+    "cookie",
+    "cookie2",
+    "date",
+    "expect",
+    "from",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "origin",
+    "proxy-authorization",
+    "proxy-connection",
+    "range",
+    "referer",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+    "x-requested-with",
+];
+
+/// Prefixes of further standard fields.
+const STANDARD_PREFIXES: &[&str] = &["accept-", "access-control-", "content-", "if-", "sec-", "trace", "x-csrf"];
+
+/// Fields that must not occur twice: the gateway would evaluate one value and the application could
+/// read the other.
+///
+/// `Authorization` is checked with the gateway's credentials.
+static SINGLE: [HeaderName; 14] = [
+    http::header::PROXY_AUTHORIZATION,
+    http::header::HOST,
+    http::header::ORIGIN,
+    http::header::UPGRADE,
+    http::header::CONTENT_TYPE,
+    http::header::ACCESS_CONTROL_REQUEST_METHOD,
+    http::header::SEC_WEBSOCKET_KEY,
+    http::header::SEC_WEBSOCKET_VERSION,
+    HeaderName::from_static("destination"),
+    HeaderName::from_static("depth"),
+    HeaderName::from_static("sec-fetch-dest"),
+    HeaderName::from_static("sec-fetch-mode"),
+    HeaderName::from_static("sec-fetch-site"),
+    HeaderName::from_static("x-requested-with"),
+];
+
+/// Returns the first field that occurs more often than once, although it must not.
+pub fn repeated(headers: &HeaderMap) -> Option<&'static HeaderName> {
+    // Fast path: few requests have two fields of one name.
+    if headers.len() == headers.keys_len() {
+        return None;
+    }
+    SINGLE.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some())
+}
+
+/// Settings of one application for header fields of its requests.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms<'a, O> {
+    pub methods_ruled: bool,
+    /// Whether the gateway sends an identity to the application in this field (lower case).
+    pub ours: O,
+    /// Fields that are forwarded in exactly this spelling, although they may carry an identity.
+    pub passed: &'a [HeaderName],
+}
+
+/// Returns whether a field overrides the request's method, in a spelling that some framework reads.
+pub fn override_method(headers: &HeaderMap) -> bool {
+    // Folding never lengthens a name.
+    let names_method = |name: &str| {
+        name.len() >= SHORTEST_METHOD_OVERRIDE && !is_everyday(name) && METHOD_OVERRIDES.contains(&&*folded(name))
+    };
+    headers.keys().any(|name| names_method(name.as_str()))
+}
+
+/// Returns whether a client's field is not forwarded.
+pub fn goes(name: &HeaderName, headers: &HeaderMap, terms: &Terms<'_, impl Fn(&str) -> bool>) -> bool {
+    let listed = |name: &str| {
+        tells_of_the_way(name)
+            || tells_who(name)
+            || (terms.ours)(name)
+            || (terms.methods_ruled && METHOD_OVERRIDES.contains(&name))
+    };
+    if is_everyday(name.as_str()) {
+        return (terms.ours)(name.as_str()) && !terms.passed.contains(name);
+    }
+    match folded(name.as_str()) {
+        Cow::Borrowed(plain) => listed(plain) && !terms.passed.contains(name),
+        // Servers could confuse the two; this is the one with the unusual name.
+        Cow::Owned(folded) => {
+            folded.is_empty() || listed(&folded) || is_standard(&folded) || headers.contains_key(folded.as_str())
+        }
+    }
+}
+
+/// Creates the list and the lookup from the same names. The lookup compares lengths and bytes,
+/// without a search.
+macro_rules! everyday {
+    ($($name:literal)|+) => {
+        #[cfg(test)]
+        const EVERYDAY: &[&str] = &[$($name),+];
+
+        /// Returns whether every browser sends this name.
+        ///
+        /// None of these names is on a list of removed fields, so the other lookups can be skipped.
+        fn is_everyday(name: &str) -> bool {
+            matches!(name, $($name)|+)
+        }
+    };
+}
+
+everyday!(
+    "accept"
+        | "accept-encoding"
+        | "accept-language"
+        | "authorization"
+        | "cache-control"
+        | "connection"
+        | "content-length"
+        | "content-type"
+        | "cookie"
+        | "host"
+        | "if-modified-since"
+        | "if-none-match"
+        | "origin"
+        | "pragma"
+        | "priority"
+        | "referer"
+        | "sec-ch-ua"
+        | "sec-ch-ua-mobile"
+        | "sec-ch-ua-platform"
+        | "sec-fetch-dest"
+        | "sec-fetch-mode"
+        | "sec-fetch-site"
+        | "sec-fetch-user"
+        | "upgrade-insecure-requests"
+        | "user-agent"
+);
+
+/// Returns whether a name (lower case) describes the route of a request. Only the gateway may set
+/// such fields.
+pub(crate) fn tells_of_the_way(name: &str) -> bool {
+    static NAMES: LazyLock<Names> = LazyLock::new(|| Names::of(WAY, WAY_PREFIXES));
+    NAMES.contains(name)
+}
+
+/// Returns whether some application reads an identity from this name (lower case).
+pub(crate) fn tells_who(name: &str) -> bool {
+    static NAMES: LazyLock<Names> = LazyLock::new(|| Names::of(WHO, WHO_PREFIXES));
+    name != NOBODY && NAMES.contains(name)
+}
+
+/// Returns whether a name (lower case) controls an exchange, carries credentials or is set by the
+/// browser itself.
+pub(crate) fn is_standard(name: &str) -> bool {
+    STANDARD.contains(&name) || STANDARD_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Returns whether a name has no character that some servers fold into another one.
+pub fn is_plain(name: &str) -> bool {
+    !name.is_empty() && matches!(folded(name), Cow::Borrowed(_))
+}
+
+/// Set of names and prefixes. Optimised for misses: every field of every request is checked, and
+/// few match.
+struct Names {
+    /// For each first letter, the second letters that occur, as bits.
+    ///
+    /// A letter is represented by its last five bits. Other characters may therefore match a
+    /// letter, but no letter is missed.
+    beginnings: [u32; 32],
+    /// Sorted.
+    whole: Vec<&'static str>,
+    /// Prefixes, sorted, without the dash.
+    ///
+    /// None is a prefix of another one followed by a dash. Therefore only the last entry that sorts
+    /// before a name can be its prefix.
+    words: Vec<&'static str>,
+}
+
+impl Names {
+    fn of(whole: &[&'static str], prefixes: &[&'static str]) -> Self {
+        let mut whole = whole.to_vec();
+        whole.sort_unstable();
+        let mut words: Vec<_> = prefixes.iter().map(|prefix| prefix.trim_end_matches('-')).collect();
+        words.sort_unstable();
+        words.dedup_by(|later, earlier| begins(later, earlier));
+        let mut beginnings = [0; 32];
+        for (first, second) in whole.iter().chain(&words).filter_map(|name| beginning(name)) {
+            if let Some(seconds) = beginnings.get_mut(first) {
+                *seconds |= second;
+            }
+        }
+        Self { beginnings, whole, words }
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        // No listed name has fewer than two letters.
+        let Some((first, second)) = beginning(name) else { return false };
+        if self.beginnings.get(first).is_none_or(|seconds| seconds & second == 0) {
+            return false;
+        }
+        let before = self.words.partition_point(|word| *word <= name).checked_sub(1);
+        before.and_then(|at| self.words.get(at)).is_some_and(|word| begins(name, word))
+            || self.whole.binary_search(&name).is_ok()
+    }
+}
+
+/// Returns the first letter of a name as a number below 32, and the second as one bit.
+fn beginning(name: &str) -> Option<(usize, u32)> {
+    let [first, second, ..] = name.as_bytes() else { return None };
+    Some((usize::from(first & 31), 1 << (second & 31)))
+}
+
+/// Returns whether a name is this word, or starts with it and a dash.
+fn begins(name: &str, word: &str) -> bool {
+    name.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+/// Folds a name as some servers do: every character except letters and digits becomes a dash, and
+/// outer dashes are removed.
+fn folded(name: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    if name.bytes().all(is_plain) && !name.starts_with('-') && !name.ends_with('-') {
+        return Cow::Borrowed(name);
+    }
+    let dashed: String = name.chars().map(|char| if char.is_ascii_alphanumeric() { char } else { '-' }).collect();
+    Cow::Owned(dashed.trim_matches('-').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn passes(name: &str) -> bool {
+        !goes(&HeaderName::from_bytes(name.as_bytes()).unwrap(), &HeaderMap::new(), &terms(&[]))
+    }
+
+    /// Settings of an application that receives identities in a field of its own.
+    fn terms(passed: &[HeaderName]) -> Terms<'_, fn(&str) -> bool> {
+        Terms { methods_ruled: false, ours: |name| name == "x-staff", passed }
+    }
+
+    #[test]
+    fn what_an_application_may_take_for_another_field_goes() {
+        for name in [
+            "Transfer_Encoding",
+            "Content_Length",
+            "Content_Type",
+            "Host_",
+            "Host-",
+            "-Host",
+            "_host_",
+            "Cookie_",
+            "Up_grade_",
+            "sec_websocket-key",
+            "Accept_Language",
+            "X_Requested_With",
+            "Expect_",
+            "If_None_Match",
+            "_",
+            "--",
+        ] {
+            assert!(passes(name) == (name == "Up_grade_"), "{name}");
+        }
+        for name in ["api_key", "X_Custom", "x-custom", "SOAPAction", "x.y"] {
+            assert!(passes(name), "{name}");
+        }
+        // The two names differ only in spelling.
+        let both = HeaderMap::from_iter([(HeaderName::from_static("x-custom"), HeaderValue::from_static("1"))]);
+        assert!(goes(&HeaderName::from_static("x_custom"), &both, &terms(&[])));
+        assert!(!goes(&HeaderName::from_static("x-custom"), &both, &terms(&[])));
+    }
+
+    #[test]
+    fn everyday_names_are_on_no_list() {
+        for name in EVERYDAY {
+            assert!(is_plain(name) && !tells_of_the_way(name) && !tells_who(name), "{name}");
+            assert!(!METHOD_OVERRIDES.contains(name), "{name}");
+            // Except for an application that receives identities in that field.
+            let told = Terms { methods_ruled: true, ours: |ours: &str| ours == *name, passed: &[] };
+            assert!(goes(&HeaderName::from_static(name), &HeaderMap::new(), &told), "{name}");
+        }
+    }
+
+    #[test]
+    fn fields_that_steer_an_exchange_pass_in_their_own_spelling() {
+        for name in STANDARD.iter().chain(&["accept-language", "content-length", "sec-fetch-mode", "traceparent"]) {
+            assert!(passes(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_may_stand_once_stands_once() {
+        let headers = |names: &[&'static str]| -> HeaderMap {
+            names.iter().map(|name| (HeaderName::from_static(name), HeaderValue::from_static("a"))).collect()
+        };
+        assert_eq!(repeated(&headers(&["origin", "accept", "accept"])), None);
+        for name in &SINGLE {
+            let twice = headers(&[name.as_str(), "accept", name.as_str()]);
+            assert_eq!(repeated(&twice), Some(name));
+        }
+    }
+
+    #[test]
+    fn what_is_named_passes_in_its_own_spelling_only() {
+        let passed = [HeaderName::from_static("x-user-token"), HeaderName::from_static("x-staff-room")];
+        let goes = |name: &'static str| goes(&HeaderName::from_static(name), &HeaderMap::new(), &terms(&passed));
+        assert!(!goes("x-user-token"));
+        for name in ["x_user_token", "x-user_token", "x.user.token", "x-user-tokens", "x-staff", "x_staff"] {
+            assert!(goes(name), "{name}");
+        }
+        assert!(!goes("x-staff-room") && !goes("x-user-agent") && !goes("x-users"));
+    }
+
+    #[test]
+    fn the_documentation_has_the_whole_list() {
+        let docs = include_str!("../../docs/reference/identity-headers.md").to_ascii_lowercase();
+        for name in listed() {
+            let written = if name.ends_with('-') { format!("`{name}…`") } else { format!("`{name}`") };
+            assert!(docs.contains(&written), "docs/reference/identity-headers.md does not name {written}");
+        }
+    }
+
+    fn listed() -> Vec<&'static str> {
+        [WAY_PREFIXES, WAY, WHO_PREFIXES, WHO].concat()
+    }
+
+    proptest! {
+        /// Names similar to the listed ones: truncated, longer, and with a suffix after a dash.
+        #[test]
+        fn a_name_is_found_as_by_a_look_at_every_one(
+            index in 0..listed().len(), cut in 0..4_usize, tail in "(-|-?[a-z]{0,3}|s-x)",
+        ) {
+            let listed = listed()[index];
+            let name = format!("{}{tail}", &listed[..listed.len().saturating_sub(cut)]);
+            let among = |whole: &[&str], prefixes: &[&str]| {
+                let starts = |prefix: &&str| name == prefix[..prefix.len() - 1] || name.starts_with(prefix);
+                whole.contains(&name.as_str()) || prefixes.iter().any(starts)
+            };
+            prop_assert_eq!(tells_of_the_way(&name), among(WAY, WAY_PREFIXES));
+            prop_assert_eq!(tells_who(&name), name != NOBODY && among(WHO, WHO_PREFIXES));
+        }
+
+        #[test]
+        fn no_client_can_name_a_field_of_ours(
+            index in 0..listed().len(), marks in proptest::collection::vec(0..5_usize, 40),
+        ) {
+            let name = format!("{}{}", listed()[index], if listed()[index].ends_with('-') { "user" } else { "" });
+            let spelled: String = name
+                .chars()
+                .zip(marks.iter().cycle())
+                .map(|(char, mark)| match (char, mark) {
+                    ('-', mark) => ['-', '_', '.', '!', '~'][*mark],
+                    (char, 0 | 1) => char.to_ascii_uppercase(),
+                    (char, _) => char,
+                })
+                .collect();
+            prop_assert!(!passes(&spelled), "{}", spelled);
+        }
+    }
+}

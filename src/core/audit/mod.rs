@@ -1,0 +1,341 @@
+//! The audit log: each event is logged at once and stored as a record shortly afterwards.
+//!
+//! The log line has the target `audit`. The record is written with the server's next heartbeat,
+//! after at most two seconds, together with the other queued records. So no request waits for a
+//! disk flush, and a flood of failed sign-ins costs one commit per heartbeat. If the process is
+//! killed in between, the event is in the journal but not in the store.
+//!
+//! Identical failures are counted in one record. Beyond a few hundred per heartbeat, the rest is
+//! counted in a single record, so that attackers cannot fill the store. Refreshes of one grant give
+//! one record per hour ([`routine`]). A command of the operator waits for its record.
+
+mod routine;
+
+use std::cmp::Reverse;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::{Mutex, PoisonError};
+
+use self::routine::Routine;
+use sealgate_config as config;
+use sealgate_domain::audit::{AuditEvent, AuditId, AuditKind, Telling};
+use sealgate_domain::time::UnixTime;
+use sealgate_store::{AuditRecord, Store, StoreError};
+use sealgate_system::clock::wall_clock_seconds;
+
+/// Maximum number of queued events until the next heartbeat. Further ones are only logged.
+const MOST_WAITING: usize = 8192;
+
+/// Maximum number of queued distinct events that unauthenticated clients can cause.
+const MOST_ANYBODYS: usize = 256;
+
+/// Maximum number of queued notifications. Users are not notified of further events.
+const MOST_TOLD: usize = 1024;
+
+#[derive(Debug)]
+pub struct AuditLog {
+    keeps: bool,
+    waiting: Mutex<Waiting>,
+    routine: Mutex<Routine>,
+    /// Events that await a notification by e-mail.
+    told: Mutex<Vec<AuditEvent>>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    /// Each event has its final id. A record is written again if the outcome of its commit is
+    /// unknown, and is still stored only once.
+    events: Vec<AuditRecord>,
+    anybodys: Vec<AuditRecord>,
+    /// Number of the last event.
+    number: u64,
+    /// Random low bits of this process's numbers: another process may number an event in the same
+    /// microsecond.
+    own: u64,
+    lost: u64,
+}
+
+/// Number of bits of [`Waiting::own`].
+const OWN_BITS: u32 = 12;
+
+impl Default for Waiting {
+    fn default() -> Self {
+        let own = RandomState::new().build_hasher().finish() >> (u64::BITS - OWN_BITS);
+        Self { events: Vec::new(), anybodys: Vec::new(), number: 0, own, lost: 0 }
+    }
+}
+
+impl AuditLog {
+    /// Creates an audit log that keeps records as configured.
+    pub fn new(settings: &config::AuditConfig) -> Self {
+        Self {
+            keeps: !settings.keep.is_zero(),
+            waiting: Mutex::default(),
+            routine: Mutex::default(),
+            told: Mutex::default(),
+        }
+    }
+
+    /// Writes the event's line to the log; its record follows with [`AuditLog::write`].
+    pub fn note(&self, mut event: AuditEvent) {
+        log(&event);
+        self.tell(&event);
+        event.telling = None;
+        if !self.keeps {
+            return;
+        }
+        if !self.routine.lock().unwrap_or_else(PoisonError::into_inner).count(&event) {
+            self.wait([event]);
+        }
+    }
+
+    /// Queues an event for a notification, if it requires one.
+    fn tell(&self, event: &AuditEvent) {
+        let telling = event.telling.clone().or_else(|| {
+            let notice = event.notice()?;
+            Some(Telling { notice, language: None, browser: None, system: None })
+        });
+        if telling.is_none() || event.subject.is_none() {
+            return;
+        }
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() < MOST_TOLD {
+            told.push(AuditEvent { telling, ..event.clone() });
+        }
+    }
+
+    /// Takes the events for which users are to be notified. Each has its notification.
+    pub fn take_told(&self) -> Vec<AuditEvent> {
+        std::mem::take(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Queues the events again after the store failed.
+    pub fn tell_later(&self, events: Vec<AuditEvent>) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = MOST_TOLD.saturating_sub(told.len());
+        told.extend(events.into_iter().take(room));
+    }
+
+    /// Queues the records of refreshes that were counted for an hour.
+    pub fn collect(&self, now: UnixTime) {
+        let records = self.routine.lock().unwrap_or_else(PoisonError::into_inner).over(now);
+        self.wait(records);
+    }
+
+    /// Queues the records of all counted refreshes, before the last [`AuditLog::write`].
+    pub fn collect_all(&self) {
+        let records = self.routine.lock().unwrap_or_else(PoisonError::into_inner).all();
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        for record in records {
+            // Their number is bounded, and no further events follow.
+            waiting.push(record);
+        }
+    }
+
+    fn wait(&self, events: impl IntoIterator<Item = AuditEvent>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        for event in events {
+            waiting.add(event);
+        }
+    }
+
+    /// Writes the event's line to the log and its record to the store, for actions of an operator.
+    ///
+    /// The action is already complete, so a failure of the store is only logged. Queued records are
+    /// written before it, so that the audit log keeps the order of events, even within a second.
+    pub async fn record(&self, store: &Store, event: AuditEvent) {
+        self.note(event);
+        if let Err(error) = self.write(store).await {
+            tracing::error!(%error, "a record of the audit trail was not kept yet");
+        }
+    }
+
+    /// Writes the queued records to the store, in the order of their arrival.
+    ///
+    /// # Errors
+    /// Returns the store's error. The records are queued again, within the capacity.
+    pub async fn write(&self, store: &Store) -> Result<(), StoreError> {
+        let (mut all, lost) = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = std::mem::take(&mut waiting.events);
+            all.append(&mut waiting.anybodys);
+            (all, std::mem::take(&mut waiting.lost))
+        };
+        if lost > 0 {
+            tracing::error!(
+                lost,
+                "events of the audit trail found no room to wait for the store; they are in the log only"
+            );
+        }
+        if all.is_empty() {
+            return Ok(());
+        }
+        // Ids sort newest first.
+        all.sort_by_key(|record| Reverse(record.id));
+        let written = store.keep_audit(&all).await;
+        if written.is_err() {
+            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).put_back(all);
+        }
+        written
+    }
+}
+
+impl Waiting {
+    fn add(&mut self, event: AuditEvent) {
+        if event.is_anybodys() {
+            self.count(event);
+        } else if self.events.len() < MOST_WAITING {
+            self.push(event);
+        } else {
+            self.lost += 1;
+        }
+    }
+
+    fn push(&mut self, event: AuditEvent) {
+        let record = self.numbered(event);
+        self.events.push(record);
+    }
+
+    fn numbered(&mut self, event: AuditEvent) -> AuditRecord {
+        // Based on the time, so that commands within one second keep their order.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "microseconds since 1970")]
+        let microseconds = (wall_clock_seconds() * 1e6) as u64;
+        let next = (microseconds << OWN_BITS) | self.own;
+        self.number = next.max(self.number.wrapping_add(1 << OWN_BITS));
+        AuditRecord { id: AuditId::new(event.at, self.number), event }
+    }
+
+    /// Counts an event that unauthenticated clients can cause: with identical ones, or in one
+    /// record for all the rest.
+    fn count(&mut self, event: AuditEvent) {
+        let alike = |known: &&mut AuditRecord| {
+            let known = &known.event;
+            (known.kind, known.subject, &known.client, known.address, &known.detail)
+                == (event.kind, event.subject, &event.client, event.address, &event.detail)
+        };
+        if let Some(known) = self.anybodys.iter_mut().find(alike) {
+            known.event.count += event.count;
+        } else if self.anybodys.len() < MOST_ANYBODYS {
+            let record = self.numbered(event);
+            self.anybodys.push(record);
+        } else if let Some(AuditRecord { event: rest, .. }) = self.anybodys.last_mut() {
+            *rest = AuditEvent { count: rest.count + event.count, ..AuditEvent::new(rest.at, rest.kind, rest.actor) }
+                .with_detail("of many accounts or addresses");
+        }
+    }
+
+    /// Puts the records back at the front of the queue. Drops records that exceed its capacity.
+    fn put_back(&mut self, records: Vec<AuditRecord>) {
+        let (mut anybodys, mut events): (Vec<_>, Vec<_>) =
+            records.into_iter().partition(|record| record.event.is_anybodys());
+        for record in std::mem::take(&mut self.anybodys) {
+            if anybodys.len() < MOST_ANYBODYS {
+                anybodys.push(record);
+            } else {
+                self.lost += record.event.count;
+            }
+        }
+        events.append(&mut self.events);
+        self.lost += u64::try_from(events.len().saturating_sub(MOST_WAITING)).unwrap_or(u64::MAX);
+        events.truncate(MOST_WAITING);
+        (self.anybodys, self.events) = (anybodys, events);
+    }
+}
+
+/// Logs one line with all known fields.
+fn log(event: &AuditEvent) {
+    let AuditEvent { kind, actor, .. } = event;
+    let alarming = matches!(kind, AuditKind::ReuseDetected);
+    macro_rules! line {
+        ($level:ident) => {
+            tracing::$level!(
+                target: "audit",
+                kind = kind.as_str(),
+                %actor,
+                subject = event.subject.map(tracing::field::display),
+                client = event.client.as_ref().map(tracing::field::display),
+                app = event.app.as_deref(),
+                session = event.session.map(tracing::field::display),
+                grant = event.grant.map(tracing::field::display),
+                address = event.address.map(tracing::field::display),
+                request_id = event.request_id.as_deref(),
+                detail = event.detail.as_deref(),
+                at = event.at.seconds(),
+            )
+        };
+    }
+    if alarming { line!(warn) } else { line!(info) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use async_trait::async_trait;
+
+    use super::*;
+    use sealgate_domain::audit::{Actor, AuditFilter};
+    use sealgate_store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
+    use sealgate_store::memory::MemoryEngine;
+
+    /// Test engine that commits changes and reports an unknown outcome.
+    #[derive(Default)]
+    struct Silent {
+        inner: MemoryEngine,
+        is_silent: AtomicBool,
+    }
+
+    #[async_trait]
+    impl Engine for Silent {
+        async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
+            self.inner.get(key).await
+        }
+
+        async fn scan(
+            &self,
+            prefix: &[u8],
+            after: Option<&[u8]>,
+            limit: usize,
+        ) -> Result<Vec<(Key, Value)>, EngineError> {
+            self.inner.scan(prefix, after, limit).await
+        }
+
+        async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
+            let outcome = self.inner.commit(changes).await;
+            if self.is_silent.load(Ordering::SeqCst) { Err(EngineError::Unknown) } else { outcome }
+        }
+
+        fn counters(&self) -> &Counters {
+            self.inner.counters()
+        }
+
+        async fn ping(&self) -> Result<(), EngineError> {
+            self.inner.ping().await
+        }
+    }
+
+    #[tokio::test]
+    async fn what_may_have_been_kept_is_kept_once_and_in_its_order() {
+        let engine = Arc::new(Silent::default());
+        let store = Store::open(Arc::clone(&engine) as Arc<dyn Engine>, 10).await.unwrap();
+        let settings = config::AuditConfig { keep: std::time::Duration::from_hours(1), max_records: 100 };
+        let audit = AuditLog::new(&settings);
+        let at = UnixTime::from_seconds(1_000);
+        let failed = AuditEvent::new(at, AuditKind::SignInFailed, Actor::Stranger);
+        assert!(failed.is_anybodys());
+        audit.note(AuditEvent::new(at, AuditKind::UserCreated, Actor::Operator));
+        audit.note(failed.clone());
+        engine.is_silent.store(true, Ordering::SeqCst);
+        for _ in 0..3 {
+            assert!(audit.write(&store).await.is_err());
+        }
+        engine.is_silent.store(false, Ordering::SeqCst);
+        audit.note(failed);
+        audit.note(AuditEvent::new(at, AuditKind::UserDeleted, Actor::Operator));
+        audit.write(&store).await.unwrap();
+        let kept = store.audit_page(&AuditFilter::default(), None, 100).await.unwrap().records;
+        let kept: Vec<_> = kept.iter().rev().map(|record| (record.event.kind, record.event.count)).collect();
+        let expected = [(AuditKind::UserCreated, 1), (AuditKind::SignInFailed, 2), (AuditKind::UserDeleted, 1)];
+        assert_eq!(kept, expected);
+    }
+}

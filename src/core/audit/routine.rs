@@ -1,0 +1,111 @@
+//! Counting of routine refreshes.
+//!
+//! The first refresh is recorded at once. Further ones from the same address within the hour are
+//! counted in one record at its end. A record per refresh took four entries in the store, more than
+//! the refresh itself.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::client::ClientId;
+use sealgate_domain::grant::GrantId;
+use sealgate_domain::session::SessionId;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
+
+/// Period for which refreshes are counted together.
+const TOGETHER: Duration = Duration::from_hours(1);
+/// Maximum number of counted grants and addresses, about 200 bytes each. Beyond it, each refresh is
+/// a record.
+const MOST: usize = 32_768;
+/// Maximum number of records that are created at a time.
+const MOST_AT_ONCE: usize = 1024;
+
+/// Common properties of refreshes that are counted together.
+type Key = (GrantId, Option<IpAddr>);
+
+/// The refreshes of the last hour.
+#[derive(Debug, Default)]
+pub(super) struct Routine {
+    counted: HashMap<Key, Counted>,
+    /// Start of each period, the earliest first.
+    since: VecDeque<(UnixTime, Key)>,
+}
+
+#[derive(Debug)]
+struct Counted {
+    subject: Option<Subject>,
+    client: Option<ClientId>,
+    session: Option<SessionId>,
+    /// Time of the first refresh that is in no record yet.
+    first: UnixTime,
+    count: u64,
+}
+
+impl Routine {
+    /// Counts the event. Returns false if it must be a record of its own.
+    pub(super) fn count(&mut self, event: &AuditEvent) -> bool {
+        let Some(grant) = event.grant.filter(|_| event.kind == AuditKind::TokensRefreshed && event.detail.is_none())
+        else {
+            return false;
+        };
+        let (key, room) = ((grant, event.address), self.counted.len() < MOST);
+        match self.counted.entry(key) {
+            Entry::Occupied(mut counted) => {
+                let counted = counted.get_mut();
+                if counted.count == 0 {
+                    counted.first = event.at;
+                }
+                counted.count += event.count;
+                true
+            }
+            Entry::Vacant(vacant) => {
+                if room {
+                    let (subject, client, session) = (event.subject, event.client.clone(), event.session);
+                    vacant.insert(Counted { subject, client, session, first: event.at, count: 0 });
+                    self.since.push_back((event.at, key));
+                }
+                false
+            }
+        }
+    }
+
+    /// Returns the records of periods that have ended, and starts new ones. Forgets grants without
+    /// a refresh in the period.
+    pub(super) fn over(&mut self, now: UnixTime) -> Vec<AuditEvent> {
+        let mut records = Vec::new();
+        while records.len() < MOST_AT_ONCE
+            && let Some((_, key)) = self.since.pop_front_if(|(since, _)| now.since(*since) >= TOGETHER)
+        {
+            match self.counted.get_mut(&key).and_then(|counted| counted.take(key)) {
+                Some(record) => {
+                    records.push(record);
+                    self.since.push_back((now, key));
+                }
+                None => {
+                    self.counted.remove(&key);
+                }
+            }
+        }
+        records
+    }
+
+    /// Returns all remaining records, at shutdown.
+    pub(super) fn all(&mut self) -> Vec<AuditEvent> {
+        self.since.clear();
+        self.counted.drain().filter_map(|(key, mut counted)| counted.take(key)).collect()
+    }
+}
+
+impl Counted {
+    /// Returns the record of the counted refreshes and resets the count. `None` if there were none.
+    fn take(&mut self, (grant, address): Key) -> Option<AuditEvent> {
+        let count = std::mem::take(&mut self.count);
+        let event = AuditEvent::new(self.first, AuditKind::TokensRefreshed, Actor::Client).with_grant(grant);
+        let (subject, client, session) = (self.subject, self.client.clone(), self.session);
+        (count > 0).then_some(AuditEvent { subject, client, session, address, count, ..event })
+    }
+}

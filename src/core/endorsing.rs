@@ -1,0 +1,162 @@
+//! Endorsement of keys if each node has its own token.
+//!
+//! This node adds endorsements to the key ring for the other nodes, and waits for theirs before it
+//! signs. [`sealgate_domain::key_ring`] defines the signed content.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::not_serving::NotServing;
+use sealgate_domain::key_ring::{Introduction, KeyFault, KeyRing, KeyState};
+use sealgate_domain::time::UnixTime;
+use sealgate_signer::{SignError, Signer, Vouching};
+use sealgate_store::{Store, StoreError};
+use sealgate_system::clock::Clock;
+
+/// How long a start waits until the other nodes accept its key: each checks once a second.
+const TAKEN_TIMEOUT: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Reason why this node's endorsements are missing from the ring.
+#[derive(Debug, thiserror::Error)]
+pub enum NotEndorsed {
+    #[error("store: {0}")]
+    Store(#[from] StoreError),
+    #[error("the keys of other nodes are not endorsed: {0}")]
+    Token(#[from] SignError),
+    #[error(transparent)]
+    Ring(#[from] KeyFault),
+}
+
+impl From<NotEndorsed> for NotServing {
+    fn from(fault: NotEndorsed) -> Self {
+        match fault {
+            NotEndorsed::Store(error) => error.into(),
+            // The token was opened before: it is absent or overloaded.
+            NotEndorsed::Token(_) => Self { lines: vec![fault.to_string()], may_pass: true },
+            NotEndorsed::Ring(_) => vec![fault.to_string()].into(),
+        }
+    }
+}
+
+/// Adds this node's missing keys to the ring, and endorses trusted keys of other nodes.
+///
+/// Returns the kids of other nodes' keys that no trusted key endorses; `None` if all nodes share a
+/// token.
+///
+/// # Errors
+/// [`NotEndorsed`].
+pub async fn endorse(
+    store: &Store,
+    signer: &dyn Signer,
+    clock: &dyn Clock,
+    mut ring: KeyRing,
+) -> Result<Option<Vec<String>>, NotEndorsed> {
+    let now = clock.now();
+    let Some(mut vouching) = signer.vouching(&ring, now) else { return Ok(None) };
+    if !vouching.undescribed.is_empty() {
+        let undescribed = vouching.undescribed;
+        let described = change(store, |ring| undescribed.iter().for_each(|(kid, jwk)| ring.describe(kid, jwk)));
+        ring = described.await?;
+        let Some(again) = signer.vouching(&ring, now) else { return Ok(None) };
+        vouching = again;
+    }
+    let Vouching { due, untrusted, .. } = vouching;
+    if due.is_empty() {
+        return Ok(Some(untrusted));
+    }
+    let mut made = Vec::with_capacity(due.len());
+    for (by, endorsement) in due {
+        let signatures = signer.sign(&by, vec![endorsement.statement.clone()]).await?;
+        made.extend(signatures.into_iter().next().map(|signature| (endorsement, signature)));
+    }
+    let endorsed = change(store, |ring| {
+        for (endorsement, signature) in &made {
+            ring.endorse(&endorsement.kid, &endorsement.by, signature.as_bytes(), now);
+        }
+    });
+    let ring = endorsed.await?;
+    for (endorsement, _) in &made {
+        let (kid, by) = (&endorsement.kid, &endorsement.by);
+        if let Some(Introduction { holder, word_of }) = &endorsement.introduced {
+            tracing::warn!(kid, by, holder, word_of, "believes a node's first key from now on, on another's word");
+        } else {
+            tracing::info!(kid, by, "endorsed a key of the fleet");
+        }
+    }
+    Ok(signer.vouching(&ring, now).map(|vouching| vouching.untrusted))
+}
+
+/// Blocks decisions while another serving node signs with a key that this node does not trust.
+///
+/// Otherwise this node would treat valid tokens of that node as forged and answer that they are
+/// revoked. That occurs on a node that was away while the only other one replaced its key and
+/// removed the previous one, and on all nodes after the issuer was renamed. An attacker with write
+/// access to the database can cause it by a forged row of a node, and can do as much by deleting
+/// rows.
+///
+/// # Errors
+/// The store's; nothing has changed then.
+pub async fn hold_back(store: &Store, ring: &KeyRing, untrusted: &[String], now: UnixTime) -> Result<(), StoreError> {
+    let mut signing = Vec::new();
+    for key in untrusted.iter().filter_map(|kid| ring.find(kid)) {
+        if let (KeyState::Active, Some(holder)) = (ring.state(key, now), &key.holder) {
+            signing.push((&key.kid, holder));
+        }
+    }
+    let live = if signing.is_empty() { Vec::new() } else { store.live_nodes().await? };
+    let cause = signing.into_iter().find(|(_, holder)| live.contains(holder)).map(|(kid, holder)| {
+        format!(
+            "the key {kid} of the node {holder} is not believed here, and that node signs with it. Stop this server, and run here: \
+             sealgate node request --trust={kid}; then, on {holder}: sealgate node admit (docs/how-to/cluster-nodes.md, \"A node that was away\")"
+        )
+    });
+    if store.hold_back(cause.clone()) {
+        if let Some(cause) = cause {
+            tracing::error!("this node lets nobody in: {cause}");
+        } else {
+            tracing::info!("the keys of all nodes that serve are believed here");
+        }
+    }
+    Ok(())
+}
+
+async fn change(store: &Store, change: impl Fn(&mut KeyRing) + Send + Sync) -> Result<KeyRing, NotEndorsed> {
+    let changed = store.change_key_ring(|ring| {
+        change(ring);
+        Ok(())
+    });
+    Ok(changed.await??)
+}
+
+/// Publishes this node's key at a start, and waits until all serving nodes accept it.
+///
+/// So no node rejects this node's tokens.
+///
+/// # Errors
+/// One line: a node does not accept it.
+pub async fn join(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) -> Result<(), NotServing> {
+    let started = Instant::now();
+    loop {
+        let ring = store.key_ring().await?;
+        let Some(untrusted) = endorse(store, signer, clock.as_ref(), ring).await? else { return Ok(()) };
+        let ring = store.key_ring().await?;
+        signer.follow(ring.clone(), Arc::clone(clock));
+        let kid = signer.key_set().active().kid().to_string();
+        let live = store.live_nodes().await?;
+        let untaken = ring.untaken(&kid, &live, clock.now());
+        if untaken.is_empty() {
+            return Ok(hold_back(store, &ring, &untrusted, clock.now()).await?);
+        }
+        if started.elapsed() > TAKEN_TIMEOUT {
+            let fault = format!(
+                "the key {kid} of this node is not taken by {}: tokens that it signs would be refused there. A node takes what \
+                 is endorsed by a key that it knows: /readyz of it and its log say which it does not",
+                untaken.join(", ")
+            );
+            // They may be starting themselves.
+            return Err(NotServing { lines: vec![fault], may_pass: true });
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}

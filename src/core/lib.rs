@@ -1,0 +1,14 @@
+//! The code that all request handlers share: the state of a running node, HTTP, tokens, rate limits, the
+//! audit log and password checks.
+
+pub mod answers;
+pub mod audit;
+pub mod endorsing;
+pub mod expiry;
+pub mod limits;
+pub mod not_serving;
+pub mod password;
+pub mod state;
+pub mod status;
+pub mod tokens;
+pub mod web;

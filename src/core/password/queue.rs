@@ -1,0 +1,308 @@
+//! Bounded and fair queue of the password threads.
+//!
+//! Each network has its own line, and the lines take turns. If the queue is full, the longest line
+//! drops its newest job for a shorter line. So one network may use the whole queue while it is
+//! alone, but cannot block other networks.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use secrecy::SecretString;
+use tokio::sync::oneshot;
+
+use sealgate_domain::profile::LONGEST_PASSWORD;
+use sealgate_domain::user::PasswordHash;
+
+/// Reason why a password was not hashed or checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PasswordError {
+    /// The queue is full, so the load is shed.
+    #[error("too many passwords wait to be checked")]
+    Busy,
+    /// The request timed out in the queue.
+    #[error("the password was not checked in time")]
+    Timeout,
+    /// A new password is longer than [`crate::password::MAX_PASSWORD_BYTES`].
+    #[error("the password is longer than {LONGEST_PASSWORD} bytes")]
+    TooLong,
+    /// argon2 rejected its parameters, or its threads have ended: a bug.
+    #[error("passwords cannot be checked")]
+    Broken,
+}
+
+impl PasswordError {
+    /// Logs the error. Only a failure of this process is an error in the log: clients can cause the
+    /// others with each request.
+    pub fn log(self, what: &str) {
+        match self {
+            Self::Broken => tracing::error!(error = %self, "{what}"),
+            Self::Busy | Self::Timeout | Self::TooLong => tracing::debug!(error = %self, "{what}"),
+        }
+    }
+}
+
+/// Line of a request in the queue.
+///
+/// Each network of unknown clients has its own line, and the lines take turns, so that no network
+/// can block the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Line {
+    /// Clients that attackers cannot impersonate. Their checks have priority. Their number is
+    /// limited elsewhere.
+    Trusted,
+    /// Network of an unknown client: an IPv4 address or an IPv6 /48.
+    Stranger([u8; 16]),
+}
+
+impl Line {
+    /// Returns the line of an unknown client with this address.
+    pub fn of(address: IpAddr) -> Self {
+        Self::Stranger(match address.to_canonical() {
+            IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+            IpAddr::V6(address) => (u128::from(address) & !(u128::MAX >> 48)).to_be_bytes(),
+        })
+    }
+}
+
+/// Job of a thread, with the channel for its result.
+pub(super) enum PasswordJob {
+    Hash {
+        password: SecretString,
+        salt: [u8; 16],
+        reply: oneshot::Sender<Result<PasswordHash, PasswordError>>,
+    },
+    Verify {
+        hash: Option<PasswordHash>,
+        password: SecretString,
+        reply: oneshot::Sender<Result<bool, PasswordError>>,
+    },
+    /// Checks whether a new password is easy to guess.
+    Judge {
+        password: SecretString,
+        reply: oneshot::Sender<Result<bool, PasswordError>>,
+    },
+}
+
+impl PasswordJob {
+    /// Reports whether the request was cancelled. Such a job would only delay others.
+    pub(super) fn is_abandoned(&self) -> bool {
+        match self {
+            Self::Hash { reply, .. } => reply.is_closed(),
+            Self::Verify { reply, .. } | Self::Judge { reply, .. } => reply.is_closed(),
+        }
+    }
+
+    pub(super) fn refuse(self, why: PasswordError) {
+        match self {
+            Self::Hash { reply, .. } => drop(reply.send(Err(why))),
+            Self::Verify { reply, .. } | Self::Judge { reply, .. } => drop(reply.send(Err(why))),
+        }
+    }
+}
+
+pub(super) struct PasswordQueue {
+    waiting: Mutex<Waiting>,
+    filled: Condvar,
+    most: usize,
+}
+
+#[derive(Default)]
+struct Waiting {
+    trusted: VecDeque<PasswordJob>,
+    /// Contains no empty line. The line with the next turn comes first.
+    strangers: VecDeque<([u8; 16], VecDeque<PasswordJob>)>,
+    count: usize,
+    closed: bool,
+}
+
+impl PasswordQueue {
+    pub(super) fn new(most: usize) -> Self {
+        Self { waiting: Mutex::default(), filled: Condvar::new(), most }
+    }
+
+    /// Adds a job to the end of its line.
+    ///
+    /// # Errors
+    /// `Busy` if the queue is full and no line is longer, `Broken` if it is closed.
+    pub(super) fn push(&self, line: Line, job: PasswordJob) -> Result<(), PasswordError> {
+        let mut waiting = self.lock();
+        if waiting.closed {
+            return Err(PasswordError::Broken);
+        }
+        if waiting.count >= self.most {
+            waiting.drop_abandoned();
+        }
+        if waiting.count >= self.most && !waiting.make_room(line) {
+            return Err(PasswordError::Busy);
+        }
+        waiting.count += 1;
+        match line {
+            Line::Trusted => waiting.trusted.push_back(job),
+            Line::Stranger(network) => match waiting.strangers.iter_mut().find(|(known, _)| *known == network) {
+                Some((_, jobs)) => jobs.push_back(job),
+                None => waiting.strangers.push_back((network, VecDeque::from([job]))),
+            },
+        }
+        drop(waiting);
+        self.filled.notify_one();
+        Ok(())
+    }
+
+    /// Waits for the next job and returns it. Calls `rest` each time that none has arrived for
+    /// `idle`.
+    ///
+    /// Returns `None` if the queue is closed and empty.
+    pub(super) fn pop(&self, idle: Duration, mut rest: impl FnMut()) -> Option<PasswordJob> {
+        let mut waiting = self.lock();
+        loop {
+            if let Some(job) = waiting.next() {
+                return Some(job);
+            }
+            if waiting.closed {
+                return None;
+            }
+            let outcome;
+            (waiting, outcome) = self.filled.wait_timeout(waiting, idle).unwrap_or_else(PoisonError::into_inner);
+            if outcome.timed_out() {
+                drop(waiting);
+                rest();
+                waiting = self.lock();
+            }
+        }
+    }
+
+    /// Rejects further jobs. Queued jobs are still returned.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_all();
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_full(&self) -> bool {
+        self.lock().count >= self.most
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn next(&mut self) -> Option<PasswordJob> {
+        let job = self.trusted.pop_front().or_else(|| {
+            let (network, mut jobs) = self.strangers.pop_front()?;
+            let job = jobs.pop_front();
+            if !jobs.is_empty() {
+                self.strangers.push_back((network, jobs));
+            }
+            job
+        });
+        self.count -= usize::from(job.is_some());
+        job
+    }
+
+    /// Drops the newest job of the longest line of a network, if that line is longer than `line`
+    /// would be.
+    fn make_room(&mut self, line: Line) -> bool {
+        let own = match line {
+            Line::Trusted => 0,
+            Line::Stranger(network) => {
+                let own = self.strangers.iter().find(|(known, _)| *known == network);
+                1 + own.map_or(0, |(_, jobs)| jobs.len())
+            }
+        };
+        let Some(at) = (0..self.strangers.len()).max_by_key(|at| self.strangers[*at].1.len()) else { return false };
+        let longest = &mut self.strangers[at].1;
+        if longest.len() <= own {
+            return false;
+        }
+        if let Some(job) = longest.pop_back() {
+            job.refuse(PasswordError::Busy);
+            self.count -= 1;
+        }
+        if longest.is_empty() {
+            self.strangers.remove(at);
+        }
+        true
+    }
+
+    fn drop_abandoned(&mut self) {
+        self.trusted.retain(|job| !job.is_abandoned());
+        self.strangers.retain_mut(|(_, jobs)| {
+            jobs.retain(|job| !job.is_abandoned());
+            !jobs.is_empty()
+        });
+        self.count = self.trusted.len() + self.strangers.iter().map(|(_, jobs)| jobs.len()).sum::<usize>();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::{ExposeSecret, SecretString};
+    use tokio::sync::oneshot::{self, Receiver};
+
+    use super::*;
+
+    type Answer = Receiver<Result<bool, PasswordError>>;
+
+    fn job(name: &str) -> (PasswordJob, Answer) {
+        let (reply, answer) = oneshot::channel();
+        (PasswordJob::Verify { hash: None, password: SecretString::from(name), reply }, answer)
+    }
+
+    fn line(network: u8) -> Line {
+        Line::Stranger([network; 16])
+    }
+
+    fn push(queue: &PasswordQueue, line: Line, name: &str) -> Result<Answer, PasswordError> {
+        let (job, answer) = job(name);
+        queue.push(line, job).map(|()| answer)
+    }
+
+    fn names(queue: &PasswordQueue) -> String {
+        queue.close();
+        let mut names = String::new();
+        while let Some(PasswordJob::Verify { password, .. }) = queue.pop(Duration::from_mins(1), || ()) {
+            names.push_str(password.expose_secret());
+        }
+        names
+    }
+
+    #[test]
+    fn lines_take_turns_and_the_trusted_come_first() {
+        let queue = PasswordQueue::new(10);
+        let jobs =
+            [(line(1), "a"), (line(1), "b"), (line(1), "c"), (line(2), "x"), (Line::Trusted, "t"), (line(2), "y")];
+        let _answers = jobs.map(|(line, name)| push(&queue, line, name).unwrap());
+        assert_eq!(names(&queue), "taxbyc");
+    }
+
+    #[test]
+    fn the_longest_line_makes_room_for_others_and_for_itself_never() {
+        let queue = PasswordQueue::new(4);
+        let mut flood: Vec<_> = (0..4).map(|_| push(&queue, line(1), "a").unwrap()).collect();
+        assert_eq!(push(&queue, line(1), "a").unwrap_err(), PasswordError::Busy);
+        let _x = push(&queue, line(2), "x").unwrap();
+        assert_eq!(flood[3].try_recv(), Ok(Err(PasswordError::Busy)));
+        let _y = push(&queue, line(3), "y").unwrap();
+        // Two jobs of the flood are left, and one of each other network. A fourth network is
+        // admitted, a second job of the others is not.
+        assert_eq!(push(&queue, line(2), "x").unwrap_err(), PasswordError::Busy);
+        let _z = push(&queue, line(4), "z").unwrap();
+        assert_eq!(push(&queue, line(5), "w").unwrap_err(), PasswordError::Busy);
+        let _t = push(&queue, Line::Trusted, "t").unwrap();
+        let left = names(&queue);
+        assert!(left.starts_with('t') && left.len() == 4, "{left}");
+    }
+
+    #[test]
+    fn what_nobody_waits_for_makes_room_first() {
+        let queue = PasswordQueue::new(2);
+        drop(push(&queue, line(1), "a").unwrap());
+        let _b = push(&queue, line(1), "b").unwrap();
+        let _c = push(&queue, line(1), "c").unwrap();
+        assert_eq!(names(&queue), "bc");
+    }
+}

@@ -1,0 +1,96 @@
+//! Last results of background work, for pages, readiness and metrics.
+
+use std::sync::{Mutex, PoisonError};
+
+use uuid::Uuid;
+
+use sealgate_domain::time::UnixTime;
+use sealgate_system::clock::{Entropy, random};
+use sealgate_system::metrics::EnrolmentShare;
+
+/// Whether the applications' servers accept connections, as last reported by the edge.
+#[derive(Debug, Default)]
+pub struct UpstreamStates(Mutex<Vec<(String, String, bool)>>);
+
+impl UpstreamStates {
+    /// Stores the current states: application, server, whether it accepts connections.
+    pub fn tell(&self, states: Vec<(String, String, bool)>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = states;
+    }
+
+    /// Returns the servers of an application.
+    pub fn of(&self, app: &str) -> Vec<(String, bool)> {
+        let states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_app = states.iter().filter(|(name, ..)| name == app);
+        of_app.map(|(_, server, alive)| (server.clone(), *alive)).collect()
+    }
+}
+
+/// The last count of users by factor.
+#[derive(Debug, Default)]
+pub struct EnrolmentStatus(Mutex<Option<(EnrolmentShare, UnixTime)>>);
+
+impl EnrolmentStatus {
+    /// Stores a count.
+    pub fn tell(&self, enrolment: EnrolmentShare, now: UnixTime) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((enrolment, now));
+    }
+
+    /// Returns the last count and its time; `None` before the first one.
+    pub fn last(&self) -> Option<(EnrolmentShare, UnixTime)> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// This server's name among those that rotate keys, and the result of its last attempt.
+#[derive(Debug)]
+pub struct RotationStatus {
+    server: String,
+    fault: Mutex<Option<String>>,
+    /// Kids of other nodes' keys that are not trusted.
+    untrusted: Mutex<Vec<String>>,
+}
+
+impl RotationStatus {
+    /// Creates the status with a new server name.
+    pub fn new(entropy: &dyn Entropy) -> Self {
+        Self {
+            server: Uuid::from_bytes(random(entropy)).to_string(),
+            fault: Mutex::new(None),
+            untrusted: Mutex::default(),
+        }
+    }
+
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Returns why the due rotation fails, in one line that says what to do.
+    pub fn fault(&self) -> Option<String> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns a warning about other nodes' keys without endorsement, in one line.
+    pub fn warning(&self) -> Option<String> {
+        let kids = self.untrusted.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
+        (!kids.is_empty()).then(|| {
+            format!(
+                "the ring has keys that no key of this node's token has endorsed, and their tokens are refused here: {kids}. If \
+                 they are a node's, have it admitted (sealgate node admit); if they are nobody's, somebody writes the database"
+            )
+        })
+    }
+
+    /// Stores these keys. Returns whether they changed.
+    pub fn set_untrusted(&self, kids: Vec<String>) -> bool {
+        let mut known = self.untrusted.lock().unwrap_or_else(PoisonError::into_inner);
+        let are_others = *known != kids;
+        *known = kids;
+        are_others
+    }
+
+    /// Stores the result of the last attempt.
+    pub fn set_fault(&self, fault: Option<String>) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    }
+}

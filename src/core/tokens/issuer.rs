@@ -1,0 +1,179 @@
+//! The issuer: creates tokens from an [`Authorization`] and verifies presented tokens. Uses claims,
+//! keys and signatures but no store, so it does not check revocation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sealgate_domain::oauth::claims::{
+    AccessTokenClaims, AssertionClaims, Audience, IdTokenClaims, UserClaims, groups_in_token,
+};
+use sealgate_domain::oauth::jwt;
+use sealgate_domain::oauth::jwt::Unverified;
+use sealgate_domain::oauth::token::Authorization;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::User;
+use sealgate_signer::{KeyId, SignError, Signer};
+
+/// Issues tokens and verifies its own.
+pub struct Issuer {
+    name: String,
+    access_token: Duration,
+    signer: Arc<dyn Signer>,
+}
+
+#[derive(Debug)]
+pub struct Tokens {
+    pub access_token: String,
+    /// The ID token, if the scope contains `openid`.
+    pub id_token: Option<String>,
+    pub lifetime: Duration,
+}
+
+impl Issuer {
+    /// Creates the issuer with this name and this lifetime of access and ID tokens.
+    pub fn new(name: String, access_token: Duration, signer: Arc<dyn Signer>) -> Self {
+        Self { name, access_token, signer }
+    }
+
+    pub fn signer(&self) -> &dyn Signer {
+        self.signer.as_ref()
+    }
+
+    /// Issues the tokens of a grant. The ID token is signed second, because it contains the hash of
+    /// the access token. `jti` identifies the access token.
+    ///
+    /// # Errors
+    /// If the PKCS#11 token does not sign; nothing has been consumed by then.
+    pub async fn mint(
+        &self,
+        authorization: &Authorization,
+        user: &User,
+        jti: String,
+        now: UnixTime,
+    ) -> Result<Tokens, SignError> {
+        let keys = self.signer.key_set();
+        let kid = keys.active().kid();
+        let write = |error: serde_json::Error| SignError::Bug(format!("claims cannot be written: {error}"));
+        let input =
+            jwt::signing_input(jwt::ACCESS_TOKEN, kid.as_str(), &self.access_claims(authorization, user, jti, now))
+                .map_err(write)?;
+        let access_token = self.signed(kid, input).await?;
+        let mut id_token = None;
+        if authorization.has_id_token() {
+            let claims = self.id_claims(authorization, user, &access_token, now);
+            let input = jwt::signing_input(jwt::ID_TOKEN, kid.as_str(), &claims).map_err(write)?;
+            id_token = Some(self.signed(kid, input).await?);
+        }
+        Ok(Tokens { access_token, id_token, lifetime: self.access_token })
+    }
+
+    async fn signed(&self, kid: &KeyId, input: String) -> Result<String, SignError> {
+        let signatures = self.signer.sign(kid, vec![input.clone().into_bytes()]).await?;
+        let signature = signatures.first().ok_or_else(|| SignError::Bug("no signature came back".to_owned()))?;
+        Ok(jwt::assemble(&input, signature.as_bytes()))
+    }
+
+    fn access_claims(
+        &self,
+        authorization: &Authorization,
+        user: &User,
+        jti: String,
+        now: UnixTime,
+    ) -> AccessTokenClaims {
+        AccessTokenClaims {
+            iss: self.name.clone(),
+            sub: authorization.subject.to_string(),
+            aud: Audience::One(self.name.clone()),
+            exp: now.plus(self.access_token),
+            nbf: None,
+            iat: now,
+            jti,
+            client_id: authorization.client.to_string(),
+            scope: authorization.scope.to_string(),
+            auth_time: authorization.auth_time,
+            acr: authorization.acr.clone(),
+            amr: authorization.amr.clone(),
+            grant_id: authorization.grant.to_string(),
+            groups: groups_in_token(user, authorization.scope),
+        }
+    }
+
+    fn id_claims(
+        &self,
+        authorization: &Authorization,
+        user: &User,
+        access_token: &str,
+        now: UnixTime,
+    ) -> IdTokenClaims {
+        IdTokenClaims {
+            iss: self.name.clone(),
+            sub: authorization.subject.to_string(),
+            aud: authorization.client.to_string(),
+            exp: now.plus(self.access_token),
+            iat: now,
+            auth_time: authorization.auth_time,
+            nonce: authorization.nonce.clone(),
+            acr: authorization.acr.clone(),
+            amr: authorization.amr.clone(),
+            at_hash: Some(jwt::at_hash(access_token)),
+            claims: UserClaims::in_token(user, authorization.scope),
+        }
+    }
+
+    /// Signs an assertion for an application.
+    pub async fn assert(&self, claims: &AssertionClaims) -> Result<String, SignError> {
+        let keys = self.signer.key_set();
+        let kid = keys.active().kid();
+        let input = jwt::signing_input(jwt::ASSERTION, kid.as_str(), claims)
+            .map_err(|error| SignError::Bug(format!("claims cannot be written: {error}")))?;
+        self.signed(kid, input).await
+    }
+
+    /// Returns the claims of an unexpired access token issued by this server (RFC 9068 §4), or
+    /// `None` for any other text. The resource must check the audience.
+    pub fn access_token(&self, token: &str, now: UnixTime) -> Option<AccessTokenClaims> {
+        let token = self.verified(token)?;
+        if !token.is(jwt::ACCESS_TOKEN) {
+            return None;
+        }
+        let claims: AccessTokenClaims = token.claims()?;
+        let begun = claims.nbf.is_none_or(|begins| begins <= now);
+        (claims.iss == self.name && begun && now < claims.exp).then_some(claims)
+    }
+
+    /// Whether a text has the form of an access token that names this issuer, valid or not. Checks
+    /// no signature; used to keep such tokens from applications.
+    pub fn is_own_access_token(&self, token: &str) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Named {
+            iss: String,
+        }
+        let Some(token) = Unverified::parse(token).filter(|token| token.is(jwt::ACCESS_TOKEN)) else { return false };
+        token.claims::<Named>().is_some_and(|claims| claims.iss == self.name)
+    }
+
+    /// Returns the claims of an ID token issued by this server, expired or not: a hint (OpenID
+    /// Connect Core §3.1.2.1, RP-Initiated Logout §2). `None` for any other text, including access
+    /// tokens.
+    pub fn id_token_hint(&self, token: &str) -> Option<IdTokenClaims> {
+        let token = self.verified(token)?;
+        if !token.is(jwt::ID_TOKEN) {
+            return None;
+        }
+        let claims: IdTokenClaims = token.claims()?;
+        (claims.iss == self.name).then_some(claims)
+    }
+
+    /// Whether a previously verified token names a key that is still published. The operator may
+    /// have removed a compromised key.
+    pub(crate) fn names_a_published_key(&self, token: &str) -> bool {
+        Unverified::parse(token).is_some_and(|token| self.signer.key_set().find(&token.kid).is_some())
+    }
+
+    fn verified<'a>(&self, token: &'a str) -> Option<Unverified<'a>> {
+        let token = Unverified::parse(token)?;
+        let keys = self.signer.key_set();
+        let key = keys.find(&token.kid)?;
+        key.verify(token.signing_input.as_bytes(), &token.signature).then_some(token)
+    }
+}

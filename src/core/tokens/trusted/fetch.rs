@@ -1,0 +1,117 @@
+//! Reading another issuer's keys: from a file, or over HTTP from where its metadata says. Blocks.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use url::Url;
+
+use sealgate_config::{KeySource, TrustedIssuer, is_loopback_host};
+use sealgate_domain::oauth::jwk_set;
+use sealgate_domain::oauth::jwk_set::TrustedJwk;
+use sealgate_domain::oauth::strict_json;
+use sealgate_system::fetch::{Unread, Web};
+
+/// The longest that one document may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where an issuer's metadata stands (OpenID Connect Discovery §4.1): after its path.
+const OPENID: &str = "/.well-known/openid-configuration";
+/// And where else (RFC 8414 §3.1): before its path.
+const OAUTH: &str = "/.well-known/oauth-authorization-server";
+
+pub(super) struct Fetched {
+    pub(super) jwks: Vec<TrustedJwk>,
+    /// For how long they may be kept, where the issuer says so.
+    pub(super) max_age: Option<Duration>,
+}
+
+/// Reads an issuer's keys from where they are.
+pub(super) fn fetch(issuer: &TrustedIssuer) -> Result<Fetched, String> {
+    let web = || Web::new(PATIENCE, jwk_set::LONGEST as u64);
+    match &issuer.keys {
+        KeySource::File(path) => Ok(Fetched { jwks: file(path)?, max_age: None }),
+        KeySource::At(url) => key_set(&web()?, url.as_str()),
+        KeySource::Discovered => {
+            let web = web()?;
+            let url = discovered(&web, &issuer.terms.issuer)?;
+            key_set(&web, &url)
+        }
+    }
+}
+
+/// Reads a key set from a file.
+pub(super) fn file(path: &Path) -> Result<Vec<TrustedJwk>, String> {
+    let name = path.display();
+    let mut content = Vec::new();
+    let file = File::open(path).map_err(|error| format!("{name} cannot be read ({error})"))?;
+    let read = file.take(jwk_set::LONGEST as u64 + 1).read_to_end(&mut content);
+    read.map_err(|error| format!("{name} cannot be read ({error})"))?;
+    jwk_set::read(&content).map_err(|fault| format!("{name}: {fault}"))
+}
+
+fn key_set(web: &Web, url: &str) -> Result<Fetched, String> {
+    let document = web.get(url).map_err(Unread::into_line)?;
+    let jwks = jwk_set::read(&document.body).map_err(|fault| format!("{url}: {fault}"))?;
+    Ok(Fetched { jwks, max_age: document.max_age })
+}
+
+/// The address of the key set, as the issuer's metadata names it.
+fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
+    let trimmed = issuer.trim_end_matches('/');
+    let document = match web.get(&format!("{trimmed}{OPENID}")) {
+        Err(Unread::Absent(_)) => web.get(&inserted(issuer)?),
+        read => read,
+    };
+    let document = document.map_err(Unread::into_line)?;
+    let metadata = strict_json::object(&document.body)
+        .ok_or_else(|| format!("the metadata of {issuer} is not a JSON object, or names a member twice"))?;
+    let text = |name: &str| metadata.get(name).and_then(serde_json::Value::as_str);
+    // Or whoever can write a file at that address speaks for the issuer (RFC 8414 §3.3).
+    if text("issuer") != Some(issuer) {
+        return Err(format!("the metadata of {issuer} names another issuer; write the issuer as it names itself"));
+    }
+    let jwks_uri = text("jwks_uri").ok_or_else(|| format!("the metadata of {issuer} names no jwks_uri"))?;
+    let loopback = |url: &Url| is_loopback_host(url.host_str().unwrap_or_default());
+    let sound = Url::parse(jwks_uri).is_ok_and(|url| {
+        // Plain HTTP, and this machine's other services, are for an issuer on this machine only.
+        let local = Url::parse(issuer).is_ok_and(|issuer| loopback(&issuer));
+        let reached = match url.scheme() {
+            "https" => local || !loopback(&url),
+            "http" => local && loopback(&url),
+            _ => false,
+        };
+        reached && url.username().is_empty() && url.password().is_none()
+    });
+    if sound {
+        Ok(jwks_uri.to_owned())
+    } else {
+        Err(format!("the metadata of {issuer} has a jwks_uri that is not https"))
+    }
+}
+
+/// The well-known path between host and path (RFC 8414 §3.1).
+fn inserted(issuer: &str) -> Result<String, String> {
+    let mut url = Url::parse(issuer).map_err(|error| format!("{issuer} is no URL ({error})"))?;
+    let path = url.path().trim_end_matches('/').to_owned();
+    url.set_path(&format!("{OAUTH}{path}"));
+    Ok(url.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_place_of_metadata_is_before_the_path() {
+        for (issuer, place) in [
+            ("https://a.test", "https://a.test/.well-known/oauth-authorization-server"),
+            ("https://a.test/", "https://a.test/.well-known/oauth-authorization-server"),
+            ("https://a.test/t/1", "https://a.test/.well-known/oauth-authorization-server/t/1"),
+            ("https://a.test:8443/t/", "https://a.test:8443/.well-known/oauth-authorization-server/t"),
+        ] {
+            assert_eq!(inserted(issuer).as_deref(), Ok(place));
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Access tokens of other issuers: whose keys are known (`source`), how they are read (`fetch`) and kept fresh beside the
+//! requests (`keep`), and whether a token stands. Knows neither HTTP requests nor which application asks.
+//!
+//! Nothing on a request's way waits for a network, with one exception: a token whose key is not known waits a moment for the
+//! reading that it asked for, so that a key that has just come is good at once. Nobody can revoke such a token here; it
+//! ends with its `exp`, and with its key.
+
+mod fetch;
+mod keep;
+mod key;
+mod source;
+
+use std::sync::Arc;
+
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use sealgate_config::TrustedIssuer;
+use sealgate_domain::oauth::trusted_token::{Foreign, ForeignFault, Signed, claimed_issuer};
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::time::UnixTime;
+use sealgate_system::metrics::Metrics;
+
+pub use keep::keep;
+pub use source::Source;
+
+/// Tokens that are remembered, about, and the memory that they may take, bytes: an issuer may put much into each.
+const REMEMBERED: usize = 16_384;
+const MOST_MEMORY: u64 = 32 << 20;
+
+/// The issuers whose tokens some application takes.
+pub struct TrustedIssuers {
+    sources: Vec<Arc<Source>>,
+    /// By the token's SHA-256, so that it holds no credentials.
+    verified: Cache<[u8; 32], Entry, Size>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    foreign: Arc<Foreign>,
+    /// The keys that it was verified with: once any has changed, the signature is looked at again, for the issuer may have
+    /// taken away the one that others can sign with.
+    generation: u64,
+    /// Bytes, about.
+    size: u64,
+}
+
+/// Weighs entries by their memory.
+#[derive(Clone)]
+struct Size;
+
+impl Weighter<[u8; 32], Entry> for Size {
+    fn weight(&self, _key: &[u8; 32], entry: &Entry) -> u64 {
+        entry.size
+    }
+}
+
+impl TrustedIssuers {
+    /// These issuers. Reads the keys that stand in files; blocks on the disk, which is right at a start.
+    ///
+    /// # Errors
+    /// One line for each file that holds no keys.
+    pub fn open(issuers: &[TrustedIssuer]) -> Result<Self, Vec<String>> {
+        let mut faults = Vec::new();
+        let opened = issuers.iter().filter_map(|issuer| Source::open(issuer).map_err(|fault| faults.push(fault)).ok());
+        let sources = opened.map(Arc::new).collect();
+        let verified = Cache::with_weighter(REMEMBERED, MOST_MEMORY, Size);
+        if faults.is_empty() { Ok(Self { sources, verified }) } else { Err(faults) }
+    }
+
+    /// The issuer that a token claims to be of, if it is one of these; nothing about the token is verified by that.
+    pub fn claimed(&self, token: &str, names: &[String]) -> Option<&Arc<Source>> {
+        if names.is_empty() {
+            return None;
+        }
+        let claimed = claimed_issuer(token)?;
+        let source = self.sources.iter().find(|source| source.settings().terms.issuer == claimed)?;
+        names.contains(&source.settings().terms.name).then_some(source)
+    }
+
+    /// Judges a token by the terms and the keys of the issuer that it claims to be of.
+    ///
+    /// # Errors
+    /// [`ForeignFault`]; `NoKeys` alone says nothing against the token.
+    pub async fn verify(
+        &self,
+        source: &Source,
+        token: &str,
+        now: UnixTime,
+        metrics: &Metrics,
+    ) -> Result<Arc<Foreign>, ForeignFault> {
+        let outcome = self.judge(source, token, now).await;
+        let word = outcome.as_ref().map_or_else(|fault| fault.as_str(), |_| "taken");
+        metrics.foreign_token(&source.settings().terms.name, word);
+        outcome
+    }
+
+    async fn judge(&self, source: &Source, token: &str, now: UnixTime) -> Result<Arc<Foreign>, ForeignFault> {
+        let terms = &source.settings().terms;
+        let key = *SecretHash::of(token.as_bytes()).as_bytes();
+        let remembered = self.verified.get(&key).filter(|entry| entry.foreign.issuer == terms.name);
+        if let Some(entry) = &remembered {
+            if now >= entry.foreign.ends_at {
+                self.verified.remove(&key);
+                return Err(ForeignFault::Expired);
+            }
+            let keys = source.keys(now).ok_or(ForeignFault::NoKeys)?;
+            if keys.generation() == entry.generation {
+                return Ok(Arc::clone(&entry.foreign));
+            }
+        }
+        let signed = Signed::parse(token, terms)?;
+        // Before the keys, so that a token that has ended is never in doubt for want of them.
+        let foreign = signed.judged(terms, now)?;
+        let mut keys = source.keys(now).ok_or(ForeignFault::NoKeys)?;
+        if keys.find(&signed).is_none() && source.look_again().await {
+            keys = source.keys(now).ok_or(ForeignFault::NoKeys)?;
+        }
+        let verifier = keys.find(&signed).ok_or(ForeignFault::UnknownKey)?;
+        if !verifier.verifies(&signed) {
+            self.verified.remove(&key);
+            return Err(ForeignFault::Signature);
+        }
+        let foreign = Arc::new(foreign);
+        let size = (foreign.size() + size_of::<Entry>() + key.len()) as u64;
+        self.verified.insert(key, Entry { foreign: Arc::clone(&foreign), generation: keys.generation(), size });
+        Ok(foreign)
+    }
+
+    /// What an operator should see to, a line for each issuer whose keys cannot be read.
+    pub fn warnings(&self) -> Vec<String> {
+        self.sources.iter().filter_map(|source| source.warning()).collect()
+    }
+}

@@ -1,0 +1,289 @@
+//! Sealgate's cookies: their names, and reading, setting and removing them (RFC 6265).
+//!
+//! All have the prefix `__Host-`: bound to one host, sent only over TLS, and not settable by
+//! another subdomain. On an http issuer (a loopback host, for development) browsers refuse that
+//! prefix, so the plain names are used.
+
+use http::header::COOKIE;
+use http::{HeaderMap, HeaderValue};
+
+use sealgate_config::IssuerUrl;
+use sealgate_domain::secret::base64url;
+use sealgate_domain::user::Subject;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CookieNames {
+    /// Session of the provider, or on an application's host the session of the application.
+    pub session: &'static str,
+    /// Identifies the browser during a sign-in, so that no other browser can continue it. Shared by
+    /// all tabs.
+    pub browser: &'static str,
+    pub language: &'static str,
+    /// Marks of users who have signed in from this browser before.
+    pub known: &'static str,
+    /// User who last signed out on this host; see [`CookieNames::left_by`].
+    pub left: &'static str,
+    /// Token of a mailed link that this browser has opened.
+    pub link: &'static str,
+    /// Sign-in from which a link was requested.
+    pub back: &'static str,
+    /// Identifies the account that a user is registering in this browser.
+    pub registration: &'static str,
+    /// Whether cookies have the attribute `Secure`.
+    pub secure: bool,
+}
+
+impl CookieNames {
+    /// Returns the names for this issuer.
+    pub fn of(issuer: &IssuerUrl) -> Self {
+        if issuer.is_https() {
+            Self {
+                session: "__Host-sealgate",
+                browser: "__Host-sealgate-browser",
+                language: "__Host-sealgate-language",
+                known: "__Host-sealgate-known",
+                left: "__Host-sealgate-left",
+                link: "__Host-sealgate-link",
+                back: "__Host-sealgate-back",
+                registration: "__Host-sealgate-registration",
+                secure: true,
+            }
+        } else {
+            Self {
+                session: "sealgate",
+                browser: "sealgate-browser",
+                language: "sealgate-language",
+                known: "sealgate-known",
+                left: "sealgate-left",
+                link: "sealgate-link",
+                back: "sealgate-back",
+                registration: "sealgate-registration",
+                secure: false,
+            }
+        }
+    }
+}
+
+impl CookieNames {
+    /// Returns the browser's identifier: the current one, or `fresh` with the cookie that sets it.
+    pub fn browser(&self, headers: &HeaderMap, fresh: [u8; 32]) -> (String, Option<HeaderValue>) {
+        match find(headers, self.browser) {
+            Some(known) if known.len() == 43 => (known.to_owned(), None),
+            _ => {
+                let name = base64url(&fresh);
+                let set = set(self.browser, &name, self.secure);
+                (name, Some(set))
+            }
+        }
+    }
+}
+
+/// Lifetime of the cookie with the chosen language, seconds: a year.
+pub const LANGUAGE_SECONDS: u64 = 365 * 24 * 3600;
+
+/// Previous users of this browser on a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    Nobody,
+    /// Only this user.
+    By(Subject),
+    /// Several users, or an unknown one.
+    Somebody,
+}
+
+impl CookieNames {
+    /// Returns a cookie that records the sign-out of this user, or of an unknown one.
+    ///
+    /// The user's open pages stay open. Requests from them must be attributed to that user, not to
+    /// the next one who signs in. The cookie grants no access.
+    pub fn left_by(&self, headers: &HeaderMap, person: Option<Subject>) -> HeaderValue {
+        let only = match (self.left(headers), person) {
+            (Left::Nobody, person) => person,
+            (Left::By(before), Some(person)) => Some(person).filter(|person| *person == before),
+            (Left::By(_), None) | (Left::Somebody, _) => None,
+        };
+        let value = only.map_or_else(|| "somebody".to_owned(), |person| person.to_string());
+        set(self.left, &value, self.secure)
+    }
+
+    /// Returns who has signed out in this browser on this host.
+    pub fn left(&self, headers: &HeaderMap) -> Left {
+        match find(headers, self.left) {
+            None => Left::Nobody,
+            Some(value) => Subject::parse(value).map_or(Left::Somebody, Left::By),
+        }
+    }
+}
+
+/// Returns each name-value pair of every Cookie header; HTTP/2 clients may send several (RFC 9113
+/// §8.2.3).
+///
+/// Pairs are bytes, because old applications set cookies in the encoding of their pages
+/// (`ad=Ayşe`). Such a byte must not hide the other pairs.
+fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    headers
+        .get_all(COOKIE)
+        .iter()
+        .flat_map(|header| header.as_bytes().split(|byte| *byte == b';'))
+        .map(trimmed)
+        .filter(|pair| !pair.is_empty())
+}
+
+/// Trims blanks (RFC 6265 §5.2): only space and tab, because other bytes may be letters in another
+/// encoding.
+pub fn trimmed(bytes: &[u8]) -> &[u8] {
+    let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
+    let start = bytes.iter().position(is_text).unwrap_or(bytes.len());
+    let end = bytes.iter().rposition(is_text).map_or(start, |last| last + 1);
+    bytes.get(start..end).unwrap_or_default()
+}
+
+/// Returns the value of the first cookie with this name whose value is text. Sealgate's values
+/// always are.
+pub fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let value = |pair: &'a [u8]| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=");
+    pairs(headers).filter_map(value).find_map(|value| str::from_utf8(value).ok())
+}
+
+/// Returns the Cookie header without Sealgate's cookies, with or without prefix; `None` if nothing
+/// remains.
+pub fn without_ours(headers: &HeaderMap) -> Option<HeaderValue> {
+    let theirs: Vec<&[u8]> = pairs(headers).filter(|pair| !is_ours(pair)).collect();
+    (!theirs.is_empty()).then(|| HeaderValue::from_bytes(&theirs.join(b"; ".as_slice())).ok()).flatten()
+}
+
+fn is_ours(pair: &[u8]) -> bool {
+    let name = trimmed(pair.split(|byte| *byte == b'=').next().unwrap_or_default());
+    let bare = name.strip_prefix(b"__Host-").unwrap_or(name);
+    OURS.contains(&bare)
+}
+
+/// Names of Sealgate's cookies, without the prefix.
+const OURS: [&[u8]; 9] = [
+    b"sealgate",
+    b"sealgate-browser",
+    b"sealgate-language",
+    b"sealgate-known",
+    b"sealgate-left",
+    b"sealgate-link",
+    b"sealgate-back",
+    b"sealgate-registration",
+    b"sealgate-rounds",
+];
+
+/// Returns whether an application's Set-Cookie would set one of Sealgate's cookies.
+///
+/// A cookie without a name is checked by its value, because browsers send `=sealgate=x` as
+/// `sealgate=x`.
+pub fn sets_ours(line: &[u8]) -> bool {
+    let pair = trimmed(line.split(|byte| *byte == b';').next().unwrap_or_default());
+    is_ours(pair) || pair.strip_prefix(b"=").is_some_and(|value| is_ours(trimmed(value)))
+}
+
+/// Returns a Set-Cookie for a session cookie. `value` is generated by the server: base64url or a
+/// plain word.
+pub fn set(name: &str, value: &str, secure: bool) -> HeaderValue {
+    attributes(name, value, secure, "")
+}
+
+/// Returns a Set-Cookie with a lifetime in seconds.
+pub fn set_for(name: &str, value: &str, secure: bool, seconds: u64) -> HeaderValue {
+    attributes(name, value, secure, &format!("; Max-Age={seconds}"))
+}
+
+/// Returns a Set-Cookie that removes the cookie.
+pub fn expire(name: &str, secure: bool) -> HeaderValue {
+    attributes(name, "", secure, "; Max-Age=0")
+}
+
+fn attributes(name: &str, value: &str, secure: bool, life: &str) -> HeaderValue {
+    let secure = if secure { "; Secure" } else { "" };
+    let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{life}");
+    // Names and values contain only letters, digits, '-', '_' and '.'.
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[&str]) -> HeaderMap {
+        lines.iter().map(|line| (COOKIE, HeaderValue::from_str(line).unwrap())).collect()
+    }
+
+    #[test]
+    fn a_cookie_is_found_in_any_header_by_its_whole_name() {
+        let headers = headers(&["a=1; xsealgate=2", "sealgate-browser=3; sealgate=4"]);
+        assert_eq!(find(&headers, "sealgate"), Some("4"));
+        assert_eq!(find(&headers, "b"), None);
+    }
+
+    #[test]
+    fn a_byte_of_any_encoding_hides_no_cookie() {
+        for strange in [&b"ad=Ay\xc5\x9fe"[..], b"ad=Ay\xfee", b"\xff", b"ad=\xa0", b"sealgate=\xff"] {
+            let line = [strange, b"; sealgate=4; ad2=\xfe"].concat();
+            let headers = HeaderMap::from_iter([(COOKIE, HeaderValue::from_bytes(&line).unwrap())]);
+            assert_eq!(find(&headers, "sealgate"), Some("4"), "{strange:?}");
+            let left = without_ours(&headers).unwrap();
+            let kept = if strange.starts_with(b"sealgate=") { b"".to_vec() } else { [strange, b"; "].concat() };
+            assert_eq!(left.as_bytes(), [&kept, &b"ad2=\xfe"[..]].concat(), "{strange:?}");
+        }
+    }
+
+    #[test]
+    fn only_space_and_tab_are_blanks() {
+        for (raw, text) in
+            [(&b" \ta b\t "[..], &b"a b"[..]), (b"\xa0a\xa0", b"\xa0a\xa0"), (b"\x0ca", b"\x0ca"), (b" ", b"")]
+        {
+            assert_eq!(trimmed(raw), text);
+        }
+    }
+
+    #[test]
+    fn who_left_is_known_until_somebody_else_leaves_too() {
+        let names = CookieNames {
+            session: "s",
+            browser: "b",
+            language: "l",
+            known: "k",
+            left: "left",
+            link: "link",
+            back: "back",
+            registration: "registration",
+            secure: false,
+        };
+        let (anna, ben) = (Subject::from_random([1; 16]), Subject::from_random([2; 16]));
+        let after = |before: &str, person| {
+            let set = names.left_by(&headers(&[before]), person);
+            names.left(&headers(&[set.to_str().unwrap().split(';').next().unwrap()]))
+        };
+        let of = |person: Subject| format!("left={person}");
+        assert_eq!(names.left(&headers(&["a=b"])), Left::Nobody);
+        assert_eq!(after("a=b", Some(anna)), Left::By(anna));
+        assert_eq!(after(&of(anna), Some(anna)), Left::By(anna));
+        for (before, person) in
+            [("a=b", None), (&*of(anna), None), (&*of(anna), Some(ben)), ("left=somebody", Some(anna))]
+        {
+            assert_eq!(after(before, person), Left::Somebody, "{before}");
+        }
+    }
+
+    #[test]
+    fn an_application_may_set_any_cookie_but_ours() {
+        for line in
+            ["sealgate=x", " __Host-sealgate = x; Path=/", "sealgate-browser=", "=sealgate=x", "= __Host-sealgate=x"]
+        {
+            assert!(sets_ours(line.as_bytes()), "{line}");
+        }
+        for line in ["a=sealgate", "sealgate2=x", "a=b; sealgate=x", "", "=", "=a"] {
+            assert!(!sets_ours(line.as_bytes()), "{line}");
+        }
+    }
+
+    #[test]
+    fn ours_are_taken_out_and_theirs_stay_byte_for_byte() {
+        let headers = headers(&["a=\"x y\"; __Host-sealgate=s", "sealgate-browser=b; c=d=e"]);
+        assert_eq!(without_ours(&headers).unwrap(), "a=\"x y\"; c=d=e");
+        assert_eq!(without_ours(&self::headers(&["sealgate=1"])), None);
+    }
+}

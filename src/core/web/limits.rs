@@ -1,0 +1,206 @@
+//! Rate limit buckets of requests, their charges and response headers.
+
+use crate::limits::LimitScope;
+use crate::tokens::clients::INTERNAL_CLIENT;
+use crate::web::context::RequestContext;
+use sealgate_config::RateLimits;
+use sealgate_domain::limiter::{LimitKey, Reading, Rule};
+use sealgate_domain::rate_limit::RateLimit;
+
+/// Rate limit bucket of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bucket {
+    /// `/oauth/authorize`.
+    Authorize,
+    /// `/oauth/authorize`, for a sign-in to an application behind the gateway or to the provider's
+    /// own pages.
+    SignIns,
+    /// `/oauth/token`.
+    Token,
+    /// `/oauth/userinfo`.
+    UserInfo,
+    Discovery,
+    /// `/oauth/jwks`.
+    Jwks,
+    /// `/oauth/revoke`.
+    Revoke,
+    /// `/oauth/logout`.
+    Logout,
+    /// `/oauth/register`.
+    Register,
+    /// All other paths.
+    Pages,
+}
+
+impl Bucket {
+    /// Returns the bucket of a client's authorization requests.
+    ///
+    /// Those from the gateway have their own allowance: all users of an office may start them at
+    /// once, and the gateway has already charged them.
+    pub fn of_request(client_id: &str) -> Self {
+        if client_id.starts_with(INTERNAL_CLIENT) { Self::SignIns } else { Self::Authorize }
+    }
+
+    /// Returns the name in metrics and in the limiter's keys.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Authorize => "authorize",
+            Self::SignIns => "sign_ins",
+            Self::Token => "token",
+            Self::UserInfo => "userinfo",
+            Self::Discovery => "discovery",
+            Self::Jwks => "jwks",
+            Self::Revoke => "revoke",
+            Self::Logout => "logout",
+            Self::Register => "register",
+            Self::Pages => "pages",
+        }
+    }
+
+    /// Returns the name in the limiter's keys of IPv6 /48s.
+    const fn site_name(self) -> &'static str {
+        match self {
+            Self::Authorize => "authorize_site",
+            Self::SignIns => "sign_ins_site",
+            Self::Token => "token_site",
+            Self::UserInfo => "userinfo_site",
+            Self::Discovery => "discovery_site",
+            Self::Jwks => "jwks_site",
+            Self::Revoke => "revoke_site",
+            Self::Logout => "logout_site",
+            Self::Register => "register_site",
+            Self::Pages => "pages_site",
+        }
+    }
+
+    /// Returns whether all nodes count the requests together. Requests that are answered from
+    /// memory are counted per node.
+    const fn scope(self) -> LimitScope {
+        match self {
+            Self::Discovery | Self::Jwks | Self::Pages => LimitScope::Node,
+            Self::Authorize
+            | Self::SignIns
+            | Self::Token
+            | Self::UserInfo
+            | Self::Revoke
+            | Self::Logout
+            | Self::Register => LimitScope::Fleet,
+        }
+    }
+
+    const fn limit(self, limits: &RateLimits) -> RateLimit {
+        match self {
+            Self::Authorize => limits.authorize,
+            Self::SignIns => limits.sign_ins,
+            Self::Token => limits.token,
+            Self::UserInfo => limits.userinfo,
+            Self::Discovery => limits.discovery,
+            Self::Jwks => limits.jwks,
+            Self::Revoke => limits.revoke,
+            Self::Logout => limits.logout,
+            Self::Register => limits.register,
+            Self::Pages => limits.pages,
+        }
+    }
+}
+
+/// The rate limit is exceeded for this many seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exceeded(pub u64);
+
+impl Exceeded {
+    fn check(reading: Reading) -> Result<(), Self> {
+        if reading.allowed { Ok(()) } else { Err(Self(reading.retry_after.unwrap_or(1))) }
+    }
+}
+
+impl RequestContext<'_> {
+    /// Charges a key that all nodes share, under this name in metrics.
+    pub async fn count(&self, name: &'static str, key: &LimitKey<'_>, rule: Rule) -> Result<(), Exceeded> {
+        Exceeded::check(self.take(LimitScope::Fleet, name, key, rule).await)
+    }
+
+    async fn take(&self, scope: LimitScope, name: &'static str, key: &LimitKey<'_>, rule: Rule) -> Reading {
+        let reading = self.sealgate.limits.take(scope, key, rule, self.now).await;
+        self.sealgate.metrics.rate_limited(name, reading.allowed);
+        reading
+    }
+
+    /// Charges the sender's address.
+    pub async fn charge_address(&self, bucket: Bucket) -> Result<(), Exceeded> {
+        self.charge(bucket, &LimitKey::address(bucket.name(), self.origin.address)).await
+    }
+
+    /// Charges the sender's address in the bucket for all other paths.
+    pub fn charge_page(&self) -> Result<(), Exceeded> {
+        let (limits, name) = (&self.sealgate.limits, Bucket::Pages.name());
+        let key = LimitKey::address(name, self.origin.address);
+        let reading = Rule::of(self.limit(Bucket::Pages)).map(|rule| limits.take_here(&key, rule, self.now));
+        self.sealgate.metrics.rate_limited(name, reading.is_none_or(|reading| reading.allowed));
+        self.charged.get_or_init(|| reading).map_or(Ok(()), Exceeded::check)
+    }
+
+    /// Charges a key. The response headers show this charge.
+    pub async fn charge(&self, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
+        self.charge_within(self.limit(bucket), bucket, key).await
+    }
+
+    /// Charges a key that has its own limit.
+    pub async fn charge_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
+        let reading = match Rule::of(limit) {
+            Some(rule) => Some(self.take(bucket.scope(), bucket.name(), key, rule).await),
+            None => None,
+        };
+        if reading.is_none() {
+            self.sealgate.metrics.rate_limited(bucket.name(), true);
+        }
+        // A request is charged once. A second charge would be a bug of the endpoint and changes no
+        // header.
+        self.charged.get_or_init(|| reading).map_or(Ok(()), Exceeded::check)
+    }
+
+    /// Returns the limit of a bucket.
+    pub fn limit(&self, bucket: Bucket) -> RateLimit {
+        bucket.limit(&self.sealgate.config.rate_limits)
+    }
+
+    /// Fails if a key's allowance is used up, without charging it.
+    pub fn require_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
+        let peek = |rule| self.sealgate.limits.peek(bucket.scope(), key, rule, self.now);
+        let reading = Rule::of(limit).map(peek);
+        if reading.is_none_or(|reading| reading.allowed) {
+            return Ok(());
+        }
+        self.sealgate.metrics.rate_limited(bucket.name(), false);
+        self.charged.get_or_init(|| reading).map_or(Ok(()), Exceeded::check)
+    }
+
+    /// Returns whether the request has been charged.
+    pub fn is_charged(&self) -> bool {
+        self.charged.get().is_some()
+    }
+
+    /// Charges the sender's IPv6 /48 in addition to its /64, because one subscriber may control the
+    /// whole /48.
+    ///
+    /// The allowance is that of ten /64s at once, or of two for sign-ins to applications, whose
+    /// allowance is meant for an office.
+    pub async fn charge_site(&self, bucket: Bucket) -> Result<(), Exceeded> {
+        let networks = if bucket == Bucket::SignIns { 2 } else { 10 };
+        let Some(site) = LimitKey::site(bucket.site_name(), self.origin.address) else { return Ok(()) };
+        let Some(rule) = Rule::of(self.limit(bucket)) else { return Ok(()) };
+        self.count(bucket.name(), &site, Rule { limit: rule.limit.saturating_mul(networks), ..rule }).await
+    }
+
+    /// Returns the reading for the rate limit headers.
+    ///
+    /// This is the charge, or the remaining general allowance of the address if nothing was
+    /// charged. Returns `None` if no limit applies.
+    pub fn reading(&self) -> Option<Reading> {
+        self.charged.get().copied().unwrap_or_else(|| {
+            let key = LimitKey::address(Bucket::Pages.name(), self.origin.address);
+            let limits = &self.sealgate.limits;
+            Rule::of(self.limit(Bucket::Pages)).map(|rule| limits.peek(LimitScope::Node, &key, rule, self.now))
+        })
+    }
+}

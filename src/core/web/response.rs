@@ -1,0 +1,235 @@
+//! The server's own responses, and the header fields of each kind. They are not cacheable unless
+//! stated otherwise.
+
+use bytes::Bytes;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    HeaderName, LOCATION, PRAGMA, REFERRER_POLICY, SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
+use http::{HeaderValue, Method, StatusCode};
+use serde::Serialize;
+
+use sealgate_domain::limiter::Reading;
+use sealgate_pages as page;
+use sealgate_pages::Asset;
+
+const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// Header fields that scripts of other origins may send. Model Context Protocol clients send its
+/// version in every request, also to the provider.
+const ALLOWED_HEADERS: &str = "Authorization, Content-Type, MCP-Protocol-Version";
+
+/// A response under construction.
+#[derive(Debug)]
+pub struct Response(http::Response<Bytes>);
+
+impl Response {
+    /// Creates an empty response that must not be stored.
+    pub fn empty(status: StatusCode) -> Self {
+        let mut response = http::Response::new(Bytes::new());
+        *response.status_mut() = status;
+        Self(response)
+            .with(CACHE_CONTROL, "no-store")
+            .with(PRAGMA, "no-cache")
+            .with(X_CONTENT_TYPE_OPTIONS, "nosniff")
+            .with(REFERRER_POLICY, "no-referrer")
+    }
+
+    /// Creates a JSON response that must not be stored.
+    pub fn json(status: StatusCode, document: &impl Serialize) -> Self {
+        match serde_json::to_vec(document) {
+            Ok(body) => Self::empty(status).body(body).with(CONTENT_TYPE, "application/json"),
+            Err(error) => {
+                tracing::error!(%error, "a response cannot be written as JSON");
+                Self::empty(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+        }
+    }
+
+    /// Creates a public JSON response that can be cached for this many seconds.
+    pub fn public_json(document: &impl Serialize, seconds: u32) -> Self {
+        let mut response = Self::json(StatusCode::OK, document);
+        response.0.headers_mut().remove(PRAGMA);
+        response.with(CACHE_CONTROL, &format!("public, max-age={seconds}"))
+    }
+
+    /// Creates a page of the provider.
+    ///
+    /// Its form may be sent only to this server and, by redirects, to `then`. Chromium applies
+    /// `form-action` to the redirects that answer a form. Without the client in the policy, the
+    /// sign-in would stop at its last step.
+    pub fn page(status: StatusCode, html: String, then: Option<&str>) -> Self {
+        let then = then.map(|origin| format!(" {origin}")).unwrap_or_default();
+        Self::html(status, html, Some(&format!("'self'{then}")))
+    }
+
+    /// Creates a page whose forms may be sent only to `form_action`; to any URL if it is none.
+    pub fn html(status: StatusCode, html: String, form_action: Option<&str>) -> Self {
+        let form_action = form_action.map(|places| format!("; form-action {places}")).unwrap_or_default();
+        Self::empty(status)
+            .body(html)
+            .with(CONTENT_TYPE, "text/html; charset=utf-8")
+            .with(CONTENT_SECURITY_POLICY, &format!("{}{form_action}", page::CONTENT_SECURITY_POLICY))
+            .with(X_FRAME_OPTIONS, "DENY")
+    }
+
+    /// Permits the page to show pictures from one other origin.
+    #[must_use]
+    pub fn showing_from(self, origin: &str) -> Self {
+        let policy = self.0.headers().get(CONTENT_SECURITY_POLICY).and_then(|policy| policy.to_str().ok());
+        let policy =
+            policy.unwrap_or_default().replace("img-src 'self' data:", &format!("img-src 'self' data: {origin}"));
+        self.with(CONTENT_SECURITY_POLICY, &policy)
+    }
+
+    /// Permits pages of the same origin to frame the page.
+    #[must_use]
+    pub fn framed_by_own_origin(self) -> Self {
+        let policy = self.0.headers().get(CONTENT_SECURITY_POLICY).and_then(|policy| policy.to_str().ok());
+        let policy = policy.unwrap_or_default().replace("frame-ancestors 'none'", "frame-ancestors 'self'");
+        self.with(CONTENT_SECURITY_POLICY, &policy).with(X_FRAME_OPTIONS, "SAMEORIGIN")
+    }
+
+    /// Adds the challenges of another response (RFC 9110 §11.6.1).
+    #[must_use]
+    pub fn with_challenges_of(mut self, other: &Self) -> Self {
+        for challenge in other.0.headers().get_all(WWW_AUTHENTICATE) {
+            self.0.headers_mut().append(WWW_AUTHENTICATE, challenge.clone());
+        }
+        self
+    }
+
+    /// Returns a file that pages load. Its URL changes with its content, so it can be cached
+    /// forever.
+    pub fn kept(asset: &Asset) -> Self {
+        let mut response = Self::empty(StatusCode::OK)
+            .body(asset.bytes.clone())
+            .with(CONTENT_TYPE, asset.media_type)
+            .with(CACHE_CONTROL, "public, max-age=31536000, immutable");
+        response.0.headers_mut().remove(PRAGMA);
+        response
+    }
+
+    /// Creates a redirect: 302 to a client, 303 after a POST and between the server's own pages
+    /// (the browser must use GET).
+    ///
+    /// Never 307 or 308, which would forward a password (RFC 9700 §4.12).
+    pub fn redirect(status: StatusCode, location: &str) -> Self {
+        // A query may contain bytes beyond ASCII, which are returned unchanged.
+        if let Ok(location) = HeaderValue::from_bytes(location.as_bytes()) {
+            Self::empty(status).with_value(LOCATION, location)
+        } else {
+            tracing::error!("a redirect's target has characters that no header can have");
+            Self::empty(StatusCode::INTERNAL_SERVER_ERROR)
+        }
+    }
+
+    /// Creates a 303 redirect to a page of the server.
+    pub fn see_other(location: &str) -> Self {
+        Self::redirect(StatusCode::SEE_OTHER, location)
+    }
+
+    /// Creates the response to a CORS preflight (Fetch §3.2.2).
+    pub fn preflight(methods: &[Method]) -> Self {
+        let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
+        Self::empty(StatusCode::NO_CONTENT)
+            .with(ACCESS_CONTROL_ALLOW_METHODS, &names.join(", "))
+            .with(ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS)
+            .with(ACCESS_CONTROL_MAX_AGE, "600")
+    }
+
+    /// Replaces the body.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
+        *self.0.body_mut() = body.into();
+        self
+    }
+
+    /// Sets a header field and replaces all with its name. `value` is generated by the server.
+    #[must_use]
+    pub fn with(self, name: HeaderName, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.with_value(name, value)
+        } else {
+            tracing::error!(header = %name, "a header's value has characters that no header can have");
+            self
+        }
+    }
+
+    /// Sets a header field and replaces all with its name.
+    #[must_use]
+    pub fn with_value(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.0.headers_mut().insert(name, value);
+        self
+    }
+
+    /// Adds a header field to those of the same name.
+    #[must_use]
+    pub fn and(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.0.headers_mut().append(name, value);
+        self
+    }
+
+    /// Adds a cookie.
+    #[must_use]
+    pub fn with_cookie(self, cookie: HeaderValue) -> Self {
+        self.and(SET_COOKIE, cookie)
+    }
+
+    /// Clears the browser's cache for this origin, so that Back after a sign-out shows no page
+    /// (Clear Site Data §3.1).
+    ///
+    /// Browsers do this only in secure contexts, which include localhost.
+    #[must_use]
+    pub fn clearing_cache(self) -> Self {
+        self.with(CLEAR_SITE_DATA, r#""cache""#)
+    }
+
+    /// Permits scripts of every origin to read the response.
+    ///
+    /// Browsers send no cookies with such requests, so the response contains only public data.
+    #[must_use]
+    pub fn for_every_origin(self) -> Self {
+        self.with(ACCESS_CONTROL_ALLOW_ORIGIN, "*").with(
+            ACCESS_CONTROL_EXPOSE_HEADERS,
+            "WWW-Authenticate, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset",
+        )
+    }
+
+    /// Adds the rate limit headers (specification, "Rate limit headers"); none if no limit applies.
+    #[must_use]
+    pub fn with_reading(mut self, reading: Option<&Reading>) -> Self {
+        if let Some(reading) = reading {
+            let headers = self.0.headers_mut();
+            headers.insert(LIMIT, HeaderValue::from(reading.limit));
+            headers.insert(REMAINING, HeaderValue::from(reading.remaining));
+            headers.insert(RESET, HeaderValue::from(reading.reset.seconds()));
+        }
+        self
+    }
+
+    pub fn status(&self) -> StatusCode {
+        self.0.status()
+    }
+
+    /// Returns the finished response.
+    pub fn finish(self) -> http::Response<Bytes> {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_keeps_every_byte() {
+        let response = Response::redirect(StatusCode::FOUND, "/a?b=ş&c=%2F").finish();
+        assert_eq!(response.headers()[LOCATION].as_bytes(), "/a?b=ş&c=%2F".as_bytes());
+    }
+}

@@ -1,0 +1,142 @@
+//! Verification of factors: each attempt is checked, counted and recorded in one step.
+
+use crate::assurance::{AuthenticationMethod, AuthenticationStep, FactorId};
+use crate::factor_failures::{FactorFailures, FailureNotice, TryVerdict};
+use crate::factors::Factors;
+use crate::recovery_code::{RecoveryCode, RecoveryKey};
+use crate::time::UnixTime;
+use crate::totp::{TotpCode, TotpSecret, TotpVerdict};
+use crate::webauthn::{
+    AssertionPurpose, AssertionResponse, AssertionTerms, CeremonyChallenge, CeremonyError, CredentialOwner,
+    RelyingParty,
+};
+
+/// An app whose secret was decrypted.
+#[derive(Debug, Clone)]
+pub struct OpenedTotp {
+    pub id: FactorId,
+    pub secret: TotpSecret,
+}
+
+/// Result of an attempt. The caller must store the record if [`FactorTrial::was_judged`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FactorTrial {
+    /// The factor is valid.
+    Proven(AuthenticationStep),
+    Wrong(FailureNotice),
+    /// The text is not a code: a typing mistake, which is not counted as a guess.
+    NoCode,
+    /// An expired code.
+    ClockIsOff(FailureNotice),
+    /// Attempts are rejected unchecked before this instant.
+    Wait(UnixTime),
+    /// Attempts are rejected unchecked until another factor, a recovery code or an administrator
+    /// unblocks it.
+    Blocked,
+    /// A key whose answer is rejected.
+    Refused(CeremonyError),
+}
+
+impl FactorTrial {
+    /// Reports whether the attempt was checked. Otherwise the record did not change.
+    pub const fn was_judged(&self) -> bool {
+        !matches!(self, Self::NoCode | Self::Wait(_) | Self::Blocked)
+    }
+}
+
+impl Factors {
+    /// Checks a code of an authenticator app. `apps` are those whose secrets could be decrypted.
+    pub fn try_totp(&mut self, apps: &[OpenedTotp], typed: &str, now: UnixTime) -> FactorTrial {
+        match self.totp_failures.verdict(now) {
+            TryVerdict::Free => {}
+            TryVerdict::Wait(until) => return FactorTrial::Wait(until),
+            TryVerdict::Blocked => return FactorTrial::Blocked,
+        }
+        let Some(code) = TotpCode::parse(typed) else { return FactorTrial::NoCode };
+        let mut clock_is_off = false;
+        let mut accepted = None;
+        for app in apps {
+            let Some(kept) = self.totp.iter().find(|kept| kept.id == app.id) else { continue };
+            match app.secret.judge(&code, Some(kept.last_step), now) {
+                TotpVerdict::Accepted(step) => accepted = accepted.or(Some((app.id, step))),
+                TotpVerdict::ClockIsOff => clock_is_off = true,
+                TotpVerdict::Wrong => {}
+            }
+        }
+        let Some((id, step)) = accepted else {
+            let (failures, notice) = self.totp_failures.failed(now);
+            self.totp_failures = failures;
+            return if clock_is_off { FactorTrial::ClockIsOff(notice) } else { FactorTrial::Wrong(notice) };
+        };
+        if let Some(app) = self.totp.iter_mut().find(|app| app.id == id) {
+            (app.last_step, app.last_used_at) = (step, Some(now));
+        }
+        self.proven(AuthenticationMethod::Totp, Some(id), now)
+    }
+
+    /// Checks a recovery code. A correct code is consumed.
+    pub fn try_recovery_code(&mut self, key: &RecoveryKey, typed: &str, now: UnixTime) -> FactorTrial {
+        match self.recovery_failures.verdict(now) {
+            TryVerdict::Free => {}
+            TryVerdict::Wait(until) => return FactorTrial::Wait(until),
+            TryVerdict::Blocked => return FactorTrial::Blocked,
+        }
+        let Some(code) = RecoveryCode::parse(typed) else { return FactorTrial::NoCode };
+        let left = self.recovery.as_ref().and_then(|codes| codes.without(key, self.subject, &code));
+        let Some(left) = left else {
+            let (failures, notice) = self.recovery_failures.failed(now);
+            self.recovery_failures = failures;
+            return FactorTrial::Wrong(notice);
+        };
+        self.recovery = Some(left);
+        self.recovery_used_at = Some(now);
+        self.proven(AuthenticationMethod::RecoveryCode, None, now)
+    }
+
+    /// Checks the answer of a key.
+    ///
+    /// Callers must give the same answer to every rejection. A client must not learn whether the
+    /// key exists, its owner, or whether its signature is valid.
+    pub fn try_key(
+        &mut self,
+        relying_party: &RelyingParty,
+        challenge: &CeremonyChallenge,
+        purpose: AssertionPurpose,
+        answer: &AssertionResponse,
+        now: UnixTime,
+    ) -> FactorTrial {
+        let credentials = self.credentials();
+        let owner = CredentialOwner { handle: &self.handle, credentials: &credentials };
+        let verified = answer.verify(&AssertionTerms { relying_party, challenge, purpose }, &owner);
+        let key = self.keys.iter_mut().find(|key| key.credential.id == *answer.credential_id());
+        match (verified, key) {
+            (Ok(verified), Some(key)) => {
+                key.credential.sign_count = verified.sign_count;
+                key.credential.backup = verified.backup;
+                key.last_used_at = Some(now);
+                let method = if verified.user_verified {
+                    AuthenticationMethod::Passkey
+                } else {
+                    AuthenticationMethod::SecurityKey
+                };
+                let id = key.id;
+                self.proven(method, Some(id), now)
+            }
+            (Ok(_), None) => FactorTrial::Refused(CeremonyError::NotTheirs),
+            (Err(error), key) => {
+                // Store the counter, or the owner would always be rejected.
+                if let (CeremonyError::SignCount { presented }, Some(key)) = (error, key) {
+                    key.credential.sign_count = presented;
+                }
+                FactorTrial::Refused(error)
+            }
+        }
+    }
+
+    /// Resets the failures of all factors, because the user proved one of them.
+    fn proven(&mut self, method: AuthenticationMethod, factor: Option<FactorId>, now: UnixTime) -> FactorTrial {
+        self.totp_failures = FactorFailures::default();
+        self.recovery_failures = FactorFailures::default();
+        FactorTrial::Proven(AuthenticationStep { method, at: now, factor })
+    }
+}

@@ -1,0 +1,43 @@
+//! Domain model: users, clients, sessions, codes, grants, keys, events. Pure values and functions:
+//! no I/O, clock, randomness, logging or HTTP types. Raw strings are parsed here: a
+//! [`redirect_uri::RedirectUri`], a [`scope::Scope`] or a [`pkce::CodeVerifier`] is always valid.
+
+pub mod account_links;
+pub mod admission;
+pub mod answers;
+pub mod app_password;
+pub mod assurance;
+pub mod audit;
+pub mod client;
+pub mod code;
+pub mod consent;
+pub mod error;
+pub mod factor_failures;
+pub mod factors;
+pub mod grant;
+pub mod id;
+pub mod key_ring;
+pub mod known_browser;
+pub mod language;
+pub mod limiter;
+pub mod mail;
+pub mod mail_address;
+pub mod oaep;
+pub mod oauth;
+pub mod pace;
+pub mod password_rules;
+pub mod pending_registration;
+pub mod pkce;
+pub mod profile;
+pub mod rate_limit;
+pub mod recovery_code;
+pub mod redirect_uri;
+pub mod scope;
+pub mod sealed;
+pub mod secret;
+pub mod session;
+pub mod time;
+pub mod totp;
+pub mod user;
+pub mod username;
+pub mod webauthn;

@@ -1,0 +1,262 @@
+//! Slows down guesses in this process according to [`Pace`].
+//!
+//! The table has a fixed size like that of [`super::Limiter`]: a flood of keys evicts other new
+//! keys first.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::limiter::{LimitKey, hash, least};
+use crate::pace::{Failures, Moved, Pace};
+use crate::time::UnixTime;
+
+/// Number of buckets; a power of two.
+const BUCKETS: usize = 1 << 13;
+const SLOTS: usize = 8;
+
+/// A counted attempt. Return it if the attempt was no failure.
+#[derive(Debug)]
+#[must_use]
+pub struct Counted {
+    bucket: u64,
+    mark: u64,
+    moved: Moved,
+}
+
+/// Slows down guesses. Exact under concurrency; uses about 3 MiB for any number of keys.
+pub struct Brake {
+    seed: [u8; 16],
+    buckets: Box<[Mutex<[Slot; SLOTS]>]>,
+}
+
+/// Failures of one key.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    mark: u64,
+    failures: Failures,
+}
+
+impl Brake {
+    /// Creates an empty table. `seed` must be unpredictable to clients.
+    pub fn new(seed: [u8; 16]) -> Self {
+        Self { seed, buckets: (0..BUCKETS).map(|_| Mutex::default()).collect() }
+    }
+
+    /// Counts an attempt under each of these keys, before it is made. Counting afterwards would
+    /// admit all concurrent attempts.
+    ///
+    /// # Errors
+    /// Seconds to wait before the next attempt, the maximum over the keys. Nothing is counted then.
+    pub fn take(&self, keys: &[(LimitKey<'_>, Pace)], now: UnixTime) -> Result<Vec<Counted>, u64> {
+        let longest = keys.iter().map(|(key, pace)| self.wait(key, *pace, now)).max().unwrap_or(0);
+        if longest > 0 {
+            return Err(longest);
+        }
+        let mut counted = Vec::with_capacity(keys.len());
+        for (key, pace) in keys {
+            match self.take_one(key, *pace, now) {
+                Ok(one) => counted.push(one),
+                Err(wait) => {
+                    // A concurrent attempt was counted after the check above.
+                    self.give_back(counted, now);
+                    return Err(wait);
+                }
+            }
+        }
+        Ok(counted)
+    }
+
+    /// Uncounts an attempt that was no failure or could not be judged.
+    pub fn give_back(&self, counted: Vec<Counted>, now: UnixTime) {
+        for one in counted {
+            let mut slots = self.bucket(one.bucket);
+            let Some(slot) = slots.iter_mut().find(|slot| slot.mark == one.mark) else { continue };
+            slot.failures.give_back(one.moved, now.seconds());
+        }
+    }
+
+    /// Returns the seconds until the next attempt with this key; 0 if it is allowed.
+    fn wait(&self, key: &LimitKey<'_>, pace: Pace, now: UnixTime) -> u64 {
+        let [bucket, mark, _] = hash(&self.seed, key);
+        let mut slots = self.bucket(bucket);
+        let found = slots.iter_mut().find(|slot| slot.mark == mark);
+        found.map_or(0, |slot| slot.failures.wait(pace, now.seconds()))
+    }
+
+    fn take_one(&self, key: &LimitKey<'_>, pace: Pace, now: UnixTime) -> Result<Counted, u64> {
+        let [bucket, mark, _] = hash(&self.seed, key);
+        let now = now.seconds();
+        let mut slots = self.bucket(bucket);
+        let moved = claim(&mut slots, mark, now).failures.take(pace, now)?;
+        Ok(Counted { bucket, mark, moved })
+    }
+
+    fn bucket(&self, bucket: u64) -> MutexGuard<'_, [Slot; SLOTS]> {
+        #[expect(clippy::cast_possible_truncation, reason = "the remainder is below BUCKETS")]
+        let index = (bucket % BUCKETS as u64) as usize;
+        self.buckets[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the key's slot, or evicts one for it: one whose failures have expired, else the one with
+/// the fewest failures, and a blocked one last.
+fn claim(slots: &mut [Slot; SLOTS], mark: u64, now: u64) -> &mut Slot {
+    let rank = |slot: &Slot| {
+        let mut failures = slot.failures;
+        failures.forget(now);
+        match failures {
+            _ if slot.mark == mark => (0, 0),
+            failures if failures.count < failures.free || failures.free == 0 => (1, failures.count),
+            failures => (2, failures.count),
+        }
+    };
+    let slot = least(slots, rank);
+    if slot.mark != mark {
+        *slot = Slot { mark, failures: Failures::none(now) };
+    }
+    slot
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const NOW: u64 = 1_800_000_000;
+    const WINDOW: Duration = Duration::from_mins(15);
+
+    fn at(seconds: u64) -> UnixTime {
+        UnixTime::from_seconds(NOW + seconds)
+    }
+
+    fn brake() -> Brake {
+        Brake::new(*b"sixteen bytes ok")
+    }
+
+    /// Fails `times` times, each as soon as allowed; returns the waits in between.
+    fn waits(brake: &Brake, key: &LimitKey<'_>, pace: Pace, times: usize) -> Vec<u64> {
+        let (mut now, mut waits) = (0, Vec::new());
+        for _ in 0..times {
+            loop {
+                match brake.take(&[(*key, pace)], at(now)) {
+                    Ok(_) => break,
+                    Err(wait) => {
+                        waits.push(wait);
+                        now += wait;
+                    }
+                }
+            }
+        }
+        waits
+    }
+
+    #[test]
+    fn waits_double_up_to_the_longest_and_fall_with_what_is_forgotten() {
+        let key = LimitKey::text("login", b"ada");
+        assert_eq!(waits(&brake(), &key, Pace::even(10, WINDOW), 20), [1, 2, 4, 8, 16, 32, 64, 64, 64, 90]);
+        let steep = waits(&brake(), &key, Pace::steep(2, WINDOW), 13);
+        assert_eq!(steep, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 512]);
+    }
+
+    #[test]
+    fn in_the_long_run_no_more_fail_than_the_limit_a_window() {
+        let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(10, WINDOW));
+        let mut failures = 0;
+        for second in 0..100 * 900 {
+            failures += u32::from(brake.take(&[(key, pace)], at(second)).is_ok());
+        }
+        assert!((1000..=1020).contains(&failures), "{failures}");
+    }
+
+    /// A limit above one per second is fully restored after a window.
+    #[test]
+    fn a_high_limit_is_forgotten_within_its_window_too() {
+        let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(100_000, WINDOW));
+        let burst = |second| (0..200_000).take_while(|_| brake.take(&[(key, pace)], at(second)).is_ok()).count();
+        assert_eq!(burst(0), 100_000);
+        assert!((100..=120).contains(&burst(1)), "a second's share");
+        assert!((49_000..=52_000).contains(&burst(1 + 450)), "half of a window's");
+        assert!((99_000..=100_000).contains(&burst(1 + 450 + 900)));
+    }
+
+    #[test]
+    fn a_key_left_alone_is_free_again() {
+        let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(10, WINDOW));
+        let last = waits(&brake, &key, pace, 200).iter().sum::<u64>();
+        assert!(brake.take(&[(key, pace)], at(last)).is_err());
+        let mut free = 0;
+        while brake.take(&[(key, pace)], at(last + 2 * 900)).is_ok() {
+            free += 1;
+        }
+        assert_eq!(free, 10);
+    }
+
+    #[test]
+    fn an_attempt_given_back_leaves_no_wait() {
+        let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(3, WINDOW));
+        for _ in 0..2 {
+            let _ = brake.take(&[(key, pace)], at(0)).unwrap();
+        }
+        for _ in 0..100 {
+            let right = brake.take(&[(key, pace)], at(0)).unwrap();
+            brake.give_back(right, at(0));
+        }
+        let _ = brake.take(&[(key, pace)], at(0)).unwrap();
+        assert_eq!(brake.take(&[(key, pace)], at(0)).unwrap_err(), 1);
+        // The same after the free attempts.
+        for _ in 0..100 {
+            let right = brake.take(&[(key, pace)], at(1)).unwrap();
+            brake.give_back(right, at(1));
+        }
+    }
+
+    #[test]
+    fn nothing_is_counted_where_one_key_waits() {
+        let brake = brake();
+        let (ada, ben) = (LimitKey::text("login", b"ada"), LimitKey::text("login", b"ben"));
+        let pace = Pace::even(1, WINDOW);
+        let _ = brake.take(&[(ada, pace)], at(0)).unwrap();
+        for _ in 0..10 {
+            assert_eq!(brake.take(&[(ben, pace), (ada, pace)], at(0)).unwrap_err(), 1);
+        }
+        assert!(brake.take(&[(ben, pace)], at(0)).is_ok());
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_makes_nobody_wait_for_it() {
+        let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(1, WINDOW));
+        let _ = brake.take(&[(key, pace)], at(0)).unwrap();
+        let before = UnixTime::from_seconds(NOW - 1_000_000);
+        let wait = brake.take(&[(key, pace)], before).unwrap_err();
+        assert!(wait <= 900, "{wait}");
+        assert!(brake.take(&[(key, pace)], before.plus(Duration::from_secs(wait))).is_ok());
+    }
+
+    #[test]
+    fn eight_threads_share_what_is_free_exactly() {
+        let (brake, pace) = (brake(), Pace::even(1000, WINDOW));
+        let passed: usize = std::thread::scope(|scope| {
+            let count = || {
+                let take = || brake.take(&[(LimitKey::text("login", b"ada"), pace)], at(0));
+                (0..400).filter(|_| take().is_ok()).count()
+            };
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(count)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(passed, 1000);
+    }
+
+    #[test]
+    fn a_flood_of_keys_frees_nobody_and_grows_nothing() {
+        let brake = brake();
+        let (ada, pace) = (LimitKey::text("login", b"ada"), Pace::even(10, WINDOW));
+        for _ in 0..10 {
+            let _ = brake.take(&[(ada, pace)], at(0)).unwrap();
+        }
+        for number in 0..500_000_u32 {
+            let _ = brake.take(&[(LimitKey::text("login", &number.to_be_bytes()), pace)], at(0));
+        }
+        assert!(brake.take(&[(ada, pace)], at(0)).is_err());
+        assert!(size_of_val(&*brake.buckets) < 4 << 20, "{}", size_of_val(&*brake.buckets));
+    }
+}

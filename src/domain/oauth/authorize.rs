@@ -1,0 +1,346 @@
+//! The authorization request (specification §2; OpenID Connect Core §3.1.2.1; RFC 6749 §4.1.1).
+//!
+//! Client and redirect URI are validated first. Before they match, there is no [`ReturnTo`] and
+//! therefore no redirect (RFC 6749 §4.1.2.1). Otherwise the server would be an open redirector.
+//! Later errors are sent back to the client.
+
+use serde::{Deserialize, Serialize};
+
+use crate::client::{Client, ClientId, GrantType};
+use crate::error::{ErrorCode, Refusal};
+use crate::oauth::params::Params;
+use crate::pkce::{ChallengeMethod, CodeChallenge};
+use crate::scope::{Scope, ScopeValue};
+
+/// Maximum length of `state` and `nonce` in bytes.
+const LONGEST_VALUE: usize = 2048;
+
+/// Known parameters. Repeating one of them is an error (RFC 6749 §3.1), repeating an unknown one is
+/// not.
+const KNOWN: [&str; 21] = [
+    "client_id",
+    "redirect_uri",
+    "response_type",
+    "response_mode",
+    "scope",
+    "state",
+    "nonce",
+    "code_challenge",
+    "code_challenge_method",
+    "prompt",
+    "max_age",
+    "display",
+    "ui_locales",
+    "claims_locales",
+    "id_token_hint",
+    "login_hint",
+    "acr_values",
+    "claims",
+    "request",
+    "request_uri",
+    "registration",
+];
+
+/// How the answer is encoded in the redirect (OAuth 2.0 Multiple Response Type Encoding Practices
+/// §2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResponseMode {
+    Query,
+    Fragment,
+    /// In a form that the browser posts (OAuth 2.0 Form Post Response Mode).
+    FormPost,
+}
+
+/// Answer to the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WayBack {
+    Redirect(String),
+    /// A form that the browser posts.
+    Form {
+        action: String,
+        fields: Vec<(&'static str, String)>,
+    },
+}
+
+/// Return URL of a browser. It exists only for a redirect URI that matches the client's
+/// registration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReturnTo {
+    redirect_uri: String,
+    mode: ResponseMode,
+    state: Option<String>,
+}
+
+/// Reason why no answer can be sent to the client. The user sees an error page instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoWayBack {
+    /// `client_id` is missing, repeated, unknown or disabled.
+    Client,
+    /// `redirect_uri` is missing.
+    NoRedirectUri,
+    /// `redirect_uri` is repeated.
+    Repeated,
+    /// `redirect_uri` is not registered.
+    RedirectUri,
+}
+
+impl ReturnTo {
+    /// Returns the client that the request names.
+    ///
+    /// # Errors
+    /// [`NoWayBack::Client`] if it names none or several.
+    pub fn client_id(params: &Params) -> Result<ClientId, NoWayBack> {
+        params.one("client_id").ok().flatten().and_then(ClientId::parse).ok_or(NoWayBack::Client)
+    }
+
+    /// Returns the return URL for this client. `form_post`: the operator permits answers in forms.
+    ///
+    /// # Errors
+    /// Returns the reason if the request does not name a registered URI of the client.
+    pub fn resolve(params: &Params, client: &Client, form_post: bool) -> Result<Self, NoWayBack> {
+        let uri = params.one("redirect_uri").map_err(|_| NoWayBack::Repeated)?;
+        let uri = uri.filter(|uri| !uri.is_empty()).ok_or(NoWayBack::NoRedirectUri)?;
+        if !client.redirects_to(uri) {
+            return Err(NoWayBack::RedirectUri);
+        }
+        let mode = match params.one("response_mode") {
+            Ok(Some("fragment")) => ResponseMode::Fragment,
+            Ok(Some("form_post")) if form_post => ResponseMode::FormPost,
+            _ => ResponseMode::Query,
+        };
+        let state = params.one("state").ok().flatten().filter(|state| state.len() <= LONGEST_VALUE);
+        Ok(Self { redirect_uri: uri.to_owned(), mode, state: state.map(str::to_owned) })
+    }
+
+    /// Returns the redirect URI exactly as in the request. The code is bound to it.
+    pub fn redirect_uri(&self) -> &str {
+        &self.redirect_uri
+    }
+
+    pub fn state(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+
+    /// Returns the answer with a code (RFC 6749 §4.1.2, RFC 9207 §2).
+    pub fn with_code(&self, code: &str, issuer: &str) -> WayBack {
+        self.with(vec![("code", code.to_owned())], issuer)
+    }
+
+    /// Returns the answer with an error (RFC 6749 §4.1.2.1).
+    pub fn with_refusal(&self, refusal: &Refusal, issuer: &str) -> WayBack {
+        let error = ("error", refusal.code.as_str().to_owned());
+        self.with(vec![error, ("error_description", refusal.description.clone().into_owned())], issuer)
+    }
+
+    fn with(&self, mut fields: Vec<(&'static str, String)>, issuer: &str) -> WayBack {
+        fields.extend(self.state.clone().map(|state| ("state", state)));
+        fields.push(("iss", issuer.to_owned()));
+        let separator = match self.mode {
+            ResponseMode::FormPost => return WayBack::Form { action: self.redirect_uri.clone(), fields },
+            ResponseMode::Fragment => '#',
+            ResponseMode::Query if self.redirect_uri.contains('?') => '&',
+            ResponseMode::Query => '?',
+        };
+        let written = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        WayBack::Redirect(format!("{}{separator}{written}", self.redirect_uri))
+    }
+}
+
+/// Parsed `prompt` (OpenID Connect Core §3.1.2.1).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "the parameter is a set of four independent words")]
+pub struct Prompt {
+    /// No page may be shown.
+    pub none: bool,
+    pub login: bool,
+    pub consent: bool,
+    pub select_account: bool,
+}
+
+impl Prompt {
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let mut prompt = Self::default();
+        for word in text.split(' ').filter(|word| !word.is_empty()) {
+            match word {
+                "none" => prompt.none = true,
+                "login" => prompt.login = true,
+                "consent" => prompt.consent = true,
+                "select_account" => prompt.select_account = true,
+                _ => {
+                    return Err(Refusal::invalid_request(
+                        "The prompt values are none, login, consent, select_account.",
+                    ));
+                }
+            }
+        }
+        if prompt.none && (prompt.login || prompt.consent || prompt.select_account) {
+            return Err(Refusal::invalid_request("The prompt value none stands alone."));
+        }
+        Ok(prompt)
+    }
+}
+
+/// Well-formed authorization request of a known client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthorizationRequest {
+    pub client: ClientId,
+    pub return_to: ReturnTo,
+    pub scope: Scope,
+    pub nonce: Option<String>,
+    /// Binds the code to the holder of the verifier.
+    pub challenge: Option<CodeChallenge>,
+    /// Pages that must be shown or must not be shown.
+    pub prompt: Prompt,
+    /// Maximum age of the sign-in in seconds.
+    pub max_age: Option<u64>,
+    /// Requested context classes in order of preference, separated by spaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acr_values: Option<String>,
+    pub ui_locales: Option<String>,
+    /// User who is expected to sign in. Pre-fills the form.
+    pub login_hint: Option<String>,
+    /// ID token of the user who is expected to be signed in, as sent. The endpoint validates it,
+    /// because that has the keys.
+    pub id_token_hint: Option<String>,
+}
+
+impl AuthorizationRequest {
+    /// Parses the request of a client with a valid return URL.
+    ///
+    /// # Errors
+    /// Returns the error for the client.
+    pub fn parse(params: &Params, client: &Client, return_to: ReturnTo) -> Result<Self, Refusal> {
+        if params.repeats_any(&KNOWN) {
+            return Err(Refusal::invalid_request("A parameter is repeated."));
+        }
+        if !client.may_use(GrantType::AuthorizationCode) {
+            return Err(Refusal::new(ErrorCode::UnauthorizedClient, "The client may not ask for a code."));
+        }
+        refuse_unsupported(params)?;
+        match params.one("response_type")? {
+            Some("code") => {}
+            Some(_) => {
+                return Err(Refusal::new(ErrorCode::UnsupportedResponseType, "The response type is always code."));
+            }
+            None => return Err(Refusal::invalid_request("The parameter response_type is missing.")),
+        }
+        match params.one("response_mode")? {
+            None | Some("query" | "fragment") => {}
+            Some("form_post") if return_to.mode == ResponseMode::FormPost => {}
+            Some("form_post") => {
+                return Err(Refusal::invalid_request(
+                    "The response mode form_post is not switched on for this client.",
+                ));
+            }
+            Some(_) => return Err(Refusal::invalid_request("The response modes are query and fragment.")),
+        }
+        let scope = scope(params, client)?;
+        let challenge = challenge(params, client)?;
+        let prompt = params.one("prompt")?.map(Prompt::parse).transpose()?.unwrap_or_default();
+        let max_age = params.one("max_age")?.map(max_age).transpose()?.or(client.details.default_max_age);
+        let text = |name: &str| -> Result<Option<String>, Refusal> {
+            let value = params.one(name)?;
+            if value.is_some_and(|value| value.len() > LONGEST_VALUE) {
+                return Err(Refusal::invalid_request("A parameter is longer than 2048 bytes."));
+            }
+            Ok(value.map(str::to_owned))
+        };
+        text("state")?;
+        Ok(Self {
+            client: client.id.clone(),
+            return_to,
+            scope,
+            nonce: text("nonce")?,
+            challenge,
+            prompt,
+            max_age,
+            acr_values: text("acr_values")?,
+            ui_locales: text("ui_locales")?,
+            login_hint: text("login_hint")?,
+            // It may be longer than other parameters, because it contains a nonce. Tokens that are
+            // too long are rejected later.
+            id_token_hint: params.one("id_token_hint")?.map(str::to_owned),
+        })
+    }
+}
+
+/// Rejects parameters that are not supported. Ignoring them would answer a different request
+/// (OpenID Connect Core §6, §7.2.1).
+fn refuse_unsupported(params: &Params) -> Result<(), Refusal> {
+    if params.one("request")?.is_some() {
+        return Err(Refusal::new(ErrorCode::RequestNotSupported, "The parameter request is not supported."));
+    }
+    if params.one("request_uri")?.is_some() {
+        return Err(Refusal::new(ErrorCode::RequestUriNotSupported, "The parameter request_uri is not supported."));
+    }
+    if params.one("registration")?.is_some() {
+        return Err(Refusal::new(ErrorCode::RegistrationNotSupported, "The parameter registration is not supported."));
+    }
+    Ok(())
+}
+
+const NO_SCOPE: Refusal = Refusal::invalid_request(
+    "The parameter scope is missing, and the client has no default scope (sealgate client set --default-scope).",
+);
+
+fn scope(params: &Params, client: &Client) -> Result<Scope, Refusal> {
+    let usable = |scope: Scope| {
+        // A client that cannot use refresh tokens gets none. The `scope` of the token response
+        // shows that.
+        if client.may_use(GrantType::RefreshToken) { scope } else { scope.without(ScopeValue::OfflineAccess) }
+    };
+    let Some(text) = params.one("scope")? else {
+        return client.default_scope().map(usable).ok_or(NO_SCOPE);
+    };
+    let refused = |description| Refusal::new(ErrorCode::InvalidScope, description);
+    let scope = Scope::parse(text).map_err(|unknown| Refusal::unknown_scope(&unknown))?;
+    if !scope.contains(ScopeValue::OpenId) {
+        return Err(refused("The scope must include openid."));
+    }
+    if !scope.is_subset_of(client.scope) {
+        return Err(refused("The client may not ask for this scope."));
+    }
+    Ok(usable(scope))
+}
+
+fn challenge(params: &Params, client: &Client) -> Result<Option<CodeChallenge>, Refusal> {
+    let method = match params.one("code_challenge_method")? {
+        Some(name) => Some(
+            ChallengeMethod::parse(name)
+                .ok_or(Refusal::invalid_request("The code challenge methods are S256 and plain."))?,
+        ),
+        // An empty value differs from an absent one here: a client that meant S256 must not get
+        // plain.
+        None if params.has("code_challenge_method") => {
+            return Err(Refusal::invalid_request("The code challenge methods are S256 and plain."));
+        }
+        None => None,
+    };
+    let Some(value) = params.one("code_challenge")? else {
+        if client.is_public() {
+            return Err(Refusal::invalid_request("The parameter code_challenge is missing."));
+        }
+        if method.is_some() {
+            return Err(Refusal::invalid_request("A code_challenge_method needs a code_challenge."));
+        }
+        return Ok(None);
+    };
+    let method = match method {
+        Some(method) => method,
+        None if client.is_public() => {
+            return Err(Refusal::invalid_request("The parameter code_challenge_method is missing."));
+        }
+        // RFC 7636 §4.3.
+        None => ChallengeMethod::Plain,
+    };
+    CodeChallenge::parse(value, method).map(Some).ok_or(Refusal::invalid_request("The code_challenge is malformed."))
+}
+
+/// Parses seconds. A number beyond 64 bits means no limit.
+fn max_age(text: &str) -> Result<u64, Refusal> {
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(Refusal::invalid_request("The parameter max_age is a whole number of seconds."));
+    }
+    Ok(text.parse().unwrap_or(u64::MAX))
+}

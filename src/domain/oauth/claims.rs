@@ -1,0 +1,186 @@
+//! Claims of tokens and of the UserInfo response (OpenID Connect Core §2, §5; RFC 9068 §2.2).
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::scope::{Scope, ScopeValue};
+use crate::time::UnixTime;
+use crate::user::User;
+
+/// User claims that a scope releases (OpenID Connect Core §5.4). Absent values are omitted, never
+/// null.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserClaims {
+    /// Full name: `profile`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Username: `profile`. It is unique but may change, so it is no permanent identifier (OpenID
+    /// Connect Core §5.7).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preferred_username: Option<String>,
+    /// URL of an image: `profile`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture: Option<String>,
+    /// Last change of the profile: `profile`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<UnixTime>,
+    /// Address: `email`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
+    /// Whether the address is verified: `email`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email_verified: Option<bool>,
+    /// Phone number: `phone`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phone_number: Option<String>,
+    /// All groups of the user: `groups`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<BTreeSet<String>>,
+}
+
+/// Maximum length of the groups in a token, in bytes of JSON.
+///
+/// A token is sent in a header, and most servers accept 8 KiB for all headers.
+const LONGEST_GROUPS: usize = 4096;
+
+impl UserClaims {
+    /// Returns the claims for a token. If the groups are too long, all of them are omitted.
+    ///
+    /// A part of them would silently change the user's permissions. A client without `groups` in
+    /// the token can ask UserInfo.
+    pub fn in_token(user: &User, scope: Scope) -> Self {
+        let mut claims = Self::of(user, scope);
+        claims.groups = groups_in_token(user, scope);
+        claims
+    }
+
+    /// Returns the claims of this user that the scope covers.
+    pub fn of(user: &User, scope: Scope) -> Self {
+        let mut claims = Self::default();
+        if scope.contains(ScopeValue::Profile) {
+            claims.name = Some(user.name.clone()).filter(|name| !name.is_empty());
+            claims.preferred_username = user.username.as_ref().map(ToString::to_string);
+            claims.picture.clone_from(&user.picture);
+            claims.updated_at = Some(user.updated_at);
+        }
+        if scope.contains(ScopeValue::Email) {
+            claims.email = Some(user.email.as_str().to_owned());
+            claims.email_verified = Some(user.email_verified);
+        }
+        if scope.contains(ScopeValue::Phone) {
+            claims.phone_number.clone_from(&user.phone_number);
+        }
+        if scope.contains(ScopeValue::Groups) {
+            claims.groups = Some(user.groups.clone());
+        }
+        claims
+    }
+}
+
+/// Returns the groups of a user if the scope covers them and they fit into a token.
+pub fn groups_in_token(user: &User, scope: Scope) -> Option<BTreeSet<String>> {
+    // Two quotes and a comma. JSON escapes are rare in group names, and invisible characters are
+    // not permitted.
+    let size: usize = user.groups.iter().map(|group| group.len() + 3).sum();
+    (scope.contains(ScopeValue::Groups) && size <= LONGEST_GROUPS).then(|| user.groups.clone())
+}
+
+/// UserInfo response (OpenID Connect Core §5.3.2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserInfo {
+    pub sub: String,
+    #[serde(flatten)]
+    pub claims: UserClaims,
+}
+
+/// Claims of an ID token (OpenID Connect Core §2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdTokenClaims {
+    pub iss: String,
+    pub sub: String,
+    pub aud: String,
+    pub exp: UnixTime,
+    pub iat: UnixTime,
+    pub auth_time: UnixTime,
+    /// The `nonce` of the authorization request. Absent after a refresh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nonce: Option<String>,
+    pub acr: String,
+    pub amr: Vec<String>,
+    /// Identifies the access token issued with it: the left half of its SHA-256 in base64url
+    /// (§3.1.3.6).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_hash: Option<String>,
+    #[serde(flatten)]
+    pub claims: UserClaims,
+}
+
+/// Claims of an access token (RFC 9068 §2.2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccessTokenClaims {
+    pub iss: String,
+    pub sub: String,
+    /// Audience: the issuer itself. Its UserInfo endpoint and its gateway accept the token.
+    pub aud: Audience,
+    pub exp: UnixTime,
+    /// Start of the validity (RFC 7519 §4.1.5). Tokens of this server have none, but a present one
+    /// is enforced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nbf: Option<UnixTime>,
+    pub iat: UnixTime,
+    pub jti: String,
+    /// The client to which it was issued.
+    pub client_id: String,
+    pub scope: String,
+    pub auth_time: UnixTime,
+    pub acr: String,
+    pub amr: Vec<String>,
+    /// The grant of the token. This private claim invalidates the token when the grant ends.
+    pub grant_id: String,
+    /// The user's groups if the scope covers them (§2.2.3.1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<BTreeSet<String>>,
+}
+
+/// Claims of an assertion, which identifies the user of a request to an application.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssertionClaims {
+    pub iss: String,
+    pub aud: String,
+    /// The user. A value with a colon is a user of another issuer.
+    pub sub: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email_verified: Option<bool>,
+    /// Full name of the user, if set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preferred_username: Option<String>,
+    pub groups: Vec<String>,
+    /// Session at the provider. Absent for requests with a bearer token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sid: Option<String>,
+    pub iat: UnixTime,
+    pub exp: UnixTime,
+}
+
+/// One audience or several (RFC 7519 §4.1.3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Audience {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Audience {
+    /// Reports whether this audience is included.
+    pub fn contains(&self, wanted: &str) -> bool {
+        match self {
+            Self::One(only) => only == wanted,
+            Self::Many(list) => list.iter().any(|one| one == wanted),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Client authentication at the token and revocation endpoints (RFC 6749 §2.3, specification
+//! "Client authentication"), and bearer credentials (RFC 6750 §2.1).
+
+use base64::Engine as _;
+use base64::engine::DecodePaddingMode;
+use base64::engine::GeneralPurpose;
+use base64::engine::general_purpose::GeneralPurposeConfig;
+
+use crate::client::ClientId;
+use crate::error::{ErrorCode, Refusal};
+use crate::oauth::params::Params;
+use crate::secret::Secret;
+
+/// Base64 with or without padding, because clients send both.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// Presented client credentials, not yet checked.
+#[derive(Debug, Clone)]
+pub struct ClientCredentials {
+    /// The claimed id. `None` if the text is not a valid client id.
+    pub id: Option<ClientId>,
+    /// The secret, if one was sent.
+    pub secret: Option<Secret>,
+}
+
+/// Answer to every failed client authentication.
+///
+/// It is the same for all reasons, so that it does not reveal which clients exist.
+pub const FAILED: Refusal = Refusal::new(ErrorCode::InvalidClient, "Client authentication failed.");
+
+impl ClientCredentials {
+    /// Parses the credentials of a request.
+    ///
+    /// # Errors
+    /// `invalid_request` if two methods are mixed or the ids differ, `invalid_client` if there are
+    /// no usable credentials.
+    pub fn parse(authorization: &[&[u8]], form: &Params) -> Result<Self, Refusal> {
+        if form.has("client_assertion") || form.has("client_assertion_type") {
+            return Err(FAILED);
+        }
+        let form_id = form.one("client_id")?;
+        let form_secret = form.one("client_secret")?;
+        let header = match authorization {
+            [] => None,
+            [only] => Some(*only),
+            _ => return Err(Refusal::invalid_request("There is more than one Authorization header.")),
+        };
+        let Some(header) = header else {
+            let id = form_id.ok_or(FAILED)?;
+            return Ok(Self { id: ClientId::parse(id), secret: form_secret.map(Secret::new) });
+        };
+        let (id, secret) = basic(header).ok_or(FAILED)?;
+        if form_secret.is_some() {
+            return Err(Refusal::invalid_request("The client authenticates by more than one method."));
+        }
+        if form_id.is_some_and(|other| other != id) {
+            return Err(Refusal::invalid_request("The client_id is not the one of the Authorization header."));
+        }
+        // Some libraries present a public client as `Basic cDE6`: an id and an empty password.
+        let secret = Some(secret).filter(|secret| !secret.expose().is_empty());
+        Ok(Self { id: ClientId::parse(&id), secret })
+    }
+}
+
+/// Parses id and secret of a Basic header: form-encoded, then joined and base64-encoded (RFC 6749
+/// §2.3.1).
+fn basic(header: &[u8]) -> Option<(String, Secret)> {
+    let encoded = after_scheme(header, "basic")?;
+    let decoded = zeroize::Zeroizing::new(LENIENT.decode(encoded).ok()?);
+    let at = decoded.iter().position(|byte| *byte == b':')?;
+    let id = form_decode(&decoded[..at])?;
+    let secret = form_decode(&decoded[at + 1..])?;
+    Some((id, Secret::new(secret)))
+}
+
+/// Username and password as user agents send them (RFC 7617 §2.1): UTF-8 without form encoding.
+#[derive(Debug, Clone)]
+pub struct NamedPassword {
+    pub name: String,
+    pub password: Secret,
+}
+
+/// Maximum length of such a header in bytes: an address has 254, an application password 27.
+const LONGEST_NAMED_PASSWORD: usize = 2048;
+
+/// Parses name and password of a `Basic` header. Returns `None` for any other header.
+pub fn named_password(header: &[u8]) -> Option<NamedPassword> {
+    let encoded = after_scheme(header, "basic").filter(|encoded| encoded.len() <= LONGEST_NAMED_PASSWORD)?;
+    let decoded = zeroize::Zeroizing::new(LENIENT.decode(encoded).ok()?);
+    let (name, password) = std::str::from_utf8(&decoded).ok()?.split_once(':')?;
+    Some(NamedPassword { name: name.to_owned(), password: Secret::new(password) })
+}
+
+/// Reports whether a header has the `Basic` scheme, in any case and with any or no credentials.
+pub fn is_basic(header: &[u8]) -> bool {
+    const SCHEME: &[u8] = b"basic";
+    let header = header.trim_ascii_start();
+    let Some((scheme, rest)) = header.split_at_checked(SCHEME.len()) else { return false };
+    scheme.eq_ignore_ascii_case(SCHEME) && !rest.first().is_some_and(u8::is_ascii_alphanumeric)
+}
+
+fn form_decode(raw: &[u8]) -> Option<String> {
+    let spaced: Vec<u8> = raw.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+    Some(percent_encoding::percent_decode(&spaced).decode_utf8().ok()?.into_owned())
+}
+
+/// Reports whether a header has the `Bearer` scheme, well-formed or not.
+pub fn is_bearer(header: &[u8]) -> bool {
+    header.split(|byte| *byte == b' ').next().is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer"))
+}
+
+/// Parses the token of a `Bearer` header. Returns `None` for another scheme or anything but one
+/// `b64token`.
+pub fn bearer(header: &[u8]) -> Option<&str> {
+    let token = after_scheme(header, "bearer")?;
+    // Avoids a branch per byte: a token is about a kilobyte and is sent with each request.
+    let sound =
+        |byte: u8| byte.is_ascii_alphanumeric() | matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/' | b'=');
+    let all_sound = token.iter().fold(true, |sound_yet, byte| sound_yet & sound(*byte));
+    (!token.is_empty() && all_sound).then_some(token).and_then(|token| std::str::from_utf8(token).ok())
+}
+
+/// Returns the credentials after an authentication scheme and spaces. Schemes are case-insensitive
+/// (RFC 9110 §11.1).
+fn after_scheme<'a>(header: &'a [u8], scheme: &str) -> Option<&'a [u8]> {
+    let (name, rest) = header.split_at_checked(scheme.len())?;
+    if !name.eq_ignore_ascii_case(scheme.as_bytes()) || rest.first() != Some(&b' ') {
+        return None;
+    }
+    Some(rest.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn form(text: &str) -> Params {
+        Params::parse(text.as_bytes()).unwrap()
+    }
+
+    fn header(id: &str, secret: &str) -> Vec<u8> {
+        format!("Basic {}", LENIENT.encode(format!("{id}:{secret}"))).into_bytes()
+    }
+
+    #[test]
+    fn both_ways_to_send_a_secret_are_read() {
+        let basic = ClientCredentials::parse(&[&header("c1", "s%2Bx+y")], &form("client_id=c1")).unwrap();
+        assert_eq!(basic.secret.unwrap().expose(), "s+x y");
+        let post = ClientCredentials::parse(&[], &form("client_id=c1&client_secret=s")).unwrap();
+        assert_eq!(post.secret.unwrap().expose(), "s");
+    }
+
+    #[test]
+    fn the_scheme_has_no_case_and_any_number_of_spaces() {
+        let raw = header("c1", "s");
+        let spaced = [b"basic  ", &raw[6..]].concat();
+        assert!(ClientCredentials::parse(&[&spaced], &form("")).is_ok());
+    }
+
+    #[test]
+    fn mixed_methods_are_refused() {
+        let refused = ClientCredentials::parse(&[&header("c1", "s")], &form("client_secret=s")).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::InvalidRequest);
+        let refused = ClientCredentials::parse(&[&header("c1", "s")], &form("client_id=c2")).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::InvalidRequest);
+    }
+
+    #[test]
+    fn broken_headers_fail_authentication() {
+        for raw in ["Basic", "Basic ", "Basic !!!", "Basic YWJj", "Bearer x", "", "Basic\u{a0}eDp5"] {
+            let refused = ClientCredentials::parse(&[raw.as_bytes()], &form("")).unwrap_err();
+            assert_eq!(refused.code, ErrorCode::InvalidClient, "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_bearer_header_has_exactly_one_token() {
+        assert_eq!(bearer(b"bEARER abc"), Some("abc"));
+        for wrong in [b"Bearer".as_slice(), b"Bearer ", b"Bearer a b", b"Basic x", b"Bearerabc", b"Bearer \xff"] {
+            assert_eq!(bearer(wrong), None);
+        }
+        assert!(is_bearer(b"bEARER") && is_bearer(b"Bearer a b"));
+        assert!(!is_bearer(b"") && !is_bearer(b"Bearerabc") && !is_bearer(b"Basic x"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_header_panics(raw in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let _ = ClientCredentials::parse(&[&raw], &Params::default());
+            let _ = bearer(&raw);
+        }
+    }
+}

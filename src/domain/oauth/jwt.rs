@@ -1,0 +1,171 @@
+//! JSON Web Tokens in compact form (RFC 7515, RFC 7519), RS256 only.
+//!
+//! This module creates signing inputs and parses tokens. Other modules sign and verify.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use sha2::{Digest, Sha256};
+
+use crate::secret::{base64url, from_base64url};
+
+/// Maximum length of a token in bytes. Our tokens have about 900 bytes.
+pub const LONGEST: usize = 8192;
+
+/// The `typ` of an access token (RFC 9068 §2.1).
+pub const ACCESS_TOKEN: &str = "at+jwt";
+/// The `typ` of an ID token.
+pub const ID_TOKEN: &str = "JWT";
+
+/// The `typ` of an assertion to an application. It is distinct, so that an assertion is never
+/// accepted as a token.
+pub const ASSERTION: &str = "sealgate-assertion+jwt";
+
+#[derive(Serialize)]
+struct OurHeader<'a> {
+    alg: &'static str,
+    typ: &'static str,
+    kid: &'a str,
+}
+
+/// Returns the ID token's hash of the access token: the left half of its SHA-256 (OpenID Connect
+/// Core §3.1.3.6).
+pub fn at_hash(access_token: &str) -> String {
+    let digest = Sha256::digest(access_token.as_bytes());
+    base64url(&digest.iter().take(16).copied().collect::<Vec<u8>>())
+}
+
+/// Returns the signing input of a token: `base64url(header).base64url(claims)` (RFC 7515 §5.1).
+///
+/// # Errors
+/// Returns an error if the claims cannot be serialized, which would be a bug.
+pub fn signing_input(typ: &'static str, kid: &str, claims: &impl Serialize) -> Result<String, serde_json::Error> {
+    let header = serde_json::to_vec(&OurHeader { alg: "RS256", typ, kid })?;
+    Ok(format!("{}.{}", base64url(&header), base64url(&serde_json::to_vec(claims)?)))
+}
+
+/// Joins signing input and signature to a token.
+pub fn assemble(signing_input: &str, signature: &[u8]) -> String {
+    format!("{signing_input}.{}", base64url(signature))
+}
+
+/// Parsed token whose signature is not verified yet.
+#[derive(Debug)]
+pub struct Unverified<'a> {
+    /// The claimed signing key.
+    pub kid: String,
+    /// The claimed type, without the prefix `application/`, which senders may omit (RFC 7515
+    /// §4.1.9).
+    pub typ: Option<String>,
+    pub signing_input: &'a str,
+    pub signature: Vec<u8>,
+    claims: Vec<u8>,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    alg: String,
+    #[serde(default)]
+    kid: Option<String>,
+    #[serde(default)]
+    typ: Option<String>,
+    #[serde(default)]
+    crit: Option<serde_json::Value>,
+}
+
+impl<'a> Unverified<'a> {
+    /// Parses a token. Returns `None` if it is not a three-part RS256 token with a kid and without
+    /// critical extensions.
+    ///
+    /// So `none`, HS256 with our public key, and the sender's `jwk` or `jku` are never considered.
+    pub fn parse(token: &'a str) -> Option<Self> {
+        if token.len() > LONGEST {
+            return None;
+        }
+        let (signing_input, signature) = token.rsplit_once('.')?;
+        let (header, claims) = signing_input.split_once('.')?;
+        if claims.contains('.') {
+            return None;
+        }
+        let header: Header = serde_json::from_slice(&from_base64url(header)?).ok()?;
+        if header.alg != "RS256" || header.crit.is_some() {
+            return None;
+        }
+        let typ = header.typ.map(|typ| {
+            let bare = typ.get(..12).filter(|prefix| prefix.eq_ignore_ascii_case("application/")).map_or(0, str::len);
+            typ[bare..].to_ascii_lowercase()
+        });
+        Some(Self {
+            kid: header.kid?,
+            typ,
+            signing_input,
+            signature: from_base64url(signature)?,
+            claims: from_base64url(claims)?,
+        })
+    }
+
+    /// Reports whether the token claims to be of this type. Media types are case-insensitive.
+    pub fn is(&self, typ: &str) -> bool {
+        self.typ.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(typ))
+    }
+
+    /// Returns the claims. `None` if they do not match the type.
+    pub fn claims<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_slice(&self.claims).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn token(header: &str) -> String {
+        format!("{}.{}.{}", base64url(header.as_bytes()), base64url(b"{}"), base64url(b"s"))
+    }
+
+    #[test]
+    fn only_rs256_with_a_kid_is_looked_at() {
+        assert!(Unverified::parse(&token(r#"{"alg":"RS256","kid":"k","typ":"at+jwt"}"#)).is_some());
+        for header in [
+            r#"{"alg":"none","kid":"k"}"#,
+            r#"{"alg":"HS256","kid":"k"}"#,
+            r#"{"alg":"rs256","kid":"k"}"#,
+            r#"{"alg":"RS256"}"#,
+            r#"{"alg":"RS256","kid":"k","crit":["b64"]}"#,
+            r#"{"alg":["RS256"],"kid":"k"}"#,
+            "",
+        ] {
+            assert!(Unverified::parse(&token(header)).is_none(), "{header}");
+        }
+    }
+
+    #[test]
+    fn the_kind_compares_without_case_and_prefix() {
+        let token = token(r#"{"alg":"RS256","kid":"k","typ":"application/AT+JWT"}"#);
+        assert!(Unverified::parse(&token).unwrap().is(ACCESS_TOKEN));
+    }
+
+    #[test]
+    fn what_we_write_we_can_read() {
+        let input = signing_input(ID_TOKEN, "k", &serde_json::json!({"sub": "ş"})).unwrap();
+        let token = assemble(&input, b"sig");
+        let read = Unverified::parse(&token).unwrap();
+        assert_eq!((read.signing_input, read.signature.as_slice()), (input.as_str(), b"sig".as_slice()));
+        assert_eq!(read.claims::<serde_json::Value>().unwrap()["sub"], "ş");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,200}") {
+            let _ = Unverified::parse(&text);
+        }
+
+        #[test]
+        fn no_header_panics(typ in ".{0,30}") {
+            let header = serde_json::json!({"alg": "RS256", "kid": "k", "typ": typ}).to_string();
+            let _ = Unverified::parse(&token(&header)).unwrap().is(ACCESS_TOKEN);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The discovery document (OpenID Connect Discovery 1.0 §3, RFC 8414 §2, specification "Discovery document").
+
+use serde::Serialize;
+
+use crate::assurance::ACR_VALUES;
+use crate::scope::{Scope, ScopeValue};
+
+#[derive(Debug, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "the document has these members")]
+pub struct ProviderMetadata {
+    pub issuer: String,
+    pub authorization_endpoint: String,
+    pub token_endpoint: String,
+    pub userinfo_endpoint: String,
+    pub jwks_uri: String,
+    pub registration_endpoint: String,
+    pub revocation_endpoint: String,
+    pub end_session_endpoint: String,
+    pub scopes_supported: Vec<&'static str>,
+    pub response_types_supported: [&'static str; 1],
+    pub response_modes_supported: Vec<&'static str>,
+    pub grant_types_supported: [&'static str; 2],
+    pub subject_types_supported: [&'static str; 1],
+    pub id_token_signing_alg_values_supported: [&'static str; 1],
+    pub token_endpoint_auth_methods_supported: [&'static str; 3],
+    pub revocation_endpoint_auth_methods_supported: [&'static str; 3],
+    pub code_challenge_methods_supported: [&'static str; 2],
+    pub prompt_values_supported: [&'static str; 4],
+    pub acr_values_supported: [&'static str; 4],
+    pub ui_locales_supported: [&'static str; 2],
+    pub claims_supported: Vec<&'static str>,
+    pub claims_parameter_supported: bool,
+    pub request_parameter_supported: bool,
+    pub request_uri_parameter_supported: bool,
+    pub authorization_response_iss_parameter_supported: bool,
+}
+
+impl ProviderMetadata {
+    /// Creates the document of this issuer.
+    ///
+    /// It always contains the registration endpoint, as the specification requires, even if the
+    /// operator disabled registration. It contains the scope `groups` with its claim and the
+    /// response mode `form_post` only if the operator enabled them.
+    pub fn of(issuer: &str, groups: bool, form_post: bool) -> Self {
+        const METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
+        let scopes = Scope::all().union(groups.then_some(ScopeValue::Groups).into_iter().collect());
+        let at = |path: &str| format!("{issuer}{path}");
+        Self {
+            issuer: issuer.to_owned(),
+            authorization_endpoint: at("/oauth/authorize"),
+            token_endpoint: at("/oauth/token"),
+            userinfo_endpoint: at("/oauth/userinfo"),
+            jwks_uri: at("/oauth/jwks"),
+            registration_endpoint: at("/oauth/register"),
+            revocation_endpoint: at("/oauth/revoke"),
+            end_session_endpoint: at("/oauth/logout"),
+            scopes_supported: scopes.values().map(ScopeValue::as_str).collect(),
+            response_types_supported: ["code"],
+            response_modes_supported: ["query", "fragment"]
+                .into_iter()
+                .chain(form_post.then_some("form_post"))
+                .collect(),
+            grant_types_supported: ["authorization_code", "refresh_token"],
+            subject_types_supported: ["public"],
+            id_token_signing_alg_values_supported: ["RS256"],
+            token_endpoint_auth_methods_supported: METHODS,
+            revocation_endpoint_auth_methods_supported: METHODS,
+            code_challenge_methods_supported: ["S256", "plain"],
+            prompt_values_supported: ["none", "login", "consent", "select_account"],
+            acr_values_supported: ACR_VALUES,
+            ui_locales_supported: ["tr", "en"],
+            claims_supported: [
+                "sub",
+                "name",
+                "email",
+                "email_verified",
+                "phone_number",
+                "picture",
+                "updated_at",
+                "iss",
+                "aud",
+                "exp",
+                "iat",
+                "auth_time",
+                "nonce",
+                "acr",
+                "amr",
+            ]
+            .into_iter()
+            .chain(groups.then_some("groups"))
+            .collect(),
+            claims_parameter_supported: false,
+            request_parameter_supported: false,
+            request_uri_parameter_supported: false,
+            authorization_response_iss_parameter_supported: true,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Requests and responses of OAuth 2.0 and OpenID Connect, as pure values and functions.
+//!
+//! No I/O, clock, randomness, logging or HTTP types. They are validated against stored data
+//! ([`crate`]).
+
+pub mod algorithm;
+pub mod authorize;
+pub mod claims;
+pub mod credentials;
+pub mod jwk_set;
+pub mod jwt;
+pub mod logout;
+pub mod metadata;
+pub mod next_step;
+pub mod params;
+pub mod registration;
+pub mod strict_json;
+pub mod token;
+pub mod trusted_token;

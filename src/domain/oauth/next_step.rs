@@ -1,0 +1,323 @@
+//! Next step of an authorization request: sign-in, account chooser, consent or code.
+//!
+//! This is the only place that decides (OpenID Connect Core §3.1.2.3, §3.1.2.4). Each page returns
+//! here after its task.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::assurance::{AssuranceLevel, AssuranceRequirement, AuthenticationSteps, LevelPolicy, RecoveryCodeWorth};
+use crate::client::{Client, ConsentRule, INTERNAL_CLIENT, OWN_CLIENT};
+use crate::error::{ErrorCode, Refusal};
+use crate::factors::FactorSummary;
+use crate::oauth::authorize::AuthorizationRequest;
+use crate::scope::Scope;
+use crate::secret::SecretHash;
+use crate::session::{Session, SignIn};
+use crate::time::UnixTime;
+use crate::user::{Subject, User};
+use crate::webauthn::CeremonyChallenge;
+
+/// State of a user's credentials when a step of a sign-in succeeded.
+///
+/// If the credentials change, the step becomes invalid. An administrator may have reset them
+/// between two steps because of an attack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CredentialMark {
+    /// Hash of the password's hash.
+    pub password: Option<SecretHash>,
+    /// [`FactorSummary::generation`].
+    pub factors: u64,
+}
+
+impl CredentialMark {
+    pub fn of(user: &User, factors: u64) -> Self {
+        let password = user.password.as_ref().map(|hash| SecretHash::of(hash.as_str().as_bytes()));
+        Self { password, factors }
+    }
+}
+
+/// Pending sign-in: password verified, second factor outstanding. It only permits that step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartialSignIn {
+    pub subject: Subject,
+    pub steps: AuthenticationSteps,
+    pub credentials: CredentialMark,
+}
+
+/// Steps that the user has completed for this request.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The user who signed in for it, or was chosen.
+    #[serde(default)]
+    pub account: Option<Subject>,
+    /// Whether that user completed all steps of a sign-in for it.
+    #[serde(default)]
+    pub signed_in: bool,
+    #[serde(default)]
+    pub allowed: Option<Scope>,
+    /// The user whose password was verified for it, with no further step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<PartialSignIn>,
+}
+
+/// Pending authorization request in one browser.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interaction {
+    /// Hash of the browser's binding cookie. No other browser can continue.
+    pub browser: SecretHash,
+    pub request: AuthorizationRequest,
+    /// The user who must be signed in, from `id_token_hint`.
+    #[serde(default)]
+    pub expected: Option<Subject>,
+    pub progress: Progress,
+    /// Challenge for keys. Each answer, right or wrong, replaces it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub challenge: Option<CeremonyChallenge>,
+    /// Hash of the secret of the enrolment link that began it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enrolment: Option<SecretHash>,
+    /// Number among the browser's open requests. The store assigns it, and the lowest is evicted
+    /// first.
+    #[serde(default)]
+    pub number: u32,
+    pub created_at: UnixTime,
+    pub expires_at: UnixTime,
+}
+
+/// User-specific input for the required level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PersonTerms {
+    pub factors: FactorSummary,
+    /// Their current state.
+    pub credentials: CredentialMark,
+    /// The level that the operator requires of each of the user's sign-ins.
+    pub policy: LevelPolicy,
+    /// The level of a first factor that the user may enrol during the sign-in.
+    /// [`AssuranceLevel::One`] if none is permitted.
+    ///
+    /// After an administrator's reset, the user must use the enrolment link.
+    pub enrollable: AssuranceLevel,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NextStep {
+    ChooseAccount,
+    SignIn,
+    /// A factor of the user, after the password or for an existing session.
+    SecondFactor(Subject),
+    /// Enrol the user's first factor.
+    Enrol(Subject),
+    /// The user needs a factor, may enrol one only with an administrator's link, and did not use
+    /// the link.
+    ///
+    /// Their factors were reset, or they never had one.
+    AwaitEnrolmentLink,
+    /// The user cannot reach this level with their factors.
+    Unmet(Subject, AssuranceLevel),
+    Consent(Subject),
+    Issue {
+        sign_in: SignIn,
+        scope: Scope,
+    },
+    Refuse(Refusal),
+}
+
+/// Missing step after a successful one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProofStep {
+    /// No step: the sign-in is complete.
+    Complete,
+    SecondFactor,
+    Enrol,
+    AwaitEnrolmentLink,
+}
+
+/// Returns the level that this user's sign-in must reach for this request.
+///
+/// It is the maximum of the operator's policy, the client's level and the lowest level in the
+/// request of a protected application. Our own pages only require a level that the user can reach
+/// with their factors. The gateway checks the result, so a user who edits the URL gains no access.
+pub fn required_level(interaction: &Interaction, client: &Client, terms: &PersonTerms) -> AssuranceLevel {
+    let policy = terms.policy.in_force(terms.factors.has_any);
+    let named = client.id.as_str().starts_with(INTERNAL_CLIENT).then(|| least_named(interaction)).flatten();
+    if client.id.as_str() == OWN_CLIENT {
+        // A user whose factor is insufficient must be able to sign in to add a better one.
+        let asked = policy.max(named.unwrap_or(AssuranceLevel::One));
+        return if terms.factors.has_any { asked.min(terms.factors.reachable) } else { policy };
+    }
+    policy.max(client.level.unwrap_or(AssuranceLevel::One)).max(named.unwrap_or(AssuranceLevel::One))
+}
+
+/// Returns the lowest level of `acr_values`, because each of them is sufficient.
+fn least_named(interaction: &Interaction) -> Option<AssuranceLevel> {
+    interaction.request.acr_values.as_deref()?.split(' ').filter_map(AssuranceLevel::parse).min()
+}
+
+/// Returns the level that the request asks for, if the user can reach it. It is otherwise ignored.
+pub fn wished_level(interaction: &Interaction, terms: &PersonTerms) -> Option<AssuranceLevel> {
+    let values = interaction.request.acr_values.as_deref()?;
+    AssuranceLevel::wished(values, terms.factors.reachable)
+}
+
+/// Returns the level of these steps for this client.
+pub fn level_for(client: &Client, steps: &AuthenticationSteps) -> AssuranceLevel {
+    steps.level_with(recovery_codes(client)).unwrap_or(AssuranceLevel::One)
+}
+
+/// Returns the value of recovery codes for this client.
+fn recovery_codes(client: &Client) -> RecoveryCodeWorth {
+    if client.id.as_str() == OWN_CLIENT { RecoveryCodeWorth::LostFactor } else { RecoveryCodeWorth::SecondFactor }
+}
+
+/// Reports whether the sign-in is older than permitted. A `max_age` of 0 always requires a new one.
+fn is_too_old(client: &Client, steps: &AuthenticationSteps, max_age: u64, now: UnixTime) -> bool {
+    let required = AssuranceRequirement {
+        level: level_for(client, steps),
+        max_age: Some(Duration::from_secs(max_age)),
+        recovery_codes: recovery_codes(client),
+    };
+    max_age == 0 || required.judge(steps, now).is_err()
+}
+
+/// Returns the missing step of a sign-in whose steps reach `level`.
+///
+/// A user with a factor must use it after each password, even if it is not required. It would
+/// protect no account otherwise.
+pub fn after_proof(level: AssuranceLevel, required: AssuranceLevel, terms: &PersonTerms) -> ProofStep {
+    let PersonTerms { factors, .. } = terms;
+    if factors.has_any {
+        let target = required.max(AssuranceLevel::Two).min(factors.reachable);
+        return if level.meets(target) { ProofStep::Complete } else { ProofStep::SecondFactor };
+    }
+    if factors.is_reset {
+        return if terms.enrollable.meets(AssuranceLevel::Two) {
+            ProofStep::Enrol
+        } else {
+            ProofStep::AwaitEnrolmentLink
+        };
+    }
+    // Users who may postpone the enrolment are asked too. The page has a button to postpone it.
+    let LevelPolicy { level: policy, may_postpone } = terms.policy;
+    let asked = required.max(policy);
+    if !level.meets(asked) && terms.enrollable.meets(asked) {
+        ProofStep::Enrol
+    } else if !level.meets(policy) && !may_postpone && terms.enrollable == AssuranceLevel::One {
+        // No sign-in below the policy is permitted, and the first factor can only be enrolled with
+        // a link.
+        ProofStep::AwaitEnrolmentLink
+    } else {
+        ProofStep::Complete
+    }
+}
+
+/// Decides the next step.
+///
+/// `session` is the browser's valid session. `terms` returns the input for a user's required level,
+/// and `consented` the scope that a user has already granted this client.
+pub fn next_step(
+    interaction: &Interaction,
+    client: &Client,
+    session: Option<&Session>,
+    terms: impl Fn(Subject) -> Option<PersonTerms>,
+    consented: impl Fn(Subject) -> Scope,
+    now: UnixTime,
+) -> NextStep {
+    let Interaction { request, progress, expected, .. } = interaction;
+    let prompt = request.prompt;
+    let silent_or = |code, description, step| {
+        if prompt.none { NextStep::Refuse(Refusal::new(code, description)) } else { step }
+    };
+    let sign_in_page = || silent_or(ErrorCode::LoginRequired, "The person has to sign in.", NextStep::SignIn);
+
+    if let Some(partial) = progress.partial.as_ref().filter(|_| !progress.signed_in) {
+        return of_partial(interaction, client, partial, terms(partial.subject));
+    }
+    if prompt.select_account && progress.account.is_none() {
+        // Without accounts to choose from, the chooser would be a page with one button.
+        return if session.is_some() { NextStep::ChooseAccount } else { NextStep::SignIn };
+    }
+    let wanted = progress.account.or(*expected);
+    let sign_in = session.and_then(|session| match wanted {
+        Some(subject) => session.sign_in_of(subject),
+        None => session.current(),
+    });
+    let Some(sign_in) = sign_in else { return sign_in_page() };
+    // A client that names a user must not get another user (OpenID Connect Core §3.1.2.1,
+    // id_token_hint).
+    if expected.is_some_and(|expected| expected != sign_in.subject) {
+        return NextStep::Refuse(Refusal::new(ErrorCode::LoginRequired, "Another person is signed in."));
+    }
+    if !progress.signed_in {
+        let too_old = request.max_age.is_some_and(|most| is_too_old(client, &sign_in.steps, most, now));
+        if prompt.login || too_old {
+            return sign_in_page();
+        }
+    }
+    let Some(terms) = terms(sign_in.subject) else { return sign_in_page() };
+    if let Some(step) = of_level(interaction, client, sign_in, &terms) {
+        return match step {
+            NextStep::Unmet(..) => silent_or(
+                ErrorCode::UnmetAuthenticationRequirements,
+                "The person cannot sign in as surely as is asked for.",
+                step,
+            ),
+            step => silent_or(ErrorCode::LoginRequired, "The person has to sign in more surely.", step),
+        };
+    }
+    let before = consented(sign_in.subject);
+    let implied = client.consent == ConsentRule::Implied;
+    let scope = match progress.allowed {
+        Some(allowed) => allowed,
+        None if (implied || request.scope.is_subset_of(before)) && !prompt.consent => request.scope,
+        None => {
+            let ask = NextStep::Consent(sign_in.subject);
+            return silent_or(ErrorCode::ConsentRequired, "The person has to give consent.", ask);
+        }
+    };
+    NextStep::Issue { sign_in: sign_in.clone(), scope }
+}
+
+/// Returns the step after a pending sign-in. It never returns to a page that would lead here again.
+fn of_partial(
+    interaction: &Interaction,
+    client: &Client,
+    partial: &PartialSignIn,
+    terms: Option<PersonTerms>,
+) -> NextStep {
+    let Some(terms) = terms.filter(|terms| terms.credentials == partial.credentials) else {
+        return NextStep::SignIn;
+    };
+    let required = required_level(interaction, client, &terms);
+    match after_proof(level_for(client, &partial.steps), required, &terms) {
+        ProofStep::SecondFactor => NextStep::SecondFactor(partial.subject),
+        ProofStep::Enrol => NextStep::Enrol(partial.subject),
+        ProofStep::AwaitEnrolmentLink => NextStep::AwaitEnrolmentLink,
+        // The operator has changed the policy, so no step is missing. The user types the password
+        // again.
+        ProofStep::Complete => NextStep::SignIn,
+    }
+}
+
+/// Returns the missing step of an existing sign-in. `None` if its level is sufficient.
+fn of_level(interaction: &Interaction, client: &Client, sign_in: &SignIn, terms: &PersonTerms) -> Option<NextStep> {
+    let (level, subject) = (level_for(client, &sign_in.steps), sign_in.subject);
+    let required = required_level(interaction, client, terms);
+    if level.meets(required) {
+        // Offer a step-up to a requested but not required level once, only if the user can reach it
+        // and pages may be shown.
+        let wished = wished_level(interaction, terms).is_some_and(|wished| !level.meets(wished));
+        let asks = wished && !interaction.progress.signed_in && !interaction.request.prompt.none;
+        return asks.then_some(NextStep::SecondFactor(subject));
+    }
+    Some(if terms.factors.reachable.meets(required) {
+        NextStep::SecondFactor(subject)
+    } else if !terms.factors.has_any && terms.enrollable.meets(required) && !interaction.progress.signed_in {
+        // The first factor is enrolled after the password was typed for this request, because an
+        // attacker may hold an old session.
+        NextStep::SignIn
+    } else {
+        NextStep::Unmet(subject, required)
+    })
+}

@@ -1,0 +1,137 @@
+//! Requests and responses of the token endpoint (RFC 6749 §4.1.3, §4.1.4, §6).
+//!
+//! Every grant type results in an [`Authorization`], from which one function creates the tokens.
+
+use serde::Serialize;
+
+use crate::client::{Client, ClientId, GrantType};
+use crate::error::{ErrorCode, Refusal};
+use crate::grant::GrantId;
+use crate::oauth::params::Params;
+use crate::pkce::CodeVerifier;
+use crate::scope::{Scope, ScopeValue};
+use crate::secret::Secret;
+use crate::time::UnixTime;
+use crate::user::Subject;
+
+/// Known parameters of the endpoint, for all grant types.
+const KNOWN: [&str; 8] =
+    ["grant_type", "code", "redirect_uri", "code_verifier", "refresh_token", "scope", "client_id", "client_secret"];
+
+/// Well-formed request of an authenticated client.
+#[derive(Debug)]
+pub enum TokenRequest {
+    /// `grant_type=authorization_code`.
+    Code {
+        code: Secret,
+        /// The redirect URI of the authorization request.
+        redirect_uri: String,
+        verifier: Option<CodeVerifier>,
+    },
+    /// `grant_type=refresh_token`.
+    Refresh { token: Secret, scope: Option<Scope> },
+}
+
+impl TokenRequest {
+    /// Parses the form of an authenticated client.
+    ///
+    /// # Errors
+    /// `invalid_request`, `unsupported_grant_type`, `unauthorized_client`, `invalid_scope`.
+    pub fn parse(form: &Params, client: &Client) -> Result<Self, Refusal> {
+        if form.repeats_any(&KNOWN) {
+            return Err(Refusal::invalid_request("A parameter is repeated."));
+        }
+        let grant_type =
+            form.required("grant_type", Refusal::invalid_request("The parameter grant_type is missing."))?;
+        let grant = match grant_type {
+            "authorization_code" => GrantType::AuthorizationCode,
+            "refresh_token" => GrantType::RefreshToken,
+            _ => {
+                return Err(Refusal::new(
+                    ErrorCode::UnsupportedGrantType,
+                    "The grant types are authorization_code and refresh_token.",
+                ));
+            }
+        };
+        if !client.may_use(grant) {
+            return Err(Refusal::new(ErrorCode::UnauthorizedClient, "The client may not use this grant type."));
+        }
+        match grant {
+            GrantType::AuthorizationCode => Self::code(form, client),
+            GrantType::RefreshToken => Self::refresh(form),
+        }
+    }
+
+    fn code(form: &Params, client: &Client) -> Result<Self, Refusal> {
+        let code = form.required("code", Refusal::invalid_request("The parameter code is missing."))?;
+        let redirect_uri =
+            form.required("redirect_uri", Refusal::invalid_request("The parameter redirect_uri is missing."))?;
+        let verifier = form
+            .one("code_verifier")?
+            .map(|text| {
+                CodeVerifier::parse(text).ok_or(Refusal::invalid_request(
+                    "A code_verifier has 43 to 128 letters, digits, hyphens, dots, underscores or tildes.",
+                ))
+            })
+            .transpose()?;
+        if client.is_public() && verifier.is_none() {
+            return Err(Refusal::invalid_request("The parameter code_verifier is missing."));
+        }
+        Ok(Self::Code { code: Secret::new(code), redirect_uri: redirect_uri.to_owned(), verifier })
+    }
+
+    fn refresh(form: &Params) -> Result<Self, Refusal> {
+        let token =
+            form.required("refresh_token", Refusal::invalid_request("The parameter refresh_token is missing."))?;
+        let scope = form
+            .one("scope")?
+            .map(|text| {
+                // RFC 6749 §3.3: a list of at least one.
+                let scope = Scope::parse(text).map_err(|unknown| Refusal::unknown_scope(&unknown))?;
+                let none = || Refusal::new(ErrorCode::InvalidScope, "The scope names no value.");
+                Some(scope).filter(|scope| !scope.is_empty()).ok_or_else(none)
+            })
+            .transpose()?;
+        Ok(Self::Refresh { token: Secret::new(token), scope })
+    }
+}
+
+/// Input for creating the tokens of a grant.
+#[derive(Debug, Clone)]
+pub struct Authorization {
+    /// The grant of the tokens.
+    pub grant: GrantId,
+    pub client: ClientId,
+    pub subject: Subject,
+    pub scope: Scope,
+    /// The `nonce` of the authorization request. None for a refresh (OpenID Connect Core §12.2).
+    pub nonce: Option<String>,
+    pub auth_time: UnixTime,
+    pub acr: String,
+    pub amr: Vec<String>,
+}
+
+impl Authorization {
+    /// Reports whether it includes an ID token. A client may omit `openid` from the scope of a
+    /// refresh.
+    pub fn has_id_token(&self) -> bool {
+        self.scope.contains(ScopeValue::OpenId)
+    }
+}
+
+/// Token response (RFC 6749 §5.1, OpenID Connect Core §3.1.3.3).
+#[derive(Debug, Serialize)]
+pub struct TokenResponse {
+    pub access_token: String,
+    /// Always `Bearer`.
+    pub token_type: &'static str,
+    /// The access token's lifetime in seconds.
+    pub expires_in: u64,
+    /// The ID token, with scope `openid`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id_token: Option<String>,
+    /// The refresh token, with scope `offline_access`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refresh_token: Option<String>,
+    pub scope: String,
+}

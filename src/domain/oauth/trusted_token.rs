@@ -1,0 +1,376 @@
+//! Parsing and validation of access tokens of other issuers (RFC 7519, RFC 8725, RFC 9068 §4).
+//!
+//! The caller verifies the signature with a key of the issuer that the token names. Names of users
+//! and groups belong to the namespace of their issuer. They never equal local names unless the
+//! operator configured that.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::oauth::algorithm::Algorithm;
+use crate::oauth::jwk_set::LONGEST_KID;
+use crate::oauth::strict_json;
+use crate::secret::from_base64url;
+use crate::time::UnixTime;
+use crate::user::Email;
+
+/// Maximum length of a token of any issuer, in bytes.
+pub const LONGEST: usize = 16 * 1024;
+
+/// Maximum length of `sub` in bytes (OpenID Connect Core §2).
+const LONGEST_SUB: usize = 255;
+
+/// Configured requirements for the tokens of an issuer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustTerms {
+    /// Local short name of the issuer: letters, digits, `-` and `_`.
+    pub name: String,
+    /// The issuer, byte for byte as in `iss`.
+    pub issuer: String,
+    /// Accepted audiences. A token must name one of them.
+    pub audiences: Vec<String>,
+    pub algorithms: Vec<Algorithm>,
+    /// Whether the header's `typ` must be `at+jwt` (RFC 9068 §2.1). Otherwise it may be `JWT` or
+    /// absent.
+    pub access_tokens_only: bool,
+    /// The issuer's clients whose tokens are accepted. If absent, those of all clients are.
+    pub clients: Option<Vec<String>>,
+    /// Maximum difference between the issuer's clock and ours.
+    pub skew: Duration,
+    /// Maximum length of the issuer's tokens in bytes.
+    pub longest: usize,
+    /// Claims to use in access rules.
+    pub claims: ClaimNames,
+}
+
+/// Configured mapping of claims: a name, or a JSON pointer (RFC 6901) such as
+/// `/realm_access/roles`.
+///
+/// Claims without a mapping are ignored.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClaimNames {
+    /// Groups: a list of strings, or one string.
+    pub groups: Option<String>,
+    /// Prefix added to each group.
+    pub group_prefix: String,
+    /// Scopes: a space-separated string, or a list of strings.
+    pub scope: Option<String>,
+    pub email: Option<String>,
+    /// Whether addresses are used even if the token lacks `"email_verified": true`.
+    pub emails_are_verified: bool,
+    pub acr: Option<String>,
+}
+
+/// Reason to reject a token of another issuer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ForeignFault {
+    /// Longer than the issuer's tokens may be.
+    TooLong,
+    /// Not a JWS with three parts, or not the expected JSON.
+    Malformed,
+    /// Requires extensions that are not supported (RFC 7515 §4.1.11).
+    Critical,
+    /// Signed with an algorithm that is not accepted from the issuer.
+    Algorithm,
+    /// Not an access token.
+    Kind,
+    /// The issuer has no such key.
+    UnknownKey,
+    /// The signature does not verify with the key.
+    Signature,
+    Issuer,
+    Audience,
+    /// Issued to a client that is not accepted.
+    Client,
+    /// Expired, or without an expiry.
+    Expired,
+    /// Not valid yet, or issued in the future.
+    NotYet,
+    /// Without a subject, or with one that cannot be used as a name.
+    Subject,
+    /// Bound to a key (RFC 7800). Proof of possession is not supported.
+    Bound,
+    /// The issuer's keys were never loaded or are too old.
+    NoKeys,
+}
+
+impl ForeignFault {
+    /// Returns the name in logs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TooLong => "too_long",
+            Self::Malformed => "malformed",
+            Self::Critical => "critical",
+            Self::Algorithm => "algorithm",
+            Self::Kind => "kind",
+            Self::UnknownKey => "unknown_key",
+            Self::Signature => "signature",
+            Self::Issuer => "issuer",
+            Self::Audience => "audience",
+            Self::Client => "client",
+            Self::Expired => "expired",
+            Self::NotYet => "not_yet",
+            Self::Subject => "subject",
+            Self::Bound => "bound",
+            Self::NoKeys => "no_keys",
+        }
+    }
+
+    /// Returns the claim or header parameter that caused the rejection, if there is one.
+    pub const fn claim(self) -> Option<&'static str> {
+        match self {
+            Self::TooLong | Self::Malformed | Self::Signature | Self::NoKeys => None,
+            Self::Critical => Some("crit"),
+            Self::Algorithm => Some("alg"),
+            Self::Kind => Some("typ"),
+            Self::UnknownKey => Some("kid"),
+            Self::Issuer => Some("iss"),
+            Self::Audience => Some("aud"),
+            Self::Client => Some("client_id"),
+            Self::Expired => Some("exp"),
+            Self::NotYet => Some("nbf"),
+            Self::Subject => Some("sub"),
+            Self::Bound => Some("cnf"),
+        }
+    }
+}
+
+/// Returns the issuer that an unverified token claims. Returns `None` if it has none, or a
+/// duplicate one.
+///
+/// Use it only to choose the keys and terms for the validation.
+pub fn claimed_issuer(token: &str) -> Option<String> {
+    /// Skips all other claims, because this parser runs for every request.
+    #[derive(Deserialize)]
+    struct Claimed {
+        iss: String,
+    }
+
+    if token.len() > LONGEST {
+        return None;
+    }
+    let mut parts = token.split('.');
+    let (Some(_), Some(claims), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+        return None;
+    };
+    serde_json::from_slice(&from_base64url(claims)?).ok().map(|Claimed { iss }| iss)
+}
+
+/// Parsed JWS whose signature and claims are not verified yet.
+#[derive(Debug)]
+pub struct Signed<'a> {
+    /// Signing algorithm from the header. It is one of the terms' algorithms.
+    pub algorithm: Algorithm,
+    pub kid: Option<String>,
+    pub signing_input: &'a str,
+    pub signature: Vec<u8>,
+    claims: Map<String, Value>,
+}
+
+impl<'a> Signed<'a> {
+    /// Parses a token under these terms.
+    ///
+    /// Keys in or referred to by the header (`jwk`, `jku`, `x5c`, `x5u`) are ignored, because an
+    /// attacker would forge these too.
+    ///
+    /// # Errors
+    /// `TooLong`, `Malformed`, `Critical`, `Algorithm`, `Kind`.
+    pub fn parse(token: &'a str, terms: &TrustTerms) -> Result<Self, ForeignFault> {
+        if token.len() > terms.longest {
+            return Err(ForeignFault::TooLong);
+        }
+        let decoded = |part| from_base64url(part).ok_or(ForeignFault::Malformed);
+        let (signing_input, signature) = token.rsplit_once('.').ok_or(ForeignFault::Malformed)?;
+        // A third dot is invalid base64url.
+        let (header, claims) = signing_input.split_once('.').ok_or(ForeignFault::Malformed)?;
+        let header = strict_json::object(&decoded(header)?).ok_or(ForeignFault::Malformed)?;
+        if header.contains_key("crit") {
+            return Err(ForeignFault::Critical);
+        }
+        let text = |name: &str| match header.get(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.as_str())),
+            Some(_) => Err(ForeignFault::Malformed),
+        };
+        let algorithm = text("alg")?.and_then(Algorithm::parse).filter(|named| terms.algorithms.contains(named));
+        let algorithm = algorithm.ok_or(ForeignFault::Algorithm)?;
+        if !is_access_token(text("typ")?, terms.access_tokens_only) {
+            return Err(ForeignFault::Kind);
+        }
+        let kid = text("kid")?;
+        if kid.is_some_and(|kid| kid.len() > LONGEST_KID) {
+            return Err(ForeignFault::UnknownKey);
+        }
+        Ok(Self {
+            algorithm,
+            kid: kid.map(str::to_owned),
+            signing_input,
+            signature: decoded(signature)?,
+            claims: strict_json::object(&decoded(claims)?).ok_or(ForeignFault::Malformed)?,
+        })
+    }
+
+    /// Validates the claims against the terms and returns them. Trust them only after the signature
+    /// was verified.
+    ///
+    /// # Errors
+    /// `Issuer`, `Subject`, `Audience`, `Client`, `Bound`, `Expired`, `NotYet`, or `Malformed` for
+    /// a claim of another type.
+    pub fn judged(&self, terms: &TrustTerms, now: UnixTime) -> Result<Foreign, ForeignFault> {
+        let claims = &self.claims;
+        if claims.get("iss").and_then(Value::as_str) != Some(&terms.issuer) {
+            return Err(ForeignFault::Issuer);
+        }
+        let sub = claims.get("sub").and_then(Value::as_str).filter(|sub| is_writable(sub));
+        let sub = sub.ok_or(ForeignFault::Subject)?;
+        let audiences = audiences(claims.get("aud")).ok_or(ForeignFault::Audience)?;
+        if !audiences.iter().any(|audience| terms.audiences.contains(audience)) {
+            return Err(ForeignFault::Audience);
+        }
+        if let Some(listed) = &terms.clients {
+            let client = claims.get("client_id").or_else(|| claims.get("azp")).and_then(Value::as_str);
+            if !client.is_some_and(|client| listed.iter().any(|known| known == client)) {
+                return Err(ForeignFault::Client);
+            }
+        }
+        if claims.contains_key("cnf") {
+            return Err(ForeignFault::Bound);
+        }
+        let exp = instant(claims, "exp")?.ok_or(ForeignFault::Expired)?.plus(terms.skew);
+        if now >= exp {
+            return Err(ForeignFault::Expired);
+        }
+        let latest = now.plus(terms.skew);
+        for name in ["nbf", "iat", "auth_time"] {
+            if instant(claims, name)?.is_some_and(|start| start > latest) {
+                return Err(ForeignFault::NotYet);
+            }
+        }
+        Ok(Foreign {
+            issuer: terms.name.clone(),
+            sub: sub.to_owned(),
+            audiences,
+            scopes: mapped(claims, terms.claims.scope.as_deref()).map(scopes).unwrap_or_default(),
+            groups: mapped(claims, terms.claims.groups.as_deref())
+                .map(|groups| prefixed(groups, &terms.claims.group_prefix))
+                .unwrap_or_default(),
+            email: email(claims, &terms.claims),
+            acr: mapped(claims, terms.claims.acr.as_deref()).and_then(Value::as_str).map(str::to_owned),
+            auth_time: instant(claims, "auth_time")?,
+            ends_at: exp,
+        })
+    }
+}
+
+/// Identity from a token of another issuer, limited to the mapped claims.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreign {
+    pub issuer: String,
+    /// The issuer's name for the user: 1 to 255 visible ASCII characters.
+    pub sub: String,
+    pub audiences: Vec<String>,
+    pub scopes: BTreeSet<String>,
+    pub groups: BTreeSet<String>,
+    pub email: Option<Email>,
+    pub acr: Option<String>,
+    pub auth_time: Option<UnixTime>,
+    /// When the token is no longer accepted: `exp` plus the permitted clock difference.
+    pub ends_at: UnixTime,
+}
+
+impl Foreign {
+    /// Returns the local name `issuer:sub`. Because of the colon, it differs from local names and
+    /// those of other issuers.
+    pub fn name(&self) -> String {
+        format!("{}:{}", self.issuer, self.sub)
+    }
+
+    /// Estimates the memory usage in bytes. Short list entries take more memory here than in the
+    /// token.
+    pub fn size(&self) -> usize {
+        /// Overhead per string: its entry in a tree or list, and the allocation.
+        const TEXT: usize = 64;
+        let texts = self.audiences.iter().chain(&self.scopes).chain(&self.groups).chain([&self.issuer, &self.sub]);
+        texts.chain(&self.acr).map(|text| text.len() + TEXT).sum::<usize>() + size_of::<Self>()
+    }
+}
+
+/// Reports whether the header's `typ` is that of an access token.
+///
+/// Media types are case-insensitive, and the prefix `application/` may be missing.
+fn is_access_token(typ: Option<&str>, access_tokens_only: bool) -> bool {
+    let Some(typ) = typ else { return !access_tokens_only };
+    let typ = typ.to_ascii_lowercase();
+    let bare = typ.strip_prefix("application/").unwrap_or(&typ);
+    bare == "at+jwt" || (!access_tokens_only && bare == "jwt")
+}
+
+fn is_writable(sub: &str) -> bool {
+    !sub.is_empty() && sub.len() <= LONGEST_SUB && sub.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Parses one audience or a list of them (RFC 7519 §4.1.3).
+fn audiences(value: Option<&Value>) -> Option<Vec<String>> {
+    match value? {
+        Value::String(one) => Some(vec![one.clone()]),
+        Value::Array(list) => list.iter().map(|one| one.as_str().map(str::to_owned)).collect(),
+        _ => None,
+    }
+}
+
+/// Parses a `NumericDate`, which may have a fraction (RFC 7519 §2). Returns `None` if the claim is
+/// absent.
+fn instant(claims: &Map<String, Value>, name: &str) -> Result<Option<UnixTime>, ForeignFault> {
+    /// Maximum float that is an exact number of seconds.
+    const LAST: f64 = 9_007_199_254_740_991.0;
+    let Some(value) = claims.get(name) else { return Ok(None) };
+    let whole = value.as_u64().or_else(|| {
+        let seconds = value.as_f64().filter(|seconds| (0.0..=LAST).contains(seconds))?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was looked at")]
+        Some(seconds as u64)
+    });
+    whole.map(|seconds| Some(UnixTime::from_seconds(seconds))).ok_or(ForeignFault::Malformed)
+}
+
+fn mapped<'c>(claims: &'c Map<String, Value>, name: Option<&str>) -> Option<&'c Value> {
+    let name = name?;
+    let Some(path) = name.strip_prefix('/') else { return claims.get(name) };
+    let mut steps = path.split('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
+    let first = claims.get(&steps.next()?)?;
+    steps.try_fold(first, |value, step| value.as_object()?.get(&step))
+}
+
+fn scopes(value: &Value) -> BTreeSet<String> {
+    let words = |text: &str| text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+    match value {
+        Value::String(text) => words(text).into_iter().collect(),
+        Value::Array(list) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+fn prefixed(value: &Value, prefix: &str) -> BTreeSet<String> {
+    let list = match value {
+        Value::Array(list) => list.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let sound = |group: &&str| !group.is_empty() && !group.chars().any(char::is_control);
+    list.iter().filter_map(Value::as_str).filter(sound).map(|group| format!("{prefix}{group}")).collect()
+}
+
+fn email(claims: &Map<String, Value>, names: &ClaimNames) -> Option<Email> {
+    let email = Email::parse(mapped(claims, names.email.as_deref())?.as_str()?)?;
+    let verified = claims.get("email_verified");
+    // `"email_verified": false` takes precedence over the configuration.
+    let counts = match verified {
+        Some(said) => said == &Value::Bool(true),
+        None => names.emails_are_verified,
+    };
+    counts.then_some(email)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::secret::base64url;
+
+const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
+
+fn terms() -> TrustTerms {
+    TrustTerms {
+        name: "corp".into(),
+        issuer: "https://login.corp.test/".into(),
+        audiences: vec!["https://wiki.test".into()],
+        algorithms: vec![Algorithm::Rs256],
+        access_tokens_only: true,
+        clients: None,
+        skew: Duration::from_mins(1),
+        longest: 8192,
+        claims: ClaimNames { group_prefix: "corp:".into(), ..ClaimNames::default() },
+    }
+}
+
+fn claims() -> Value {
+    json!({
+        "iss": "https://login.corp.test/", "sub": "auth0|17", "aud": "https://wiki.test",
+        "exp": NOW.seconds() + 600, "iat": NOW.seconds(),
+    })
+}
+
+fn written(header: &str, claims: &str) -> String {
+    format!("{}.{}.{}", base64url(header.as_bytes()), base64url(claims.as_bytes()), base64url(b"s"))
+}
+
+fn token(claims: &Value) -> String {
+    written(r#"{"alg":"RS256","kid":"k","typ":"at+jwt"}"#, &claims.to_string())
+}
+
+fn judged_by(terms: &TrustTerms, claims: &Value) -> Result<Foreign, ForeignFault> {
+    Signed::parse(&token(claims), terms)?.judged(terms, NOW)
+}
+
+fn changed(name: &str, value: impl Into<Value>) -> Value {
+    let mut claims = claims();
+    claims[name] = value.into();
+    claims
+}
+
+fn without(name: &str) -> Value {
+    let mut claims = claims();
+    claims.as_object_mut().unwrap().remove(name);
+    claims
+}
+
+#[test]
+fn a_sound_token_says_who_it_is_and_nothing_that_was_not_mapped() {
+    let said =
+        json!({ "groups": ["staff"], "scope": "profile", "email": "a@b.test", "email_verified": true, "acr": "1" });
+    let mut all = claims();
+    all.as_object_mut().unwrap().extend(said.as_object().unwrap().clone());
+    let foreign = judged_by(&terms(), &all).unwrap();
+    assert_eq!(foreign.name(), "corp:auth0|17");
+    assert_eq!(foreign.ends_at, NOW.plus(Duration::from_mins(11)));
+    assert!(foreign.groups.is_empty() && foreign.scopes.is_empty());
+    assert_eq!((foreign.email, foreign.acr), (None, None));
+}
+
+#[test]
+fn the_header_decides_nothing_that_the_terms_do_not_allow() {
+    let with_header = |header: &str| Signed::parse(&written(header, &claims().to_string()), &terms()).map(|_| ());
+    for header in [
+        r#"{"alg":"none","typ":"at+jwt"}"#,
+        r#"{"alg":"None","typ":"at+jwt"}"#,
+        r#"{"alg":"","typ":"at+jwt"}"#,
+        r#"{"typ":"at+jwt"}"#,
+        r#"{"alg":"HS256","kid":"k","typ":"at+jwt"}"#,
+        r#"{"alg":"PS256","kid":"k","typ":"at+jwt"}"#,
+        r#"{"alg":"ES256","kid":"k","typ":"at+jwt"}"#,
+    ] {
+        assert_eq!(with_header(header), Err(ForeignFault::Algorithm), "{header}");
+    }
+    for header in [
+        r#"{"alg":"RS256","alg":"none","typ":"at+jwt"}"#,
+        r#"{"alg":["RS256"],"typ":"at+jwt"}"#,
+        r#"{"alg":"RS256","kid":7,"typ":"at+jwt"}"#,
+        r#"["RS256"]"#,
+        "",
+    ] {
+        assert_eq!(with_header(header), Err(ForeignFault::Malformed), "{header}");
+    }
+    for header in [
+        r#"{"alg":"RS256","typ":"at+jwt","crit":["b64"],"b64":false}"#,
+        r#"{"alg":"RS256","typ":"at+jwt","crit":[]}"#,
+        r#"{"alg":"RS256","typ":"at+jwt","crit":null}"#,
+    ] {
+        assert_eq!(with_header(header), Err(ForeignFault::Critical), "{header}");
+    }
+    let long = format!(r#"{{"alg":"RS256","typ":"at+jwt","kid":"{}"}}"#, "k".repeat(LONGEST_KID + 1));
+    assert_eq!(with_header(&long), Err(ForeignFault::UnknownKey));
+    let brings = r#"{"alg":"RS256","typ":"at+jwt","kid":"k","jku":"https://evil.test","jwk":{"kty":"RSA"},"x5u":"x"}"#;
+    assert_eq!(with_header(brings), Ok(()));
+}
+
+#[test]
+fn the_kind_is_an_access_tokens_unless_the_operator_says_otherwise() {
+    let kind = |typ: &str, access_tokens_only| {
+        let header = format!(r#"{{"alg":"RS256","kid":"k"{typ}}}"#);
+        let terms = TrustTerms { access_tokens_only, ..terms() };
+        Signed::parse(&written(&header, &claims().to_string()), &terms).map(|_| ())
+    };
+    for typ in [r#","typ":"at+jwt""#, r#","typ":"AT+JWT""#, r#","typ":"application/at+jwt""#] {
+        assert_eq!((kind(typ, true), kind(typ, false)), (Ok(()), Ok(())), "{typ}");
+    }
+    for typ in ["", r#","typ":"JWT""#, r#","typ":"application/jwt""#] {
+        assert_eq!((kind(typ, true), kind(typ, false)), (Err(ForeignFault::Kind), Ok(())), "{typ}");
+    }
+    for typ in ["logout+jwt", "secevent+jwt", "dpop+jwt", "sealgate-assertion+jwt", "", "jwt ", "at+jwt;x"] {
+        let typ = format!(r#","typ":"{typ}""#);
+        assert_eq!((kind(&typ, true), kind(&typ, false)), (Err(ForeignFault::Kind), Err(ForeignFault::Kind)), "{typ}");
+    }
+}
+
+#[test]
+fn the_issuer_is_compared_byte_for_byte() {
+    for issuer in ["https://login.corp.test", "https://LOGIN.corp.test/", "https://login.corp.test//", "corp", ""] {
+        assert_eq!(judged_by(&terms(), &changed("iss", issuer)), Err(ForeignFault::Issuer), "{issuer}");
+    }
+    assert_eq!(judged_by(&terms(), &changed("iss", json!(["https://login.corp.test/"]))), Err(ForeignFault::Issuer));
+    assert_eq!(judged_by(&terms(), &without("iss")), Err(ForeignFault::Issuer));
+}
+
+#[test]
+fn the_audience_must_be_there_and_be_ours() {
+    for aud in [json!("https://wiki.test"), json!(["https://wiki.test"]), json!(["x", "https://wiki.test"])] {
+        assert!(judged_by(&terms(), &changed("aud", aud.clone())).is_ok(), "{aud}");
+    }
+    for aud in [
+        json!("https://other.test"),
+        json!("https://wiki.test/"),
+        json!("https://wiki.test x"),
+        json!(""),
+        json!([]),
+        json!(["x"]),
+        json!(["https://wiki.test", 1]),
+        json!([["https://wiki.test"]]),
+        json!({ "https://wiki.test": 1 }),
+        Value::Null,
+        json!(true),
+    ] {
+        assert_eq!(judged_by(&terms(), &changed("aud", aud.clone())), Err(ForeignFault::Audience), "{aud}");
+    }
+    assert_eq!(judged_by(&terms(), &without("aud")), Err(ForeignFault::Audience));
+}
+
+#[test]
+fn the_times_hold_within_the_skew() {
+    let at = |name: &str, seconds: u64| judged_by(&terms(), &changed(name, seconds)).map(|_| ());
+    let now = NOW.seconds();
+    assert_eq!((at("exp", now - 59), at("exp", now - 60)), (Ok(()), Err(ForeignFault::Expired)));
+    for name in ["nbf", "iat", "auth_time"] {
+        assert_eq!((at(name, now + 60), at(name, now + 61)), (Ok(()), Err(ForeignFault::NotYet)), "{name}");
+    }
+    assert_eq!(judged_by(&terms(), &without("exp")), Err(ForeignFault::Expired));
+    assert!(judged_by(&terms(), &without("iat")).is_ok());
+    let fraction = judged_by(&terms(), &changed("exp", 1_800_000_000.75)).unwrap();
+    assert_eq!(fraction.ends_at, NOW.plus(Duration::from_mins(1)));
+    for odd in [json!("1900000000"), json!(-1), json!(1e300), json!([1_900_000_000]), Value::Null] {
+        for name in ["exp", "nbf", "iat", "auth_time"] {
+            let outcome = judged_by(&terms(), &changed(name, odd.clone()));
+            assert_eq!(outcome, Err(ForeignFault::Malformed), "{name} {odd}");
+        }
+    }
+}
+
+#[test]
+fn who_it_is_about_can_be_written_into_a_header() {
+    for sub in [json!(""), json!("a b"), json!("a\r\nx: y"), json!("ş"), json!("a".repeat(256)), json!(7), Value::Null]
+    {
+        assert_eq!(judged_by(&terms(), &changed("sub", sub.clone())), Err(ForeignFault::Subject), "{sub}");
+    }
+    assert_eq!(judged_by(&terms(), &without("sub")), Err(ForeignFault::Subject));
+}
+
+#[test]
+fn listed_clients_are_the_only_ones_and_a_bound_token_is_nobodys_to_bear() {
+    let listed = TrustTerms { clients: Some(vec!["cron".into()]), ..terms() };
+    assert!(judged_by(&listed, &changed("client_id", "cron")).is_ok());
+    assert!(judged_by(&listed, &changed("azp", "cron")).is_ok());
+    for claims in [changed("client_id", "other"), changed("client_id", json!(["cron"])), claims()] {
+        assert_eq!(judged_by(&listed, &claims), Err(ForeignFault::Client), "{claims}");
+    }
+    let mut both = changed("client_id", "other");
+    both["azp"] = json!("cron");
+    assert_eq!(judged_by(&listed, &both), Err(ForeignFault::Client));
+    assert_eq!(judged_by(&terms(), &changed("cnf", json!({ "jkt": "x" }))), Err(ForeignFault::Bound));
+}
+
+#[test]
+fn what_was_mapped_is_read_in_each_of_its_shapes() {
+    let mut mapped = terms();
+    mapped.claims.groups = Some("/realm_access/roles".into());
+    mapped.claims.scope = Some("scp".into());
+    mapped.claims.acr = Some("acr".into());
+    let mut all = claims();
+    all["realm_access"] = json!({ "roles": ["staff", "", "a\u{7}b", 7, "ğ"] });
+    all["scp"] = json!("read  write");
+    all["acr"] = json!("urn:x");
+    let foreign = judged_by(&mapped, &all).unwrap();
+    assert_eq!(foreign.groups, ["corp:staff".to_owned(), "corp:ğ".to_owned()].into());
+    assert_eq!(foreign.scopes, ["read".to_owned(), "write".to_owned()].into());
+    assert_eq!(foreign.acr.as_deref(), Some("urn:x"));
+    all["scp"] = json!(["read", "a b"]);
+    assert_eq!(judged_by(&mapped, &all).unwrap().scopes, ["read".to_owned(), "a b".to_owned()].into());
+    all["realm_access"] = json!({ "roles": "one" });
+    assert_eq!(judged_by(&mapped, &all).unwrap().groups, ["corp:one".to_owned()].into());
+    for odd in [json!({ "roles": { "staff": true } }), json!("staff"), json!([["staff"]]), Value::Null] {
+        all["realm_access"] = odd;
+        assert!(judged_by(&mapped, &all).unwrap().groups.is_empty());
+    }
+    mapped.claims.groups = Some("https://corp.test/groups".into());
+    mapped.claims.group_prefix = String::new();
+    all["https://corp.test/groups"] = json!(["staff"]);
+    assert_eq!(judged_by(&mapped, &all).unwrap().groups, ["staff".to_owned()].into());
+}
+
+#[test]
+fn an_address_counts_once_somebody_vouches_for_it() {
+    let email = |vouched, verified: Option<Value>| {
+        let mut mapped = terms();
+        mapped.claims.email = Some("email".into());
+        mapped.claims.emails_are_verified = vouched;
+        let mut claims = changed("email", "anna@corp.test");
+        if let Some(verified) = verified {
+            claims["email_verified"] = verified;
+        }
+        judged_by(&mapped, &claims).unwrap().email.is_some()
+    };
+    assert!(email(false, Some(json!(true))) && email(true, None) && email(true, Some(json!(true))));
+    for said in [json!(false), json!("true"), json!(1), Value::Null] {
+        assert!(!email(false, Some(said.clone())) && !email(true, Some(said)));
+    }
+    assert!(!email(false, None));
+}
+
+#[test]
+fn a_claim_that_stands_twice_makes_the_token_none() {
+    let header = r#"{"alg":"RS256","kid":"k","typ":"at+jwt"}"#;
+    let twice = claims().to_string().replacen('{', r#"{"sub":"admin","#, 1);
+    assert_eq!(Signed::parse(&written(header, &twice), &terms()).map(|_| ()), Err(ForeignFault::Malformed));
+    let twice = claims().to_string().replacen('{', r#"{"\u0069ss":"https://id.test","#, 1);
+    assert_eq!(claimed_issuer(&written(header, &twice)), None);
+}
+
+#[test]
+fn an_oversized_token_is_not_read() {
+    let long = token(&changed("padding", "x".repeat(8192)));
+    assert_eq!(Signed::parse(&long, &terms()).map(|_| ()), Err(ForeignFault::TooLong));
+    assert_eq!(claimed_issuer(&"a".repeat(LONGEST + 1)), None);
+}
+
+#[test]
+fn the_claimed_issuer_is_read_of_three_parts_only() {
+    let sound = token(&claims());
+    assert_eq!(claimed_issuer(&sound).as_deref(), Some("https://login.corp.test/"));
+    for other in [format!("{sound}.x.y"), sound.replacen('.', "", 1), String::new(), "..".to_owned()] {
+        assert_eq!(claimed_issuer(&other), None, "{other}");
+        assert_eq!(Signed::parse(&other, &terms()).map(|_| ()), Err(ForeignFault::Malformed), "{other}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in ".{0,200}", claims in "\\PC{0,200}") {
+        let _ = claimed_issuer(&text);
+        let _ = Signed::parse(&text, &terms());
+        let token = written(r#"{"alg":"RS256","kid":"k","typ":"at+jwt"}"#, &claims);
+        let _ = Signed::parse(&token, &terms()).map(|signed| signed.judged(&terms(), NOW));
+    }
+
+    #[test]
+    fn nobody_of_another_issuer_has_a_name_of_ours(sub in "[!-~]{1,60}") {
+        if let Ok(foreign) = judged_by(&terms(), &changed("sub", sub)) {
+            prop_assert_eq!(crate::user::Subject::parse(&foreign.name()), None);
+        }
+    }
+}

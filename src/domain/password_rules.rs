@@ -1,0 +1,183 @@
+//! Password rules of NIST SP 800-63B-4 §3.1.1.2: a minimum length, no common passwords, and no
+//! names of the owner.
+//!
+//! There are no rules about digits and punctuation, because these make passwords weaker.
+
+use icu_normalizer::ComposingNormalizerBorrowed;
+use zeroize::Zeroizing;
+
+use crate::profile::LONGEST_PASSWORD;
+use crate::secret::Secret;
+use crate::user::{Email, plain_letters};
+use crate::username::Username;
+
+/// Minimum length of a password in characters: NIST's minimum for a single-factor sign-in, which is
+/// possible here.
+pub const SHORTEST_PASSWORD: usize = 15;
+
+/// Minimum length of a name that a password must not contain, in characters. Shorter ones would
+/// reject too many good passwords.
+const SHORTEST_NAME: usize = 4;
+
+/// Minimum number of guesses (log10) of an acceptable password (zxcvbn's score 3).
+const MIN_GUESSES_LOG10: f64 = 8.0;
+
+/// Maximum number of characters that zxcvbn judges at once.
+///
+/// Its work grows with the number of substitutions. 24 characters of punctuation take 35 ms in a
+/// release build, about one password hash, and 100 take 600 ms.
+const MAX_JUDGED_CHARS: usize = 24;
+
+/// Maximum number of characters that are judged in all.
+const MAX_JUDGED_IN_ALL: usize = 4 * MAX_JUDGED_CHARS;
+
+/// Reason to reject a new password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PasswordFault {
+    /// Fewer than [`SHORTEST_PASSWORD`] characters.
+    #[error("a password has at least {SHORTEST_PASSWORD} characters; a few words are enough")]
+    TooShort,
+    /// More than [`LONGEST_PASSWORD`] bytes.
+    #[error("a password has at most {LONGEST_PASSWORD} bytes")]
+    TooLong,
+    /// It contains a name of the user.
+    #[error("the password contains the person's name, username or address, which are tried first; take another")]
+    Personal,
+    /// It is a common password.
+    #[error(
+        "the password is easy to guess: a common one, a row of keys or a repetition; take a few words that do not belong \
+         together"
+    )]
+    Common,
+}
+
+/// Owner of the password.
+#[derive(Debug, Clone, Copy)]
+pub struct Owner<'a> {
+    pub email: &'a Email,
+    pub username: Option<&'a Username>,
+    pub name: &'a str,
+}
+
+/// Checks the length, and that the password does not contain the owner's name. Cheap; [`is_common`]
+/// is the expensive check.
+///
+/// # Errors
+/// Returns the first rule that it violates.
+pub fn check_form(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFault> {
+    let password = password.expose();
+    if password.len() > LONGEST_PASSWORD {
+        return Err(PasswordFault::TooLong);
+    }
+    // Counts composed characters, as they are hashed: a letter that a keyboard sends as two code
+    // points counts once.
+    let letters =
+        ComposingNormalizerBorrowed::new_nfc().normalize_iter(password.chars()).take(SHORTEST_PASSWORD).count();
+    if letters < SHORTEST_PASSWORD {
+        return Err(PasswordFault::TooShort);
+    }
+    let plain = plain_letters(password);
+    if owner.called().iter().any(|name| plain.contains(name)) {
+        return Err(PasswordFault::Personal);
+    }
+    Ok(())
+}
+
+/// Reports whether the password is easy to guess. Takes up to 40 ms of processor time, so it runs
+/// on the password threads.
+///
+/// A long password is judged in parts and is as good as its best part.
+pub fn is_common(password: &str) -> bool {
+    parts(password).iter().all(|part| zxcvbn::zxcvbn(part, &[]).guesses_log10() < MIN_GUESSES_LOG10)
+}
+
+/// Returns the parts of a password that are judged, each of at most [`MAX_JUDGED_CHARS`].
+fn parts(password: &str) -> Vec<Zeroizing<String>> {
+    let chars: Zeroizing<Vec<char>> = Zeroizing::new(password.chars().take(MAX_JUDGED_IN_ALL).collect());
+    chars.chunks(MAX_JUDGED_CHARS).map(|part| Zeroizing::new(part.iter().collect())).collect()
+}
+
+impl Owner<'_> {
+    /// Returns the owner's names in lower case without diacritics: address, local part, username,
+    /// full name and its words.
+    fn called(&self) -> Vec<String> {
+        let address = self.email.as_str();
+        let local = address.split('@').next().unwrap_or_default();
+        let joined: String = self.name.split_whitespace().collect();
+        let names = [address, local, self.name.trim(), &joined].into_iter();
+        let names = names.chain(self.username.map(Username::as_str)).chain(self.name.split_whitespace());
+        names.map(plain_letters).filter(|name| name.chars().count() >= SHORTEST_NAME).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(password: &str) -> Result<(), PasswordFault> {
+        let email = Email::parse("ayse.isik@example.test").unwrap();
+        let username = Username::parse("aisik34").unwrap();
+        let owner = Owner { email: &email, username: Some(&username), name: "Ayşe Nur Işıkoğlu" };
+        check_form(&Secret::new(password), &owner)?;
+        if is_common(password) { Err(PasswordFault::Common) } else { Ok(()) }
+    }
+
+    #[test]
+    fn a_password_is_measured_in_characters_below_and_bytes_above() {
+        assert_eq!(check("şifreleri sakla"), Ok(()));
+        assert_eq!(check("şşşşşşşşşşşşşş"), Err(PasswordFault::TooShort));
+        let words = "at zımba pil doğru ".repeat(60);
+        assert_eq!(check(words.get(..64).unwrap()), Ok(()), "64 and more are taken (NIST)");
+        assert_eq!(check(&format!("zürafa kalem {}", "x".repeat(1025))), Err(PasswordFault::TooLong));
+    }
+
+    /// The work of zxcvbn grows superlinearly: 100 characters of punctuation take 17 times as long
+    /// as 24.
+    #[test]
+    fn no_more_than_24_characters_are_judged_at_once_and_96_in_all() {
+        let crafted = "4@8({[<3691!|07$5+%2".repeat(50);
+        let lengths: Vec<usize> = parts(&crafted).iter().map(|part| part.chars().count()).collect();
+        assert_eq!(lengths, [24; 4]);
+    }
+
+    #[test]
+    fn a_long_password_is_as_good_as_its_best_part() {
+        assert_eq!(check(&format!("{}kkQ3-x9_aZ71-Lm0w", "a".repeat(MAX_JUDGED_CHARS))), Ok(()));
+        assert_eq!(check(&"p4$$w0rd".repeat(9)), Err(PasswordFault::Common));
+        assert_eq!(check(&"passwordpasswordabcdefgh".repeat(4)), Err(PasswordFault::Common));
+    }
+
+    #[test]
+    fn what_is_tried_first_is_refused() {
+        for common in [
+            "passwordpassword",
+            "123456789012345",
+            "qwertyuiopasdfghjkl",
+            "aaaaaaaaaaaaaaaaaaaa",
+            "Password12345678",
+            "abcabcabcabcabcabc",
+            "111111111111111111",
+        ] {
+            assert_eq!(check(common), Err(PasswordFault::Common), "{common}");
+        }
+        for good in ["correct horse battery staple", "doğru at pil zımba", "kkQ3-x9_aZ71-Lm0w"] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+    }
+
+    #[test]
+    fn whose_it_is_does_not_stand_in_it() {
+        for personal in [
+            "benim adim ayse simdi",
+            "BENİM ADIM AYŞE ŞİMDİ",
+            "xx ISIKOGLU 1985 yaz",
+            "ayse.isik@example.test!",
+            "my name is aisik34, yes",
+            "aysenurisikoglu2026",
+        ] {
+            assert_eq!(check(personal), Err(PasswordFault::Personal), "{personal}");
+        }
+        // A name of three letters occurs in too many words.
+        assert_eq!(check("nurtopu gibi bir sabah"), Ok(()));
+    }
+}

@@ -1,0 +1,182 @@
+//! Credential records (Level 3 §4).
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::secret::{base64url, base64url_bytes, from_base64url};
+use crate::webauthn::CredentialKey;
+
+/// Permitted lengths of a credential id in bytes: at least 16 (§4), at most 1,023 (§7.1 step 25).
+const ID_LENGTHS: std::ops::RangeInclusive<usize> = 16..=1023;
+
+/// Maximum number of stored transports per credential.
+const MOST_TRANSPORTS: usize = 8;
+
+/// Maximum length of the name of a stored transport, in bytes.
+const LONGEST_TRANSPORT: usize = 32;
+
+/// Identifier of a credential, assigned by its authenticator.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct CredentialId(Box<[u8]>);
+
+impl CredentialId {
+    /// Creates an id. Returns `None` if the length is invalid.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        ID_LENGTHS.contains(&bytes.len()).then(|| Self(bytes.into()))
+    }
+
+    /// Parses the base64url form.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::from_bytes(&from_base64url(text)?)
+    }
+
+    /// Returns the 16 to 1,023 bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Display for CredentialId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&base64url(&self.0))
+    }
+}
+
+impl fmt::Debug for CredentialId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CredentialId({self})")
+    }
+}
+
+impl Serialize for CredentialId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for CredentialId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not a credential id"))
+    }
+}
+
+/// User handle: the account's identifier for authenticators (§6.1, user handle privacy).
+///
+/// It is random and differs from `sub`, because every client sees that, and authenticators may show
+/// the handle to their holders. It does not change while the account has a credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct UserHandle(#[serde(with = "base64url_bytes")] [u8; 32]);
+
+impl UserHandle {
+    /// Creates the handle from random bytes.
+    pub const fn from_random(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Parses the base64url form.
+    pub fn parse(text: &str) -> Option<Self> {
+        from_base64url(text)?.try_into().ok().map(Self)
+    }
+
+    /// Returns the 32 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for UserHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&base64url(&self.0))
+    }
+}
+
+/// Purpose of a credential, decided permanently at its registration.
+///
+/// An attacker who steals a key without a PIN can set one. Afterwards the key would verify the
+/// attacker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CredentialKind {
+    /// Complete sign-in: discoverable without a username, created by an authenticator that verified
+    /// its user.
+    Passkey,
+    /// Second factor after the password. It proves possession only.
+    SecurityKey,
+}
+
+/// Whether a credential can leave its device (§6.1.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BackupState {
+    DeviceBound,
+    /// It can be backed up but is not yet.
+    Eligible,
+    /// It is backed up: the owner's other devices may have it too.
+    BackedUp,
+}
+
+impl BackupState {
+    /// Reports whether it can leave its device. This never changes.
+    pub const fn is_eligible(self) -> bool {
+        matches!(self, Self::Eligible | Self::BackedUp)
+    }
+}
+
+/// Stored credential.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CredentialRecord {
+    /// Its id, which is unique among all accounts.
+    pub id: CredentialId,
+    pub key: CredentialKey,
+    pub kind: CredentialKind,
+    /// Its last signature counter. Authenticators without a counter send 0.
+    pub sign_count: u32,
+    pub backup: BackupState,
+    /// The authenticator's model as claimed, without proof. All zeros if it claims none.
+    #[serde(with = "base64url_bytes")]
+    pub aaguid: [u8; 16],
+    /// The authenticator's transports according to the browser. The next request contains them
+    /// (§5.8.4).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transports: Vec<String>,
+}
+
+/// Returns the transports to store. New ones are defined over time, so their format is checked and
+/// not their name.
+pub(super) fn transports(named: Vec<String>) -> Vec<String> {
+    let mut kept: Vec<String> = Vec::new();
+    for name in named {
+        let sound = (1..=LONGEST_TRANSPORT).contains(&name.len())
+            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+        if sound && !kept.contains(&name) && kept.len() < MOST_TRANSPORTS {
+            kept.push(name);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_16_to_1023_bytes() {
+        for (length, taken) in [(0, false), (15, false), (16, true), (1023, true), (1024, false)] {
+            let id = CredentialId::from_bytes(&vec![7; length]);
+            assert_eq!(id.is_some(), taken, "{length}");
+            assert_eq!(id.as_ref().and_then(|id| CredentialId::parse(&id.to_string())), id);
+        }
+    }
+
+    #[test]
+    fn transports_are_kept_by_their_form_and_not_without_an_end() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            transports(names(&["usb", "", "smart-card", "usb", "\"><script>", "NFC", "new2", &"a".repeat(33)])),
+            names(&["usb", "smart-card", "new2"])
+        );
+        assert_eq!(transports((0..100).map(|number| format!("t{number}")).collect()).len(), MOST_TRANSPORTS);
+    }
+}

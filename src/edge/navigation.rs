@@ -1,0 +1,562 @@
+//! Classifies the sender of a request: a user who opens a page, a page that frames another one, a
+//! browser that looks ahead, or a program.
+//!
+//! The gateway, the provider and the edge use the same functions, which are pure.
+//!
+//! Only a user can be sent to sign in, and gets a page where a program gets JSON. A script that is
+//! redirected instead of answered 401 would get the sign-in page as data.
+
+use http::header::{ACCEPT, HOST, HeaderName, ORIGIN, SEC_WEBSOCKET_VERSION, UPGRADE, USER_AGENT};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method};
+
+use crate::origin::Again;
+use sealgate_domain::error::{ErrorCode, Refusal};
+
+/// Refusal for a browser that looks ahead at a page that only its user may open.
+pub const AHEAD: Refusal = Refusal::new(ErrorCode::AccessDenied, "This is done when a user opens it, and not before.");
+
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
+
+/// Header fields of requests that browsers send before their user opens a page, in current and
+/// older versions.
+const PURPOSES: [HeaderName; 4] = [
+    HeaderName::from_static("sec-purpose"),
+    HeaderName::from_static("purpose"),
+    HeaderName::from_static("x-purpose"),
+    HeaderName::from_static("x-moz"),
+];
+
+/// Sender of a request, who reads its response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requester {
+    /// A user who opens a page in a window or a tab.
+    Window,
+    /// A page that shows another one in a frame.
+    Frame,
+    /// A browser that fetches a page before its user opens it (prefetch, prerendering, preview).
+    LookAhead,
+    /// A script, an image, a program, or the handshake of a WebSocket.
+    Program,
+}
+
+impl Requester {
+    /// Classifies a request by its header fields.
+    ///
+    /// Uses Fetch Metadata, which no script can set; otherwise the accepted media types.
+    pub fn of(headers: &HeaderMap) -> Self {
+        if headers.contains_key(UPGRADE) || is_by_script(headers) {
+            return Self::Program;
+        }
+        if PURPOSES.iter().any(|name| headers.get_all(name).iter().any(is_ahead)) {
+            return Self::LookAhead;
+        }
+        if has_fetch_metadata(headers) {
+            let in_frame = ["iframe", "frame", "object", "embed", "fencedframe"];
+            return match () {
+                () if !is(headers, &FETCH_MODE, "navigate") => Self::Program,
+                // A service worker that forwards a navigation has no destination of its own. No
+                // script can make such a request.
+                () if is(headers, &FETCH_DEST, "document") || is(headers, &FETCH_DEST, "empty") => Self::Window,
+                () if in_frame.iter().any(|dest| is(headers, &FETCH_DEST, dest)) => Self::Frame,
+                () => Self::Program,
+            };
+        }
+        if names_html(headers) && !is_java(headers) { Self::Window } else { Self::Program }
+    }
+
+    /// Returns whether the response is shown as a page.
+    pub const fn reads_pages(self) -> bool {
+        matches!(self, Self::Window | Self::Frame)
+    }
+}
+
+/// Returns whether a user opens a page with this request, and can be sent to sign in first.
+pub fn is_navigation(head: &Parts) -> bool {
+    // The re-evaluation of an open exchange has no response that could redirect the user.
+    matches!(head.method, Method::GET | Method::HEAD)
+        && head.extensions.get::<Again>().is_none()
+        && Requester::of(&head.headers) == Requester::Window
+}
+
+/// Returns whether the response is shown as a page; includes responses to forms.
+pub fn reads_pages(head: &Parts) -> bool {
+    head.extensions.get::<Again>().is_none() && Requester::of(&head.headers).reads_pages()
+}
+
+/// Returns whether a GET or POST that changes state was made by the user.
+///
+/// That is a POST, or a page that the user opened according to the browser. Images, frames,
+/// prefetches and link scanners also send GETs. A client without Fetch Metadata could be any of
+/// them, so its user is asked to confirm. That is one more click in browsers from before 2023. A
+/// navigation that a service worker forwards may be a look-ahead too.
+pub fn is_act_of_user(head: &Parts) -> bool {
+    let opened = || {
+        Requester::of(&head.headers) == Requester::Window
+            && is(&head.headers, &FETCH_MODE, "navigate")
+            && is(&head.headers, &FETCH_DEST, "document")
+    };
+    head.method == Method::POST || (head.method == Method::GET && opened())
+}
+
+/// Returns whether Microsoft Office opens a link from a document.
+///
+/// Office follows redirects with its own cookies and passes the last URL to the browser, which has
+/// started no sign-in there.
+pub fn is_office(head: &Parts) -> bool {
+    let agent = head.headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
+    let names = [&b"ms-office"[..], b"Microsoft Office"];
+    let opens = matches!(head.method, Method::GET | Method::HEAD);
+    opens && names.iter().any(|name| memchr::memmem::find(agent, name).is_some())
+}
+
+/// Returns whether a browser fetches this before its user opens it.
+pub fn is_look_ahead(head: &Parts) -> bool {
+    Requester::of(&head.headers) == Requester::LookAhead
+}
+
+/// Returns whether a browser sent this. Browsers open a password dialog when they are offered
+/// Basic.
+///
+/// Every browser sends the site of the request's origin. Node.js sends only the mode.
+pub fn is_by_browser(headers: &HeaderMap) -> bool {
+    [FETCH_SITE, REQUESTED_WITH].iter().any(|name| headers.contains_key(name)) || Requester::of(headers).reads_pages()
+}
+
+/// Returns whether a page of the origin `own` sends a form with this request and a user waits for
+/// the response.
+///
+/// Browsers send that in Fetch Metadata; for older ones, `Origin` decides.
+pub fn is_own_form(head: &Parts, own: &str) -> bool {
+    let headers = &head.headers;
+    let waits = head.extensions.get::<Again>().is_none() && Requester::of(headers) == Requester::Window;
+    if head.method != Method::POST || !waits {
+        return false;
+    }
+    let origin = headers.get(ORIGIN);
+    if has_fetch_metadata(headers) {
+        // A page that sends no referrer sends no origin either (Fetch Standard, "append a request
+        // `Origin` header").
+        return is(headers, &FETCH_SITE, "same-origin")
+            && origin.is_none_or(|origin| origin == "null" || is_own(headers, origin, own));
+    }
+    origin.is_some_and(|origin| is_own(headers, origin, own))
+}
+
+/// Returns whether a page of another site caused this request, according to the browser.
+pub fn is_cross_site(headers: &HeaderMap) -> bool {
+    is(headers, &FETCH_SITE, "cross-site")
+}
+
+/// Returns whether this is a WebSocket handshake from a page of another origin (RFC 6455 §10.2).
+///
+/// Scripts of other sites could open one with the user's cookies and read the messages; the
+/// `Origin` reveals that. `own` is the application's origin.
+pub fn is_foreign_websocket(headers: &HeaderMap, own: &str) -> bool {
+    // A forward-auth proxy may have dropped `Upgrade`, because it is a hop-by-hop field. Some
+    // browsers send no `Sec-Fetch-Mode`, and none sends it to plain HTTP.
+    let upgrades = is(headers, &FETCH_MODE, "websocket")
+        || headers.contains_key(SEC_WEBSOCKET_VERSION)
+        || headers.get_all(UPGRADE).iter().any(|value| {
+            value.as_bytes().split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(b"websocket"))
+        });
+    let Some(origin) = headers.get(ORIGIN).filter(|_| upgrades) else { return false };
+    !is_own(headers, origin, own)
+}
+
+/// Returns whether an `Origin` names the application itself.
+fn is_own(headers: &HeaderMap, origin: &HeaderValue, own: &str) -> bool {
+    let Some((scheme, host)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else { return false };
+    let Some((own_scheme, own_host)) = own.split_once("://") else { return false };
+    // `Host` has the port of the public address, which may be a load balancer's and not configured.
+    let asked = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or(own_host);
+    let same_host = [own_host, asked].iter().any(|known| known.eq_ignore_ascii_case(host));
+    scheme == own_scheme && same_host
+}
+
+fn is(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
+    let mut values = headers.get_all(name).iter();
+    matches!((values.next(), values.next()), (Some(only), None) if only.as_bytes() == wanted.as_bytes())
+}
+
+fn has_fetch_metadata(headers: &HeaderMap) -> bool {
+    [FETCH_MODE, FETCH_DEST, FETCH_SITE].iter().any(|name| headers.contains_key(name))
+}
+
+/// Returns whether the value marks a look-ahead: `prefetch`, `prefetch;prerender` (a structured
+/// field) or `preview`.
+fn is_ahead(purpose: &HeaderValue) -> bool {
+    let words = purpose.as_bytes().split(|byte| matches!(byte, b';' | b',')).map(<[u8]>::trim_ascii);
+    words
+        .into_iter()
+        .any(|word| [&b"prefetch"[..], b"prerender", b"preview"].iter().any(|known| word.eq_ignore_ascii_case(known)))
+}
+
+/// Returns whether a script sent this, by the convention of `XMLHttpRequest`.
+///
+/// In the same field, an Android `WebView` sends its app's package name with each page that its
+/// user opens, or nothing.
+fn is_by_script(headers: &HeaderMap) -> bool {
+    let is_package = |name: &[u8]| {
+        let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        name.contains(&b'.')
+            && name.split(|byte| *byte == b'.').all(|part| !part.is_empty() && part.iter().all(is_letter))
+    };
+    headers
+        .get_all(REQUESTED_WITH)
+        .iter()
+        .map(HeaderValue::as_bytes)
+        .any(|value| !value.is_empty() && !is_package(value))
+}
+
+/// Returns whether `Accept` is the default of Java's `HttpURLConnection`: HTML first, in a form
+/// that no browser sends.
+fn is_java(headers: &HeaderMap) -> bool {
+    let mut accept = headers.get_all(ACCEPT).iter();
+    let (Some(only), None) = (accept.next(), accept.next()) else { return false };
+    let tight: Vec<u8> = only.as_bytes().iter().copied().filter(|byte| *byte != b' ').collect();
+    tight.starts_with(b"text/html,image/gif,image/jpeg,*")
+}
+
+/// Returns whether `Accept` names text/html itself (RFC 9110 §12.5.1). `*/*` is sent by programs.
+fn names_html(headers: &HeaderMap) -> bool {
+    let ranges = headers.get_all(ACCEPT).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    ranges.into_iter().any(|range| {
+        let mut parts = range.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+        let html = parts.next().is_some_and(|media| media.eq_ignore_ascii_case(b"text/html"));
+        html && !parts.any(is_zero_weight)
+    })
+}
+
+fn is_zero_weight(parameter: &[u8]) -> bool {
+    let Some((name, value)) = parameter.split_at_checked(2) else { return false };
+    name.eq_ignore_ascii_case(b"q=") && !value.is_empty() && value.iter().all(|byte| matches!(byte, b'0' | b'.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+
+    fn head(method: &str, fields: &[(&str, &str)]) -> Parts {
+        let mut request = Request::builder().method(method).uri("/").header("host", "wiki.test");
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    /// A client, its header fields and its expected class.
+    type Client = (&'static str, &'static [(&'static str, &'static str)], Requester);
+
+    /// Header fields of real clients: browsers, their subresource requests, and programs.
+    const CLIENTS: &[Client] = {
+        use Requester::{Frame, LookAhead, Program, Window};
+        const MODE: &str = "sec-fetch-mode";
+        const DEST: &str = "sec-fetch-dest";
+        const SITE: &str = "sec-fetch-site";
+        &[
+            (
+                "Chromium 130, typed",
+                &[
+                    (SITE, "none"),
+                    (MODE, "navigate"),
+                    ("sec-fetch-user", "?1"),
+                    (DEST, "document"),
+                    ("accept", BROWSER),
+                ],
+                Window,
+            ),
+            (
+                "Firefox 132, a link",
+                &[
+                    (DEST, "document"),
+                    (MODE, "navigate"),
+                    (SITE, "same-origin"),
+                    ("priority", "u=0, i"),
+                    ("accept", BROWSER),
+                ],
+                Window,
+            ),
+            (
+                "Safari 17, another site",
+                &[(DEST, "document"), (SITE, "cross-site"), (MODE, "navigate"), ("accept", BROWSER)],
+                Window,
+            ),
+            (
+                "Chromium 130, by a service worker",
+                &[(SITE, "same-origin"), (MODE, "navigate"), (DEST, "empty"), ("accept", BROWSER)],
+                Window,
+            ),
+            ("Safari 15", &[("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")], Window),
+            ("Internet Explorer 11", &[("accept", "text/html, application/xhtml+xml, image/jxr, */*")], Window),
+            (
+                "Opera 12",
+                &[(
+                    "accept",
+                    "text/html, application/xml;q=0.9, application/xhtml+xml, image/png, image/webp, image/jpeg, image/gif, image/x-xbitmap, */*;q=0.1",
+                )],
+                Window,
+            ),
+            (
+                "Lynx",
+                &[("accept", "text/html, text/plain, text/sgml, text/css, application/xhtml+xml, */*;q=0.01")],
+                Window,
+            ),
+            ("w3m", &[("accept", "text/html, text/*;q=0.5, image/*, application/*, x-scheme-handler/*")], Window),
+            ("HtmlUnit 4", &[("accept", BROWSER), ("upgrade-insecure-requests", "1")], Window),
+            (
+                "Android WebView 120",
+                &[
+                    ("x-requested-with", "com.example.mail"),
+                    (SITE, "none"),
+                    (MODE, "navigate"),
+                    (DEST, "document"),
+                    ("accept", BROWSER),
+                ],
+                Window,
+            ),
+            ("Android WebView 4.4", &[("x-requested-with", "org.example.Reader_2"), ("accept", BROWSER)], Window),
+            ("Android WebView, name withheld", &[("x-requested-with", ""), ("accept", BROWSER)], Window),
+            ("iframe", &[(SITE, "same-origin"), (MODE, "navigate"), (DEST, "iframe"), ("accept", BROWSER)], Frame),
+            (
+                "frame of a frameset",
+                &[(SITE, "same-origin"), (MODE, "navigate"), (DEST, "frame"), ("accept", BROWSER)],
+                Frame,
+            ),
+            ("object", &[(SITE, "same-site"), (MODE, "navigate"), (DEST, "object"), ("accept", BROWSER)], Frame),
+            ("embed", &[(SITE, "same-site"), (MODE, "navigate"), (DEST, "embed"), ("accept", BROWSER)], Frame),
+            (
+                "Chromium 130, prefetch by speculation rules",
+                &[
+                    ("sec-purpose", "prefetch"),
+                    ("purpose", "prefetch"),
+                    (SITE, "same-origin"),
+                    (MODE, "navigate"),
+                    (DEST, "document"),
+                    ("accept", BROWSER),
+                ],
+                LookAhead,
+            ),
+            (
+                "Chromium 130, prerendering",
+                &[
+                    ("sec-purpose", "prefetch;prerender"),
+                    ("purpose", "prefetch"),
+                    (SITE, "none"),
+                    (MODE, "navigate"),
+                    (DEST, "document"),
+                    ("accept", BROWSER),
+                ],
+                LookAhead,
+            ),
+            (
+                "Chromium 130, prefetch through a proxy",
+                &[
+                    ("sec-purpose", "prefetch;anonymous-client-ip"),
+                    (SITE, "cross-site"),
+                    (MODE, "navigate"),
+                    (DEST, "document"),
+                    ("accept", BROWSER),
+                ],
+                LookAhead,
+            ),
+            (
+                "Firefox 132, link rel=prefetch",
+                &[
+                    ("sec-purpose", "prefetch"),
+                    (DEST, "empty"),
+                    (MODE, "no-cors"),
+                    (SITE, "same-origin"),
+                    ("accept", BROWSER),
+                ],
+                LookAhead,
+            ),
+            ("Firefox 78, link rel=prefetch", &[("x-moz", "prefetch"), ("accept", BROWSER)], LookAhead),
+            ("Safari, preview", &[("x-purpose", "preview"), ("accept", BROWSER)], LookAhead),
+            ("fetch()", &[(SITE, "same-origin"), (MODE, "cors"), (DEST, "empty"), ("accept", "*/*")], Program),
+            (
+                "fetch() for a fragment of HTML",
+                &[(SITE, "same-origin"), (MODE, "cors"), (DEST, "empty"), ("accept", "text/html")],
+                Program,
+            ),
+            (
+                "Turbo, htmx",
+                &[
+                    (SITE, "same-origin"),
+                    (MODE, "same-origin"),
+                    (DEST, "empty"),
+                    ("accept", "text/html, application/xhtml+xml"),
+                ],
+                Program,
+            ),
+            (
+                "img",
+                &[
+                    (SITE, "same-origin"),
+                    (MODE, "no-cors"),
+                    (DEST, "image"),
+                    ("accept", "image/avif,image/webp,*/*;q=0.8"),
+                ],
+                Program,
+            ),
+            ("script", &[(SITE, "same-origin"), (MODE, "no-cors"), (DEST, "script"), ("accept", "*/*")], Program),
+            ("worker", &[(SITE, "same-origin"), (MODE, "same-origin"), (DEST, "worker"), ("accept", "*/*")], Program),
+            ("WebSocket over HTTP/1.1", &[("upgrade", "websocket"), ("accept", BROWSER)], Program),
+            ("WebSocket over HTTP/2", &[(SITE, "same-origin"), (MODE, "websocket"), (DEST, "websocket")], Program),
+            ("half of the metadata, a proxy took the rest", &[(MODE, "navigate"), ("accept", BROWSER)], Program),
+            ("jQuery", &[("x-requested-with", "XMLHttpRequest"), ("accept", "text/html, */*; q=0.01")], Program),
+            ("a script's own header", &[("x-requested-with", "fetch"), ("accept", BROWSER)], Program),
+            ("Flash", &[("x-requested-with", "ShockwaveFlash/32.0.0.465"), ("accept", BROWSER)], Program),
+            ("axios", &[("accept", "application/json, text/plain, */*")], Program),
+            ("curl, git, Python requests", &[("accept", "*/*")], Program),
+            ("Go net/http", &[], Program),
+            (
+                "Java 8 HttpURLConnection",
+                &[("accept", "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2")],
+                Program,
+            ),
+            ("Java 21 HttpURLConnection", &[("accept", "text/html, image/gif, image/jpeg, */*; q=0.2")], Program),
+            ("Java 11 HttpClient, which offers h2c", &[("upgrade", "h2c")], Program),
+            ("Node fetch", &[("accept", "*/*"), (MODE, "cors")], Program),
+            (
+                "curl --compressed of a feed reader",
+                &[("accept", "application/rss+xml, application/xml, text/html;q=0, */*")],
+                Program,
+            ),
+            ("Accept with wildcards", &[("accept", "text/*, image/*")], Program),
+            ("Docker, OCI registries", &[("accept", "application/vnd.oci.image.index.v1+json, */*")], Program),
+            ("WebDAV (Windows)", &[("translate", "f"), ("accept", "*/*")], Program),
+        ]
+    };
+
+    #[test]
+    fn real_clients_are_told_apart() {
+        for (name, fields, requester) in CLIENTS {
+            let head = head("GET", fields);
+            assert_eq!(Requester::of(&head.headers), *requester, "{name}");
+            assert_eq!(is_navigation(&head), *requester == Requester::Window, "{name}");
+            assert_eq!(is_look_ahead(&head), *requester == Requester::LookAhead, "{name}");
+            assert_eq!(reads_pages(&head), [Requester::Window, Requester::Frame].contains(requester), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_form_reads_pages_and_is_no_navigation() {
+        let fields = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document"), ("sec-fetch-site", "cross-site")];
+        let form = head("POST", &fields);
+        assert!(reads_pages(&form) && !is_navigation(&form));
+        assert!(is_navigation(&head("HEAD", &fields)));
+    }
+
+    #[test]
+    fn only_a_post_and_a_page_that_a_user_opens_are_acts() {
+        for (name, fields, _) in CLIENTS {
+            let opens =
+                ["Chromium 130, typed", "Firefox 132, a link", "Safari 17, another site", "Android WebView 120"];
+            assert_eq!(is_act_of_user(&head("GET", fields)), opens.contains(name), "{name}");
+            assert!(!is_act_of_user(&head("HEAD", fields)), "{name}");
+            assert!(is_act_of_user(&head("POST", fields)), "{name}");
+        }
+    }
+
+    #[test]
+    fn office_is_known_by_its_name() {
+        for (agent, expected) in [
+            ("Mozilla/4.0 (compatible; ms-office; MSOffice rmj)", true),
+            ("Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 10.0; Win64; x64; Trident/7.0; ms-office)", true),
+            ("Microsoft Office/16.0 (Windows NT 10.0; Microsoft Word 16.0.17928; Pro)", true),
+            ("Microsoft Office Existence Discovery", true),
+            (
+                "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0",
+                false,
+            ),
+            ("", false),
+        ] {
+            assert_eq!(is_office(&head("GET", &[("user-agent", agent)])), expected, "{agent}");
+            assert!(!is_office(&head("POST", &[("user-agent", agent)])), "{agent}");
+        }
+    }
+
+    #[test]
+    fn html_is_named_with_a_weight() {
+        for accept in ["text/html", "application/json, TEXT/HTML;q=0.1", "text/html;level=1;q=1.0"] {
+            assert!(is_navigation(&head("GET", &[("accept", accept)])), "{accept}");
+        }
+        for accept in ["", "text/htmlx", "text/html;q=0", "text/html; q=0.000"] {
+            assert!(!is_navigation(&head("GET", &[("accept", accept)])), "{accept}");
+        }
+    }
+
+    #[test]
+    fn only_a_page_of_this_origin_sends_its_form() {
+        let own = "https://wiki.test";
+        let sent = |fields: &[(&str, &str)]| is_own_form(&head("POST", fields), own);
+        let page = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document"), ("sec-fetch-site", "same-origin")];
+        let with = |name, value| {
+            let rest = page.iter().filter(|(known, _)| *known != name);
+            sent(&rest.copied().chain([(name, value)]).collect::<Vec<_>>())
+        };
+        assert!(sent(&page));
+        assert!(with("origin", own) && with("origin", "null"));
+        assert!(!is_own_form(&head("GET", &page), own) && !is_own_form(&head("PUT", &page), own));
+        for (name, value) in [
+            ("sec-fetch-site", "same-site"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-site", "none"),
+            ("sec-fetch-mode", "cors"),
+            ("sec-fetch-dest", "iframe"),
+            ("origin", "https://evil.test"),
+            ("x-requested-with", "XMLHttpRequest"),
+            ("upgrade", "websocket"),
+        ] {
+            assert!(!with(name, value), "{name}: {value}");
+        }
+        assert!(sent(&[("accept", BROWSER), ("origin", own)]));
+        for fields in [
+            &[("accept", BROWSER)][..],
+            &[("accept", BROWSER), ("origin", "null")],
+            &[("accept", BROWSER), ("origin", "https://evil.test")],
+            &[("accept", "application/json"), ("origin", own)],
+            &[],
+        ] {
+            assert!(!sent(fields), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn a_websocket_of_another_origin_is_foreign() {
+        let own = "https://wiki.test";
+        let foreign =
+            |origin| is_foreign_websocket(&head("GET", &[("upgrade", "websocket"), ("origin", origin)]).headers, own);
+        assert!(!foreign("https://wiki.test"));
+        assert!(!foreign("https://WIKI.test"));
+        for origin in [
+            "http://wiki.test",
+            "",
+            "https://evil.test",
+            "null",
+            "https://wiki.test.evil.test",
+            "https://wiki.test:8443",
+            "wiki.test",
+        ] {
+            assert!(foreign(origin), "{origin}");
+        }
+        assert!(!is_foreign_websocket(&head("GET", &[("upgrade", "websocket")]).headers, own));
+        assert!(!is_foreign_websocket(&head("GET", &[("origin", "https://evil.test")]).headers, own));
+        assert!(is_foreign_websocket(
+            &head("GET", &[("sec-fetch-mode", "websocket"), ("origin", "https://evil.test")]).headers,
+            own
+        ));
+        let without_upgrade = [("sec-websocket-version", "13"), ("origin", "https://evil.test")];
+        assert!(is_foreign_websocket(&head("GET", &without_upgrade).headers, own));
+        let list = [("upgrade", "h2c, WebSocket"), ("origin", "https://evil.test")];
+        assert!(is_foreign_websocket(&head("GET", &list).headers, own));
+    }
+}

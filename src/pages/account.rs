@@ -1,0 +1,271 @@
+//! The account pages: data that users can see and change themselves.
+
+use askama::Template;
+use askama::filters::Safe;
+
+use sealgate_domain::app_password::AppPassword;
+use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
+use sealgate_domain::client::ClientId;
+use sealgate_domain::password_rules::PasswordFault;
+use sealgate_domain::scope::Scope;
+use sealgate_domain::session::{Session, SessionId, SignIn};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Subject, User};
+
+use super::device;
+use super::frame::initial;
+use super::inside::{Inside, MenuEntry};
+use super::moment::Wait;
+use super::words::{Markup, Words, escaped};
+
+/// The applications that the user can open.
+#[derive(Template)]
+#[template(path = "account/home.html")]
+pub struct HomePage<'a> {
+    pub inside: Inside<'a>,
+    /// In the operator's order.
+    pub apps: &'a [HomeApp<'a>],
+}
+
+#[derive(Debug, Clone)]
+pub struct HomeApp<'a> {
+    pub address: String,
+    pub title: &'a str,
+    /// One-line description.
+    pub description: Option<&'a str>,
+    pub icon: Option<String>,
+}
+
+impl HomeApp<'_> {
+    /// Returns the letter that is shown instead of a picture.
+    fn letter(&self) -> String {
+        initial(self.title)
+    }
+}
+
+/// The profile. Its form sends `csrf`, `name`, `phone_number` and `picture`.
+#[derive(Template)]
+#[template(path = "account/profile.html")]
+pub struct ProfilePage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    pub user: &'a User,
+    /// Whether there is a page for verifying and changing the address.
+    pub has_address_page: bool,
+    pub name: &'a str,
+    /// International format, or empty; as typed.
+    pub phone_number: &'a str,
+    /// URL of an image, or empty; as typed.
+    pub picture: &'a str,
+    /// The saved picture.
+    pub shown_picture: Option<&'a str>,
+    pub faults: &'a [ProfileField],
+}
+
+/// A field of the profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProfileField {
+    Name,
+    PhoneNumber,
+    Picture,
+}
+
+impl ProfilePage<'_> {
+    fn is_faulty(&self, field: ProfileField) -> bool {
+        self.faults.contains(&field)
+    }
+
+    /// Returns whether the field is the first one with an error.
+    fn is_first(&self, field: ProfileField) -> bool {
+        self.faults.first() == Some(&field)
+    }
+}
+
+/// The password change. Its form sends `csrf`, `current`, `new` and `again`.
+#[derive(Template)]
+#[template(path = "account/password.html")]
+pub struct PasswordPage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    pub email: &'a str,
+    pub problem: Option<PasswordProblem>,
+}
+
+/// Reason why a password was not changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PasswordProblem {
+    /// The current password is wrong.
+    WrongCurrent,
+    /// The new password is not acceptable.
+    New(PasswordFault),
+    /// The new password is the current one.
+    Unchanged,
+    /// The new password and its repetition differ.
+    Different,
+    Throttled {
+        /// Time until the next attempt is allowed.
+        seconds: u64,
+    },
+    /// The password was changed too often within a day.
+    TooManyChanges,
+    /// Nothing was checked, because too many checks are queued.
+    Busy,
+}
+
+impl PasswordPage<'_> {
+    fn blames_new(&self) -> bool {
+        use PasswordProblem::{Different, New, Unchanged};
+        matches!(self.problem, Some(New(_) | Unchanged | Different))
+    }
+
+    fn blames_current(&self) -> bool {
+        self.problem == Some(PasswordProblem::WrongCurrent)
+    }
+
+    fn current_described(&self) -> &'static str {
+        if self.blames_current() { "password-problem" } else { "" }
+    }
+
+    fn new_described(&self) -> &'static str {
+        if self.blames_new() { "password-problem new-hint" } else { "new-hint" }
+    }
+
+    fn words(&self) -> Option<Markup> {
+        let t = self.inside.frame.t;
+        Some(match self.problem? {
+            PasswordProblem::WrongCurrent => t.password_wrong_current(),
+            PasswordProblem::New(fault) => t.password_fault(fault),
+            PasswordProblem::Unchanged => t.password_unchanged(),
+            PasswordProblem::Different => t.password_different(),
+            PasswordProblem::Throttled { seconds } => match Wait::from_seconds(seconds) {
+                Wait::Seconds(seconds) => t.password_throttled_seconds(seconds),
+                Wait::Minutes(minutes) => t.password_throttled_minutes(minutes),
+            },
+            PasswordProblem::TooManyChanges => t.password_too_many_changes(),
+            PasswordProblem::Busy => t.password_busy(),
+        })
+    }
+}
+
+/// The user's sessions. Its forms send `csrf`, and `session` or `others=yes`.
+#[derive(Template)]
+#[template(path = "account/sessions.html")]
+pub struct SessionsPage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    /// The user.
+    pub subject: Subject,
+    pub own: SessionId,
+    /// All sessions, the current one first.
+    pub sessions: &'a [Session],
+    pub switch_account: &'a str,
+}
+
+impl Words {
+    /// Returns the device of a session.
+    pub(super) fn device_of(self, session: &Session) -> Markup {
+        match (device::browser(&session.user_agent), device::system(&session.user_agent)) {
+            (Some(browser), Some(system)) => self.device(browser, system),
+            (Some(only), None) | (None, Some(only)) => escaped(only),
+            (None, None) => self.device_unknown(),
+        }
+    }
+
+    /// Returns when and from which address the user signed in.
+    pub(super) fn signed_in(self, session: &Session, subject: &Subject) -> Markup {
+        let at = session.sign_in_of(*subject).map_or(session.created_at, SignIn::at);
+        self.sessions_signed_in(session.address.to_string(), self.moment(&at))
+    }
+
+    /// Returns the authentication methods of the sign-in.
+    pub(super) fn signed_in_with(self, session: &Session, subject: &Subject) -> Option<Markup> {
+        let steps = session.sign_in_of(*subject)?.steps.all();
+        let methods: Vec<_> = steps.iter().map(|step| self.method(step.method).0).collect();
+        (!methods.is_empty()).then(|| self.sessions_signed_in_with(Safe(methods.join(", "))))
+    }
+
+    fn method(self, method: AuthenticationMethod) -> Markup {
+        match method {
+            AuthenticationMethod::Password => self.method_password(),
+            AuthenticationMethod::Totp => self.factor_kind_app(),
+            AuthenticationMethod::RecoveryCode => self.method_recovery(),
+            AuthenticationMethod::SecurityKey => self.factor_kind_security_key(),
+            AuthenticationMethod::Passkey => self.factor_kind_passkey(),
+        }
+    }
+}
+
+/// The applications that the user has granted access to. Its forms send `csrf` and `client`.
+#[derive(Template)]
+#[template(path = "account/applications.html")]
+pub struct ApplicationsPage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    pub applications: &'a [Application],
+}
+
+/// A client with its granted scope and the time of the grant.
+#[derive(Debug, Clone)]
+pub struct Application {
+    /// Client id, sent back as `client`.
+    pub client: ClientId,
+    pub name: String,
+    pub scope: Scope,
+    pub since: UnixTime,
+}
+
+/// The user's application passwords.
+///
+/// The forms send `csrf`, and `revoke` with an id, or `app` and `name` for a new one.
+#[derive(Template)]
+#[template(path = "account/app_passwords.html")]
+pub struct AppPasswordsPage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    /// Applications that accept application passwords: their names, sent back as `app`, and their
+    /// titles.
+    pub apps: &'a [(&'a str, &'a str)],
+    /// Name of the selected application.
+    pub app: &'a str,
+    /// Existing passwords, newest first, each with the title of its application.
+    pub passwords: &'a [(&'a AppPassword, &'a str)],
+    /// Typed name of a new password.
+    pub name: &'a str,
+    pub fault: Option<AppPasswordFault>,
+    /// Level that the sign-in must have reached to create a password, if it has not. The form is
+    /// then omitted.
+    pub needed: Option<AssuranceLevel>,
+    /// The new password, shown once.
+    pub made: Option<NewAppPassword<'a>>,
+}
+
+/// A new application password.
+#[derive(Clone, Copy)]
+pub struct NewAppPassword<'a> {
+    pub password: &'a str,
+    pub user: &'a str,
+    pub app: &'a str,
+}
+
+/// Reason why no password was created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AppPasswordFault {
+    Name,
+    /// The maximum number exists.
+    Full,
+}
+
+impl AppPasswordsPage<'_> {
+    fn weak(&self, needed: AssuranceLevel) -> Markup {
+        let t = self.inside.frame.t;
+        if needed == AssuranceLevel::PhishingResistant {
+            t.app_password_weak_resistant()
+        } else {
+            t.app_password_weak_two()
+        }
+    }
+
+    fn blames(&self, fault: AppPasswordFault) -> bool {
+        self.fault == Some(fault)
+    }
+}

@@ -1,0 +1,134 @@
+//! Assets of all pages: the stylesheet with the operator's colours, the script and the logo.
+//!
+//! Each URL contains a version, so that browsers can cache it forever.
+
+use bytes::Bytes;
+
+use super::frame::initial;
+use sealgate_config::{Accent, Logo, Picture};
+
+/// Default accent of the stylesheet on light pages.
+const DEFAULT_ACCENT: &str = "#0a5c53";
+
+/// The stylesheet without the operator's colours.
+pub const STYLESHEET: &str = include_str!("sealgate.css");
+
+/// The script of the pages. Every page works without it.
+pub const SCRIPT: &str = include_str!("sealgate.js");
+
+/// The script of the page that returns the response of a sign-in to the client, in ES5.
+pub const RETURN_SCRIPT: &str = include_str!("return.js");
+
+/// A file that pages load.
+#[derive(Debug, Clone)]
+pub struct Asset {
+    /// Its bytes.
+    pub bytes: Bytes,
+    pub media_type: &'static str,
+    /// Version that changes with the content: 16 hexadecimal digits.
+    pub version: String,
+}
+
+impl Asset {
+    fn new(bytes: Bytes, media_type: &'static str) -> Self {
+        let version = format!("{:016x}", fnv1a(&bytes));
+        Self { bytes, media_type, version }
+    }
+
+    pub(super) fn stylesheet(accent: Option<Accent>) -> Self {
+        let css = tight_css(STYLESHEET) + &accent.map(colours).unwrap_or_default();
+        Self::new(css.into(), "text/css; charset=utf-8")
+    }
+
+    pub(super) fn script(script: &str) -> Self {
+        Self::new(tight_script(script).into(), "text/javascript; charset=utf-8")
+    }
+
+    /// Creates the asset of the operator's logo or of an application's picture.
+    pub fn logo(logo: &Logo) -> Self {
+        let media_type = match logo.picture {
+            Picture::Png => "image/png",
+            Picture::Svg => "image/svg+xml",
+        };
+        Self::new(logo.bytes.clone(), media_type)
+    }
+}
+
+/// Removes comments, indentation and unnecessary line breaks from the stylesheet, which are a fifth
+/// of it.
+fn tight_css(css: &str) -> String {
+    let mut tight = String::with_capacity(css.len());
+    let uncommented = css.split("/*").enumerate().map(|(at, part)| match part.split_once("*/") {
+        Some((_, after)) if at > 0 => after,
+        _ => part,
+    });
+    for line in uncommented.flat_map(str::lines).map(str::trim).filter(|line| !line.is_empty()) {
+        tight.push_str(line);
+        if !line.ends_with(['{', '}', ';', ',']) {
+            tight.push('\n');
+        }
+    }
+    tight
+}
+
+/// Removes comment lines and indentation from the script. Line breaks remain, because they end
+/// statements.
+fn tight_script(script: &str) -> String {
+    let lines = script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
+    lines.fold(String::with_capacity(script.len()), |tight, line| tight + line + "\n")
+}
+
+/// Returns the operator's seal as the page's icon: a `data:` URL of an SVG.
+pub(super) fn icon(operator: &str, accent: Option<Accent>) -> String {
+    let ground = accent.map_or_else(|| DEFAULT_ACCENT.to_owned(), |accent| accent.light.to_string());
+    let svg = format!(
+        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'><circle cx='16' cy='16' r='16' fill='{ground}'/>\
+         <text x='16' y='22' font-family='sans-serif' font-size='18' font-weight='600' text-anchor='middle' \
+         fill='#fff'>{}</text></svg>",
+        initial(operator)
+    );
+    // A letter or a digit and our own markup, which need no escaping except that of URLs.
+    let encoded: String = url::form_urlencoded::byte_serialize(svg.as_bytes()).collect();
+    format!("data:image/svg+xml,{}", encoded.replace('+', "%20"))
+}
+
+fn colours(accent: Accent) -> String {
+    let strong = accent.strong();
+    format!(
+        ":root {{ --accent: {}; --accent-strong: {}; }}\n\
+         @media (prefers-color-scheme: dark) {{ :root {{ --accent: {}; --accent-strong: {}; }} }}\n",
+        accent.light, strong.light, accent.dark, strong.dark,
+    )
+}
+
+/// Computes FNV-1a with 64 bits. It only distinguishes the files of different builds.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_served_lacks_nothing_but_comments_and_white_space() {
+        assert_eq!(
+            tight_css("/* a\n b */\n\na,\nb {\n  c: d\n    e;\n}\n/* f */ g { h: i; }\n"),
+            "a,b {c: d\ne;}g { h: i; }"
+        );
+        assert_eq!(
+            tight_script("// a\n\nif (b) {\n  // c\n  d(\"// e\"); // f\n}\n"),
+            "if (b) {\nd(\"// e\"); // f\n}\n"
+        );
+        let signs = |text: &str, sign| text.matches(sign).count();
+        let (css, script) = (tight_css(STYLESHEET), tight_script(SCRIPT));
+        assert!(!css.contains("/*") && !css.contains("*/"));
+        for sign in ["{", "}"] {
+            assert_eq!(signs(&css, sign), signs(STYLESHEET, sign), "{sign}");
+        }
+        let code: Vec<&str> = SCRIPT.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        assert_eq!(signs(&script, "{"), signs(&code.join(""), "{"));
+        assert!(css.len() < STYLESHEET.len() * 9 / 10 && script.len() < SCRIPT.len());
+    }
+}

@@ -1,0 +1,130 @@
+//! The console's pages about clients.
+
+use askama::Template;
+
+use super::form::{ClientField, ClientForm};
+use super::snippets::Snippet;
+use crate::inside::{Inside, MenuEntry};
+use crate::words::{Markup, Words};
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::client::{Client, ClientSecret};
+
+/// The clients that the user may see.
+#[derive(Template)]
+#[template(path = "console/clients.html")]
+pub struct ClientsPage<'a> {
+    pub inside: Inside<'a>,
+    pub clients: &'a [Client],
+    /// URL of the next page, if there are more.
+    pub next: Option<&'a str>,
+}
+
+impl Words {
+    fn secret(self, secret: &ClientSecret) -> Markup {
+        let made = self.moment(&secret.created_at);
+        match secret.expires_at {
+            Some(end) => self.client_secret_until(self.moment(&end), made),
+            None => self.client_secret_since(made),
+        }
+    }
+}
+
+/// The form for a new client.
+#[derive(Template)]
+#[template(path = "console/new_client.html")]
+pub struct NewClientPage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    pub form: &'a ClientForm,
+}
+
+/// A client with all actions.
+///
+/// Its other forms send `csrf` and `action`: `rotate` with `overlap_seconds`, `disable`, `enable`,
+/// `approve`, `withdraw-approval`, `level` with `level`, `delete`.
+#[derive(Template)]
+#[template(path = "console/client.html")]
+pub struct ClientPage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    pub client: &'a Client,
+    pub form: &'a ClientForm,
+    /// Whether the user may enable the client. Only an administrator may enable a client that an
+    /// administrator disabled.
+    pub may_enable: bool,
+    /// Whether the user may approve the client or withdraw the approval.
+    pub may_approve: bool,
+    /// Level that a sign-in must reach before the client gets tokens.
+    pub level: AssuranceLevel,
+    /// Maximum number of token requests per minute; unlimited if none.
+    pub token_limit: Option<u64>,
+    /// Valid secrets.
+    pub secrets: &'a [&'a ClientSecret],
+    /// New secret in clear, shown once.
+    pub secret: Option<&'a str>,
+    pub issuer: &'a str,
+    /// Reason why nothing was changed.
+    pub refused: Option<ClientRefusal>,
+}
+
+/// Reason why a form on a client's page changed nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientRefusal {
+    /// The client has the maximum number of secrets.
+    SecretsFull,
+}
+
+impl ClientPage<'_> {
+    fn secrets_full(&self) -> bool {
+        self.refused == Some(ClientRefusal::SecretsFull)
+    }
+
+    /// Returns the levels with their requirements.
+    fn levels(&self) -> [(AssuranceLevel, Markup); 3] {
+        let t = self.inside.frame.t;
+        [
+            (AssuranceLevel::One, t.client_level_one()),
+            (AssuranceLevel::Two, t.client_level_two()),
+            (AssuranceLevel::PhishingResistant, t.client_level_three()),
+        ]
+    }
+
+    fn snippets(&self) -> Vec<Snippet> {
+        Snippet::all(self.issuer, self.client.id.as_str(), self.form)
+    }
+}
+
+/// The page for testing a client. Its forms send `csrf` and `action`: `switch-on`, `switch-off`,
+/// `start`.
+#[derive(Template)]
+#[template(path = "console/trial.html")]
+pub struct TrialPage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    pub client: &'a Client,
+    /// Redirect URI of the console, which can be added to the client.
+    pub redirect_uri: &'a str,
+    /// Claims of the ID token, claims of the access token, and the UserInfo response, as JSON.
+    pub claims: Option<&'a [String; 3]>,
+    /// Reason why there are no claims.
+    pub problem: Option<TrialProblem<'a>>,
+}
+
+/// Reason why a trial returned no tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrialProblem<'a> {
+    /// The authorization endpoint returned this error.
+    Refused(&'a str),
+    /// The code belongs to no trial of this browser, or was used.
+    Unknown,
+}
+
+impl TrialPage<'_> {
+    fn words(&self) -> Option<Markup> {
+        let t = self.inside.frame.t;
+        Some(match self.problem? {
+            TrialProblem::Refused(error) => t.trial_refused(error),
+            TrialProblem::Unknown => t.trial_unknown(),
+        })
+    }
+}

@@ -1,0 +1,199 @@
+//! The console's pages about users.
+
+use std::collections::BTreeSet;
+
+use askama::Template;
+
+use crate::inside::{Inside, MenuEntry};
+use crate::security::FactorLine;
+use crate::words::{Markup, Words};
+use sealgate_domain::account_links::InvitationState;
+use sealgate_domain::session::Session;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Role, User};
+
+#[derive(Template)]
+#[template(path = "console/users.html")]
+pub struct UsersPage<'a> {
+    pub inside: Inside<'a>,
+    pub users: &'a [UserLine],
+    /// Number of users who can sign in but have no factor, number of users who can sign in, and
+    /// time of the count.
+    pub without_factor: Option<(u64, u64, UnixTime)>,
+    /// Search text as typed; empty if all are shown. The form sends it as `find`.
+    pub wanted: &'a str,
+    /// URL of the next page, if there are more.
+    pub next: Option<&'a str>,
+}
+
+#[derive(Debug, Clone)]
+pub struct UserLine {
+    pub user: User,
+    /// Last sign-in, if the audit log still contains it.
+    pub signed_in_at: Option<UnixTime>,
+    pub factor: UserFactor,
+    /// State of the invitation, if there is one.
+    pub invitation: Option<InvitationState>,
+}
+
+/// The strongest factor of a user besides the password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserFactor {
+    None,
+    App,
+    SecurityKey,
+    Passkey,
+    /// All factors were removed, and the enrolment link was not used yet.
+    Reset,
+}
+
+impl UserFactor {
+    fn words(self, t: &Words) -> Markup {
+        match self {
+            Self::None => t.user_factor_none(),
+            Self::App => t.factor_kind_app(),
+            Self::SecurityKey => t.factor_kind_security_key(),
+            Self::Passkey => t.factor_kind_passkey(),
+            Self::Reset => t.user_factor_reset(),
+        }
+    }
+}
+
+impl UsersPage<'_> {
+    fn groups(user: &User) -> String {
+        user.groups.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The form for a new user.
+///
+/// It sends `csrf`, `email`, `username`, `name`, `groups` (one per line), `role_developer` and
+/// `role_admin`. If users can be invited, it also sends `app` with `invite`, or `with-password`.
+#[derive(Template)]
+#[template(path = "console/new_user.html")]
+pub struct NewUserPage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    pub email: &'a str,
+    /// Username; empty for none.
+    pub username: &'a str,
+    pub name: &'a str,
+    /// Groups, one per line.
+    pub groups: &'a str,
+    pub roles: &'a BTreeSet<Role>,
+    /// Invitation, if users can be invited.
+    pub invitation: Option<InvitationForm<'a>>,
+    pub faults: &'a [UserField],
+}
+
+/// Choices for an invitation besides the user's attributes.
+#[derive(Debug, Clone, Copy)]
+pub struct InvitationForm<'a> {
+    /// Applications that it may lead to: name and title.
+    pub apps: &'a [(&'a str, &'a str)],
+    /// Name of the selected application; empty for none.
+    pub app: &'a str,
+}
+
+/// A field of a user's form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserField {
+    /// The address is invalid.
+    Email,
+    EmailTaken,
+    /// The username is invalid.
+    Username,
+    UsernameTaken,
+    Name,
+    Groups,
+    /// Administrators may not remove their own role.
+    OwnRole,
+}
+
+impl NewUserPage<'_> {
+    fn is_first(&self, field: UserField) -> bool {
+        self.faults.first() == Some(&field)
+    }
+}
+
+/// A user with all actions.
+///
+/// The forms send `csrf` and `action`: `save` with `groups`, `role_developer`, `role_admin` and,
+/// for a user without one, `username`; `disable`, `enable`, `reset-password`, `revoke`,
+/// `send-reset-link`, `end-session` with `session`, `unblock-factors`, `reset-factors`, `resend-invitation`,
+/// `withdraw-invitation`.
+#[derive(Template)]
+#[template(path = "console/user.html")]
+pub struct UserPage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    pub user: &'a User,
+    /// Whether the page shows the signed-in user, who cannot lock themselves out.
+    pub own: bool,
+    pub sessions: &'a [Session],
+    pub factors: PersonFactors<'a>,
+    pub invitation: PersonInvitation,
+    /// Whether a link to set a new password can be mailed to the user.
+    pub may_send_reset_link: bool,
+    /// New password, shown once.
+    pub password: Option<&'a str>,
+    /// New enrolment link after a reset, shown once.
+    pub link: Option<&'a str>,
+    pub faults: &'a [UserField],
+}
+
+/// State of a user's invitation, and whether a link can be sent.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PersonInvitation {
+    /// State, with the time of sending or acceptance.
+    pub state: Option<(InvitationState, UnixTime)>,
+    /// Expiry of the link.
+    pub until: Option<UnixTime>,
+    /// Whether the user has no credential yet, so that a link can be sent.
+    pub may_send: bool,
+}
+
+/// Factors of a user besides the password.
+#[derive(Debug, Clone, Copy)]
+pub struct PersonFactors<'a> {
+    /// Factors in the order of their addition.
+    pub lines: &'a [FactorLine<'a>],
+    /// Unused recovery codes, if there are any.
+    pub recovery_left: Option<u64>,
+    /// Whether codes are refused after too many wrong ones.
+    pub blocked: bool,
+    pub reset: Option<ResetState>,
+}
+
+impl PersonInvitation {
+    /// Returns the link's expiry; `sent` if there is none.
+    fn end<'a>(&'a self, sent: &'a UnixTime) -> &'a UnixTime {
+        self.until.as_ref().unwrap_or(sent)
+    }
+
+    fn is_open(&self) -> bool {
+        self.state.is_some_and(|(state, _)| state != InvitationState::Accepted)
+    }
+}
+
+/// State of a reset without a subsequent enrolment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResetState {
+    Open {
+        /// Expiry of the link.
+        until: UnixTime,
+    },
+    /// The link has expired.
+    Late,
+}
+
+impl UserPage<'_> {
+    fn heading(&self) -> &str {
+        if self.user.name.is_empty() { self.user.email.as_str() } else { &self.user.name }
+    }
+
+    /// Returns the groups, one per line.
+    fn groups(&self) -> String {
+        self.user.groups.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+}

@@ -1,0 +1,342 @@
+//! Formats audit events: for users their own, for administrators all.
+
+use askama::Template;
+use askama::filters::Safe;
+
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+
+use super::inside::{Inside, MenuEntry};
+use super::words::{Markup, Words};
+
+/// An audit event with the names of its subjects.
+#[derive(Debug, Clone)]
+pub struct EventLine {
+    pub event: AuditEvent,
+    /// Administrator or developer who performed it in the console.
+    pub administrator: Option<Named>,
+    /// User whom it concerns: `sub` and address.
+    pub subject: Option<Named>,
+    /// Client or application: id and name.
+    pub party: Option<Named>,
+}
+
+/// An id with its display name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    pub id: String,
+    /// Name; none if it is no longer known.
+    pub name: Option<String>,
+    /// Whether the console has a page about it.
+    pub has_page: bool,
+}
+
+impl Named {
+    /// Returns the name, or the id if there is none.
+    fn words(&self) -> &str {
+        self.name.as_ref().unwrap_or(&self.id)
+    }
+}
+
+#[derive(Template)]
+#[template(path = "account/activity.html")]
+pub struct ActivityPage<'a> {
+    pub inside: Inside<'a>,
+    /// Newest first.
+    pub events: &'a [EventLine],
+    /// URL of older events, if there are any.
+    pub next: Option<&'a str>,
+}
+
+/// The audit log and its filter. The form sends `kind`, `person`, `client`, `from`, `to` and
+/// `zone`.
+#[derive(Template)]
+#[template(path = "console/audit.html")]
+pub struct AuditLogPage<'a> {
+    pub inside: Inside<'a>,
+    /// Events, newest first.
+    pub events: &'a [EventLine],
+    /// URL of newer events, if there are any.
+    pub previous: Option<&'a str>,
+    /// URL of older events, if there may be any.
+    pub next: Option<&'a str>,
+    /// URL of the same events as CSV.
+    pub csv: &'a str,
+    /// URL of the same events as NDJSON: one object per line.
+    pub ndjson: &'a str,
+    /// Maximum number of events in a file.
+    pub most_exported: u64,
+    /// Kind to filter by, or empty.
+    pub kind: &'a str,
+    /// User to filter by, as typed, or empty.
+    pub person: &'a str,
+    /// Client to filter by, as typed, or empty.
+    pub client: &'a str,
+    /// First day to filter by, as typed, or empty.
+    pub from: &'a str,
+    /// Last day to filter by, as typed, or empty.
+    pub to: &'a str,
+    /// Offset of the reader's time zone in minutes, positive behind UTC; set by the script.
+    pub zone: i64,
+    pub faults: &'a [AuditField],
+}
+
+/// A field of the audit log's form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditField {
+    Person,
+    /// The first day is invalid.
+    From,
+    /// The last day is invalid.
+    To,
+}
+
+impl AuditLogPage<'_> {
+    fn has(&self, field: AuditField) -> bool {
+        self.faults.contains(&field)
+    }
+
+    fn is_first(&self, field: AuditField) -> bool {
+        self.faults.first() == Some(&field)
+    }
+}
+
+impl EventLine {
+    /// Returns the number of merged events, if more than one.
+    fn count(&self, t: &Words) -> Option<Markup> {
+        (self.event.count > 1).then(|| t.event_count(self.event.count))
+    }
+
+    /// Returns the name of the client or application, if it still exists. Its id is meaningless to
+    /// users.
+    fn party(&self) -> Option<&str> {
+        self.party.as_ref()?.name.as_deref()
+    }
+
+    /// Returns whether another person than the user performed the action.
+    fn is_of_others(&self) -> bool {
+        matches!(self.event.actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator)
+    }
+
+    /// Returns a name whose id must be shown, because no page of the console shows it.
+    fn only_here(named: Option<&Named>) -> Option<&Named> {
+        named.filter(|named| !named.has_page && named.name.is_some())
+    }
+
+    /// Returns the actor, unless it has a name of its own.
+    fn actor(&self, t: &Words) -> Option<Markup> {
+        match self.event.actor {
+            Actor::Stranger => Some(t.actor_stranger()),
+            Actor::Person => Some(t.actor_person()),
+            Actor::Administrator(_) | Actor::Developer(_) => None,
+            Actor::Client => Some(t.actor_client()),
+            Actor::Operator => Some(t.actor_operator()),
+            Actor::Server => Some(t.actor_server()),
+        }
+    }
+
+    fn is_by_developer(&self) -> bool {
+        matches!(self.event.actor, Actor::Developer(_))
+    }
+
+    /// Returns the methods of a sign-in, or the app or key that the event concerns. Also shown to
+    /// the user.
+    fn factor(&self, t: &Words) -> Option<Markup> {
+        let detail = self.event.detail.as_deref()?;
+        match (self.event.kind, detail) {
+            (AuditKind::SignedIn, detail) => methods_words(*t, detail),
+            (AuditKind::InvitationAccepted | AuditKind::SelfRegistered, "password") => Some(t.method_password()),
+            (_, detail) => factor_words(*t, detail),
+        }
+    }
+
+    fn detail(&self, t: &Words) -> Option<Detail<'_>> {
+        let detail = self.event.detail.as_deref()?;
+        Some(self.factor(t).map_or_else(|| Detail::new(*t, detail), Detail::Words))
+    }
+}
+
+impl Words {
+    pub(super) fn event(self, kind: &AuditKind) -> Markup {
+        match kind {
+            AuditKind::SignedIn => self.event_signed_in(),
+            AuditKind::SignInFailed => self.event_sign_in_failed(),
+            AuditKind::AppSignedIn => self.event_app_signed_in(),
+            AuditKind::SignedOut => self.event_signed_out(),
+            AuditKind::ConsentGiven => self.event_consent_given(),
+            AuditKind::ConsentWithdrawn => self.event_consent_withdrawn(),
+            AuditKind::TokensIssued => self.event_tokens_issued(),
+            AuditKind::TokensRefreshed => self.event_tokens_refreshed(),
+            AuditKind::ReuseDetected => self.event_reuse_detected(),
+            AuditKind::TokenRevoked => self.event_token_revoked(),
+            AuditKind::GrantsEnded => self.event_grants_ended(),
+            AuditKind::SessionsEnded => self.event_sessions_ended(),
+            AuditKind::PersonRevoked => self.event_person_revoked(),
+            AuditKind::ClientRegistered => self.event_client_registered(),
+            AuditKind::ClientChanged => self.event_client_changed(),
+            AuditKind::ClientDeleted => self.event_client_deleted(),
+            AuditKind::UserCreated => self.event_user_created(),
+            AuditKind::SelfRegistered => self.event_self_registered(),
+            AuditKind::UserChanged => self.event_user_changed(),
+            AuditKind::UserDisabled => self.event_user_disabled(),
+            AuditKind::UserEnabled => self.event_user_enabled(),
+            AuditKind::UserDeleted => self.event_user_deleted(),
+            AuditKind::PasswordChanged => self.event_password_changed(),
+            AuditKind::PasswordResetAsked => self.event_password_reset_asked(),
+            AuditKind::PasswordReset => self.event_password_reset(),
+            AuditKind::AddressVerified => self.event_address_verified(),
+            AuditKind::AddressChanged => self.event_address_changed(),
+            AuditKind::AddressRestored => self.event_address_restored(),
+            AuditKind::AppPasswordCreated => self.event_app_password_created(),
+            AuditKind::AppPasswordRevoked => self.event_app_password_revoked(),
+            AuditKind::FactorAdded => self.event_factor_added(),
+            AuditKind::FactorRemoved => self.event_factor_removed(),
+            AuditKind::FactorRenamed => self.event_factor_renamed(),
+            AuditKind::RecoveryCodesMade => self.event_recovery_codes_made(),
+            AuditKind::RecoveryCodeUsed => self.event_recovery_code_used(),
+            AuditKind::FactorFailed => self.event_factor_failed(),
+            AuditKind::FactorBlocked => self.event_factor_blocked(),
+            AuditKind::KeyMayBeCopied => self.event_key_may_be_copied(),
+            AuditKind::FactorsReset => self.event_factors_reset(),
+            AuditKind::InvitationSent => self.event_invitation_sent(),
+            AuditKind::InvitationAccepted => self.event_invitation_accepted(),
+            AuditKind::InvitationWithdrawn => self.event_invitation_withdrawn(),
+            AuditKind::KeysChanged => self.event_keys_changed(),
+            AuditKind::ConfigurationReloaded => self.event_configuration_reloaded(),
+        }
+    }
+}
+
+/// Details of an event.
+enum Detail<'a> {
+    Words(Markup),
+    /// Names of scopes, keys or settings, or the detail of a newer program version.
+    Code(&'a str),
+}
+
+impl<'a> Detail<'a> {
+    fn new(t: Words, detail: &'a str) -> Self {
+        let counts = || ended_words(t, detail);
+        let words = detail.split(", ").map(|part| part_words(t, part)).collect::<Option<Vec<_>>>().or_else(counts);
+        words.map_or(Self::Code(detail), |words| Self::Words(joined(&words)))
+    }
+}
+
+fn joined(words: &[Markup]) -> Markup {
+    Safe(words.iter().map(|words| words.0.as_str()).collect::<Vec<_>>().join(", "))
+}
+
+fn part_words(t: Words, part: &str) -> Option<Markup> {
+    Some(match part {
+        "wrong" => t.detail_wrong_password(),
+        "throttled" => t.detail_throttled(),
+        "at the password change" => t.detail_at_password_change(),
+        "link mailed" => t.detail_link_mailed(),
+        "has passkeys only" => t.detail_has_passkeys_only(),
+        "account disabled" => t.detail_account_disabled(),
+        "address not verified" => t.detail_address_not_verified(),
+        "no password" => t.detail_no_password(),
+        "of many accounts or addresses" => t.detail_of_many(),
+        "groups and roles" => t.detail_groups_and_roles(),
+        "address" => t.detail_address(),
+        "verification of the address" => t.detail_address_verification(),
+        "username" => t.detail_username(),
+        "roles" => t.detail_roles(),
+        "groups" => t.detail_groups(),
+        "application password" => t.detail_app_password(),
+        "blocked factors" => t.detail_blocked_factors(),
+        "name" => t.detail_name(),
+        "phone number" => t.detail_phone_number(),
+        "picture" => t.detail_picture(),
+        "all others" => t.detail_all_others(),
+        "refresh token" => t.detail_refresh_token(),
+        "access token" => t.detail_access_token(),
+        "code" => t.detail_code(),
+        "never used" => t.detail_never_used(),
+        "settings" => t.detail_settings(),
+        "approval lost" => t.detail_approval_lost(),
+        "disable" => t.detail_disabled(),
+        "enable" => t.detail_enabled(),
+        "approve" => t.detail_approved(),
+        "withdraw approval" => t.detail_approval_withdrawn(),
+        "trials on" => t.detail_trials_on(),
+        "trials off" => t.detail_trials_off(),
+        "nothing has changed" => t.detail_nothing_changed(),
+        part if part.starts_with("session ") => t.detail_one_session(),
+        part if part.starts_with("rotate_secret ") => t.detail_new_secret(),
+        _ => return None,
+    })
+}
+
+/// Formats a kind of factor with an optional name, separated by a space.
+fn factor_words(t: Words, detail: &str) -> Option<Markup> {
+    let (kind, name) = detail.split_once(' ').map_or((detail, None), |(kind, name)| (kind, Some(name)));
+    let kind = match kind {
+        "totp" => t.factor_kind_app(),
+        "security_key" => t.factor_kind_security_key(),
+        "passkey" => t.factor_kind_passkey(),
+        "key" => t.enrol_choose_key(),
+        "recovery_code" => t.method_recovery(),
+        "recovery_codes" => t.factor_kind_recovery(),
+        _ => return None,
+    };
+    Some(name.into_iter().fold(kind, |kind, name| t.factor_named(kind, name)))
+}
+
+/// Formats the methods of a sign-in: `password totp`.
+fn methods_words(t: Words, detail: &str) -> Option<Markup> {
+    let method = |word| if word == "password" { Some(t.method_password()) } else { factor_words(t, word) };
+    detail.split(' ').map(method).collect::<Option<Vec<_>>>().map(|words| joined(&words))
+}
+
+/// Formats the counts of revoked objects: `sessions 2 grants 1`, or one of the two.
+fn ended_words(t: Words, detail: &str) -> Option<Vec<Markup>> {
+    let words: Vec<&str> = detail.split(' ').collect();
+    let pair = |pair: &[&str]| match *pair {
+        ["sessions", count] => count.parse::<u64>().ok().map(|count| t.detail_sessions(count)),
+        ["grants", count] => count.parse::<u64>().ok().map(|count| t.detail_grants(count)),
+        _ => None,
+    };
+    words.chunks(2).map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sealgate_config::Language;
+    use sealgate_domain::time::UnixTime;
+
+    #[test]
+    fn what_the_program_says_beside_an_event_is_in_the_readers_language() {
+        let t = Words { language: Language::Turkish };
+        for (said, words) in [
+            ("wrong", "Hatalı parola"),
+            ("wrong, at the password change", "Hatalı parola, parola değiştirilirken"),
+            ("name, picture", "Ad, Profil fotoğrafı"),
+            ("sessions 2 grants 1", "Sonlandırılan oturum: 2, Sonlandırılan erişim: 1"),
+            ("grants 3", "Sonlandırılan erişim: 3"),
+            ("session 0G", "Bir oturum"),
+            ("blocked factors", "doğrulama yöntemlerinin engeli kaldırıldı"),
+        ] {
+            assert!(matches!(Detail::new(t, said), Detail::Words(found) if found.0 == words), "{said}");
+        }
+        let told = |kind, detail: &str| {
+            let event = AuditEvent::new(UnixTime::from_seconds(1), kind, Actor::Person).with_detail(detail);
+            EventLine { event, administrator: None, subject: None, party: None }.factor(&t).map(|words| words.0)
+        };
+        for (kind, said, words) in [
+            (AuditKind::FactorFailed, "totp", Some("Doğrulama uygulaması")),
+            (AuditKind::FactorFailed, "recovery_code", Some("Kurtarma kodu")),
+            (AuditKind::FactorAdded, "passkey iş, ev <b>", Some("Geçiş anahtarı: <bdi>iş, ev &#60;b&#62;</bdi>")),
+            (AuditKind::FactorAdded, "totp password", Some("Doğrulama uygulaması: <bdi>password</bdi>")),
+            (AuditKind::SignedIn, "password totp", Some("Parola, Doğrulama uygulaması")),
+            (AuditKind::SignedIn, "passkey", Some("Geçiş anahtarı")),
+            (AuditKind::SignedIn, "password palm", None),
+            (AuditKind::FactorsReset, "sessions 1 grants 0", None),
+        ] {
+            assert_eq!(told(kind, said).as_deref(), words, "{said}");
+        }
+        for code in ["openid email", "sessions many", "sessions", "login.window_seconds", "", "name, x"] {
+            assert!(matches!(Detail::new(t, code), Detail::Code(found) if found == code), "{code}");
+        }
+    }
+}

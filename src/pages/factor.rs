@@ -1,0 +1,338 @@
+//! The pages of the second factor: confirmation, enrolment, recovery codes, and insufficient
+//! levels.
+
+use askama::Template;
+use askama::filters::Safe;
+
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::time::UnixTime;
+
+use super::frame::Frame;
+use super::moment::Wait;
+use super::qr_code::qr_code;
+use super::words::{Markup, Words};
+
+/// A method for confirming a sign-in or enrolling. Links name it in the query as `with`, and forms
+/// send it as such.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FactorChoice {
+    /// `totp`
+    App,
+    /// `key`: security keys, and passkeys after a password.
+    Key,
+    /// `recovery`
+    Recovery,
+}
+
+impl FactorChoice {
+    const ALL: [Self; 3] = [Self::App, Self::Key, Self::Recovery];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::App => "totp",
+            Self::Key => "key",
+            Self::Recovery => "recovery",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|choice| choice.as_str() == word)
+    }
+
+    fn name(self, t: &Words) -> Markup {
+        match self {
+            Self::App => t.factor_way_app(),
+            Self::Key => t.factor_way_key(),
+            Self::Recovery => t.factor_way_recovery(),
+        }
+    }
+}
+
+/// The second step of a sign-in.
+///
+/// Its form sends `csrf`, `with`, and `code` or `credential` (the JSON of an assertion).
+#[derive(Template)]
+#[template(path = "factor.html")]
+pub struct FactorPage<'a> {
+    pub frame: Frame<'a>,
+    /// Target of the form. The choices link to the same URL with `with` added.
+    pub action: &'a str,
+    pub csrf: &'a str,
+    /// Name of the application that requested the sign-in.
+    pub client: Option<&'a str>,
+    /// E-mail address of the account.
+    pub account: &'a str,
+    pub chosen: FactorChoice,
+    /// Factors of the user, the last used one first and recovery codes last.
+    pub offers: &'a [FactorChoice],
+    /// For `navigator.credentials.get()`, as JSON, if a key is selected.
+    pub key_options: Option<&'a str>,
+    pub problem: Option<FactorProblem>,
+    /// URL for signing in as another user.
+    pub start_over: &'a str,
+}
+
+/// Reason why a second step failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FactorProblem {
+    /// Wrong or already used. The page does not distinguish them, so that a shoulder surfer cannot
+    /// tell.
+    WrongCode,
+    ClockIsOff,
+    Wait {
+        /// Time until the next attempt is allowed.
+        seconds: u64,
+    },
+    /// Until an administrator unblocks it.
+    Blocked,
+    KeyRefused,
+    /// The signature counter did not increase.
+    KeyMayBeCopied,
+    /// Nothing was checked.
+    Busy,
+}
+
+impl FactorPage<'_> {
+    fn link(&self, choice: &FactorChoice) -> String {
+        with(self.action, *choice)
+    }
+
+    fn is_wrong(&self) -> bool {
+        matches!(self.problem, Some(FactorProblem::WrongCode | FactorProblem::ClockIsOff))
+    }
+
+    fn has_others(&self) -> bool {
+        self.offers.iter().any(|offer| *offer != self.chosen)
+    }
+
+    fn words(&self) -> Option<Markup> {
+        let t = self.frame.t;
+        Some(match self.problem? {
+            FactorProblem::WrongCode if self.chosen == FactorChoice::Recovery => t.factor_wrong_recovery(),
+            FactorProblem::WrongCode => t.factor_wrong_code(),
+            FactorProblem::ClockIsOff => t.factor_clock(),
+            FactorProblem::Wait { seconds } => match Wait::from_seconds(seconds) {
+                Wait::Seconds(seconds) => t.factor_wait_seconds(seconds),
+                Wait::Minutes(minutes) => t.factor_wait_minutes(minutes),
+            },
+            FactorProblem::Blocked => t.factor_blocked(),
+            FactorProblem::KeyRefused => t.factor_key_refused(),
+            FactorProblem::KeyMayBeCopied => t.factor_key_copied(),
+            FactorProblem::Busy => t.factor_busy(),
+        })
+    }
+}
+
+/// Returns the URL with a choice in its query.
+fn with(address: &str, choice: FactorChoice) -> String {
+    let sign = if address.contains('?') { '&' } else { '?' };
+    format!("{address}{sign}with={}", choice.as_str())
+}
+
+/// Enrolment of a second factor during a sign-in.
+///
+/// Its forms send `csrf` and `with`; then `code` and `name` of an app, or `credential` (the JSON of
+/// a registration), `kind` (`security_key` or `passkey`) and `name` of a key; or `later=yes`.
+#[derive(Template)]
+#[template(path = "enrol.html")]
+pub struct EnrolPage<'a> {
+    pub frame: Frame<'a>,
+    /// Target of the forms. The choices link to the same URL with `with` added.
+    pub action: &'a str,
+    pub csrf: &'a str,
+    /// E-mail address of the account.
+    pub account: &'a str,
+    pub enrolment: EnrolStep<'a>,
+    /// Whether an app is sufficient; otherwise only keys are.
+    pub takes_apps: bool,
+    /// Deadline until which enrolment can be postponed, if it can.
+    pub later: Option<UnixTime>,
+    /// URL for signing in as another user.
+    pub start_over: &'a str,
+}
+
+/// Factor that is being enrolled.
+#[derive(Debug, Clone, Copy)]
+pub enum EnrolStep<'a> {
+    /// Nothing has been selected yet.
+    Choice,
+    App(AppEnrolment<'a>),
+    Key(KeyEnrolment<'a>),
+}
+
+/// An app that is not confirmed yet.
+#[derive(Debug, Clone, Copy)]
+pub struct AppEnrolment<'a> {
+    /// Secret in groups, for typing.
+    pub secret: &'a str,
+    /// `otpauth:` URI with the secret.
+    pub uri: &'a str,
+    /// As typed; up to 60 characters are stored.
+    pub name: &'a str,
+    pub problem: Option<EnrolProblem>,
+}
+
+/// A key that is to be created.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyEnrolment<'a> {
+    /// For `navigator.credentials.create()`, as JSON.
+    pub security_key: &'a str,
+    /// The same for a passkey.
+    pub passkey: &'a str,
+    /// As typed; up to 60 characters are stored.
+    pub name: &'a str,
+    pub problem: Option<EnrolProblem>,
+}
+
+/// Reason why a factor was not added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EnrolProblem {
+    WrongCode,
+    ClockIsOff,
+    /// The secret or the challenge had expired; there is a new one.
+    Expired,
+    /// The key already belongs to an account.
+    KeyKnown,
+    KeyRefused,
+    /// The passkey did not verify its user.
+    NotVerified,
+    /// The maximum number exists.
+    Full,
+}
+
+impl EnrolProblem {
+    pub(super) fn words(self, t: Words) -> Markup {
+        match self {
+            Self::WrongCode => t.enrol_wrong_code(),
+            Self::ClockIsOff => t.factor_clock(),
+            Self::Expired => t.enrol_expired(),
+            Self::KeyKnown => t.enrol_key_known(),
+            Self::KeyRefused => t.enrol_key_refused(),
+            Self::NotVerified => t.enrol_key_unverified(),
+            Self::Full => t.enrol_full(),
+        }
+    }
+}
+
+impl AppEnrolment<'_> {
+    pub(super) fn picture(&self) -> Option<Markup> {
+        qr_code(self.uri).map(Safe)
+    }
+
+    pub(super) fn words(&self, t: &Words) -> Option<Markup> {
+        self.problem.map(|problem| problem.words(*t))
+    }
+
+    pub(super) fn blames_code(&self) -> bool {
+        matches!(self.problem, Some(EnrolProblem::WrongCode | EnrolProblem::ClockIsOff))
+    }
+}
+
+impl KeyEnrolment<'_> {
+    pub(super) fn words(&self, t: &Words) -> Option<Markup> {
+        self.problem.map(|problem| problem.words(*t))
+    }
+}
+
+impl EnrolStep<'_> {
+    fn is_faulty(&self) -> bool {
+        match self {
+            Self::Choice => false,
+            Self::App(app) => app.problem.is_some(),
+            Self::Key(key) => key.problem.is_some(),
+        }
+    }
+}
+
+impl EnrolPage<'_> {
+    fn heading(&self) -> Markup {
+        let t = self.frame.t;
+        match self.enrolment {
+            EnrolStep::Choice => t.enrol_title(),
+            EnrolStep::App(_) => t.enrol_app_title(),
+            EnrolStep::Key(_) => t.enrol_key_title(),
+        }
+    }
+
+    fn link(&self, choice: FactorChoice) -> String {
+        with(self.action, choice)
+    }
+}
+
+/// New recovery codes, shown once.
+#[derive(Template)]
+#[template(path = "recovery_codes.html")]
+pub struct RecoveryCodesPage<'a> {
+    pub frame: Frame<'a>,
+    /// E-mail address of the account.
+    pub account: &'a str,
+    /// Codes in groups.
+    pub codes: &'a [&'a str],
+    /// Whether they replace older codes.
+    pub replaced: bool,
+    /// URL that the sign-in continues at after the user has saved the codes.
+    pub next: &'a str,
+}
+
+/// The page after a sign-in with a recovery code: the number of remaining codes, and advice about
+/// the lost factor.
+#[derive(Template)]
+#[template(path = "recovery_used.html")]
+pub struct RecoveryUsedPage<'a> {
+    pub frame: Frame<'a>,
+    /// E-mail address of the account.
+    pub account: &'a str,
+    pub left: u64,
+    /// Whether so few remain that new ones are offered.
+    pub few: bool,
+    /// URL of the page "Security".
+    pub security: &'a str,
+    /// URL at which the sign-in continues.
+    pub next: &'a str,
+}
+
+/// The page of a user who cannot reach the required level.
+///
+/// Its form sends `csrf` and `unmet=back`; the response returns an error to the client.
+#[derive(Template)]
+#[template(path = "unmet.html")]
+pub struct UnmetPage<'a> {
+    pub frame: Frame<'a>,
+    pub action: &'a str,
+    pub csrf: &'a str,
+    /// Name of the client; none for the provider's own pages.
+    pub client: Option<&'a str>,
+    /// E-mail address of the account.
+    pub account: &'a str,
+    /// Required level: two or more.
+    pub needed: AssuranceLevel,
+    /// URL of the page "Security", if users manage their own second factors.
+    pub security: Option<&'a str>,
+}
+
+impl UnmetPage<'_> {
+    fn words(&self) -> Markup {
+        let t = self.frame.t;
+        match (self.needed, self.client) {
+            (AssuranceLevel::PhishingResistant, Some(client)) => t.unmet_resistant(client),
+            (AssuranceLevel::PhishingResistant, None) => t.unmet_resistant_own(),
+            (_, Some(client)) => t.unmet_two(client),
+            (_, None) => t.unmet_two_own(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_added_to_the_query_that_there_is() {
+        assert_eq!(with("/oauth/factor?interaction=a.b", FactorChoice::App), "/oauth/factor?interaction=a.b&with=totp");
+        assert_eq!(with("/account/security/add", FactorChoice::Key), "/account/security/add?with=key");
+        for choice in FactorChoice::ALL {
+            assert_eq!(FactorChoice::parse(choice.as_str()), Some(choice));
+        }
+        assert_eq!(FactorChoice::parse("app"), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! Selects the language of a page from BCP 47 tags.
+//!
+//! Only the primary subtag counts, so `tr`, `tr-TR` and `tr-CY` are all Turkish.
+
+use sealgate_config::Language;
+
+/// Returns the language's tag (BCP 47), as in `<html lang>`, links and the saved choice.
+pub fn language_tag(language: Language) -> &'static str {
+    match language {
+        Language::Turkish => "tr",
+        Language::English => "en",
+    }
+}
+
+/// Returns the supported language that a tag such as `tr-TR` names.
+///
+/// Case is ignored for ASCII only: `İ` does not match `i`.
+pub fn language_from_tag(tag: &str) -> Option<Language> {
+    let primary = tag.trim().split(['-', '_']).next().unwrap_or_default();
+    [Language::Turkish, Language::English]
+        .into_iter()
+        .find(|&language| primary.eq_ignore_ascii_case(language_tag(language)))
+}
+
+/// Returns the first supported language of `ui_locales` (OpenID Connect Core §3.1.2.1: tags in
+/// order of preference, separated by spaces).
+pub(super) fn from_ui_locales(ui_locales: &str) -> Option<Language> {
+    ui_locales.split_ascii_whitespace().find_map(language_from_tag)
+}
+
+/// Returns the language that `Accept-Language` prefers (RFC 9110 §12.5.4); `*` selects `default`.
+pub(super) fn from_accept_language(header: &str, default: Language) -> Option<Language> {
+    let other = match default {
+        Language::Turkish => Language::English,
+        Language::English => Language::Turkish,
+    };
+    let mut best: Option<(Language, u16, usize)> = None;
+    for language in [default, other] {
+        let Some((weight, position)) = weight_of(language, header).filter(|&(weight, _)| weight > 0) else { continue };
+        // Equal weights: the earlier range wins. Equal positions (both by `*`): the default wins.
+        if best.is_none_or(|(_, high, first)| weight > high || (weight == high && position < first)) {
+            best = Some((language, weight, position));
+        }
+    }
+    best.map(|(language, ..)| language)
+}
+
+/// Returns the weight of the language in thousandths and its position: from a range that names it,
+/// otherwise from `*`.
+fn weight_of(language: Language, header: &str) -> Option<(u16, usize)> {
+    let mut named: Option<(u16, usize)> = None;
+    let mut any: Option<(u16, usize)> = None;
+    for (position, range) in header.split(',').enumerate() {
+        let (tag, parameters) = range.split_once(';').unwrap_or((range, ""));
+        let Some(weight) = weight(parameters) else { continue };
+        let slot = if language_from_tag(tag) == Some(language) {
+            &mut named
+        } else if tag.trim() == "*" {
+            &mut any
+        } else {
+            continue;
+        };
+        if slot.is_none_or(|(known, _)| weight > known) {
+            *slot = Some((weight, position));
+        }
+    }
+    named.or(any)
+}
+
+/// Parses a quality value in thousandths (RFC 9110 §12.4.2): 1000 without one, `None` if malformed.
+fn weight(parameters: &str) -> Option<u16> {
+    let parameters = parameters.trim();
+    if parameters.is_empty() {
+        return Some(1000);
+    }
+    let (name, value) = parameters.split_once('=')?;
+    if !name.trim().eq_ignore_ascii_case("q") {
+        return None;
+    }
+    let (whole, fraction) = value.trim().split_once('.').unwrap_or((value.trim(), ""));
+    if fraction.len() > 3 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let thousandths = format!("{fraction:0<3}").parse::<u16>().ok()?;
+    match whole {
+        "0" => Some(thousandths),
+        "1" if thousandths == 0 => Some(1000),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LANGUAGES: [Language; 2] = [Language::Turkish, Language::English];
+
+    #[test]
+    fn every_kind_of_turkish_is_turkish() {
+        for tag in ["tr", "tr-TR", "tr-CY", "TR", "tr-Latn-TR", "tr_TR", " tr "] {
+            assert_eq!(language_from_tag(tag), Some(Language::Turkish), "{tag}");
+            assert_eq!(from_ui_locales(tag), Some(Language::Turkish), "{tag}");
+            assert_eq!(from_accept_language(tag, Language::English), Some(Language::Turkish), "{tag}");
+        }
+        for tag in ["tru", "t", "", "-tr", "ţr", "trk-TR"] {
+            assert_eq!(language_from_tag(tag), None, "{tag}");
+        }
+        for language in LANGUAGES {
+            assert_eq!(language_from_tag(language_tag(language)), Some(language));
+        }
+    }
+
+    #[test]
+    fn accept_language_is_weighed() {
+        for (header, language) in [
+            ("en;q=0.5, tr;q=0.8", Language::Turkish),
+            ("tr;q=0.5, en;q=0.8", Language::English),
+            ("de, fr;q=0.9, tr;q=0.1", Language::Turkish),
+            ("tr, en", Language::Turkish),
+            ("en, tr", Language::English),
+            ("en-GB;q=0.8,en;q=0.7,tr-TR;q=0.75", Language::English),
+            ("tr ; q=1.000 , en ; q=0.999", Language::Turkish),
+            ("*, tr;q=0", Language::English),
+            ("en;q=0, *;q=0.1", Language::Turkish),
+            ("tr;Q=0.2, en;q=0.1", Language::Turkish),
+        ] {
+            for default in LANGUAGES {
+                assert_eq!(from_accept_language(header, default), Some(language), "{header}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_malformed_weight_drops_its_range_only() {
+        for header in ["tr;q=2, en;q=0.1", "tr;q=nonsense, en;q=0.1", "tr;q=0.1234, en;q=0.1", "tr;x=1, en;q=0.1"] {
+            assert_eq!(from_accept_language(header, Language::Turkish), Some(Language::English), "{header}");
+        }
+    }
+
+    #[test]
+    fn a_header_without_our_languages_leaves_the_choice_to_the_default() {
+        for default in LANGUAGES {
+            assert_eq!(from_accept_language("*", default), Some(default));
+            for header in ["de", "", ",,;q=", "tr;q=0, en;q=0", "\u{0}ı;İ"] {
+                assert_eq!(from_accept_language(header, default), None, "{header}");
+            }
+        }
+    }
+}

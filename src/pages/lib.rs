@@ -1,0 +1,150 @@
+//! The pages for users: sign-in, consent, account chooser, sign-out and errors.
+//!
+//! Server-rendered HTML that needs no script, in Turkish and English, with one stylesheet. Each
+//! page is a struct that derives its template. Handlers fill it with a frame ([`Frame`] or
+//! [`Inside`]) and domain values, and [`html`] renders it. This module does not use HTTP or the
+//! store. The caller must send [`CONTENT_SECURITY_POLICY`] with every page.
+
+#![expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass their values by reference")]
+
+mod account;
+mod address;
+mod asset;
+pub mod console;
+mod create_account;
+mod credential_choice;
+pub mod device;
+mod events;
+mod factor;
+mod frame;
+mod inside;
+mod invitation;
+mod language;
+mod mail;
+pub mod mailer;
+mod moment;
+mod problem;
+pub mod qr_code;
+mod reset;
+mod security;
+mod sign_in;
+mod words;
+
+use askama::Template;
+
+use sealgate_config as config;
+use sealgate_config::Language;
+use words::Words;
+
+pub use account::{
+    AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, HomeApp, HomePage, NewAppPassword, PasswordPage,
+    PasswordProblem, ProfileField, ProfilePage, SessionsPage,
+};
+pub use address::{
+    AddressPage, AddressProblem, NewAddressPage, NewAddressProblem, UndoOutcome, UndoPage, UndonePage, WaitingCode,
+};
+pub use asset::Asset;
+pub use asset::{RETURN_SCRIPT, SCRIPT, STYLESHEET};
+pub use create_account::{CreateAccountPage, CreateAccountProblem, NewAccountPage, ProveAddressPage};
+pub use credential_choice::CredentialChoice;
+pub use events::{ActivityPage, AuditField, AuditLogPage, EventLine, Named};
+pub use factor::{
+    AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, FactorPage, FactorProblem, KeyEnrolment,
+    RecoveryCodesPage, RecoveryUsedPage, UnmetPage,
+};
+pub use frame::{Addresses, Frame};
+pub use inside::{ConsoleRole, Done, Inside};
+pub use invitation::InvitationPage;
+pub use language::language_from_tag;
+pub use language::language_tag;
+pub use mail::MailView;
+pub use problem::{ErrorPage, ForbiddenPage, KeptFormPage, Problem, SendAgainPage, Way, WayTo, WeakSignInPage};
+pub use reset::{ForgotPasswordPage, NewPasswordPage, NewPasswordProblem, ResetDonePage};
+pub use security::default_factor_name;
+pub use security::{
+    AddFactorPage, FactorLine, FactorLineKind, FactorSettingsPage, MakeCodesPage, PasskeySignals, RecoveryState,
+    SecurityPage, SecurityProblem,
+};
+pub use sign_in::{
+    AccountChooserPage, ClientLink, ConfirmLogoutPage, ConsentPage, LoginPage, LoginProblem, PasskeyOffer, Publisher,
+    ReturnFormPage, SignedOutPage,
+};
+
+/// Policy of every page (CSP Level 3): stylesheet, script and logo from its own origin, and nothing
+/// inline or from elsewhere.
+///
+/// It omits `form-action` on purpose: some browsers also apply it to the redirect that answers a
+/// form, and the consent form is answered with a redirect to the client.
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'";
+
+/// Policy of the logo: no scripts and no external resources.
+pub const LOGO_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
+
+/// Settings and assets of all pages. Immutable; built once and shared.
+pub struct Pages {
+    operator: String,
+    default_language: Language,
+    stylesheet: Asset,
+    script: Asset,
+    return_script: Asset,
+    logo: Option<Asset>,
+    icon: String,
+}
+
+impl Pages {
+    /// Creates the pages of an operator.
+    pub fn new(settings: &config::PagesConfig) -> Self {
+        Self {
+            operator: settings.operator.clone(),
+            default_language: settings.default_language,
+            stylesheet: Asset::stylesheet(settings.accent),
+            script: Asset::script(SCRIPT),
+            return_script: Asset::script(RETURN_SCRIPT),
+            logo: settings.logo.as_ref().map(Asset::logo),
+            icon: asset::icon(&settings.operator, settings.accent),
+        }
+    }
+
+    /// Returns the stylesheet of all pages, in the operator's colours.
+    pub fn stylesheet(&self) -> &Asset {
+        &self.stylesheet
+    }
+
+    /// Returns the script of the pages that have one.
+    pub fn script(&self) -> &Asset {
+        &self.script
+    }
+
+    /// Returns the script of the page that returns the response of a sign-in to the client.
+    pub fn return_script(&self) -> &Asset {
+        &self.return_script
+    }
+
+    pub fn logo(&self) -> Option<&Asset> {
+        self.logo.as_ref()
+    }
+
+    /// Returns the language of a page.
+    ///
+    /// In this order: `ui_locales` (OpenID Connect Core §3.1.2.1), the saved choice (a language
+    /// tag), the `Accept-Language` header, the configured default.
+    pub fn language(&self, ui_locales: Option<&str>, saved: Option<&str>, accept_language: Option<&str>) -> Language {
+        ui_locales
+            .and_then(language::from_ui_locales)
+            .or_else(|| saved.and_then(language_from_tag))
+            .or_else(|| {
+                accept_language.and_then(|header| language::from_accept_language(header, self.default_language))
+            })
+            .unwrap_or(self.default_language)
+    }
+
+    /// Creates the frame of a page in a language.
+    pub fn frame(&self, language: Language, addresses: Addresses) -> Frame<'_> {
+        Frame { t: Words { language }, operator: &self.operator, icon: &self.icon, addresses }
+    }
+}
+
+pub fn html(page: &impl Template) -> String {
+    // The templates write text and numbers to a String, which cannot fail.
+    page.render().unwrap_or_default()
+}

@@ -1,0 +1,155 @@
+//! Classification and sanitizing of mail server replies.
+
+use std::error::Error as _;
+
+use lettre::transport::smtp::Error as SmtpError;
+
+use sealgate_domain::mail_address::MailAddress;
+
+/// Maximum length of a stored reply in characters.
+const LONGEST_ANSWER: usize = 200;
+
+/// Progress of a message when the server replied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// `MAIL`: the server knows the sender address, but nothing of this message.
+    Sender,
+    /// `RCPT`, `DATA` and the end of the message: the reply may concern this recipient or the
+    /// content.
+    Mail,
+}
+
+/// Cause of a failed delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Blame {
+    /// This server: no message can be sent until the operator fixes the cause.
+    Us,
+    /// This message, permanently.
+    Mail,
+    /// Temporary: a retry may succeed.
+    Nobody,
+    /// This server or this message; the reply does not distinguish them.
+    Unclear,
+}
+
+/// Whom an answer is about, once the server has let us in. Before that (greeting, EHLO, TLS, sign-in) it is always us.
+///
+/// | step | answer | whom | what is done |
+/// |---|---|---|---|
+/// | any | 530, 534, 535, 538; x.7.8 to x.7.11: sign in first, or better | us | the mail waits as before, nobody is tried for a while |
+/// | `MAIL` | 421, 5xx: it does not take our address, or nothing now | us | as above |
+/// | `RCPT` or later | 421: it closes the connection | unclear | the mail is tried again with growing waits; where the same happens to several people in a row, nobody is tried for a while |
+/// | `RCPT` or later | 5xx with x.7.0 or x.7.1, or a word of relaying: a policy | unclear | as above, and refused when its time is over |
+/// | `RCPT` or later | any other 5xx | this mail | given up |
+/// | any | any other 4xx, no answer, a broken connection | nobody | tried again with growing waits; others are sent meanwhile |
+///
+/// A policy may be that we may not relay at all, that this recipient is outside, or that the content looks like spam. One answer
+/// does not say which: as our fault it would let one recipient stop everybody's mail, and as the mail's each mail would be lost
+/// while the set-up is wrong.
+pub(super) fn blame(step: Step, code: u16, text: &str) -> Blame {
+    let status = enhanced(text);
+    let policy = status.filter(|(subject, _)| *subject == 7).map(|(_, detail)| detail);
+    // Where a status code speaks of an address or a mailbox, words that a server repeats from elsewhere do not count.
+    let is_about_relaying = (status.is_none() || policy.is_some()) && speaks_of_relaying(text);
+    match (code, step) {
+        (530 | 534 | 535 | 538, _) => Blame::Us,
+        (400.., _) if matches!(policy, Some(8..=11)) => Blame::Us,
+        (421 | 500.., Step::Sender) => Blame::Us,
+        (421, Step::Mail) => Blame::Unclear,
+        (500.., Step::Mail) if matches!(policy, Some(0 | 1)) || is_about_relaying => Blame::Unclear,
+        (500.., Step::Mail) => Blame::Mail,
+        _ => Blame::Nobody,
+    }
+}
+
+/// Parses the subject and detail of an enhanced status code (RFC 3463) at the start of a reply.
+fn enhanced(text: &str) -> Option<(u16, u16)> {
+    let mut parts = text.split_whitespace().next()?.split('.');
+    let class = parts.next()?;
+    let (subject, detail) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    (matches!(class, "4" | "5") && parts.next().is_none()).then_some((subject, detail))
+}
+
+/// Some servers say it only in words: `550 relay not permitted`.
+fn speaks_of_relaying(text: &str) -> bool {
+    let words = text.split(|char: char| !char.is_ascii_alphabetic());
+    words.map(str::to_ascii_lowercase).any(|word| matches!(word.as_str(), "relay" | "relaying" | "relayed"))
+}
+
+/// Returns the sanitized server reply or the connection error from an error of the library.
+pub(super) fn reply(error: &SmtpError) -> String {
+    let source = words(error);
+    let text = error.status().map_or(source.clone(), |code| format!("{code} {source}"));
+    told(&text, None)
+}
+
+/// Returns the server's words after the code. Sanitize them with [`told`] before showing them.
+pub(super) fn words(error: &SmtpError) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// Sanitizes a server's words for storage and display: one line of limited length without addresses
+/// and links. Servers repeat the recipient, and filters repeat content.
+pub(super) fn told(text: &str, to: Option<&MailAddress>) -> String {
+    let local = |word: &str| {
+        let bare = word.trim_matches(|char: char| !char.is_alphanumeric());
+        to.is_some_and(|to| !bare.is_empty() && bare.eq_ignore_ascii_case(to.local()))
+    };
+    let secret = |word: &&str| word.contains('@') || word.contains("://") || word.contains("token=") || local(word);
+    let words = text.split_whitespace().map(|word| if secret(&word) { "…" } else { word });
+    let line = words.collect::<Vec<_>>().join(" ");
+    line.chars().filter(|char| !char.is_control()).take(LONGEST_ANSWER).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sealgate_domain::user::Email;
+
+    #[test]
+    fn an_answer_is_about_us_the_mail_or_nobody() {
+        use Blame::{Mail, Nobody, Unclear, Us};
+        for (code, text, of_sender, of_mail) in [
+            (530, "5.7.0 sign in first", Us, Us),
+            (535, "no", Us, Us),
+            (550, "5.7.8 who are you", Us, Us),
+            (454, "4.7.9 weak mechanism", Us, Us),
+            (421, "4.3.2 later", Us, Unclear),
+            (550, "5.7.1 no", Us, Unclear),
+            (554, "5.7.0 no", Us, Unclear),
+            (554, "5.7.1 <…>: Relay access denied", Us, Unclear),
+            (550, "relay not permitted", Us, Unclear),
+            (551, "Relaying denied", Us, Unclear),
+            (550, "5.7.54 SMTP; Unable to relay recipient in non-accepted domain", Us, Unclear),
+            (550, "5.1.1 unknown", Us, Mail),
+            (550, "5.1.1 unknown, says the relay behind", Us, Mail),
+            (550, "5.7.26 not signed as its sender asks", Us, Mail),
+            (550, "no such user at relayhost", Us, Mail),
+            (552, "5.3.4 too big", Us, Mail),
+            (550, "5.7 no code", Us, Mail),
+            (550, "", Us, Mail),
+            (450, "4.2.0 grey", Nobody, Nobody),
+            (451, "4.7.1 grey", Nobody, Nobody),
+            (452, "4.3.1 full", Nobody, Nobody),
+            (250, "2.0.0 ok", Nobody, Nobody),
+        ] {
+            let found = (blame(Step::Sender, code, text), blame(Step::Mail, code, text));
+            assert_eq!(found, (of_sender, of_mail), "{code} {text}");
+        }
+    }
+
+    #[test]
+    fn answers_are_told_without_whom_and_what_they_are_about() {
+        let anna = MailAddress::of(&Email::parse("anna@example.com").unwrap()).unwrap();
+        for (said, kept) in [
+            ("550 5.1.1 <anna@example.com>: Recipient rejected", "550 5.1.1 … Recipient rejected"),
+            ("550 no such user 'anna'\r\nX: y", "550 no such user … X: y"),
+            ("554 blocked: https://id.example.com/oauth/reset?token=abc", "554 blocked: …"),
+            ("554 token=abc is bad", "554 … is bad"),
+            ("250 2.0.0 Ok: queued as 1A2B", "250 2.0.0 Ok: queued as 1A2B"),
+        ] {
+            assert_eq!(told(said, Some(&anna)), kept);
+        }
+        assert_eq!(told(&"x".repeat(1000), None).len(), LONGEST_ANSWER);
+    }
+}

@@ -1,0 +1,151 @@
+//! Renders messages: subject, text, HTML, and header fields other than addresses. All values come
+//! from the configuration and the domain. User input is cleaned and only appears in the body.
+
+use std::fmt;
+
+use crate::MailView;
+use sealgate_config::{Accent, IssuerUrl};
+use sealgate_domain::mail::{INVITATION_PATH, Mail, MailId, MailMessage, Notice, RESET_PATH, UNDO_PATH};
+use sealgate_domain::profile::is_seen;
+use sealgate_domain::time::UnixTime;
+
+/// Maximum length of a user's or application's name in a message, in characters.
+const LONGEST_NAME: usize = 100;
+
+/// Sender of a message.
+#[derive(Debug, Clone)]
+pub struct Sender<'a> {
+    pub issuer: &'a IssuerUrl,
+    /// The operator's name, as on the pages.
+    pub operator: &'a str,
+    pub accent: Option<Accent>,
+}
+
+/// A rendered message without a recipient.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Composed {
+    /// The `Message-ID` with angle brackets, the same for each attempt.
+    pub message_id: String,
+    /// The `Date`: the time of the event, and so the same for each attempt.
+    pub at: UnixTime,
+    pub subject: String,
+    pub text: String,
+    pub html: String,
+}
+
+/// Hides links and codes.
+impl fmt::Debug for Composed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Composed({})", self.message_id)
+    }
+}
+
+/// Header fields of every message, besides addresses, subject, date and MIME fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MailHeader {
+    /// Suppresses out-of-office replies (RFC 3834 §5).
+    AutoSubmitted,
+    /// The same for Exchange.
+    SuppressAutomaticAnswers,
+}
+
+impl MailHeader {
+    pub const ALL: [Self; 2] = [Self::AutoSubmitted, Self::SuppressAutomaticAnswers];
+
+    /// Name and value.
+    pub const fn field(self) -> (&'static str, &'static str) {
+        match self {
+            Self::AutoSubmitted => ("Auto-Submitted", "auto-generated"),
+            Self::SuppressAutomaticAnswers => ("X-Auto-Response-Suppress", "All"),
+        }
+    }
+}
+
+/// Why a message cannot be rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ComposeError {
+    #[error("this kind is looked up, and not sent")]
+    NotSent,
+    #[error("the link's token is none")]
+    Token,
+    #[error("the verification code is none")]
+    Code,
+}
+
+/// Renders a message. The same message and id give the same result.
+///
+/// # Errors
+/// For kinds that are not sent, and for invalid values.
+pub fn compose(message: &MailMessage, sender: &Sender<'_>, id: MailId) -> Result<Composed, ComposeError> {
+    let mail = cleaned(&message.mail);
+    if let Mail::VerificationCode { code, .. } = &mail
+        && (code.is_empty() || !code.bytes().all(|byte| byte.is_ascii_digit()))
+    {
+        return Err(ComposeError::Code);
+    }
+    let link = link(&mail, sender.issuer)?;
+    let operator = shown(sender.operator);
+    let view = MailView {
+        language: message.language,
+        operator: &operator,
+        host: sender.issuer.host(),
+        accent: sender.accent,
+        at: message.at,
+        origin: message.origin.as_ref(),
+        mail: &mail,
+        link: link.as_deref(),
+    };
+    let (Some(subject), Some(text), Some(html)) = (view.subject(), view.text(), view.html()) else {
+        return Err(ComposeError::NotSent);
+    };
+    Ok(Composed { message_id: format!("<{id}@{}>", sender.issuer.host()), at: message.at, subject, text, html })
+}
+
+/// Returns the only link of a message, below the configured issuer.
+fn link(mail: &Mail, issuer: &IssuerUrl) -> Result<Option<String>, ComposeError> {
+    let with_token = |path: &str, token: &str| {
+        let sound = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if token.is_empty() || !token.bytes().all(sound) {
+            return Err(ComposeError::Token);
+        }
+        Ok(Some(format!("{}{path}?token={token}", issuer.as_str())))
+    };
+    match mail {
+        Mail::Reset { token } => with_token(RESET_PATH, token),
+        Mail::Invitation { token, .. } => with_token(INVITATION_PATH, token),
+        Mail::AddressChanged { token, .. } => with_token(UNDO_PATH, token),
+        // The page asks users to sign in first if necessary.
+        Mail::AccountExists { .. } => Ok(Some(format!("{}/account", issuer.as_str()))),
+        Mail::Notice { notice: Notice::ClientNeedsApproval, .. } => Ok(Some(format!("{}/console", issuer.as_str()))),
+        // A user whose second factors were reset can only reach the sign-in.
+        Mail::Notice { notice, .. } if *notice != Notice::FactorsReset => {
+            Ok(Some(format!("{}/account/security", issuer.as_str())))
+        }
+        Mail::Notice { .. }
+        | Mail::ResetWanted { .. }
+        | Mail::AddressWanted { .. }
+        | Mail::PasskeysOnly
+        | Mail::VerificationCode { .. }
+        | Mail::Test => Ok(None),
+    }
+}
+
+/// Returns the message with names cleaned, so that they cannot imitate other content.
+fn cleaned(mail: &Mail) -> Mail {
+    let line = |name: &Option<String>| name.as_deref().map(shown).filter(|name| !name.is_empty());
+    match mail {
+        Mail::Invitation { token, inviter, app } => {
+            Mail::Invitation { token: token.clone(), inviter: line(inviter), app: line(app) }
+        }
+        Mail::AddressChanged { token, new_address } => {
+            Mail::AddressChanged { token: token.clone(), new_address: shown(new_address) }
+        }
+        other => other.clone(),
+    }
+}
+
+/// Returns the text on one line, without invisible characters, and truncated.
+fn shown(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    words.chars().filter(|char| is_seen(char.encode_utf8(&mut [0; 4]))).take(LONGEST_NAME).collect()
+}

@@ -1,0 +1,165 @@
+//! The page "Security": the user's factors besides the password, and their addition, renaming and
+//! removal.
+
+use askama::Template;
+
+use sealgate_domain::assurance::FactorId;
+use sealgate_domain::time::UnixTime;
+
+use super::factor::EnrolStep;
+use super::frame::Frame;
+use super::inside::{Inside, MenuEntry};
+use super::words::{Markup, Words};
+
+/// The user's factors. Its links lead to the pages that change them.
+#[derive(Template)]
+#[template(path = "account/security.html")]
+pub struct SecurityPage<'a> {
+    pub inside: Inside<'a>,
+    /// Factors in the order of their addition.
+    pub factors: &'a [FactorLine<'a>],
+    pub recovery: RecoveryState,
+    /// Whether another app can be added.
+    pub takes_apps: bool,
+    /// Whether another key can be added.
+    pub takes_keys: bool,
+    /// Data for the browser's passkey store, if there are passkeys.
+    pub signals: Option<PasskeySignals<'a>>,
+    pub problem: Option<SecurityProblem>,
+}
+
+/// An app, a security key or a passkey.
+#[derive(Debug, Clone, Copy)]
+pub struct FactorLine<'a> {
+    pub id: FactorId,
+    pub kind: FactorLineKind,
+    /// Name that its owner chose.
+    pub name: &'a str,
+    pub added_at: UnixTime,
+    pub last_used_at: Option<UnixTime>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FactorLineKind {
+    App,
+    SecurityKey {
+        /// Whether it is synced to other devices of its owner.
+        synced: bool,
+    },
+    Passkey {
+        /// Whether it is synced to other devices of its owner.
+        synced: bool,
+    },
+}
+
+/// State of a user's recovery codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecoveryState {
+    /// The user has no factor that codes could replace, or no password to use with them.
+    Unavailable,
+    None,
+    Left {
+        count: u64,
+        /// Whether so few remain that new ones are offered.
+        few: bool,
+        made_at: UnixTime,
+    },
+}
+
+/// Data for the browser's passkey store: JSON of the signal API (WebAuthn Level 3 §5.1.10).
+#[derive(Debug, Clone, Copy)]
+pub struct PasskeySignals<'a> {
+    /// For `signalAllAcceptedCredentials`, after a removal: the browser hides the passkeys that are
+    /// not listed.
+    pub accepted: Option<&'a str>,
+    /// For `signalCurrentUserDetails`.
+    pub details: &'a str,
+}
+
+/// Reason why a factor was not removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecurityProblem {
+    /// The remaining factors would not reach the level that the account needs.
+    Demanded,
+    /// There is no password and no other passkey.
+    LastPasskey,
+}
+
+impl FactorLineKind {
+    fn words(self, t: &Words) -> Markup {
+        match self {
+            Self::App => t.factor_kind_app(),
+            Self::SecurityKey { .. } => t.factor_kind_security_key(),
+            Self::Passkey { .. } => t.factor_kind_passkey(),
+        }
+    }
+}
+
+/// Returns the default name of a factor: its kind, with a number if that name is in use.
+pub fn default_factor_name(frame: &Frame<'_>, kind: FactorLineKind, taken: &[&str]) -> String {
+    let name = kind.words(&frame.t).0;
+    let numbered = (2_u32..).map(|number| format!("{name} {number}"));
+    let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(&name.as_str()));
+    free.unwrap_or(name)
+}
+
+impl FactorLine<'_> {
+    pub(super) fn kind(&self, t: &Words) -> Markup {
+        self.kind.words(t)
+    }
+
+    fn place(&self, t: &Words) -> Option<Markup> {
+        match self.kind {
+            FactorLineKind::App => None,
+            FactorLineKind::SecurityKey { synced } | FactorLineKind::Passkey { synced } => {
+                Some(if synced { t.security_synced() } else { t.security_bound() })
+            }
+        }
+    }
+}
+
+impl SecurityPage<'_> {
+    fn words(&self) -> Option<Markup> {
+        let t = self.inside.frame.t;
+        Some(match self.problem? {
+            SecurityProblem::Demanded => t.security_last_demanded(),
+            SecurityProblem::LastPasskey => t.security_last_passkey(),
+        })
+    }
+
+    /// Returns whether every shown factor needs scripts.
+    fn needs_scripts(&self) -> bool {
+        !self.factors.is_empty() && self.factors.iter().all(|factor| factor.kind != FactorLineKind::App)
+    }
+}
+
+/// The addition of a factor. Its forms are those of [`super::EnrolPage`].
+#[derive(Template)]
+#[template(path = "account/add_factor.html")]
+pub struct AddFactorPage<'a> {
+    pub inside: Inside<'a>,
+    pub action: &'a str,
+    pub csrf: &'a str,
+    /// Never [`EnrolStep::Choice`].
+    pub enrolment: EnrolStep<'a>,
+}
+
+/// One factor. Its form sends `csrf`, `factor` (its id) and `name`, and `remove=yes` for a removal.
+#[derive(Template)]
+#[template(path = "account/factor.html")]
+pub struct FactorSettingsPage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    pub factor: FactorLine<'a>,
+    pub is_last: bool,
+}
+
+/// The confirmation before new recovery codes are created. Its form sends `csrf`.
+#[derive(Template)]
+#[template(path = "account/make_codes.html")]
+pub struct MakeCodesPage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    /// Whether existing codes will be replaced.
+    pub replaces: bool,
+}

@@ -1,0 +1,244 @@
+//! The pages of signing in and out.
+
+use askama::Template;
+
+use sealgate_domain::scope::ScopeValue;
+use sealgate_domain::user::User;
+
+use super::frame::{Frame, initial};
+use super::moment::Wait;
+use super::words::{Markup, Words};
+
+/// The sign-in page. Its form sends `csrf`, `email` and `password`.
+#[derive(Template)]
+#[template(path = "login.html")]
+pub struct LoginPage<'a> {
+    pub frame: Frame<'a>,
+    pub action: &'a str,
+    pub csrf: &'a str,
+    /// Name of the application that requested the sign-in.
+    pub client: Option<&'a str>,
+    /// Initial value of the e-mail field: a `login_hint`, or the previous input. May be empty.
+    pub email: &'a str,
+    /// URL for a forgotten password, if the server sends mail.
+    pub forgot: Option<&'a str>,
+    /// URL for creating an account, if users can register.
+    pub create: Option<&'a str>,
+    /// Passkey sign-in, if the provider supports it.
+    pub passkey: Option<PasskeyOffer<'a>>,
+    pub problem: Option<LoginProblem>,
+}
+
+/// A sign-in without typed input.
+///
+/// The page's form is sent with `credential` (the JSON of an assertion), which is empty for a
+/// sign-in with a password.
+#[derive(Debug, Clone, Copy)]
+pub struct PasskeyOffer<'a> {
+    /// Target of the form for a passkey.
+    pub action: &'a str,
+    /// For `navigator.credentials.get()`, as JSON.
+    pub options: &'a str,
+    /// Remaining lifetime of the challenge, seconds. The page is then reloaded, unless the user is
+    /// typing.
+    pub seconds: u64,
+}
+
+/// Reason why a sign-in failed.
+///
+/// Unknown, disabled and existing accounts yield the same message. Otherwise an attacker could find
+/// out which accounts exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoginProblem {
+    /// The account does not exist or is disabled, or the password is wrong.
+    WrongCredentials,
+    /// Too many failures of this account or address.
+    Throttled {
+        /// Time until the next attempt is allowed.
+        seconds: u64,
+    },
+    /// The password was not checked, because too many checks are queued.
+    Busy,
+    /// The passkey was refused, for any reason.
+    PasskeyRefused,
+}
+
+impl LoginPage<'_> {
+    fn is_rejected(&self) -> bool {
+        self.problem == Some(LoginProblem::WrongCredentials)
+    }
+
+    fn is_passkey_refused(&self) -> bool {
+        self.problem == Some(LoginProblem::PasskeyRefused)
+    }
+
+    fn words(&self) -> Option<Markup> {
+        let t = self.frame.t;
+        Some(match self.problem? {
+            LoginProblem::WrongCredentials if self.forgot.is_some() => t.login_wrong_credentials_reset(),
+            LoginProblem::WrongCredentials => t.login_wrong_credentials(),
+            LoginProblem::Throttled { seconds } => match Wait::from_seconds(seconds) {
+                Wait::Seconds(seconds) => t.login_throttled_seconds(seconds),
+                Wait::Minutes(minutes) => t.login_throttled_minutes(minutes),
+            },
+            LoginProblem::Busy => t.login_busy(),
+            LoginProblem::PasskeyRefused => t.login_passkey_refused(),
+        })
+    }
+
+    fn described(&self) -> &'static str {
+        match self.problem {
+            None | Some(LoginProblem::PasskeyRefused) => "",
+            Some(_) => "login-problem",
+        }
+    }
+}
+
+impl Words {
+    /// Returns the description of a scope.
+    pub(super) fn scope(self, scope: &ScopeValue) -> Markup {
+        match scope {
+            ScopeValue::OpenId => self.consent_scope_openid(),
+            ScopeValue::Profile => self.consent_scope_profile(),
+            ScopeValue::Email => self.consent_scope_email(),
+            ScopeValue::Phone => self.consent_scope_phone(),
+            ScopeValue::Groups => self.consent_scope_groups(),
+            ScopeValue::OfflineAccess => self.consent_scope_offline_access(),
+        }
+    }
+}
+
+/// The consent page.
+///
+/// Its form sends `csrf`, `consent-allow` or `consent-deny` and, if selected,
+/// `offline_access=true`.
+#[derive(Template)]
+#[template(path = "consent.html")]
+pub struct ConsentPage<'a> {
+    pub frame: Frame<'a>,
+    pub action: &'a str,
+    pub csrf: &'a str,
+    pub client: &'a str,
+    /// Host of the redirect URI.
+    pub host: &'a str,
+    pub publisher: Publisher<'a>,
+    /// Whether the client was registered recently.
+    pub is_new: bool,
+    /// Host of the client's home page, if the operator created or approved the client.
+    pub website: Option<&'a str>,
+    /// Whether applications behind the gateway refuse its tokens until an administrator approves
+    /// it.
+    pub needs_approval: bool,
+    /// The client's terms of use.
+    pub terms: Option<ClientLink<'a>>,
+    /// The client's privacy policy.
+    pub policy: Option<ClientLink<'a>>,
+    /// E-mail address of the account.
+    pub account: &'a str,
+    /// Requested scopes without `offline_access`, each with the exact values that the client will
+    /// receive.
+    pub scopes: &'a [(ScopeValue, Vec<String>)],
+    /// Whether `offline_access` is requested; it has a separate checkbox.
+    pub offline_access: bool,
+}
+
+/// A page of a client, https.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientLink<'a> {
+    pub address: &'a str,
+    pub host: String,
+}
+
+/// The publisher of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Publisher<'a> {
+    /// The operator, who created or approved it.
+    Operator,
+    /// The developer of this name; the client is not approved.
+    Developer(&'a str),
+    /// A deleted user; the client is not approved.
+    Nobody,
+    /// The client registered itself and is not approved.
+    Itself,
+}
+
+impl ConsentPage<'_> {
+    /// Returns the letter that is shown instead of the client's logo.
+    fn party(&self) -> String {
+        initial(self.client)
+    }
+
+    fn published_by(&self) -> Markup {
+        let (t, operator) = (self.frame.t, self.frame.operator);
+        match self.publisher {
+            Publisher::Operator => t.consent_publisher_operator(operator),
+            Publisher::Developer(name) => t.consent_publisher_developer(name, operator),
+            Publisher::Nobody => t.consent_publisher_nobody(operator),
+            Publisher::Itself => t.consent_publisher_itself(),
+        }
+    }
+
+    fn links(&self) -> impl Iterator<Item = (&'static str, Markup, &ClientLink<'_>)> {
+        let t = self.frame.t;
+        let terms = self.terms.iter().map(move |link| ("consent-terms", t.consent_terms(), link));
+        terms.chain(self.policy.iter().map(move |link| ("consent-policy", t.consent_policy(), link)))
+    }
+
+    /// Returns the lines of the scopes. `openid` is last, because only programs read the `sub`.
+    fn lines(&self) -> impl Iterator<Item = (Markup, &[String])> {
+        let (numbers, known): (Vec<_>, Vec<_>) =
+            self.scopes.iter().partition(|(scope, _)| *scope == ScopeValue::OpenId);
+        known.into_iter().chain(numbers).map(|(scope, values)| (self.frame.t.scope(scope), values.as_slice()))
+    }
+}
+
+/// The account chooser. Its form sends `csrf` and `account`: a subject, or nothing for another
+/// account.
+#[derive(Template)]
+#[template(path = "account_chooser.html")]
+pub struct AccountChooserPage<'a> {
+    pub frame: Frame<'a>,
+    pub action: &'a str,
+    pub csrf: &'a str,
+    /// Name of the requesting client; none for the provider's own pages.
+    pub client: Option<&'a str>,
+    /// Accounts that are signed in in this browser.
+    pub accounts: &'a [User],
+}
+
+/// The confirmation of a sign-out. Its form sends `csrf`, `logout-confirm=yes` and the hidden
+/// fields.
+#[derive(Template)]
+#[template(path = "confirm_logout.html")]
+pub struct ConfirmLogoutPage<'a> {
+    pub frame: Frame<'a>,
+    pub action: &'a str,
+    pub csrf: &'a str,
+    pub client: Option<&'a str>,
+    /// E-mail address of the account.
+    pub account: Option<&'a str>,
+    /// URL for staying signed in.
+    pub stay: &'a str,
+    /// Names and values that the form forwards, such as `post_logout_redirect_uri` and `state`.
+    pub hidden: &'a [(&'a str, &'a str)],
+}
+
+/// The page after signing out.
+#[derive(Template)]
+#[template(path = "signed_out.html")]
+pub struct SignedOutPage<'a> {
+    pub frame: Frame<'a>,
+    pub client: Option<&'a str>,
+    pub sign_in: &'a str,
+}
+
+/// A form that returns the response of a sign-in to the client. Browsers with scripts send it
+/// automatically.
+#[derive(Template)]
+#[template(path = "return_form.html")]
+pub struct ReturnFormPage<'a> {
+    pub frame: Frame<'a>,
+    pub action: &'a str,
+    pub host: &'a str,
+    pub fields: &'a [(&'static str, String)],
+}

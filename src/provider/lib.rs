@@ -1,0 +1,500 @@
+//! The provider's endpoints: the route table and the dispatch of requests.
+//!
+//! An endpoint is a function of a [`RequestContext`] that returns a response or a [`Failure`].
+//! `web::failure` alone decides how a failure is encoded. Rate limits by address are charged here,
+//! before the endpoint runs. Limits by client or token are charged by the endpoint with
+//! [`RequestContext::charge`], once the client is identified.
+
+mod account;
+mod account_chooser;
+mod approval;
+mod authorize;
+mod ceremony;
+mod client_auth;
+mod consent;
+mod console;
+mod create_account;
+mod discovery;
+mod enrol;
+mod enrolment;
+mod events;
+mod factor;
+mod factor_lines;
+mod factor_secrets;
+mod forgot_password;
+mod guesses;
+mod home;
+mod interaction;
+mod invitation;
+mod jwks;
+mod keys;
+mod known_browser;
+mod login;
+mod login_page;
+mod logout;
+mod mailed_link;
+mod mailing;
+mod new_account;
+mod new_password;
+mod own_page;
+mod passkey;
+mod recovery_codes;
+mod register;
+mod request;
+mod reset;
+mod revoke;
+mod sign_in;
+mod submission;
+mod token;
+mod undo;
+mod unmet;
+mod userinfo;
+mod visitor;
+
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Method, StatusCode};
+
+use crate::account::AccountSection;
+use crate::console::Area;
+use crate::request::ProviderRequest as _;
+use sealgate_config::Config;
+use sealgate_core::state::Sealgate;
+use sealgate_core::web::asset;
+use sealgate_core::web::context::{Body, Recipient, RequestContext};
+use sealgate_core::web::cookie;
+use sealgate_core::web::cookie::CookieNames;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::limits::Bucket;
+use sealgate_core::web::response::Response;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::session::SessionCookie;
+use sealgate_edge::navigation;
+use sealgate_pages::{Asset, Problem, language_from_tag};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Endpoint {
+    Nothing,
+    Discovery,
+    Jwks,
+    Keys,
+    Authorize,
+    Resume,
+    Login,
+    Passkey,
+    Factor,
+    Enrol,
+    EnrolmentLink,
+    ForgotPassword,
+    CreateAccount,
+    ProveAddress,
+    NewAccount,
+    Reset,
+    Invitation,
+    ResetDone,
+    Undo,
+    Unmet,
+    Consent,
+    AccountChooser,
+    Token,
+    UserInfo,
+    Revoke,
+    Logout,
+    ConfirmLogout,
+    SignedOut,
+    Register,
+    Registration,
+    Stylesheet,
+    Script,
+    ReturnScript,
+    Logo,
+    Icon,
+    Home,
+    Account(AccountSection),
+    ChangePassword,
+    Console(Area),
+}
+
+impl Endpoint {
+    /// Whether a GET changes state: begins or continues a sign-in, or ends a session.
+    const fn acts(self) -> bool {
+        matches!(self, Self::Authorize | Self::Resume | Self::Logout)
+    }
+
+    /// Whether the endpoint requires a signed-in user.
+    const fn is_for_signed_in(self) -> bool {
+        matches!(self, Self::Home | Self::Account(_) | Self::Console(_))
+    }
+}
+
+/// Row of the route table.
+pub struct ProviderRoute {
+    /// Path below the issuer's path. A trailing `*` matches exactly one more segment.
+    path: &'static str,
+    endpoint: Endpoint,
+    name: &'static str,
+    methods: &'static [Method],
+    /// Audience of the endpoint's error responses.
+    recipient: Recipient,
+    /// Whether CORS requests are allowed. Credentials never are.
+    cors: bool,
+    /// Rate limit charged by address before the endpoint runs. `None` if the endpoint charges by
+    /// client or token itself.
+    charged: Option<Bucket>,
+    /// Maximum size of the request body, bytes.
+    body: usize,
+}
+
+const GET: &[Method] = &[Method::GET, Method::HEAD];
+const POST: &[Method] = &[Method::POST];
+const GET_POST: &[Method] = &[Method::GET, Method::HEAD, Method::POST];
+const MANAGE: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::DELETE];
+const FORM: usize = 64 * 1024;
+const METADATA: usize = 8 * 1024;
+
+#[rustfmt::skip]
+const ROUTES: &[ProviderRoute] = &[
+    json("/.well-known/openid-configuration",       Endpoint::Discovery,    "discovery",    GET,      Some(Bucket::Discovery)),
+    json("/.well-known/oauth-authorization-server", Endpoint::Discovery,    "discovery",    GET,      Some(Bucket::Discovery)),
+    json("/oauth/jwks",                             Endpoint::Jwks,         "jwks",         GET,      Some(Bucket::Jwks)),
+    json("/.well-known/sealgate/keys",              Endpoint::Keys,         "keys",         GET,      Some(Bucket::Jwks)),
+    json("/oauth/token",                            Endpoint::Token,        "token",        POST,     None),
+    json("/oauth/userinfo",                         Endpoint::UserInfo,     "userinfo",     GET_POST, None),
+    json("/oauth/revoke",                           Endpoint::Revoke,       "revoke",       POST,     None),
+    metadata("/oauth/register",                     Endpoint::Register,     "register",     POST),
+    metadata("/oauth/register/*",                   Endpoint::Registration, "registration", MANAGE),
+    page("/oauth/authorize",                        Endpoint::Authorize,    "authorize",    GET_POST, Bucket::Authorize),
+    page("/oauth/resume",                           Endpoint::Resume,       "resume",       GET,      Bucket::Pages),
+    page("/oauth/login",                            Endpoint::Login,        "login",        GET_POST, Bucket::Pages),
+    page("/oauth/passkey",                          Endpoint::Passkey,      "passkey",      GET_POST, Bucket::Pages),
+    page("/oauth/factor",                           Endpoint::Factor,       "factor",       GET_POST, Bucket::Pages),
+    page("/oauth/enrol",                            Endpoint::Enrol,        "enrol",        GET_POST, Bucket::Pages),
+    page("/oauth/enrolment",                        Endpoint::EnrolmentLink, "enrolment_link", GET,    Bucket::Pages),
+    page("/oauth/forgot-password",                  Endpoint::ForgotPassword, "forgot_password", GET_POST, Bucket::Pages),
+    page("/oauth/create-account",                   Endpoint::CreateAccount, "create_account", GET_POST, Bucket::Pages),
+    page("/oauth/create-account/code",              Endpoint::ProveAddress, "create_account", GET_POST, Bucket::Pages),
+    page("/oauth/create-account/finish",            Endpoint::NewAccount,   "create_account", GET_POST, Bucket::Pages),
+    page("/oauth/reset",                            Endpoint::Reset,        "reset",        GET_POST, Bucket::Pages),
+    page("/oauth/reset/done",                       Endpoint::ResetDone,    "reset_done",   GET,      Bucket::Pages),
+    page("/oauth/undo",                             Endpoint::Undo,         "undo",         GET_POST, Bucket::Pages),
+    page("/oauth/invitation",                       Endpoint::Invitation,   "invitation",   GET_POST, Bucket::Pages),
+    page("/oauth/unmet",                            Endpoint::Unmet,        "unmet",        GET_POST, Bucket::Pages),
+    page("/oauth/consent",                          Endpoint::Consent,      "consent",      GET_POST, Bucket::Pages),
+    page("/oauth/select-account",                   Endpoint::AccountChooser, "select_account", GET_POST, Bucket::Pages),
+    page("/oauth/logout",                           Endpoint::Logout,       "logout",       GET_POST, Bucket::Logout),
+    page("/oauth/logout/confirm",                   Endpoint::ConfirmLogout, "confirm_logout", GET_POST, Bucket::Pages),
+    page("/oauth/signed-out",                       Endpoint::SignedOut,    "signed_out",   GET,      Bucket::Pages),
+    page("/oauth/style.css",                        Endpoint::Stylesheet,   "stylesheet",   GET,      Bucket::Pages),
+    page("/oauth/script.js",                        Endpoint::Script,       "script",       GET,      Bucket::Pages),
+    page("/oauth/return.js",                        Endpoint::ReturnScript, "script",       GET,      Bucket::Pages),
+    page("/oauth/logo",                             Endpoint::Logo,         "logo",         GET,      Bucket::Pages),
+    page("/oauth/icons/*",                          Endpoint::Icon,         "icon",         GET,      Bucket::Pages),
+    page("/",                       Endpoint::Home,                           "home",       GET,      Bucket::Pages),
+    page("/account",                Endpoint::Account(AccountSection::Profile),      "account",    GET_POST, Bucket::Pages),
+    page("/account/password",       Endpoint::Account(AccountSection::Password),     "account",    GET_POST, Bucket::Pages),
+    page("/account/address",        Endpoint::Account(AccountSection::Address),      "account",    GET_POST, Bucket::Pages),
+    page("/account/address/new",    Endpoint::Account(AccountSection::NewAddress),   "account",    GET_POST, Bucket::Pages),
+    page("/.well-known/change-password", Endpoint::ChangePassword,            "change_password", GET, Bucket::Pages),
+    page("/account/security",       Endpoint::Account(AccountSection::Security),     "account",    GET,      Bucket::Pages),
+    page("/account/security/app",   Endpoint::Account(AccountSection::AddApp),       "account",    GET_POST, Bucket::Pages),
+    page("/account/security/key",   Endpoint::Account(AccountSection::AddKey),       "account",    GET_POST, Bucket::Pages),
+    page("/account/security/factor", Endpoint::Account(AccountSection::Factor),      "account",    GET_POST, Bucket::Pages),
+    page("/account/security/codes", Endpoint::Account(AccountSection::RecoveryCodes), "account",   GET_POST, Bucket::Pages),
+    page("/account/sessions",       Endpoint::Account(AccountSection::Sessions),     "account",    GET_POST, Bucket::Pages),
+    page("/account/applications",   Endpoint::Account(AccountSection::Applications), "account",    GET_POST, Bucket::Pages),
+    page("/account/app-passwords",  Endpoint::Account(AccountSection::AppPasswords), "account",    GET_POST, Bucket::Pages),
+    page("/account/activity",       Endpoint::Account(AccountSection::Activity),     "account",    GET,      Bucket::Pages),
+    page("/console",                Endpoint::Console(Area::Clients),         "console",    GET,      Bucket::Pages),
+    page("/console/clients/new",    Endpoint::Console(Area::NewClient),       "console",    GET_POST, Bucket::Pages),
+    page("/console/clients/*",      Endpoint::Console(Area::Client),          "console",    GET_POST, Bucket::Pages),
+    page("/console/try/*",          Endpoint::Console(Area::Trial),           "console",    GET_POST, Bucket::Pages),
+    page("/console/callback",       Endpoint::Console(Area::TrialCallback),   "console",    GET,      Bucket::Pages),
+    page("/console/users",          Endpoint::Console(Area::Users),           "console",    GET,      Bucket::Pages),
+    page("/console/users/new",      Endpoint::Console(Area::NewUser),         "console",    GET_POST, Bucket::Pages),
+    page("/console/users/*",        Endpoint::Console(Area::User),            "console",    GET_POST, Bucket::Pages),
+    page("/console/keys",           Endpoint::Console(Area::Keys),            "console",    GET,      Bucket::Pages),
+    page("/console/applications",   Endpoint::Console(Area::Apps),            "console",    GET,      Bucket::Pages),
+    page("/console/settings",       Endpoint::Console(Area::Settings),        "console",    GET,      Bucket::Pages),
+    page("/console/audit",          Endpoint::Console(Area::Audit),           "console",    GET,      Bucket::Pages),
+    page("/console/audit/export",   Endpoint::Console(Area::AuditExport),     "console",    GET,      Bucket::Pages),
+];
+
+const fn json(
+    path: &'static str,
+    endpoint: Endpoint,
+    name: &'static str,
+    methods: &'static [Method],
+    charged: Option<Bucket>,
+) -> ProviderRoute {
+    ProviderRoute { path, endpoint, name, methods, recipient: Recipient::Programs, cors: true, charged, body: FORM }
+}
+
+/// Builds a route for client metadata. Its body limit is smaller because the metadata is stored.
+const fn metadata(
+    path: &'static str,
+    endpoint: Endpoint,
+    name: &'static str,
+    methods: &'static [Method],
+) -> ProviderRoute {
+    ProviderRoute { body: METADATA, ..json(path, endpoint, name, methods, Some(Bucket::Register)) }
+}
+
+const fn page(
+    path: &'static str,
+    endpoint: Endpoint,
+    name: &'static str,
+    methods: &'static [Method],
+    bucket: Bucket,
+) -> ProviderRoute {
+    ProviderRoute {
+        path,
+        endpoint,
+        name,
+        methods,
+        recipient: Recipient::People,
+        cors: false,
+        charged: Some(bucket),
+        body: FORM,
+    }
+}
+
+impl ProviderRoute {
+    /// Returns the maximum size of the request body, bytes.
+    pub fn body_limit(&self) -> usize {
+        self.body
+    }
+
+    /// Returns whether the endpoint is a public document that is the same for every user: discovery
+    /// and keys, which name the configured issuer regardless of the Host header, and the stylesheet
+    /// and logo of the page for an unknown host.
+    pub fn is_public_document(&self) -> bool {
+        [Endpoint::Discovery, Endpoint::Jwks, Endpoint::Stylesheet, Endpoint::Logo].contains(&self.endpoint)
+    }
+
+    /// Returns the route of a path below the issuer's path. Compares byte for byte: a path has no
+    /// second spelling that other access rules could miss.
+    fn find(config: &Config, path: &str) -> Option<&'static Self> {
+        let fits = |route: &&Self| match route.path.strip_suffix('*') {
+            Some(prefix) => path.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty() && !rest.contains('/')),
+            None => route.path == path,
+        };
+        // If the console is disabled, its paths are not routed; an application that shares the host
+        // may use them.
+        ROUTES
+            .iter()
+            .find(fits)
+            .filter(|route| config.console.enabled || !matches!(route.endpoint, Endpoint::Console(_)))
+            .filter(|route| route.endpoint != Endpoint::Home || visitor::has_home(config))
+    }
+}
+
+const ENDPOINTS_HEAD: &str = "\
+# Endpoints
+
+Every path of the provider on the issuer's host, below the issuer's path; `*` is one segment. This page is generated from the program
+(`sealgate documents`), and a test compares the two. Paths on an application's host are in
+[Sign-in redirects and cookies](sign-in-redirects.md#sealgates-paths-on-the-applications-host), those for monitoring in
+[Monitor the service](../how-to/monitoring.md#health-and-metrics). [Protocol rules](../explanation/protocol.md) describes requests and responses.
+
+- **JSON** endpoints are for programs and allow CORS requests without credentials. **Pages** are for browsers.
+- Another method is answered 405 with `Allow`, and a body above the maximum 413.
+- The paths of the console exist only with `console.enabled`.
+
+| path | methods | errors as | maximum body |
+|---|---|---|---|
+";
+
+/// Returns the reference page of all endpoints in Markdown: `docs/reference/endpoints.md`.
+pub fn endpoints_page() -> String {
+    let mut page = String::from(ENDPOINTS_HEAD);
+    for ProviderRoute { path, methods, recipient, body, .. } in ROUTES {
+        let methods: Vec<_> = methods.iter().map(Method::as_str).collect();
+        let errors = if *recipient == Recipient::People { "page" } else { "JSON" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(page, "| `{path}` | {} | {errors} | {} KiB |", methods.join(", "), body / 1024);
+    }
+    page
+}
+
+/// Returns the path relative to the issuer's path, or `None` if it is outside.
+fn below_issuer<'a>(config: &Config, path: &'a str) -> Option<&'a str> {
+    path.strip_prefix(config.issuer.path_prefix()).or_else(|| {
+        // RFC 8414 §3.1 puts the well-known path before the issuer's path.
+        let metadata = "/.well-known/oauth-authorization-server";
+        (path.strip_prefix(metadata)? == config.issuer.path_prefix()).then_some(metadata)
+    })
+}
+
+/// Route of unknown paths. It accepts a body, so that the client gets 404 and not 413.
+static NOTHING: ProviderRoute = ProviderRoute {
+    path: "",
+    endpoint: Endpoint::Nothing,
+    name: "other",
+    methods: &[],
+    recipient: Recipient::Programs,
+    cors: false,
+    charged: None,
+    body: FORM,
+};
+
+/// Returns the route of a path.
+pub fn route(config: &Config, path: &str) -> &'static ProviderRoute {
+    below_issuer(config, path).and_then(|path| ProviderRoute::find(config, path)).unwrap_or(&NOTHING)
+}
+
+/// Returns whether a path on the issuer's host belongs to the provider. All other paths belong to
+/// the application that shares the host, if there is one.
+pub fn owns(config: &Config, path: &str) -> bool {
+    below_issuer(config, path).is_some_and(|path| {
+        ProviderRoute::find(config, path).is_some()
+            || ["/oauth/", "/.well-known/sealgate/"].iter().any(|prefix| path.starts_with(prefix))
+    })
+}
+
+/// Returns the error response to a request whose body is too long (413) or arrived too slowly.
+pub fn refuse(sealgate: &Sealgate, head: &Parts, status: StatusCode, refusal: Refusal) -> Response {
+    refused(sealgate, head, |_| Failure::json(status, refusal))
+}
+
+/// Returns the error response to a request for an unknown host (421): a page for browsers, JSON for
+/// programs.
+pub fn misdirected(sealgate: &Sealgate, head: &Parts) -> Response {
+    refused(sealgate, head, |ctx| {
+        if ctx.reads_pages() {
+            return Failure::Page(StatusCode::MISDIRECTED_REQUEST, Problem::UnknownHost);
+        }
+        let refusal = Refusal::invalid_request("This host is not served here.");
+        Failure::json(StatusCode::MISDIRECTED_REQUEST, refusal)
+    })
+}
+
+fn refused(sealgate: &Sealgate, head: &Parts, failure: impl FnOnce(&RequestContext<'_>) -> Failure) -> Response {
+    let ctx = context(sealgate, head, Body::Away, Recipient::Sender);
+    let failure = ctx.charge_page().map_or_else(Failure::from, |()| failure(&ctx));
+    failure.into_response(&ctx).with_reading(ctx.reading().as_ref())
+}
+
+fn context<'a>(sealgate: &'a Sealgate, head: &'a Parts, body: Body, recipient: Recipient) -> RequestContext<'a> {
+    let mut ctx = RequestContext::new(sealgate, head, body, recipient, &request::PAGES);
+    ctx.switched = ctx.query().ok().and_then(|query| query.one("lang").ok()?.and_then(language_from_tag));
+    ctx
+}
+
+/// Answers a request on the route that was found for its path.
+pub async fn dispatch(sealgate: &Sealgate, route: &ProviderRoute, head: &Parts, body: Bytes) -> http::Response<Bytes> {
+    let started = Instant::now();
+    // This store handle writes only while the page's user is signed in.
+    let own =
+        route.endpoint.is_for_signed_in().then(|| Box::new(sealgate.for_page(session_cookie(sealgate, head).as_ref())));
+    let mut ctx = context(own.as_deref().unwrap_or(sealgate), head, Body::Read(body), route.recipient);
+    // Unknown paths: a browser gets a page, because the user may have mistyped the address.
+    if route.endpoint == Endpoint::Nothing && ctx.reads_pages() {
+        ctx.recipient = Recipient::People;
+    }
+    let mut response = answer(&ctx, route).await.unwrap_or_else(|failure| failure.into_response(&ctx));
+    if route.cors {
+        response = response.for_every_origin();
+    }
+    if ctx.recipient == Recipient::People
+        && let Some(choice) = ctx.chosen_language()
+    {
+        response = response.with_cookie(choice);
+    }
+    sealgate.metrics.answered(route.name, response.status().as_u16(), started.elapsed().as_secs_f64());
+    response.with_reading(ctx.reading().as_ref()).finish()
+}
+
+fn session_cookie(sealgate: &Sealgate, head: &Parts) -> Option<SessionCookie> {
+    let name = CookieNames::of(&sealgate.config.issuer).session;
+    cookie::find(&head.headers, name).and_then(SessionCookie::parse)
+}
+
+async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Response, Failure> {
+    if route.endpoint == Endpoint::Nothing {
+        ctx.charge_page()?;
+        return Err(if ctx.speaks_to_people() {
+            NO_PAGE
+        } else {
+            Failure::json(StatusCode::NOT_FOUND, Refusal::new(ErrorCode::NotFound, "There is nothing here."))
+        });
+    }
+    if route.cors && ctx.head.method == Method::OPTIONS {
+        ctx.charge_page()?;
+        return Ok(Response::preflight(route.methods));
+    }
+    if !route.methods.contains(&ctx.head.method) {
+        ctx.charge_page()?;
+        return Err(Failure::Method(route.methods));
+    }
+    // The browser discards a prefetched page with this status and repeats the request when the user
+    // opens the link.
+    if route.endpoint.acts() && navigation::is_look_ahead(ctx.head) {
+        ctx.charge_page()?;
+        return Err(Failure::json(StatusCode::FORBIDDEN, navigation::AHEAD));
+    }
+    // The server that read the body may have applied another limit.
+    if ctx.body().len() > route.body {
+        ctx.charge_page()?;
+        let refusal = Refusal::invalid_request("The body is too long.");
+        return Err(Failure::json(StatusCode::PAYLOAD_TOO_LARGE, refusal));
+    }
+    if let Some(bucket) = route.charged {
+        let bucket = if bucket == Bucket::Authorize { authorize::bucket(ctx) } else { bucket };
+        ctx.charge_address(bucket).await?;
+    }
+    match route.endpoint {
+        Endpoint::Nothing => Err(NO_PAGE),
+        Endpoint::Discovery => discovery::answer(ctx),
+        Endpoint::Jwks => jwks::answer(ctx).await,
+        Endpoint::Keys => keys::answer(ctx).await,
+        Endpoint::Authorize => authorize::answer(ctx).await,
+        Endpoint::Resume => authorize::resume(ctx).await,
+        Endpoint::Login => Box::pin(login::answer(ctx)).await,
+        // Boxed because their futures are much larger than the others; unboxed, every request would
+        // reserve that size.
+        Endpoint::Passkey => Box::pin(passkey::answer(ctx)).await,
+        Endpoint::Factor => Box::pin(factor::answer(ctx)).await,
+        Endpoint::Enrol => Box::pin(enrol::answer(ctx)).await,
+        Endpoint::EnrolmentLink => enrol::link(ctx).await,
+        Endpoint::ForgotPassword => forgot_password::answer(ctx).await,
+        Endpoint::CreateAccount => Box::pin(create_account::answer(ctx)).await,
+        Endpoint::ProveAddress => Box::pin(create_account::code(ctx)).await,
+        Endpoint::NewAccount => Box::pin(new_account::answer(ctx)).await,
+        Endpoint::Reset => Box::pin(reset::answer(ctx)).await,
+        Endpoint::Invitation => Box::pin(invitation::answer(ctx)).await,
+        Endpoint::ResetDone => Ok(reset::done(ctx)),
+        Endpoint::Undo => Box::pin(undo::answer(ctx)).await,
+        Endpoint::Unmet => unmet::answer(ctx).await,
+        Endpoint::Consent => consent::answer(ctx).await,
+        Endpoint::AccountChooser => account_chooser::answer(ctx).await,
+        Endpoint::Token => token::answer(ctx).await,
+        Endpoint::UserInfo => userinfo::answer(ctx).await,
+        Endpoint::Revoke => revoke::answer(ctx).await,
+        Endpoint::Logout => logout::answer(ctx).await,
+        Endpoint::ConfirmLogout => logout::confirm(ctx).await,
+        Endpoint::SignedOut => logout::signed_out(ctx),
+        Endpoint::Register => register::answer(ctx).await,
+        Endpoint::Registration => register::manage(ctx).await,
+        Endpoint::Stylesheet => Ok(asset::stylesheet(&ctx.sealgate.pages)),
+        Endpoint::Script => Ok(asset::script(&ctx.sealgate.pages)),
+        Endpoint::ReturnScript => Ok(asset::return_script(&ctx.sealgate.pages)),
+        Endpoint::Logo => asset::logo(&ctx.sealgate.pages).ok_or(NO_PAGE),
+        Endpoint::Icon => icon(ctx).ok_or(NO_PAGE),
+        Endpoint::Home => home::answer(ctx).await,
+        Endpoint::Account(section) => Box::pin(account::answer(ctx, section)).await,
+        Endpoint::ChangePassword => Ok(account::change_password(ctx)),
+        Endpoint::Console(area) => console::answer(ctx, area).await,
+    }
+}
+
+const NO_PAGE: Failure = Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound);
+
+/// Returns the icon of an application by its name.
+fn icon(ctx: &RequestContext<'_>) -> Option<Response> {
+    let name = ctx.head.uri.path().rsplit('/').next().unwrap_or_default();
+    let icon = ctx.sealgate.config.apps.iter().find(|app| app.name == name)?.icon.as_ref()?;
+    Some(asset::picture(&Asset::logo(icon)))
+}

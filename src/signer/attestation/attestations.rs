@@ -1,0 +1,150 @@
+//! The attestation files that the operator installed, one `KID.pem` for each key. They are read at
+//! start and when a file changes, never during a request.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+/// Maximum size of an attestation file in bytes: a chain of a few certificates.
+const LONGEST: u64 = 64 * 1024;
+
+/// The certificate chains of the published keys.
+#[derive(Debug)]
+pub struct Attestations {
+    directory: Option<PathBuf>,
+    files: RwLock<BTreeMap<String, Entry>>,
+}
+
+/// State of a file when it was last read.
+#[derive(Debug, Clone)]
+struct Entry {
+    stamp: Option<Stamp>,
+    /// As in `x5c` (RFC 7517 §4.7): base64 of DER, the leaf first.
+    chain: Option<Arc<[String]>>,
+}
+
+/// Identifies a version of a file: inode, length, and change time in seconds and nanoseconds.
+type Stamp = (u64, u64, i64, i64);
+
+impl Attestations {
+    /// Creates an empty set. Without a directory no key is attested.
+    pub fn new(directory: Option<PathBuf>) -> Self {
+        Self { directory, files: RwLock::default() }
+    }
+
+    /// Returns the chain of this key as in `x5c` (RFC 7517 §4.7), or `None` if it has no file.
+    pub fn of(&self, kid: &str) -> Option<Arc<[String]>> {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        files.get(kid).and_then(|entry| entry.chain.clone())
+    }
+
+    /// Whether an attestation directory is configured.
+    pub fn has_directory(&self) -> bool {
+        self.directory.is_some()
+    }
+
+    /// Reads changed files of these keys and drops all other keys. Blocking I/O. A kid must be one
+    /// of the server's own: letters, digits, `-`, `_`.
+    pub fn read(&self, kids: &[String]) {
+        let Some(directory) = &self.directory else { return };
+        let known = self.files.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let entry = |kid: &String| {
+            let path = directory.join(format!("{kid}.pem"));
+            let stamp = std::fs::metadata(&path).ok().map(|found| stamp(&found));
+            match known.get(kid) {
+                Some(entry) if entry.stamp == stamp => entry.clone(),
+                _ => Entry { stamp, chain: chain(&path) },
+            }
+        };
+        let files = kids.iter().map(|kid| (kid.clone(), entry(kid))).collect();
+        *self.files.write().unwrap_or_else(PoisonError::into_inner) = files;
+    }
+}
+
+fn stamp(found: &std::fs::Metadata) -> Stamp {
+    (found.ino(), found.len(), found.ctime(), found.ctime_nsec())
+}
+
+/// Returns the certificates in a file. Logs its errors once for each change of the file.
+fn chain(path: &Path) -> Option<Arc<[String]>> {
+    let pem = match content(path) {
+        Ok(pem) => pem,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(error) => {
+            tracing::warn!(%error, file = %path.display(), "the attestation cannot be read");
+            return None;
+        }
+    };
+    let chain: Result<Vec<CertificateDer<'_>>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    match chain {
+        Ok(chain) if !chain.is_empty() => Some(chain.iter().map(|certificate| STANDARD.encode(certificate)).collect()),
+        _ => {
+            tracing::warn!(file = %path.display(), "the attestation holds no PEM certificates, or is too long");
+            None
+        }
+    }
+}
+
+fn content(path: &Path) -> io::Result<Vec<u8>> {
+    // Without O_NONBLOCK, opening a pipe without a writer would hang.
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut content = Vec::new();
+    file.take(LONGEST).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CERTIFICATE: &str = include_str!("../../../tests/config/wiki.certificate.pem");
+
+    #[test]
+    fn a_file_is_read_again_when_it_has_changed_and_only_then() {
+        let directory = tempfile::tempdir().unwrap();
+        let kids = ["one".to_owned()];
+        let attestations = Attestations::new(Some(directory.path().to_owned()));
+        attestations.read(&kids);
+        assert_eq!(attestations.of("one"), None);
+        let file = directory.path().join("one.pem");
+        std::fs::write(&file, CERTIFICATE).unwrap();
+        attestations.read(&kids);
+        let first = attestations.of("one").unwrap();
+        assert_eq!(first.len(), 1);
+        attestations.read(&kids);
+        assert!(Arc::ptr_eq(&first, &attestations.of("one").unwrap()), "not read again");
+        std::fs::write(&file, [CERTIFICATE, CERTIFICATE].concat()).unwrap();
+        attestations.read(&kids);
+        assert_eq!(attestations.of("one").unwrap().len(), 2);
+        std::fs::remove_file(&file).unwrap();
+        attestations.read(&kids);
+        assert_eq!(attestations.of("one"), None);
+    }
+
+    #[test]
+    fn pipes_directories_long_files_and_other_texts_are_no_attestations() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(format!("{name}.pem"));
+        std::fs::create_dir(at("directory")).unwrap();
+        std::fs::write(at("text"), "no certificate").unwrap();
+        let long = usize::try_from(LONGEST).unwrap();
+        std::fs::write(at("long"), [" ".repeat(long).as_str(), CERTIFICATE].concat()).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
+        assert!(made.success());
+        let kids = ["directory", "text", "long", "pipe"].map(str::to_owned);
+        let attestations = Attestations::new(Some(directory.path().to_owned()));
+        attestations.read(&kids);
+        assert!(kids.iter().all(|kid| attestations.of(kid).is_none()));
+    }
+}

@@ -1,0 +1,161 @@
+//! Verification of a vendor's certificates (RFC 5280): whether they form a chain, are valid at this
+//! time and certify this key, and which root they end at. webpki verifies the path; this module
+//! parses the certificates to report which one is wrong.
+
+use std::time::Duration;
+
+use rustls::pki_types::{CertificateDer, TrustAnchor, UnixTime as PkiTime};
+use webpki::{EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter, anchor_from_trusted_cert};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
+use x509_parser::public_key::PublicKey as Certified;
+
+use crate::PublicKey;
+use sealgate_domain::time::UnixTime;
+
+/// Maximum length of a chain; webpki follows six issuers.
+const LONGEST: usize = 8;
+
+/// Root of a valid chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum End {
+    /// A root that the verifier configured: its subject.
+    Named(String),
+    /// Any other: the subject of the last certificate, on which the whole chain depends.
+    Elsewhere(String),
+}
+
+/// Verifies a chain for `key`, leaf first.
+///
+/// # Errors
+/// Every reason why it proves nothing, one line each.
+pub(super) fn verify(
+    chain: &[CertificateDer<'_>],
+    key: &PublicKey,
+    roots: &[CertificateDer<'_>],
+    now: UnixTime,
+) -> Result<End, Vec<String>> {
+    if chain.len() > LONGEST {
+        return Err(vec![format!("the chain has {} certificates; {LONGEST} at most are followed", chain.len())]);
+    }
+    let parsed = chain.iter().enumerate().map(|(at, der)| parse(der).map_err(|why| vec![named(at, &why)]));
+    let parsed = parsed.collect::<Result<Vec<_>, _>>()?;
+    let ([leaf, ..], [leaf_der, issuers @ ..]) = (&parsed[..], chain) else {
+        return Err(vec!["the chain holds no certificate".into()]);
+    };
+    let mut faults = Vec::new();
+    if !certifies(leaf, key) {
+        faults.push("the first certificate is for another key than the published one".into());
+    }
+    for (at, certificate) in parsed.iter().enumerate() {
+        faults.extend(out_of_time(certificate, now).map(|why| named(at, &why)));
+        if at > 0 {
+            faults.extend(no_issuer(certificate).map(|why| named(at, why)));
+        }
+    }
+    for (at, pair) in parsed.windows(2).enumerate() {
+        if let [issued, issuer] = pair
+            && issued.issuer().as_raw() != issuer.subject().as_raw()
+        {
+            faults.push(named(at, &format!("was issued by {}, which is not the next one", issued.issuer())));
+        }
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    for root in roots {
+        let parsed = parse(root).map_err(|why| vec![format!("a root that you named {why}")])?;
+        if path(leaf_der, issuers, root, now).is_ok() {
+            return match out_of_time(&parsed, now) {
+                Some(why) => Err(vec![format!("the root that you named, {}, {why}", parsed.subject())]),
+                None => Ok(End::Named(parsed.subject().to_string())),
+            };
+        }
+    }
+    let ([between @ .., last_der], Some(last)) = (issuers, parsed.last()) else {
+        return Err(vec![format!(
+            "the chain ends with its first certificate: name the root or the certificate that issued it, {}",
+            leaf.issuer()
+        )]);
+    };
+    match path(leaf_der, between, last_der, now) {
+        Ok(()) => Ok(End::Elsewhere(last.subject().to_string())),
+        Err(error) => Err(vec![error]),
+    }
+}
+
+/// Parses the certificate; refuses trailing bytes.
+fn parse<'a>(der: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, String> {
+    match X509Certificate::from_der(der) {
+        Ok(([], certificate)) => Ok(certificate),
+        Ok(_) => Err("is followed by more bytes".into()),
+        Err(_) => Err("is no certificate, or not all of it".into()),
+    }
+}
+
+fn certifies(leaf: &X509Certificate<'_>, key: &PublicKey) -> bool {
+    let Ok(Certified::RSA(certified)) = leaf.public_key().parsed() else { return false };
+    without_zeros(certified.modulus) == key.modulus() && without_zeros(certified.exponent) == key.exponent()
+}
+
+fn without_zeros(number: &[u8]) -> &[u8] {
+    let zeros = number.iter().take_while(|byte| **byte == 0).count();
+    number.get(zeros..).unwrap_or_default()
+}
+
+fn out_of_time(certificate: &X509Certificate<'_>, now: UnixTime) -> Option<String> {
+    let now = i64::try_from(now.seconds()).unwrap_or(i64::MAX);
+    let validity = certificate.validity();
+    if now < validity.not_before.timestamp() {
+        return Some(format!("holds from {} on", validity.not_before));
+    }
+    (now > validity.not_after.timestamp()).then(|| format!("held until {}", validity.not_after))
+}
+
+/// Returns why a certificate must not issue others. Without this check, the holder of a certified
+/// key could issue certificates in the vendor's name.
+fn no_issuer(certificate: &X509Certificate<'_>) -> Option<&'static str> {
+    match certificate.basic_constraints() {
+        Ok(Some(constraints)) if constraints.value.ca => {}
+        _ => return Some("is no authority's (no CA:TRUE), so what it issued proves nothing"),
+    }
+    match certificate.key_usage() {
+        Ok(Some(usage)) if !usage.value.key_cert_sign() => Some("may not sign certificates by its key usage"),
+        Ok(_) => None,
+        Err(_) => Some("has an unreadable key usage"),
+    }
+}
+
+/// Verifies signatures, validity and constraints from the leaf to `anchor`.
+fn path(
+    leaf: &CertificateDer<'_>,
+    between: &[CertificateDer<'_>],
+    anchor: &CertificateDer<'_>,
+    now: UnixTime,
+) -> Result<(), String> {
+    let refused = |error: webpki::Error| match error {
+        webpki::Error::InvalidSignatureForPublicKey => "a signature in the chain does not verify".to_owned(),
+        webpki::Error::CaUsedAsEndEntity => "the first certificate is an authority's, not a key's".to_owned(),
+        webpki::Error::UnknownIssuer => "the chain does not link up to its last certificate".to_owned(),
+        other => format!("the chain does not verify ({other:?})"),
+    };
+    let algorithms = rustls::crypto::ring::default_provider().signature_verification_algorithms;
+    let anchors: [TrustAnchor<'_>; 1] = [anchor_from_trusted_cert(anchor).map_err(refused)?];
+    let leaf = EndEntityCert::try_from(leaf).map_err(refused)?;
+    let time = PkiTime::since_unix_epoch(Duration::from_secs(now.seconds()));
+    leaf.verify_for_usage(algorithms.all, &anchors, between, time, AnyPurpose, None, None).map_err(refused)?;
+    Ok(())
+}
+
+/// Attestations have no TLS key purpose.
+struct AnyPurpose;
+
+impl ExtendedKeyUsageValidator for AnyPurpose {
+    fn validate(&self, mut purposes: KeyPurposeIdIter<'_, '_>) -> Result<(), webpki::Error> {
+        purposes.try_for_each(|purpose| purpose.map(|_| ()))
+    }
+}
+
+fn named(at: usize, why: &str) -> String {
+    format!("certificate {} {why}", at + 1)
+}

@@ -1,0 +1,155 @@
+//! Compares the documents that a provider publishes about its keys: the JWK set and the key
+//! statements.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use rustls::pki_types::CertificateDer;
+use serde_json::Value;
+
+use crate::{KeyReport, PublicKey};
+
+/// Maximum number of keys to check.
+const MOST_KEYS: usize = 256;
+
+/// JWK members that only a private key has (RFC 7518 §6.3.2, §6.4.1).
+const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
+
+/// A statement about one key, whose public part is in the JWK set.
+#[derive(Debug)]
+pub(super) struct Statement {
+    pub(super) key: PublicKey,
+    pub(super) state: String,
+    /// Contradictions between the statement and the set, and attributes that a signing key must not
+    /// have.
+    pub(super) faults: Vec<String>,
+    pub(super) chain: Attested,
+}
+
+/// Attestation of a key by its vendor.
+#[derive(Debug)]
+pub(super) enum Attested {
+    /// Certificates, the leaf first.
+    By(Vec<CertificateDer<'static>>),
+    /// `not attested`.
+    Not,
+    Unreadable(String),
+}
+
+/// Parses both documents. Returns the statements about keys of the set, and errors beyond those
+/// keys.
+///
+/// # Errors
+/// One line, if a document is malformed.
+pub(super) fn read(document: &Value, jwks: &Value, issuer: &str) -> Result<(Vec<Statement>, Vec<String>), String> {
+    if document["issuer"].as_str() != Some(issuer) {
+        return Err(format!("the statements are those of the issuer {}, not of {issuer}", document["issuer"]));
+    }
+    let stated = list(document, "the document of statements")?;
+    let published = list(jwks, "the key set")?;
+    let mut faults = Vec::new();
+    let mut statements = Vec::new();
+    let mut told = Vec::new();
+    for jwk in published {
+        let kid = text(jwk, "kid");
+        if let Some(private) = PRIVATE.iter().find(|member| !jwk[**member].is_null()) {
+            faults.push(format!("key {kid}: the key set shows \"{private}\", a part of the private key"));
+        }
+        let key = match public_key(jwk) {
+            Ok(key) => key,
+            Err(why) => {
+                faults.push(format!("key {kid} in the key set: {why}"));
+                continue;
+            }
+        };
+        let mut of_key = stated.iter().filter(|statement| text(statement, "kid") == key.kid().as_str());
+        match (of_key.next(), of_key.next()) {
+            (Some(one), None) => statements.push(statement(one, key)),
+            (None, _) => faults.push(format!("key {kid} is in the key set, and nothing is stated about it")),
+            (Some(_), Some(_)) => faults.push(format!("key {kid} has several statements")),
+        }
+        told.push(kid);
+    }
+    for statement in stated {
+        let kid = text(statement, "kid");
+        if !told.contains(&kid) {
+            faults.push(format!("key {kid} has a statement and is not in the key set"));
+        }
+    }
+    Ok((statements, faults))
+}
+
+fn list<'a>(document: &'a Value, name: &str) -> Result<&'a [Value], String> {
+    match document["keys"].as_array() {
+        Some(keys) if keys.is_empty() => Err(format!("{name} holds no key")),
+        Some(keys) if keys.len() <= MOST_KEYS => Ok(keys),
+        Some(_) => Err(format!("{name} holds more than {MOST_KEYS} keys")),
+        None => Err(format!("{name} has no list \"keys\"")),
+    }
+}
+
+fn public_key(jwk: &Value) -> Result<PublicKey, String> {
+    if text(jwk, "kty") != "RSA" || text(jwk, "alg") != "RS256" {
+        return Err("is no RSA key for RS256".into());
+    }
+    let number =
+        |name: &str| URL_SAFE_NO_PAD.decode(text(jwk, name)).map_err(|_| format!("\"{name}\" is no base64url"));
+    let key = PublicKey::from_components(&number("n")?, &number("e")?).map_err(|error| error.to_string())?;
+    if key.kid().as_str() != text(jwk, "kid") {
+        return Err(format!("its kid is not the thumbprint of its modulus and exponent, {}", key.kid()));
+    }
+    Ok(key)
+}
+
+fn statement(value: &Value, key: PublicKey) -> Statement {
+    let mut faults = Vec::new();
+    if value["bits"].as_u64() != u64::try_from(key.bits()).ok() {
+        faults.push(format!("is stated to have {} bits and has {}", value["bits"], key.bits()));
+    }
+    let stated = &value["stated_by_token"];
+    if stated.is_object() {
+        faults.extend(report(stated, &key).faults(true));
+        if text(stated, "kid") != key.kid().as_str() {
+            faults.push(format!("the token's statement is about another key, {}", stated["kid"]));
+        }
+    } else {
+        faults.push("the token states nothing about it".into());
+    }
+    let chain = match &value["attestation"] {
+        Value::String(word) if word == "not attested" => Attested::Not,
+        other => certificates(other).map_or_else(|| Attested::Unreadable(shortened(other)), Attested::By),
+    };
+    Statement { key, state: text(value, "state").to_owned(), faults, chain }
+}
+
+/// Returns the attributes of the statement as a report, the type used for keys read from a token.
+fn report(stated: &Value, key: &PublicKey) -> KeyReport {
+    let flag = |name: &str| stated[name].as_bool();
+    KeyReport {
+        kid: key.kid().clone(),
+        id: text(stated, "id").to_owned(),
+        label: text(stated, "label").to_owned(),
+        bits: key.bits(),
+        sensitive: flag("sensitive"),
+        always_sensitive: flag("always_sensitive"),
+        extractable: flag("extractable"),
+        never_extractable: flag("never_extractable"),
+        local: flag("local"),
+        can_sign: flag("can_sign"),
+        can_decrypt: flag("can_decrypt"),
+        can_unwrap: flag("can_unwrap"),
+        always_authenticate: flag("always_authenticate"),
+    }
+}
+
+fn certificates(attestation: &Value) -> Option<Vec<CertificateDer<'static>>> {
+    let certificate = |text: &Value| STANDARD.decode(text.as_str()?).ok().map(CertificateDer::from);
+    attestation["x5c"].as_array()?.iter().map(certificate).collect()
+}
+
+fn shortened(value: &Value) -> String {
+    value.to_string().chars().take(80).collect()
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}

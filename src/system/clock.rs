@@ -1,0 +1,87 @@
+//! Time and randomness as injected dependencies. No other code may read the system's clock or
+//! random numbers (clippy.toml forbids it), so that rules that depend on them can be tested at a
+//! chosen time and replayed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::log;
+use sealgate_domain::time::UnixTime;
+
+pub trait Clock: Send + Sync {
+    /// The current wall-clock time, in whole seconds.
+    fn now(&self) -> UnixTime;
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the machine")]
+    fn now(&self) -> UnixTime {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        UnixTime::from_seconds(since_epoch.as_secs())
+    }
+}
+
+/// Returns the system's wall-clock time in fractional seconds since 1970, for comparison with
+/// another machine's clock.
+#[expect(clippy::disallowed_methods, reason = "of the machine, whatever a test's clock shows")]
+pub fn wall_clock_seconds() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+/// A clock for tests that changes only on request.
+#[derive(Debug)]
+pub struct FixedClock(AtomicU64);
+
+impl FixedClock {
+    /// Creates a clock that shows `now`.
+    pub fn at(now: UnixTime) -> Self {
+        Self(AtomicU64::new(now.seconds()))
+    }
+
+    pub fn advance(&self, by: Duration) {
+        self.0.fetch_add(by.as_secs(), Ordering::SeqCst);
+    }
+
+    /// Sets the time, which may be earlier than before.
+    pub fn set(&self, now: UnixTime) {
+        self.0.store(now.seconds(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for FixedClock {
+    fn now(&self) -> UnixTime {
+        UnixTime::from_seconds(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Source of unpredictable bytes.
+pub trait Entropy: Send + Sync {
+    /// Fills `bytes` with random bytes suitable for keys and tokens.
+    fn fill(&self, bytes: &mut [u8]);
+}
+
+/// The kernel's random number generator.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct OsEntropy;
+
+impl Entropy for OsEntropy {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the machine")]
+    fn fill(&self, bytes: &mut [u8]) {
+        if let Err(error) = getrandom::fill(bytes) {
+            // Predictable tokens would give an attacker every account, so abort.
+            tracing::error!(%error, "the kernel refuses random bytes; stopping");
+            log::flush();
+            std::process::abort();
+        }
+    }
+}
+
+/// An array of fresh random bytes.
+pub fn random<const N: usize>(entropy: &dyn Entropy) -> [u8; N] {
+    let mut bytes = [0; N];
+    entropy.fill(&mut bytes);
+    bytes
+}

@@ -1,0 +1,131 @@
+//! Reading documents from outside over HTTP, with deadlines and limits: what another provider publishes. Blocks, so it is
+//! for the command line and for threads that may block. Knows no document.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::Agent;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+/// An HTTP client that trusts the machine's certificate authorities; `SSL_CERT_FILE` names others.
+#[derive(Debug)]
+pub struct Web {
+    agent: Agent,
+    longest: u64,
+}
+
+/// What stood at an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// Its bytes.
+    pub body: Vec<u8>,
+    /// For how long it may be kept, where the answer says so (`max-age`, RFC 9111 §5.2.2.1).
+    pub max_age: Option<Duration>,
+}
+
+/// Why a document could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unread {
+    /// There is none: 404.
+    Absent(String),
+    Fault(String),
+}
+
+impl Unread {
+    /// One line that names the address.
+    pub fn into_line(self) -> String {
+        match self {
+            Self::Absent(line) | Self::Fault(line) => line,
+        }
+    }
+}
+
+impl Web {
+    /// A client whose documents take at most `patience`, with name resolution, connection and TLS, and have at most `longest`
+    /// bytes.
+    ///
+    /// # Errors
+    /// One line, when the machine's certificate authorities cannot be read.
+    pub fn new(patience: Duration, longest: u64) -> Result<Self, String> {
+        let authorities = rustls_native_certs::load_native_certs()
+            .map_err(|error| format!("this machine's certificate authorities cannot be read: {error}"))?;
+        let authorities: Vec<_> =
+            authorities.iter().map(|authority| Certificate::from_der(authority).to_owned()).collect();
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::Specific(Arc::new(authorities)))
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .build();
+        let agent = Agent::config_builder()
+            .timeout_global(Some(patience))
+            // These documents stand where they stand: a redirect would have others speak for the issuer.
+            .max_redirects(0)
+            .user_agent(concat!("sealgate/", env!("CARGO_PKG_VERSION")))
+            .tls_config(tls)
+            .build()
+            .new_agent();
+        Ok(Self { agent, longest })
+    }
+
+    /// The document at `url`, answered with 200.
+    pub fn get(&self, url: &str) -> Result<Document, Unread> {
+        let fault = |error: &dyn std::fmt::Display| Unread::Fault(format!("{url}: {error}"));
+        let answer = self.agent.get(url).header("Accept", "application/json").call();
+        let mut response = match answer {
+            Err(ureq::Error::StatusCode(404)) => return Err(Unread::Absent(format!("{url}: there is nothing (404)"))),
+            answer => answer.map_err(|error| fault(&error))?,
+        };
+        if response.status() != 200 {
+            return Err(fault(&format_args!("answered {}, and 200 was expected", response.status())));
+        }
+        let max_age = response.headers().get("cache-control").and_then(|value| value.to_str().ok()).and_then(max_age);
+        let body =
+            response.body_mut().with_config().limit(self.longest).read_to_vec().map_err(|error| fault(&error))?;
+        Ok(Document { body, max_age })
+    }
+
+    /// The JSON document at `url`.
+    ///
+    /// # Errors
+    /// One line that names the address.
+    pub fn json(&self, url: &str) -> Result<Value, String> {
+        let document = self.get(url).map_err(Unread::into_line)?;
+        serde_json::from_slice(&document.body).map_err(|error| format!("{url}: is not JSON ({error})"))
+    }
+}
+
+/// The `max-age` of a `Cache-Control`; none where nothing may be kept, since there is then no time to go by.
+fn max_age(field: &str) -> Option<Duration> {
+    let directives = || field.split(',').map(str::trim);
+    let forbids =
+        |directive: &str| directive.eq_ignore_ascii_case("no-store") || directive.eq_ignore_ascii_case("no-cache");
+    if directives().any(forbids) {
+        return None;
+    }
+    let mut ages = directives().filter_map(|directive| {
+        let (name, value) = directive.split_once('=')?;
+        name.eq_ignore_ascii_case("max-age").then(|| value.trim_matches('"').parse().ok()).flatten()
+    });
+    ages.next().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_age_is_read_where_there_is_one() {
+        for (field, seconds) in [
+            ("max-age=300", Some(300)),
+            ("public, Max-Age=\"60\", must-revalidate", Some(60)),
+            ("max-age=60, no-cache", None),
+            ("no-store", None),
+            ("s-maxage=9", None),
+            ("max-age=-1", None),
+            ("max-age=99999999999999999999999", None),
+            ("", None),
+        ] {
+            assert_eq!(max_age(field), seconds.map(Duration::from_secs), "{field}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Log, metrics, clock and outgoing HTTPS requests.
+
+pub mod clock;
+pub mod fetch;
+pub mod log;
+pub mod metrics;
+pub mod named_certificate;

@@ -1,0 +1,202 @@
+//! The program's log: lines on standard error, written by a separate thread.
+//!
+//! A line is appended to a buffer of fixed size, and the caller continues. The thread empties the
+//! buffer with few system calls; if it contains only lines of the access log, the thread waits a
+//! few milliseconds for more. A blocked reader (a full disk under journald, an unread pipe)
+//! therefore costs log lines but never delays a request. Lines that exceed the buffer are dropped
+//! and counted by [`take_dropped`], and reported in one line when writing resumes.
+//!
+//! Under the journal each line carries its severity as a prefix (`<4>` for a warning;
+//! sd-daemon(3)), so that `journalctl -p warning` finds warnings.
+
+mod access;
+mod exit;
+mod queue;
+
+use std::env;
+use std::fmt::{Arguments, Display};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tracing::{Level, Metadata};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{FilterFn, filter_fn};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use self::access::{ACCESS, AccessLines};
+use self::queue::{Haste, LogQueue};
+use sealgate_config::{Log, LogFormat};
+
+/// Changes the log filter; the error contains the reason for a failure.
+pub type SetFilter = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+
+/// Buffer size in bytes: about 5,000 lines of the access log.
+const CAPACITY: usize = 1024 * 1024;
+/// Time that an ending process waits for its last lines to be read.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+static LOG: OnceLock<Arc<LogQueue>> = OnceLock::new();
+
+/// Starts the log. Lines are coloured only on a terminal. Returns a function that changes the
+/// filter.
+///
+/// # Errors
+/// One line: the filter is invalid, the thread cannot be started, or a log is already running.
+pub fn start(log: &Log) -> Result<SetFilter, String> {
+    let filter = EnvFilter::try_new(&log.filter).map_err(|error| format!("log.filter: {error}"))?;
+    let colours = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let queue = LogQueue::start(io::stderr(), CAPACITY).map_err(|error| {
+        format!("cannot start the log's thread: {error}; raise TasksMax= or LimitNPROC= of the unit (ulimit -u)")
+    })?;
+    let writer = LineWriter { queue: Arc::clone(&queue), prefixed: is_journal(io::stderr()) };
+    let lines = tracing_subscriber::fmt().with_writer(writer).with_ansi(colours).with_env_filter(filter);
+    let (started, set_filter): (_, SetFilter) = match log.format {
+        LogFormat::Text => {
+            let lines = lines.event_format(AccessLines(format())).with_filter_reloading();
+            let handle = lines.reload_handle();
+            let started = lines.finish().with(discretion()).try_init();
+            (started, Box::new(move |filter| set(filter, |filter| handle.reload(filter))))
+        }
+        LogFormat::Json => {
+            let lines = lines.json().flatten_event(true).with_filter_reloading();
+            let handle = lines.reload_handle();
+            let started = lines.finish().with(discretion()).try_init();
+            (started, Box::new(move |filter| set(filter, |filter| handle.reload(filter))))
+        }
+    };
+    started.map_err(|error| format!("cannot start the log: {error}"))?;
+    // `try_init` succeeds only once, so it is not set yet.
+    let _ = LOG.set(queue);
+    Ok(set_filter)
+}
+
+/// Excludes log lines whatever the configured filter is. Below INFO, only the program's own lines
+/// are written: the libraries log heads and bodies there, which contain cookies, tokens and codes.
+///
+/// TLS warnings of the libraries are excluded too: a client that sends an IP address as host name,
+/// or disconnects early, would cause a line for each connection. The code that opens outgoing
+/// connections logs their failures itself.
+fn discretion() -> FilterFn {
+    filter_fn(|line| {
+        let is_news_of_tls = is_of_tls(line.target()) && *line.level() > Level::ERROR;
+        (*line.level() <= Level::INFO || is_ours(line.target())) && !is_news_of_tls
+    })
+}
+
+fn is_of_tls(target: &str) -> bool {
+    ["rustls", "pingora_core::protocols::tls"].iter().any(|name| target.starts_with(name))
+}
+
+fn is_ours(target: &str) -> bool {
+    target.strip_prefix("sealgate").is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+fn set<E: Display>(filter: &str, reload: impl FnOnce(EnvFilter) -> Result<(), E>) -> Result<(), String> {
+    let filter = EnvFilter::try_new(filter).map_err(|error| error.to_string())?;
+    reload(filter).map_err(|error| error.to_string())
+}
+
+/// Returns the number of lines dropped since the last call.
+pub(crate) fn take_dropped() -> u64 {
+    LOG.get().map_or(0, |queue| queue.take_dropped())
+}
+
+/// Waits until all lines are written, for at most a second. Call it before the program ends.
+pub fn flush() {
+    if let Some(queue) = LOG.get() {
+        queue.flush(LAST_LINES);
+    }
+}
+
+/// Flushes standard output and ends the process with this status. It runs no exit handlers: those
+/// of a PKCS#11 module with live threads have crashed with SIGSEGV, both after a failure and after
+/// an orderly stop, which hid the status.
+pub fn leave(status: i32) -> ! {
+    // Nothing can be done if standard output is closed.
+    let _ = io::stdout().flush();
+    exit::exit(status)
+}
+
+/// Reports the cause and ends the process with this status like [`leave`].
+pub fn fail(status: i32, cause: Arguments<'_>) -> ! {
+    if LOG.get().is_some() {
+        tracing::error!("{cause}");
+        flush();
+    } else {
+        // A command has no log and writes to standard error.
+        let _ = writeln!(io::stderr(), "{}error: {cause}", error_prefix());
+    }
+    exit::exit(status)
+}
+
+/// Returns the prefix for an error line written without the log: its severity if the journal reads
+/// it.
+pub fn error_prefix() -> &'static str {
+    if is_journal(io::stderr()) { "<3>" } else { "" }
+}
+
+/// Whether the stream is connected to the journal (systemd.exec(5), `JOURNAL_STREAM`).
+fn is_journal(stream: impl AsFd) -> bool {
+    let Some(named) = env::var("JOURNAL_STREAM").ok() else { return false };
+    let Some((device, inode)) = named.split_once(':') else { return false };
+    let Ok(status) = rustix::fs::fstat(stream) else { return false };
+    device.parse() == Ok(status.st_dev) && inode.parse() == Ok(status.st_ino)
+}
+
+/// Writes each line with its severity prefix.
+struct LineWriter {
+    queue: Arc<LogQueue>,
+    prefixed: bool,
+}
+
+impl<'a> MakeWriter<'a> for LineWriter {
+    type Writer = Line<'a>;
+
+    fn make_writer(&'a self) -> Line<'a> {
+        Line { queue: &self.queue, level: Level::INFO, haste: Haste::Soon, prefixed: self.prefixed }
+    }
+
+    fn make_writer_for(&'a self, event: &Metadata<'_>) -> Line<'a> {
+        let haste = match *event.level() {
+            Level::ERROR | Level::WARN => Haste::Urgent,
+            _ if event.target() == ACCESS => Haste::Patient,
+            _ => Haste::Soon,
+        };
+        Line { level: *event.level(), haste, ..self.make_writer() }
+    }
+}
+
+/// Accepts one whole line per call, as the formatter writes it.
+struct Line<'a> {
+    queue: &'a LogQueue,
+    level: Level,
+    haste: Haste,
+    prefixed: bool,
+}
+
+impl Write for Line<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let prefix: &[u8] = if self.prefixed { severity(self.level) } else { b"" };
+        self.queue.append(prefix, line, self.haste);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns the journal's prefix for a severity.
+fn severity(level: Level) -> &'static [u8] {
+    match level {
+        Level::ERROR => b"<3>",
+        Level::WARN => b"<4>",
+        Level::INFO => b"<6>",
+        _ => b"<7>",
+    }
+}

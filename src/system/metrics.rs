@@ -1,0 +1,571 @@
+//! All Prometheus metrics, each declared once. Labels come from enums or the configuration, never
+//! from a request.
+
+mod book;
+mod factors;
+mod fleet;
+mod limits;
+mod mail;
+mod people;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use prometheus::{
+    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    TextEncoder,
+};
+
+use crate::log;
+use book::{Book, SECONDS, Series};
+use factors::FactorSeries;
+use fleet::FleetSeries;
+use limits::LimitSeries;
+use mail::MailSeries;
+use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
+use sealgate_domain::mail::MailKind;
+
+pub use factors::{EnrolmentShare, FactorOutcome};
+pub use limits::BlockOutcome;
+pub use mail::MailOutcome;
+pub use people::RegistrationOutcome;
+
+pub struct Metrics {
+    registry: Registry,
+    series: Vec<Series>,
+    requests: IntCounterVec,
+    request_seconds: HistogramVec,
+    limits: LimitSeries,
+    tokens: IntCounterVec,
+    sign_ins: IntCounterVec,
+    self_registrations: IntCounterVec,
+    replays: IntCounterVec,
+    gate: IntCounterVec,
+    turned_away: IntCounterVec,
+    upstream_requests: IntCounterVec,
+    upstream_seconds: HistogramVec,
+    /// Seconds that the token took for a signature.
+    pub sign_seconds: Histogram,
+    pub sign_queue: IntGauge,
+    sign_errors: IntCounterVec,
+    /// 1 while the token signs, 0 during a repair.
+    pub sign_ready: IntGauge,
+    /// Number of re-initializations of the PKCS#11 module.
+    pub sign_resets: IntCounter,
+    /// Number of signing key rotations that this server started itself.
+    pub key_rotations: IntCounter,
+    /// 1 while a rotation is due but fails.
+    pub key_rotation_failing: IntGauge,
+    pub keys_unendorsed: IntGauge,
+    /// Number of committed batches.
+    pub store_batches: IntCounter,
+    pub store_commits: IntCounter,
+    /// Seconds from the start of a batch to its commit.
+    pub store_batch_seconds: Histogram,
+    pub store_queue: IntGauge,
+    pub connections: IntGauge,
+    /// Number of sign-ins in progress.
+    pub interactions: IntGauge,
+    pub swept: IntCounter,
+    /// Number of expired records that are not yet removed, counted up to a bound.
+    pub expired_pending: IntGauge,
+    leases: IntGaugeVec,
+    factors: FactorSeries,
+    mails: MailSeries,
+    fleet: FleetSeries,
+    foreign: Foreign,
+    reloads: IntCounterVec,
+    certificates: IntGaugeVec,
+    reload_succeeded: IntGauge,
+    log_dropped: IntCounter,
+    configured: IntGauge,
+}
+
+/// Metrics of other issuers.
+struct Foreign {
+    tokens: IntCounterVec,
+    reads: IntCounterVec,
+    keys: IntGaugeVec,
+    read_at: IntGaugeVec,
+}
+
+const PAGE_HEAD: &str = "\
+# Metrics
+
+Every series of `/metrics`, on the listener that `admin.listen` names. This page is made from the program (`sealgate documents
+--to DIR`), and a test compares the two. A histogram has `_bucket`, `_sum` and `_count` behind its name; times are in
+seconds. Labels are words of the program or names of the configuration, never what a request sent; a series whose labels
+come with the first event is absent until then.
+
+`conf/prometheus/sealgate.rules.yml` has alerts and `conf/grafana/sealgate.json` a dashboard for import into Grafana. Both expect
+the job to be called `sealgate`:
+
+```yaml
+scrape_configs:
+  - job_name: sealgate
+    static_configs:
+      - targets: [\"127.0.0.1:9100\"]
+```
+
+| name | type | labels | what it is |
+|---|---|---|---|
+";
+
+fn certificates(book: &Book) -> Result<IntGaugeVec, prometheus::Error> {
+    let name = "sealgate_tls_certificate_not_after_timestamp_seconds";
+    let gauges = IntGaugeVec::new(Opts::new(name, "Until when a certificate that is shown is good."), &["file"])?;
+    book.enter("gauge", &gauges)?;
+    Ok(gauges)
+}
+
+fn leases(book: &Book) -> Result<IntGaugeVec, prometheus::Error> {
+    let help = "1 while this node does a piece of work for all that share its store: see docs/explanation/cluster.md.";
+    let gauges = IntGaugeVec::new(Opts::new("sealgate_fleet_lease_held", help), &["name"])?;
+    book.enter("gauge", &gauges)?;
+    Ok(gauges)
+}
+
+/// Kind of an issued token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenKind {
+    Access,
+    Id,
+    Refresh,
+    Code,
+}
+
+/// Outcome of a sign-in attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignInOutcome {
+    Succeeded,
+    Failed,
+    /// Too many failures.
+    Throttled,
+}
+
+/// Kind of a replayed credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replayed {
+    Code,
+    RefreshToken,
+}
+
+impl TokenKind {
+    const ALL: [Self; 4] = [Self::Access, Self::Id, Self::Refresh, Self::Code];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Access => "access_token",
+            Self::Id => "id_token",
+            Self::Refresh => "refresh_token",
+            Self::Code => "code",
+        }
+    }
+}
+
+impl SignInOutcome {
+    const ALL: [Self; 3] = [Self::Succeeded, Self::Failed, Self::Throttled];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Throttled => "throttled",
+        }
+    }
+}
+
+impl Replayed {
+    const ALL: [Self; 2] = [Self::Code, Self::RefreshToken];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::RefreshToken => "refresh_token",
+        }
+    }
+}
+
+fn reload_result(applied: bool) -> &'static str {
+    if applied { "applied" } else { "refused" }
+}
+
+impl Metrics {
+    /// Creates all metrics with value zero.
+    ///
+    /// # Errors
+    /// If two metrics share a name. This is a bug that every start would reveal.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let book = Book::begun()?;
+        let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
+            let counters = IntCounterVec::new(Opts::new(name, help), labels)?;
+            book.enter("counter", &counters)?;
+            Ok(counters)
+        };
+        let counter = |name: &str, help: &str| -> Result<IntCounter, prometheus::Error> {
+            let counter = IntCounter::new(name, help)?;
+            book.enter("counter", &counter)?;
+            Ok(counter)
+        };
+        let gauge = |name: &str, help: &str| -> Result<IntGauge, prometheus::Error> {
+            let gauge = IntGauge::new(name, help)?;
+            book.enter("gauge", &gauge)?;
+            Ok(gauge)
+        };
+        let histogram = |name: &str, help: &str| -> Result<Histogram, prometheus::Error> {
+            let histogram = Histogram::with_opts(HistogramOpts::new(name, help).buckets(SECONDS.to_vec()))?;
+            book.enter("histogram", &histogram)?;
+            Ok(histogram)
+        };
+        let histograms = |name: &str, help: &str, label: &str| -> Result<HistogramVec, prometheus::Error> {
+            let opts = HistogramOpts::new(name, help).buckets(SECONDS.to_vec());
+            let histograms = HistogramVec::new(opts, &[label])?;
+            book.enter("histogram", &histograms)?;
+            Ok(histograms)
+        };
+        let metrics = Self {
+            requests: counters("sealgate_requests_total", "Requests answered, by endpoint.", &["endpoint", "status"])?,
+            request_seconds: histograms("sealgate_request_seconds", "Time to answer a request.", "endpoint")?,
+            limits: LimitSeries::new(&book)?,
+            tokens: counters("sealgate_tokens_issued_total", "Tokens and codes issued.", &["kind"])?,
+            sign_ins: counters("sealgate_sign_ins_total", "Attempts to sign in.", &["outcome"])?,
+            self_registrations: counters(
+                "sealgate_self_registrations_total",
+                "Accounts that people make for themselves, by how far it came.",
+                &["outcome"],
+            )?,
+            replays: counters("sealgate_replays_total", "Codes and refresh tokens presented again.", &["kind"])?,
+            gate: counters("sealgate_gate_decisions_total", "Decisions of the gate.", &["app", "decision"])?,
+            turned_away: counters(
+                "sealgate_connections_turned_away_total",
+                "Connections closed before a request was answered, and open exchanges cut off because access had ended.",
+                &["reason"],
+            )?,
+            upstream_requests: counters(
+                "sealgate_upstream_requests_total",
+                "Requests answered by an application, or by us in its place when it could not.",
+                &["app", "status"],
+            )?,
+            upstream_seconds: histograms("sealgate_upstream_seconds", "Time of a proxied request.", "app")?,
+            sign_seconds: histogram("sealgate_sign_seconds", "Time of one signature in the token.")?,
+            sign_queue: gauge("sealgate_sign_queue_length", "Signatures that wait for a session.")?,
+            sign_errors: counters("sealgate_sign_errors_total", "Signatures that failed.", &["class"])?,
+            sign_ready: gauge("sealgate_sign_ready", "1 while the token signs, 0 during a repair.")?,
+            sign_resets: counter("sealgate_sign_resets_total", "Times that the PKCS#11 module was initialised anew.")?,
+            key_rotations: counter(
+                "sealgate_key_rotations_total",
+                "Signing keys that this server replaced by itself.",
+            )?,
+            keys_unendorsed: gauge(
+                "sealgate_keys_unendorsed",
+                "Keys of other nodes that no key of this node's token has endorsed: their tokens are refused here",
+            )?,
+            key_rotation_failing: gauge(
+                "sealgate_key_rotation_failing",
+                "1 while the signing key should be replaced and cannot be.",
+            )?,
+            log_dropped: counter("sealgate_log_lines_dropped_total", "Log lines dropped for want of room.")?,
+            store_batches: counter("sealgate_store_batches_total", "Batches made durable, one disk barrier each.")?,
+            store_commits: counter("sealgate_store_commits_total", "Commits in those batches.")?,
+            store_batch_seconds: histogram("sealgate_store_batch_seconds", "Time of one batch.")?,
+            store_queue: gauge("sealgate_store_queue_length", "Commits that wait.")?,
+            connections: gauge("sealgate_connections", "Client connections that are open.")?,
+            interactions: gauge("sealgate_interactions", "Sign-ins begun and not finished.")?,
+            swept: counter("sealgate_store_swept_total", "Expired records removed.")?,
+            expired_pending: gauge(
+                "sealgate_store_expired_pending",
+                "Expired records that the last sweep left for the next, counted up to 16384.",
+            )?,
+            leases: leases(&book)?,
+            factors: FactorSeries::new(&book)?,
+            mails: MailSeries::new(&book)?,
+            fleet: FleetSeries::new(&book)?,
+            foreign: Foreign::new(&book)?,
+            reloads: counters("sealgate_config_reloads_total", "Reloads of the configuration.", &["result"])?,
+            reload_succeeded: gauge(
+                "sealgate_config_last_reload_successful",
+                "0 after a reload that was refused: the file is not what runs.",
+            )?,
+            configured: gauge(
+                "sealgate_config_last_reload_success_timestamp_seconds",
+                "When the configuration that runs was taken over, by the start or a reload.",
+            )?,
+            certificates: certificates(&book)?,
+            series: book.series.into_inner(),
+            registry: book.registry,
+        };
+        Ok(metrics.begun())
+    }
+
+    /// Initializes series with fixed labels to zero, so that the first event is visible as an
+    /// increase.
+    fn begun(self) -> Self {
+        for outcome in SignInOutcome::ALL {
+            self.sign_ins.with_label_values(&[outcome.as_str()]);
+        }
+        for outcome in RegistrationOutcome::ALL {
+            self.self_registrations.with_label_values(&[outcome.as_str()]);
+        }
+        self.factors.begin();
+        self.mails.begin();
+        self.limits.begin();
+        for kind in TokenKind::ALL {
+            self.tokens.with_label_values(&[kind.as_str()]);
+        }
+        for kind in Replayed::ALL {
+            self.replays.with_label_values(&[kind.as_str()]);
+        }
+        for applied in [true, false] {
+            self.reloads.with_label_values(&[reload_result(applied)]);
+        }
+        self
+    }
+
+    /// Initializes the counters of these error classes to zero.
+    pub fn begin_sign_errors(&self, classes: impl IntoIterator<Item = &'static str>) {
+        for class in classes {
+            self.sign_errors.with_label_values(&[class]);
+        }
+    }
+
+    /// Returns the reference page of all metrics in Markdown: `docs/reference/metrics.md`.
+    pub fn page(&self) -> String {
+        let mut series: Vec<&Series> = self.series.iter().collect();
+        series.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut page = String::from(PAGE_HEAD);
+        for Series { name, kind, labels, help } in series {
+            let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
+            // Writing to a String cannot fail.
+            let _ = writeln!(page, "| `{name}` | {kind} | {} | {help} |", labels.join(", "));
+        }
+        page
+    }
+
+    /// Records a heartbeat that took `seconds`, at the store's time `at`. The store's clock is
+    /// ahead of the local clock by `clock_offset`.
+    pub fn beat(&self, seconds: f64, at: f64, nodes: u32, clock_offset: f64) {
+        self.fleet.beat(seconds, at, nodes, clock_offset);
+    }
+
+    /// Initializes the counters of these causes of commit retries to zero.
+    pub fn begin_reruns(&self, causes: impl IntoIterator<Item = &'static str>) {
+        self.fleet.begin(causes);
+    }
+
+    /// Counts a retried batch of commits.
+    pub fn store_rerun(&self, cause: &'static str) {
+        self.fleet.rerun(cause);
+    }
+
+    /// Records a connection for commits to a server on this timeline, or `None` if the connection
+    /// failed.
+    pub fn store_connected(&self, timeline: Option<u32>) {
+        self.fleet.connected(timeline);
+    }
+
+    /// Records that the current configuration was applied at `now`, in seconds since 1970.
+    pub fn configured(&self, now: u64) {
+        self.configured.set(i64::try_from(now).unwrap_or(i64::MAX));
+        self.reload_succeeded.set(1);
+    }
+
+    /// Returns when the current configuration was applied, in seconds since 1970.
+    pub fn configured_at(&self) -> u64 {
+        u64::try_from(self.configured.get()).unwrap_or_default()
+    }
+
+    /// Records the expiry of a served certificate, in seconds since 1970.
+    pub fn certificate(&self, file: &Path, ends: i64) {
+        self.certificates.with_label_values(&[&file.to_string_lossy()]).set(ends);
+    }
+
+    /// Records whether this node holds this lease.
+    pub fn lease_held(&self, name: &str, held: bool) {
+        self.leases.with_label_values(&[name]).set(i64::from(held));
+    }
+
+    /// Removes the series of a certificate that is no longer served.
+    pub fn forget_certificate(&self, file: &Path) {
+        // Fails only if the certificate was never recorded.
+        let _ = self.certificates.remove_label_values(&[&file.to_string_lossy()]);
+    }
+
+    /// Counts a reload.
+    pub fn reloaded(&self, applied: bool) {
+        self.reloads.with_label_values(&[reload_result(applied)]).inc();
+        self.reload_succeeded.set(i64::from(applied));
+    }
+
+    /// Returns all metrics in the text exposition format.
+    pub fn text(&self) -> String {
+        self.log_dropped.inc_by(log::take_dropped());
+        let mut text = Vec::new();
+        if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut text) {
+            tracing::error!(%error, "metrics cannot be written");
+        }
+        String::from_utf8(text).unwrap_or_default()
+    }
+
+    /// Records an answered request to the provider.
+    pub fn answered(&self, endpoint: &str, status: u16, seconds: f64) {
+        self.requests.with_label_values(&[endpoint, status_text(status)]).inc();
+        self.request_seconds.with_label_values(&[endpoint]).observe(seconds);
+    }
+
+    pub fn rate_limited(&self, endpoint: &str, allowed: bool) {
+        self.limits.decided(endpoint, allowed);
+    }
+
+    /// Counts a request for a part of a cluster-wide limit.
+    pub fn limit_block(&self, outcome: BlockOutcome) {
+        self.limits.asked(outcome);
+    }
+
+    pub fn issued(&self, kind: TokenKind) {
+        self.tokens.with_label_values(&[kind.as_str()]).inc();
+    }
+
+    /// Counts a sign-in attempt.
+    pub fn signed_in(&self, outcome: SignInOutcome) {
+        self.sign_ins.with_label_values(&[outcome.as_str()]).inc();
+    }
+
+    /// Counts a stage of a self-registration.
+    pub fn registered(&self, outcome: RegistrationOutcome) {
+        self.self_registrations.with_label_values(&[outcome.as_str()]).inc();
+    }
+
+    /// Counts a sign-in or step-up that reached this level.
+    pub fn level_reached(&self, level: AssuranceLevel) {
+        self.factors.reached(level);
+    }
+
+    /// Counts an attempt with a second factor or a passkey.
+    pub fn factor_tried(&self, method: AuthenticationMethod, outcome: FactorOutcome) {
+        self.factors.tried(method, outcome);
+    }
+
+    /// Records how many users have enrolled factors.
+    pub fn enrolled(&self, enrolment: &EnrolmentShare) {
+        self.factors.enrolled(enrolment);
+    }
+
+    /// Counts an attempt to create or send a message.
+    pub fn mail(&self, kind: MailKind, outcome: MailOutcome) {
+        self.mails.count(kind, outcome);
+    }
+
+    /// Records whether the mail server is usable.
+    pub fn mail_relay(&self, usable: bool) {
+        self.mails.usable(usable);
+    }
+
+    /// Records the size of the outbox. `oldest` is the age of the oldest message in seconds.
+    pub fn outbox(&self, waiting: usize, dead: usize, oldest: u64) {
+        self.mails.outbox(waiting, dead, oldest);
+    }
+
+    /// Counts a replay of a used code or a rotated refresh token.
+    pub fn replayed(&self, what: Replayed) {
+        self.replays.with_label_values(&[what.as_str()]).inc();
+    }
+
+    /// Counts an access decision about a request to an application. `decision` is a fixed word.
+    pub fn decided(&self, app: &str, decision: &'static str) {
+        self.gate.with_label_values(&[app, decision]).inc();
+    }
+
+    pub fn proxied(&self, app: &str, status: u16, seconds: f64) {
+        self.upstream_requests.with_label_values(&[app, status_text(status)]).inc();
+        self.upstream_seconds.with_label_values(&[app]).observe(seconds);
+    }
+
+    /// Counts a connection closed before a request was answered. `reason` is a fixed word.
+    pub fn turned_away(&self, reason: &'static str) {
+        self.turned_away.with_label_values(&[reason]).inc();
+    }
+
+    /// Counts a token of another issuer sent to an application. `issuer` is its configured name,
+    /// `outcome` a fixed word.
+    pub fn foreign_token(&self, issuer: &str, outcome: &'static str) {
+        self.foreign.tokens.with_label_values(&[issuer, outcome]).inc();
+    }
+
+    /// Records a fetch of another issuer's keys: the number of usable keys and the time, or `None`
+    /// if it failed.
+    pub fn foreign_keys_read(&self, issuer: &str, read: Option<(usize, u64)>) {
+        let outcome = if read.is_some() { "read" } else { "failed" };
+        self.foreign.reads.with_label_values(&[issuer, outcome]).inc();
+        let Some((keys, seconds)) = read else { return };
+        self.foreign.keys.with_label_values(&[issuer]).set(i64::try_from(keys).unwrap_or(i64::MAX));
+        self.foreign.read_at.with_label_values(&[issuer]).set(i64::try_from(seconds).unwrap_or(i64::MAX));
+    }
+
+    /// Counts a failed signature. `class` is a fixed word.
+    pub fn sign_failed(&self, class: &'static str) {
+        self.sign_errors.with_label_values(&[class]).inc();
+    }
+}
+
+impl Foreign {
+    fn new(book: &Book) -> Result<Self, prometheus::Error> {
+        let counters = |name: &str, help: &str| -> Result<IntCounterVec, prometheus::Error> {
+            let counters = IntCounterVec::new(Opts::new(name, help), &["issuer", "outcome"])?;
+            book.enter("counter", &counters)?;
+            Ok(counters)
+        };
+        let gauges = |name: &str, help: &str| -> Result<IntGaugeVec, prometheus::Error> {
+            let gauges = IntGaugeVec::new(Opts::new(name, help), &["issuer"])?;
+            book.enter("gauge", &gauges)?;
+            Ok(gauges)
+        };
+        Ok(Self {
+            tokens: counters(
+                "sealgate_foreign_tokens_total",
+                "Tokens of other issuers that applications were sent, by what was found.",
+            )?,
+            reads: counters("sealgate_foreign_key_reads_total", "Readings of other issuers' keys.")?,
+            keys: gauges("sealgate_foreign_keys", "Keys of another issuer that can be used.")?,
+            read_at: gauges(
+                "sealgate_foreign_keys_read_timestamp_seconds",
+                "When another issuer's keys were last read, seconds since 1970.",
+            )?,
+        })
+    }
+}
+
+/// Returns the status as a label: its number if this server sends it, otherwise its class. An
+/// upstream can send any number, so this bounds the number of series.
+fn status_text(status: u16) -> &'static str {
+    const OWN: [(u16, &str); 18] = [
+        (200, "200"),
+        (201, "201"),
+        (204, "204"),
+        (302, "302"),
+        (303, "303"),
+        (304, "304"),
+        (400, "400"),
+        (401, "401"),
+        (403, "403"),
+        (404, "404"),
+        (405, "405"),
+        (408, "408"),
+        (413, "413"),
+        (429, "429"),
+        (500, "500"),
+        (502, "502"),
+        (503, "503"),
+        (504, "504"),
+    ];
+    match OWN.iter().find(|(own, _)| *own == status) {
+        Some((_, text)) => text,
+        None => match status / 100 {
+            1 => "1xx",
+            2 => "2xx",
+            3 => "3xx",
+            4 => "4xx",
+            5 => "5xx",
+            _ => "none",
+        },
+    }
+}

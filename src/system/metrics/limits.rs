@@ -1,0 +1,70 @@
+//! The series about limits.
+
+use prometheus::{IntCounterVec, Opts};
+
+use super::book::Book;
+
+pub(super) struct LimitSeries {
+    decisions: IntCounterVec,
+    blocks: IntCounterVec,
+}
+
+/// What came of a question for a part of a limit of the fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockOutcome {
+    Granted,
+    /// Less than was wanted, or nothing.
+    Short,
+    /// No answer: this node goes by its own count.
+    Local,
+}
+
+impl BlockOutcome {
+    const ALL: [Self; 3] = [Self::Granted, Self::Short, Self::Local];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Granted => "granted",
+            Self::Short => "short",
+            Self::Local => "local",
+        }
+    }
+}
+
+impl LimitSeries {
+    pub(super) fn new(book: &Book) -> Result<Self, prometheus::Error> {
+        let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
+            let counters = IntCounterVec::new(Opts::new(name, help), labels)?;
+            book.enter("counter", &counters)?;
+            Ok(counters)
+        };
+        Ok(Self {
+            decisions: counters(
+                "sealgate_rate_limit_decisions_total",
+                "Decisions of the rate limits.",
+                &["endpoint", "decision"],
+            )?,
+            blocks: counters(
+                "sealgate_limit_blocks_total",
+                "Questions of this node for a part of a limit of the fleet. `short` got less than it wanted; `local` got no \
+                 answer, and the request was counted against this node's part of the limit.",
+                &["result"],
+            )?,
+        })
+    }
+
+    pub(super) fn begin(&self) {
+        for outcome in BlockOutcome::ALL {
+            self.blocks.with_label_values(&[outcome.as_str()]);
+        }
+    }
+
+    pub(super) fn decided(&self, endpoint: &str, allowed: bool) {
+        let decision = if allowed { "allowed" } else { "limited" };
+        self.decisions.with_label_values(&[endpoint, decision]).inc();
+    }
+
+    pub(super) fn asked(&self, outcome: BlockOutcome) {
+        self.blocks.with_label_values(&[outcome.as_str()]).inc();
+    }
+}

@@ -1,0 +1,102 @@
+//! Metrics of e-mail.
+
+use prometheus::{IntCounterVec, IntGauge, Opts};
+
+use super::book::Book;
+use sealgate_domain::mail::{DeadReason, MailKind};
+
+pub(super) struct MailSeries {
+    mails: IntCounterVec,
+    waiting: IntGauge,
+    oldest: IntGauge,
+    dead: IntGauge,
+    usable: IntGauge,
+}
+
+/// Outcome of an attempt to create or send a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MailOutcome {
+    Sent,
+    /// Not accepted; will be retried.
+    Postponed,
+    GivenUp(DeadReason),
+    /// The outbox was full.
+    Dropped,
+}
+
+impl MailOutcome {
+    const ALL: [Self; 7] = [
+        Self::Sent,
+        Self::Postponed,
+        Self::Dropped,
+        Self::GivenUp(DeadReason::Expired),
+        Self::GivenUp(DeadReason::Refused),
+        Self::GivenUp(DeadReason::Unsendable),
+        Self::GivenUp(DeadReason::Failed),
+    ];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::Postponed => "postponed",
+            Self::Dropped => "dropped",
+            Self::GivenUp(reason) => reason.as_str(),
+        }
+    }
+}
+
+impl MailSeries {
+    pub(super) fn new(book: &Book) -> Result<Self, prometheus::Error> {
+        let mails = IntCounterVec::new(
+            Opts::new(
+                "sealgate_mails_total",
+                "Mails by what came of a try to send one. `dropped` had no room in the outbox; `expired`, `refused`, `unsendable` and `failed` were given up.",
+            ),
+            &["kind", "outcome"],
+        )?;
+        book.enter("counter", &mails)?;
+        let gauge = |name: &str, help: &str| -> Result<IntGauge, prometheus::Error> {
+            let gauge = IntGauge::new(name, help)?;
+            book.enter("gauge", &gauge)?;
+            Ok(gauge)
+        };
+        Ok(Self {
+            mails,
+            waiting: gauge("sealgate_mails_waiting", "Mails in the outbox; counted every 15 seconds.")?,
+            oldest: gauge(
+                "sealgate_mail_oldest_waiting_seconds",
+                "How long the oldest mail in the outbox has waited; 0 when none waits.",
+            )?,
+            dead: gauge("sealgate_mails_dead", "Mails that were given up and are kept for 30 days.")?,
+            usable: gauge(
+                "sealgate_mail_server_usable",
+                "Whether the mail server could be used at the last try; 1 before the first.",
+            )?,
+        })
+    }
+
+    /// Initializes the metrics. The mail server counts as usable before the first attempt.
+    pub(super) fn begin(&self) {
+        self.usable.set(1);
+        for kind in MailKind::ALL {
+            for outcome in MailOutcome::ALL {
+                self.mails.with_label_values(&[kind.as_str(), outcome.as_str()]);
+            }
+        }
+    }
+
+    pub(super) fn count(&self, kind: MailKind, outcome: MailOutcome) {
+        self.mails.with_label_values(&[kind.as_str(), outcome.as_str()]).inc();
+    }
+
+    pub(super) fn usable(&self, usable: bool) {
+        self.usable.set(i64::from(usable));
+    }
+
+    /// `oldest`: how long the oldest has waited, in seconds.
+    pub(super) fn outbox(&self, waiting: usize, dead: usize, oldest: u64) {
+        self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+        self.dead.set(i64::try_from(dead).unwrap_or(i64::MAX));
+        self.oldest.set(i64::try_from(oldest).unwrap_or(i64::MAX));
+    }
+}
