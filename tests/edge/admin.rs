@@ -19,7 +19,7 @@ fn metrics_health_and_readiness_are_told_and_nothing_else() {
     assert_eq!((metrics.status, metrics.body.as_slice()), (200, &b"test_total 1\n"[..]));
     assert!(metrics.headers["content-type"].starts_with("text/plain; version=0.0.4"));
     assert_eq!(ask(&edge, "GET /healthz").status, 200);
-    // It is ready once every listener accepts.
+    // The edge reports ready once every listener accepts connections.
     soon(|| (ask(&edge, "GET /readyz").status == 200).then_some(()));
     for line in ["GET /", "GET /local/a", "GET /metrics/", "POST /other"] {
         let reply = ask(&edge, line);
@@ -29,7 +29,7 @@ fn metrics_health_and_readiness_are_told_and_nothing_else() {
     assert_eq!((reply.status, reply.headers["allow"].as_str()), (405, "GET, HEAD"));
 }
 
-/// Asks for a path, to see that requests are answered.
+/// A health check that requests this path from the edge's own listener.
 struct Asking(&'static str);
 
 impl Health for Asking {
@@ -50,7 +50,7 @@ impl Health for Asking {
 fn readiness_is_an_answer_to_a_request_of_our_own() {
     for (path, status, body) in [
         ("/local/a", 200, "ready\n"),
-        // A refusal is an answer.
+        // A refusal counts as an answer.
         ("/answer", 200, ""),
         ("/panic", 503, "… the connection broke off before an answer"),
         ("/local/slow", 503, "… no answer came within 2s"),
@@ -58,7 +58,7 @@ fn readiness_is_an_answer_to_a_request_of_our_own() {
     ] {
         let edge = Edge::with(&[], |parts| parts.health = Arc::new(Asking(path)));
         let not_answered = format!("requests are not answered on {}: ", edge.address);
-        // On a busy machine a request of our own may be late once.
+        // On a busy machine, the edge's request to itself may time out once.
         soon(|| {
             let reply = ask(&edge, "GET /readyz");
             let said = String::from_utf8(reply.body.clone()).unwrap().replace(&not_answered, "… ");

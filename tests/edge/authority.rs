@@ -1,4 +1,4 @@
-//! A certificate authority of the tests' own, by openssl.
+//! A certificate authority for the tests, created with `openssl`.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use sealgate_config::TlsConfig;
 use tempfile::TempDir;
 
-/// An authority; the directory holds its files and those of all that it issued.
+/// A certificate authority. Its directory holds its own files and the issued certificates.
 pub(crate) struct Authority {
     directory: TempDir,
 }
@@ -20,7 +20,7 @@ impl Authority {
         authority
     }
 
-    /// Its own certificate.
+    /// Returns the path of the authority's own certificate.
     pub(crate) fn file(&self) -> PathBuf {
         self.path("ca.pem")
     }
@@ -29,17 +29,19 @@ impl Authority {
         self.directory.path().join(name)
     }
 
-    /// A certificate in `NAME.pem`, for these names such as `DNS:localhost,IP:127.0.0.1`, and its key.
+    /// Issues a certificate in `NAME.pem` and its key.
+    ///
+    /// `names` are subject alternative names such as `DNS:localhost,IP:127.0.0.1`.
     pub(crate) fn issue(&self, name: &str, names: &str) -> TlsConfig {
         self.issue_to(name, &format!("/O=Tests/CN={name}"), names)
     }
 
-    /// The same, to this subject.
+    /// Issues a certificate with this subject. See [`Self::issue`].
     pub(crate) fn issue_to(&self, name: &str, subject: &str, names: &str) -> TlsConfig {
         self.issued(name, subject, names, &EC)
     }
 
-    /// The same, with a key of the older kind.
+    /// Issues a certificate with an RSA key. See [`Self::issue`].
     pub(crate) fn issue_rsa(&self, name: &str, names: &str) -> TlsConfig {
         self.issued(name, &format!("/O=Tests/CN={name}"), names, &["-newkey", "rsa:2048"])
     }
@@ -53,7 +55,8 @@ impl Authority {
         TlsConfig { certificate: self.path(&format!("{name}.pem")), key: self.path(&format!("{name}.key")) }
     }
 
-    /// The same, good until the end of this second since 1970.
+    /// Issues a certificate that expires at the end of second `end` since 1970. See
+    /// [`Self::issue`].
     pub(crate) fn issue_until(&self, name: &str, end: u64) -> TlsConfig {
         let end = chrono::DateTime::from_timestamp(end.cast_signed(), 0).unwrap().format("%Y%m%d%H%M%SZ").to_string();
         let settings = "[ca]\ndefault_ca = own\n[own]\ndatabase = index\nrand_serial = yes\nnew_certs_dir = .\n\

@@ -1,5 +1,6 @@
-//! Clients whose certificate ends, or whose authority goes, while they are here: by sessions of TLS that are resumed, and
-//! by connections that are kept.
+//! Client certificates that expire, or whose authority is removed, while the client is connected.
+//!
+//! Covers resumed TLS sessions and kept connections.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -21,12 +22,12 @@ use tokio_rustls::TlsConnector;
 use crate::authority::Authority;
 use crate::harness::{Edge, TestFront, app, legacy, parts, soon};
 
-/// How long a short-lived certificate lives. Whatever comes before its end has to be done by then.
+/// Lifetime of a short-lived certificate in seconds. A test must finish its first phase within it.
 const LIFE: u64 = 6;
 
 static VERSIONS: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS12, &rustls::version::TLS13];
 
-/// An edge that asks for certificates of an authority.
+/// An edge that requests client certificates from an authority.
 struct World {
     edge: Edge,
     authority: Authority,
@@ -50,13 +51,15 @@ impl World {
         Self { edge, authority, server }
     }
 
-    /// A certificate that is good for a short time, and its last second.
+    /// Issues a certificate that is valid for [`LIFE`]. Returns it and its last valid second.
     fn short_lived(&self) -> (TlsConfig, u64) {
         let end = UnixTime::now().as_secs() + LIFE;
         (self.authority.issue_until("anna", end), end)
     }
 
-    /// A client of these versions of TLS that shows this certificate, or none, and resumes sessions.
+    /// Returns a client configuration for these TLS versions that resumes sessions.
+    ///
+    /// The client presents the certificate `shown`, if any.
     fn client(&self, versions: &[&'static SupportedProtocolVersion], shown: Option<&TlsConfig>) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(self.authority.file()).unwrap()).unwrap();
@@ -82,7 +85,7 @@ impl World {
         Open(StreamOwned::new(connection, stream))
     }
 
-    /// Other authorities, or another demand, by a reload of the configuration.
+    /// Reloads the configuration with other authorities or another requirement for certificates.
     fn reload(&self, clients: Option<ClientCertificates>) {
         let own = parts(Arc::default(), &[]).server;
         let server = ServerConfig { tls: vec![self.server.clone()], client_certificates: clients, ..own };
@@ -92,11 +95,11 @@ impl World {
     }
 }
 
-/// A connection of HTTP/1.1 over TLS.
+/// An HTTP/1.1 connection over TLS.
 struct Open(StreamOwned<ClientConnection, TcpStream>);
 
 impl Open {
-    /// Asks what the application gets; none when there is no answer.
+    /// Sends a request and returns the answer, or `None` if the connection ends first.
     fn ask(&mut self) -> Option<String> {
         self.send(b"GET /json HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
         let mut read = Vec::new();
@@ -117,7 +120,7 @@ impl Open {
         self.0.write_all(bytes).and_then(|()| self.0.flush()).ok()
     }
 
-    /// Something more of what comes; none at the connection's end.
+    /// Reads the next bytes, or returns `None` at the end of the connection.
     fn piece(&mut self) -> Option<Vec<u8>> {
         let mut buffer = [0; 4096];
         match self.0.read(&mut buffer) {
@@ -129,7 +132,7 @@ impl Open {
         }
     }
 
-    /// Waits for the connection's end, and says when it was.
+    /// Waits for the end of the connection and returns its time in seconds since 1970.
     fn until_closed(&mut self) -> u64 {
         while self.piece().is_some() {}
         UnixTime::now().as_secs()
@@ -142,7 +145,7 @@ fn wait_until_after(end: u64) {
 
 const TOLD: &str = "CN=anna";
 
-/// Both at once: each waits for the end of a certificate.
+/// Runs the check for both settings in parallel, because each waits for a certificate to expire.
 fn for_each_demand(check: impl Fn(Presence) + Sync) {
     let check = &check;
     thread::scope(|scope| {
@@ -159,7 +162,7 @@ fn an_expired_certificate_does_not_come_in_by_a_resumed_session() {
         let (anna, end) = world.short_lived();
         let clients = VERSIONS.map(|version| world.client(&[version], Some(&anna)));
         for config in &clients {
-            // Twice, so that there is something to resume.
+            // Connect twice, so that the second connection has a session to resume.
             for _ in 0..2 {
                 let mut open = world.connect(config);
                 assert!(open.ask().expect("an answer").contains(TOLD));
@@ -185,7 +188,7 @@ fn openssl_is_given_nothing_to_resume_either() {
         let mut command = Command::new("openssl");
         command.args(["s_client", "-ign_eof", "-connect", &address, version]);
         if with_session {
-            // Without the certificate and its key: a session is as good as both.
+            // Resume without the certificate and its key. A session would replace both.
             command.args(["-sess_in", session]);
         } else {
             let (certificate, key) = (anna.certificate.to_str().unwrap(), anna.key.to_str().unwrap());
@@ -200,7 +203,7 @@ fn openssl_is_given_nothing_to_resume_either() {
         let _ = std::fs::remove_file(&session);
         let before = ask(version, false);
         assert!(before.contains("New, ") && before.contains("HTTP/1.1 200"), "{version}: {before}");
-        // OpenSSL writes a session of TLS 1.3 only when a ticket came.
+        // OpenSSL writes a TLS 1.3 session only if the server sent a ticket.
         if session.exists() {
             let resumed = ask(version, true);
             assert!(!resumed.contains("Reused, ") && !resumed.contains("HTTP/1.1 200"), "{version}: {resumed}");
@@ -234,7 +237,9 @@ fn a_kept_connection_ends_with_the_certificate() {
     });
 }
 
-/// An upstream that switches protocols, streams or reads, as its path says, and takes down what it reads after the head.
+/// Starts an upstream that switches protocols, streams or reads, depending on the path.
+///
+/// Returns its address and a record of the bytes that it reads after the head.
 fn lasting_upstream() -> (std::net::SocketAddr, Arc<Mutex<Vec<u8>>>) {
     let read = Arc::new(Mutex::new(Vec::new()));
     let taken = Arc::clone(&read);
@@ -347,7 +352,7 @@ fn a_kept_connection_ends_with_its_authority() {
     let both = |world: &World| {
         [world.authority.file(), other.file()].map(|file| std::fs::read_to_string(file).unwrap()).concat()
     };
-    // By the file, and by a reload of the configuration that names another one.
+    // Remove the authority from the file, or reload the configuration with another file.
     for by_reload in [false, true] {
         let world = World::new(Presence::Required);
         let file = world.authority.path("clients.pem");
@@ -369,10 +374,10 @@ fn a_kept_connection_ends_with_its_authority() {
         anna.until_closed();
         halfway.until_closed();
         assert!(ben.ask().expect("whose authority stays goes on").contains("CN=ben"));
-        // An unrelated change touches nobody.
+        // An unrelated change closes no connection.
         world.reload(Some(ClientCertificates { ca: other.file(), demand: Presence::Optional }));
         assert!(ben.ask().unwrap().contains("CN=ben"));
-        // Nobody is asked any more: nobody vouches for what was shown.
+        // The edge stops requesting certificates, so no authority vouches for the presented one.
         world.reload(None);
         ben.until_closed();
     }

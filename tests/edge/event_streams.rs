@@ -1,4 +1,4 @@
-//! How long an upstream may send nothing: event streams longer than other answers.
+//! Read timeouts of upstreams: event streams may be silent longer than other answers.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
@@ -12,7 +12,7 @@ use crate::tls::certificate;
 
 const EVENTS: &str = "Content-Type: text/event-stream\r\n\r\ndata: 1\n\n";
 
-/// Sends this answer, is silent for longer than the timeout of ordinary answers, and sends an event.
+/// Starts an upstream that sends `answer`, then an event after more than the ordinary timeout.
 fn pausing(answer: &'static str) -> SocketAddr {
     upstream(move |_, stream| {
         stream.write_all(answer.as_bytes()).unwrap();
@@ -21,7 +21,7 @@ fn pausing(answer: &'static str) -> SocketAddr {
     })
 }
 
-/// Sends this and waits until the edge closes the connection.
+/// Starts an upstream that sends `answer` and waits until the edge closes the connection.
 fn silent(answer: &'static str) -> SocketAddr {
     upstream(move |_, stream| {
         stream.write_all(answer.as_bytes()).unwrap();
@@ -92,7 +92,7 @@ fn other_answers_end_at_the_ordinary_timeout_and_never_look_complete() {
     }
 }
 
-/// The connection is one that was used before: there Pingora repeats a request whose connection ends.
+/// Uses a reused connection, because Pingora retries a request if a reused connection ends.
 #[test]
 fn a_request_that_was_not_answered_in_time_is_not_repeated() {
     let requests = Arc::new(AtomicUsize::new(0));
@@ -125,7 +125,7 @@ fn a_request_that_was_not_answered_in_time_is_not_repeated() {
     assert_eq!(requests.load(Ordering::SeqCst), 2);
 }
 
-/// Answers of many lengths, so that some are read from the upstream completely and wait in the edge.
+/// Uses many body lengths, so that the edge has read some answers completely but not sent them yet.
 #[test]
 fn an_answer_for_a_slow_client_stays_whole() {
     const STEP: usize = 256 * 1024;

@@ -1,4 +1,4 @@
-//! Several certificates, certificates of clients, and what browsers are told of https.
+//! Several server certificates, client certificates, and HSTS.
 
 use std::io::Write;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn each_host_is_shown_the_certificate_that_is_for_it() {
         assert_eq!(shown(name), expected, "{name}");
     }
     assert_eq!(shown_for(&edge, &["-noservername"]), all[0]);
-    // Each is renewed by itself.
+    // Each certificate is renewed independently.
     authority.issue("exact", "DNS:wiki.apps.example");
     let renewed = serial(&files[2]);
     soon(|| (shown_for(&edge, &["-servername", "wiki.apps.example"]) == renewed).then_some(()));
@@ -61,7 +61,7 @@ fn a_client_is_shown_a_certificate_whose_kind_of_key_it_understands() {
     assert_eq!(shown("RSA+SHA256"), serials[1]);
 }
 
-/// An edge that wants certificates of this authority, and those that it has issued.
+/// An edge that requests certificates from this authority, and the authority.
 struct Asking {
     edge: Edge,
     authority: Authority,
@@ -78,7 +78,10 @@ impl Asking {
         Self { edge, authority }
     }
 
-    /// The identity that the application receives with these options; none when there is no connection.
+    /// Returns the certificate headers that the application receives, or `None` without a
+    /// connection.
+    ///
+    /// `options` are passed to `curl`.
     fn received(&self, options: &[&str]) -> Option<Vec<(String, String)>> {
         let url = format!("https://{}/json", self.edge.address);
         let ca = self.authority.file();
@@ -156,7 +159,7 @@ fn authorities_of_clients_change_without_a_restart() {
     let next = Authority::new();
     let bert = next.issue("bert", "DNS:bert");
     let ca = std::fs::read(asking.authority.file()).unwrap();
-    // What curl trusts is the same file: both are in it.
+    // `curl` uses the same file to trust the server, so the file must contain both authorities.
     let both = [ca, std::fs::read(next.file()).unwrap()].concat();
     assert!(asking.received(&showing(&bert)).is_none());
     std::fs::write(asking.authority.file(), both).unwrap();
@@ -189,7 +192,7 @@ fn authorities_of_clients_that_cannot_be_read_are_one_clear_line() {
     assert!(faults.len() == 1 && faults[0].contains("nowhere.pem"), "{faults:?}");
 }
 
-/// The Strict-Transport-Security fields of the answer to a request.
+/// Returns the `Strict-Transport-Security` header of the answer.
 fn security(edge: &Edge, path: &str) -> Option<String> {
     edge.ask(&format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).headers.get("strict-transport-security").cloned()
 }
@@ -230,6 +233,6 @@ fn a_host_that_asks_by_address_is_served_too() {
     let authority = Authority::new();
     let files = vec![authority.issue("wiki", "DNS:wiki.example"), authority.issue("address", "IP:127.0.0.1")];
     let edge = Edge::with(&[legacy()], |parts| parts.server.tls = files);
-    // It names nobody, and gets the first.
+    // A client that sends no server name receives the first certificate.
     assert!(curl(&["-k", &format!("https://{}/local/a", edge.address)]).contains("secure"));
 }

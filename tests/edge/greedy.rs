@@ -1,4 +1,4 @@
-//! Peers that are slow, greedy or malformed.
+//! Slow, greedy and malformed clients.
 
 use std::io::Write;
 use std::thread;
@@ -117,7 +117,7 @@ fn a_head_may_come_in_pieces() {
     let mut client = edge.client();
     for piece in ["GET /local/a HT", "TP/1.1\r\nHost: a\r", "\n\r", "\n"] {
         client.send(piece.as_bytes());
-        // So that each piece arrives by itself.
+        // Pause, so that each piece arrives separately.
         thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(client.reply().status, 200);

@@ -1,4 +1,4 @@
-//! A running edge, a front, upstreams and a client.
+//! A running edge, a test front, upstreams and a client.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -24,20 +24,20 @@ use tokio::sync::oneshot;
 
 use crate::port::free_port;
 
-/// The longest body that `/local/` takes.
+/// Maximum body size of `/local/` in bytes.
 pub(crate) const BODY_LIMIT: usize = 1000;
 pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_millis(1500);
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_millis(1100);
 pub(crate) const SLOW: Duration = Duration::from_secs(3);
-/// What a busy machine may take longer than a deadline says.
+/// How much later than a deadline an event may occur on a busy machine.
 pub(crate) const GRACE: Duration = Duration::from_secs(4);
 
-/// A WebSocket's handshake.
+/// A WebSocket handshake.
 pub(crate) const HANDSHAKE: &str = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-/// What a front was told when an exchange was over.
+/// A report to the front about a finished exchange.
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
     pub(crate) path: String,
@@ -48,20 +48,25 @@ pub(crate) struct Told {
     pub(crate) response_bytes: u64,
 }
 
-/// `/answer` refuses at once; `/local/…` echoes; `/local/slow` takes [`SLOW`]; `/panic` panics; all else goes to
-/// the application that the path's first letters `/0`, `/1`, … name, or to the first.
+/// A front whose verdict depends on the path.
+///
+/// - `/answer` is refused immediately.
+/// - `/local/…` echoes; `/local/slow` takes [`SLOW`].
+/// - `/panic` panics.
+/// - Any other path is forwarded to the application whose number it begins with (`/0`, `/1`, …), or
+///   to the first one.
 #[derive(Default)]
 pub(crate) struct TestFront {
     pub(crate) told: Mutex<Vec<Told>>,
     pub(crate) events: Mutex<Vec<ConnectionEvent>>,
-    /// Until when each certificate is good, as it was last told.
+    /// The expiry of each certificate, as last reported.
     pub(crate) certificates: Mutex<BTreeMap<PathBuf, i64>>,
     pub(crate) epoch: AtomicU64,
-    /// How many requests for `/local/slow` have come.
+    /// Number of requests received for `/local/slow`.
     pub(crate) slow: AtomicUsize,
-    /// The paths that nobody may use any more.
+    /// Paths to which access was revoked.
     pub(crate) ended: Mutex<Vec<String>>,
-    /// The paths that were asked about again.
+    /// Paths for which the edge asked again whether access is still allowed.
     pub(crate) asked: Mutex<Vec<String>>,
 }
 
@@ -90,7 +95,7 @@ impl Front for TestFront {
             "/panic" => panic!("asked to"),
             path if path.starts_with("/local/") => Verdict::Local { body_limit: BODY_LIMIT, route: &"local" },
             path => {
-                // All of them have one name, and after a reload there may be one only.
+                // The applications share one name. After a reload there may be only one.
                 let app = path.chars().nth(1).and_then(|digit| digit.to_digit(10)).filter(|_| !again).unwrap_or(0);
                 Verdict::Forward(Forward {
                     app: app as usize,
@@ -180,17 +185,17 @@ impl EdgeObserver for TestFront {
 }
 
 impl TestFront {
-    /// Waits until the front has been told of an exchange with this path.
+    /// Waits for the report of an exchange with this path.
     pub(crate) fn told_of(&self, path: &str) -> Told {
         soon(|| self.told.lock().unwrap().iter().find(|told| told.path == path).cloned())
     }
 
-    /// Waits until a request that takes long is under way.
+    /// Waits until a request for `/local/slow` is in progress.
     pub(crate) fn is_busy(&self) {
         soon(|| (self.slow.load(Ordering::SeqCst) > 0).then_some(()));
     }
 
-    /// Takes access away from a path, as a revocation does.
+    /// Revokes access to a path.
     pub(crate) fn end(&self, path: &str) {
         self.ended.lock().unwrap().push(path.to_owned());
         self.epoch.fetch_add(1, Ordering::SeqCst);
@@ -201,7 +206,7 @@ impl TestFront {
     }
 }
 
-/// Polls until there is something, for a few seconds.
+/// Polls until `look` returns a value. Panics after 15 seconds.
 pub(crate) fn soon<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + Duration::from_secs(15);
     loop {
@@ -225,11 +230,11 @@ impl Health for TestHealth {
     }
 }
 
-/// A running edge; dropping it stops it.
+/// A running edge. It stops when dropped.
 pub(crate) struct Edge {
     pub(crate) address: SocketAddr,
     pub(crate) admin: SocketAddr,
-    /// The listener that redirects, if there is one.
+    /// The listener that redirects to https, if there is one.
     pub(crate) redirect: Option<SocketAddr>,
     pub(crate) front: Arc<TestFront>,
     pub(crate) changer: Changer,
@@ -238,7 +243,7 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    /// An edge before these applications, each of which has one upstream.
+    /// Starts an edge with these applications, each of which has one upstream.
     pub(crate) fn before(upstreams: &[SocketAddr]) -> Self {
         Self::with(upstreams, |_| {})
     }
@@ -256,12 +261,12 @@ impl Edge {
         Self { address, admin, redirect, front, changer, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Asks for the stop and goes on.
+    /// Requests the stop without waiting for it.
     pub(crate) fn stop(&mut self) {
         let _ = self.stop.take().unwrap().send(());
     }
 
-    /// Waits for the end of a stop that was asked for.
+    /// Waits until a requested stop is complete.
     pub(crate) fn ended(mut self) -> Result<(), String> {
         self.thread.take().unwrap().join().unwrap()
     }
@@ -345,7 +350,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
     }
 }
 
-/// The legacy application, on a port of its own.
+/// Starts the legacy application on its own port.
 pub(crate) fn legacy() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -353,13 +358,13 @@ pub(crate) fn legacy() -> SocketAddr {
     address
 }
 
-/// An upstream that reads a head and then does as it likes with the connection, once.
+/// Starts an upstream that reads one head per connection and then calls `talk`.
 pub(crate) fn upstream(talk: impl Fn(&str, &mut TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            // Health checks connect and leave.
+            // Health checks connect and disconnect without sending a request.
             let mut client = Client { stream: stream.try_clone().unwrap(), unread: Vec::new() };
             if let Some(head) = client.head() {
                 talk(&head, &mut stream);
@@ -369,12 +374,12 @@ pub(crate) fn upstream(talk: impl Fn(&str, &mut TcpStream) + Send + 'static) -> 
     address
 }
 
-/// An address where nobody listens.
+/// Returns an address on which no process listens.
 pub(crate) fn nobody() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, free_port()).into()
 }
 
-/// A connection of a client that writes what it likes.
+/// A client connection that sends arbitrary bytes.
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
     unread: Vec<u8>,
@@ -406,7 +411,7 @@ impl Client {
         Self { stream, unread: Vec::new() }
     }
 
-    /// The other end of a connection that was accepted; its reads and writes have no deadline.
+    /// Wraps an accepted connection. Its reads and writes have no deadline.
     pub(crate) fn of(stream: TcpStream) -> Self {
         Self { stream, unread: Vec::new() }
     }
@@ -415,7 +420,7 @@ impl Client {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// The next head without its empty line; none at the end of the connection.
+    /// Reads the next head without its empty line. Returns `None` at the end of the connection.
     pub(crate) fn head(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.unread.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -443,7 +448,7 @@ impl Client {
         reply
     }
 
-    /// The head of a response whose body is not to be read, or that has none.
+    /// Reads the head of a response that has no body, or whose body the test does not read.
     pub(crate) fn reply_head(&mut self) -> Reply {
         let head = self.head().expect("a response");
         let mut lines = head.split("\r\n");
@@ -472,7 +477,7 @@ impl Client {
         }
     }
 
-    /// Reads exactly this many bytes.
+    /// Reads exactly `length` bytes.
     pub(crate) fn bytes(&mut self, length: usize) -> Vec<u8> {
         while self.unread.len() < length {
             assert!(self.more(), "the connection ends early");
@@ -480,20 +485,20 @@ impl Client {
         self.unread.drain(..length).collect()
     }
 
-    /// Everything until the other side closes.
+    /// Reads until the edge closes the connection.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         while self.more() {}
         std::mem::take(&mut self.unread)
     }
 
-    /// How long it takes until the other side closes, whatever it says before.
+    /// Returns how long it takes until the edge closes the connection. Discards the data.
     pub(crate) fn until_closed(&mut self) -> Duration {
         let start = Instant::now();
         self.rest();
         start.elapsed()
     }
 
-    /// False at the end of the connection.
+    /// Reads more bytes. Returns false at the end of the connection.
     fn more(&mut self) -> bool {
         let mut buffer = [0; 16 * 1024];
         match self.stream.read(&mut buffer) {
@@ -508,7 +513,7 @@ impl Client {
     }
 }
 
-/// Runs curl and gives what it wrote to stdout.
+/// Runs `curl` and returns its standard output.
 pub(crate) fn curl(arguments: &[&str]) -> String {
     let output = Command::new("curl").args(["-sS", "--max-time", "20"]).args(arguments).output().expect("curl");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,5 +1,5 @@
-//! Answers and chunks that two parsers read in two ways, connections that an application authenticates, and what HTTP/1 and HTTP/2
-//! say differently.
+//! Responses and chunks that parsers interpret differently, connections that an application
+//! authenticates, and differences between HTTP/1 and HTTP/2.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,7 +13,9 @@ use crate::http2;
 /// Heads that an application has read, each with the number of its connection.
 type Heads = Arc<Mutex<Vec<(usize, String)>>>;
 
-/// An application that answers each head as `answer` says, on as many connections as come.
+/// Starts an application that answers each head with the result of `answer`.
+///
+/// It accepts any number of connections.
 fn application(heads: &Heads, answer: impl Fn(usize, &str) -> String + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -179,7 +181,7 @@ fn chunk_lines_that_parsers_read_in_two_ways_are_400() {
             }
         }
     }
-    // The connection goes on after chunks that are sound.
+    // The connection stays open after valid chunks.
     let mut client = edge.client();
     for _ in 0..3 {
         client.send(
@@ -194,7 +196,7 @@ fn a_head_does_not_wait_for_its_body() {
     let edge = Edge::with(
         &[upstream(|_, stream| {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").unwrap();
-            // Until the client, which has the head, says goodbye.
+            // Wait until the client closes the connection; it has already received the head.
             let _ = stream.read(&mut [0; 16]);
         })],
         |parts| parts.apps[0].read_timeout = 5 * SLOW,
@@ -225,7 +227,7 @@ fn a_query_in_another_encoding_goes_on_percent_encoded() {
     let mut client = edge.client();
     client.send(b"GET /a?q=\xfe HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(client.reply().status, 200);
-    // A health check may have come before.
+    // A health check may have connected before.
     assert!(heads.lock().unwrap().iter().any(|(_, head)| head.starts_with("GET /a?q=%FE HTTP/1.1\r\n")));
     let mut client = edge.client();
     client.send(b"GET /\xfe HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -1,4 +1,4 @@
-//! What clients of HTTP/2 get where something is refused: the same words as those of HTTP/1.1.
+//! Refusals over HTTP/2: clients receive the same errors as over HTTP/1.1.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 use crate::authority::Authority;
 use crate::harness::{Edge, curl, legacy, nobody, soon, upstream};
 
-/// An edge that speaks TLS, before these applications.
+/// Starts an edge with TLS in front of these applications.
 pub(crate) fn edge(upstreams: &[SocketAddr]) -> (Edge, Authority) {
     let authority = Authority::new();
     let files = authority.issue("server", "DNS:localhost,IP:127.0.0.1");
@@ -31,7 +31,7 @@ pub(crate) fn edge(upstreams: &[SocketAddr]) -> (Edge, Authority) {
     (edge, authority)
 }
 
-/// A connection.
+/// Opens an HTTP/2 connection.
 pub(crate) async fn connect(edge: &Edge, authority: &Authority) -> SendRequest<Bytes> {
     let mut roots = RootCertStore::empty();
     roots.add(rustls::pki_types::CertificateDer::from_pem_file(authority.file()).unwrap()).unwrap();
@@ -52,7 +52,7 @@ pub(crate) async fn connect(edge: &Edge, authority: &Authority) -> SendRequest<B
     requests.ready().await.unwrap()
 }
 
-/// What came of a request: the head, and the body or how it broke off.
+/// The result of a request: the head, and the body or the error that interrupted it.
 pub(crate) struct Outcome {
     pub(crate) head: Response<()>,
     pub(crate) body: Result<Vec<u8>, h2::Error>,
@@ -65,7 +65,9 @@ impl Outcome {
     }
 }
 
-/// Sends a request with a body in pieces and then perhaps an end, and waits for the answer.
+/// Sends a request and waits for the answer.
+///
+/// Sends the body in these pieces, and ends the stream if `ends` is true.
 pub(crate) async fn ask(
     requests: &mut SendRequest<Bytes>,
     request: Request<()>,
@@ -92,7 +94,7 @@ pub(crate) async fn ask(
                 }
             }
         }
-        // Without an end the stream stays open for as long as the answer takes.
+        // Without an end, the stream stays open until the answer is complete.
         if !ends {
             std::future::pending::<()>().await;
         }
@@ -123,7 +125,7 @@ pub(crate) fn request(method: &str, edge: &Edge, path: &str) -> Request<()> {
 
 static MEGABYTE: [u8; 1 << 20] = [b'x'; 1 << 20];
 
-/// A request, its body, whether that ends; a status and an error.
+/// Method, path, body, whether the body ends, expected status, expected error.
 type Case<'a> = (&'a str, &'a str, &'a [&'static [u8]], bool, u16, &'a str);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -221,7 +223,7 @@ async fn a_head_that_is_too_long_is_refused_in_words() {
         431,
         "each field counts 32 bytes more"
     );
-    // What is far longer is not even read, and has no words.
+    // Pingora does not read far longer heads, and answers without a body.
     let outcome = ask(&mut requests, long(40 * 1024), &[], true).await.unwrap();
     assert_eq!((outcome.head.status().as_u16(), outcome.body.unwrap().len()), (431, 0));
     let next = ask(&mut requests, request("GET", &edge, "/json"), &[], true).await.unwrap();
@@ -234,7 +236,7 @@ async fn a_request_that_names_two_hosts_goes_nowhere() {
     let mut requests = connect(&edge, &authority).await;
     let mut two = request("GET", &edge, "/json");
     two.headers_mut().insert("host", "other.example".parse().unwrap());
-    // Pingora's own refusal, before there is a request to speak of: RFC 9113 §8.1.1 calls it malformed, and asks for no words.
+    // Pingora refuses the request itself. RFC 9113 §8.1.1 calls it malformed and requires no body.
     let outcome = ask(&mut requests, two, &[], true).await.unwrap();
     assert_eq!((outcome.head.status().as_u16(), outcome.body.unwrap().len()), (400, 0));
     assert!(edge.front.told.lock().unwrap().is_empty());

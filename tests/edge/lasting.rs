@@ -1,4 +1,4 @@
-//! Exchanges that are open when access ends.
+//! Exchanges that are in progress when access is revoked.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +12,7 @@ use sealgate_edge::{AnsweredBy, ConnectionEvent};
 use crate::harness::{Client, Edge, GRACE, HANDSHAKE, curl, legacy, soon, upstream};
 use crate::tls::certificate;
 
-/// The longest that access may outlive its end.
+/// Maximum time between a revocation and its effect.
 const SOON: Duration = Duration::from_secs(1);
 
 fn echo(head: &str, stream: &mut TcpStream) {
@@ -26,12 +26,12 @@ fn echo(head: &str, stream: &mut TcpStream) {
     }
 }
 
-/// Answers with this head and a first piece, then says nothing for a long time.
+/// Starts an upstream that sends this head and one event, and then stays silent.
 fn silent_after(head: &'static str) -> SocketAddr {
     upstream(move |_, stream| {
         stream.write_all(head.as_bytes()).unwrap();
         stream.write_all(b"data: first\n\n").unwrap();
-        // Until the edge leaves.
+        // Wait until the edge closes the connection.
         let _ = stream.read(&mut [0; 16]);
     })
 }
@@ -49,7 +49,7 @@ fn open_websocket(edge: &Edge) -> Client {
 fn a_silent_websocket_is_cut_off_when_access_ends() {
     let edge = Edge::before(&[upstream(echo)]);
     let mut client = open_websocket(&edge);
-    // What happens to others does not touch it.
+    // A revocation for another path does not affect this connection.
     edge.front.end("/other");
     soon(|| edge.front.asked.lock().unwrap().contains(&"/ws".to_owned()).then_some(()));
     client.send(b"pong");
@@ -79,7 +79,7 @@ fn a_silent_event_stream_is_cut_off_when_access_ends() {
     let mut client = edge.client();
     client.send(b"GET /events HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(client.reply_head().status, 200);
-    // The stream has been silent for a while.
+    // Let the stream be silent for a while.
     thread::sleep(Duration::from_millis(300));
     edge.front.end("/events");
     let start = Instant::now();
@@ -118,7 +118,7 @@ fn a_slow_short_answer_stops_too() {
     let edge = Edge::before(&[address]);
     let mut client = edge.client();
     client.send(b"GET /drip HTTP/1.1\r\nHost: a\r\n\r\n");
-    // Long enough to count as one that lasts.
+    // Long enough for the edge to treat the exchange as long-lived.
     thread::sleep(Duration::from_millis(1300));
     edge.front.end("/drip");
     assert!(client.until_closed() < SOON);
@@ -133,7 +133,7 @@ fn an_answer_that_comes_after_the_end_of_access_stays_behind() {
     let edge = Edge::with(&[address], |parts| parts.apps[0].read_timeout = Duration::from_secs(5));
     let mut client = edge.client();
     client.send(b"GET /poll HTTP/1.1\r\nHost: a\r\n\r\n");
-    // In the middle of the wait: the head of the answer is to come later than the end of access.
+    // Revoke access while the edge waits, before the upstream sends the head of its answer.
     thread::sleep(Duration::from_millis(300));
     edge.front.end("/poll");
     let reply = client.reply();
@@ -149,7 +149,7 @@ fn short_requests_are_never_asked_about_again() {
         assert_eq!(client.reply().status, 200);
     }
     edge.front.end("/json");
-    // Nothing may happen, so there is nothing to wait for.
+    // The test expects that nothing happens, so there is no event to wait for.
     thread::sleep(Duration::from_millis(300));
     assert!(edge.front.asked.lock().unwrap().is_empty());
     client.send(b"GET /json HTTP/1.1\r\nHost: a\r\n\r\n");

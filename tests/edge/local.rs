@@ -1,4 +1,4 @@
-//! Answers of our own.
+//! Answers of the edge itself.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -105,7 +105,7 @@ fn a_client_that_goes_on_sending_still_reads_why_it_was_refused() {
     assert_eq!(client.reply().status, 413);
 }
 
-/// Each piece is far below the limit, and nobody has announced how many there are.
+/// Each chunk is far below the limit, and the client announces no total length.
 #[test]
 fn a_body_that_grows_too_long_piece_by_piece_is_refused() {
     let edge = Edge::before(&[]);
@@ -222,7 +222,7 @@ fn a_trusted_proxy_says_who_the_client_is() {
     let body = Edge::before(&[]).ask(request).json();
     assert_eq!((&body["address"], &body["secure"]), (&"127.0.0.1".into(), &false.into()));
     assert_ne!(body["request_id"], "from-the-proxy");
-    // What the client has written before that hides it from nobody.
+    // A malformed entry before the client address does not hide the address.
     let mut client = trusting.client();
     client.send(b"GET /local/o HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: \xff, 198.51.100.7\r\n\r\n");
     assert_eq!(client.reply().json()["address"], "198.51.100.7");

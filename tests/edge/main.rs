@@ -1,5 +1,6 @@
-//! The edge through real sockets: a front of the tests' own behind it, real upstreams beyond it, and curl or plain bytes
-//! before it.
+//! Tests the edge over real sockets, with a test front and real upstreams.
+//!
+//! Clients are `curl` or write raw bytes.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 

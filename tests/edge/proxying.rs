@@ -1,4 +1,4 @@
-//! Requests that go on to an application.
+//! Requests that the edge forwards to an application.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use sealgate_edge::AnsweredBy;
 
 use crate::harness::{BODY_TIMEOUT, Client, Edge, GRACE, HANDSHAKE, Reply, app, curl, legacy, nobody, upstream};
 
-/// The values that the legacy application received for a field.
+/// Returns the values of a header that the legacy application received.
 fn received(reply: &Reply, name: &str) -> Vec<String> {
     let pairs = reply.json()["headers"].as_array().unwrap().clone();
     let same = pairs.iter().filter(|pair| pair[0].as_str().unwrap().eq_ignore_ascii_case(name));
@@ -128,7 +128,7 @@ fn a_websocket_talks_both_ways() {
     for message in ["first", "second"] {
         client.send(message.as_bytes());
         assert_eq!(client.bytes(message.len()), message.as_bytes());
-        // Longer than any timeout of an ordinary request.
+        // Wait longer than any timeout of an ordinary request.
         thread::sleep(BODY_TIMEOUT + Duration::from_millis(400));
     }
 }
@@ -140,7 +140,7 @@ fn a_websocket_lives_however_fast_the_upstream_is() {
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             thread::spawn(move || {
-                // The answer is there before the question.
+                // Send the answer before reading the request.
                 let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
                 let _ = stream.write_all(answer.as_bytes());
                 let mut seen = Vec::new();
@@ -274,12 +274,13 @@ fn an_upload_that_drips_is_given_up() {
 
 #[test]
 fn an_event_stream_comes_through_as_it_is_sent() {
-    // Each event is sent once the one before has arrived.
+    // The upstream sends each event after the client has received the previous one.
     let (arrived, next) = mpsc::channel();
     let address = upstream(move |_, stream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n").unwrap();
         for number in 0..3 {
-            // In one piece: `write!` would send three, and each could become a chunk of its own.
+            // Write once: `write!` would write three times, and each part could become a separate
+            // chunk.
             stream.write_all(format!("data: {number}\n\n").as_bytes()).unwrap();
             if next.recv().is_err() {
                 return;

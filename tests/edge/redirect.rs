@@ -1,4 +1,4 @@
-//! Plain HTTP that leads to https and to nothing else.
+//! Plain HTTP listeners, which only redirect to https.
 
 use sealgate_edge::AnsweredBy;
 

@@ -1,4 +1,4 @@
-//! Heads that the edge does not take: each is refused in words, with an id and a line in the log.
+//! Heads that the edge refuses. Each refusal has an error text, a request ID and a log line.
 
 use crate::harness::{Edge, legacy};
 

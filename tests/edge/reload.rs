@@ -1,4 +1,4 @@
-//! What is served changes while the edge runs.
+//! Configuration changes while the edge runs.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -14,7 +14,7 @@ use sealgate_edge::Front;
 use crate::harness::{Client, Edge, HANDSHAKE, TestFront, app, curl, legacy, parts, soon, upstream};
 use crate::tls::certificate;
 
-/// An upstream that answers with this word.
+/// Starts an upstream that answers with this word.
 fn saying(word: &'static str) -> SocketAddr {
     upstream(move |_, stream| {
         let length = word.len();
@@ -22,7 +22,7 @@ fn saying(word: &'static str) -> SocketAddr {
     })
 }
 
-/// Serves these applications by a front of its own from now on.
+/// Reloads the edge with these applications and a new front, and returns the front.
 fn reload(edge: &Edge, upstreams: &[SocketAddr]) -> Arc<TestFront> {
     let front = Arc::new(TestFront::default());
     let apps: Vec<_> = upstreams.iter().map(|address| app(&[*address])).collect();
@@ -48,7 +48,7 @@ fn a_request_under_way_ends_as_it_began_and_the_next_one_on_its_connection_is_se
     assert_eq!(client.reply().body, b"old");
     client.send(b"GET /second HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(client.reply().body, b"new");
-    // Each front was told of its own.
+    // Each front receives only the reports of its own exchanges.
     edge.front.told_of("/first");
     front.told_of("/second");
     let of = |front: &TestFront| front.told.lock().unwrap().iter().map(|told| told.path.clone()).collect::<Vec<_>>();
@@ -60,7 +60,7 @@ fn an_application_that_is_gone_takes_its_place_with_it_and_a_body_under_way_goes
     let edge = Edge::before(&[legacy(), legacy()]);
     let mut client = edge.client();
     client.send(b"POST /1/json HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello");
-    // It is under way: its body is not whole, and so it is asked about.
+    // The request is in progress: its body is incomplete, so the edge asks the front again.
     soon(|| edge.front.asked.lock().unwrap().contains(&"/1/json".to_owned()).then_some(()));
     reload(&edge, &[legacy()]);
     client.send(b"world");
@@ -70,7 +70,7 @@ fn an_application_that_is_gone_takes_its_place_with_it_and_a_body_under_way_goes
     assert_eq!(client.reply().status, 500, "this front names an application that is not there any more");
 }
 
-/// An upstream that counts the connections to it.
+/// Starts an upstream that counts its connections.
 fn counting() -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, count) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
@@ -118,10 +118,10 @@ fn a_certificate_in_other_files_is_shown_from_then_on_and_one_that_will_not_do_c
     let change = edge.changer.prepare(&[app(&[legacy()])], &showing(files), front()).unwrap();
     edge.changer.apply(change);
     assert!(curl(&["--cacert", &trusting(&second), &url]).contains("\"secure\":true"));
-    // The watch follows: what changes in the files before does not matter, what changes in these does.
+    // The edge now watches the new files and ignores changes to the old ones.
     certificate(first.path());
     certificate(second.path());
-    // Longer than the watch waits: the pair in use must outlive its look at both.
+    // Wait longer than the watch interval. The pair in use must still be valid after both checks.
     thread::sleep(Duration::from_millis(2200));
     assert!(curl(&["--cacert", &trusting(&second), &url]).contains("\"secure\":true"));
 }
@@ -156,7 +156,9 @@ fn the_way_to_https_is_the_one_that_is_set() {
     front.told_of("/a");
 }
 
-/// Grants each handshake, answers all else with an event stream, and then says nothing.
+/// Starts an upstream that accepts each WebSocket handshake and otherwise starts an event stream.
+///
+/// It then stays silent.
 fn grants() -> SocketAddr {
     upstream(|head, stream| {
         let answer = if head.contains("websocket") {
@@ -185,7 +187,7 @@ fn what_never_ends_by_itself_ends_with_the_upstream_that_is_gone_from_the_file()
     for client in &mut gone {
         assert!(client.until_closed() < Duration::from_secs(5));
     }
-    // What goes to a server that is still named stays open.
+    // Connections to an upstream that is still configured stay open.
     let mut kept = open(HANDSHAKE, 101);
     let front = reload(&edge, &[stays]);
     soon(|| front.asked.lock().unwrap().contains(&"/ws".to_owned()).then_some(()));

@@ -1,5 +1,4 @@
-//! What of a request's head concerns one connection only, and what is tried twice: all that hangs on Pingora's policy for
-//! requests to upstreams.
+//! Hop-by-hop headers and retries: behaviour that depends on Pingora's request policy.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::{Edge, GRACE, HANDSHAKE, legacy, upstream};
 
-/// The fields that the application got, with lower-case names.
+/// Returns the headers that the application received, with lower-case names.
 fn received(edge: &Edge, request: &str) -> Vec<(String, String)> {
     let reply = edge.ask(request);
     assert_eq!(reply.status, 200, "{request}");
@@ -50,7 +49,7 @@ fn fields_of_one_connection_go_no_further() {
     }
 }
 
-/// Each alone, for what a request has none of is not looked for.
+/// Tests each header alone, because the edge skips the check for an absent one.
 #[test]
 fn a_field_of_one_connection_goes_no_further_without_the_others() {
     let edge = Edge::before(&[legacy()]);
@@ -64,7 +63,7 @@ fn a_field_of_one_connection_goes_no_further_without_the_others() {
         "TE: trailers",
         "Trailer: X-T",
         "Upgrade: h2c",
-        // Over HTTP/1.0 it is no wish of an upgrade, and nothing else takes it out.
+        // Over HTTP/1.0 this is not an upgrade request, and no other rule removes the header.
         "Upgrade: websocket",
     ] {
         for version in ["1.0", "1.1"] {
@@ -115,19 +114,19 @@ fn a_nomination_of_what_others_stand_on_is_refused() {
     }
 }
 
-/// Never answers, and keeps what it got.
+/// Starts an upstream that never answers. Returns its address and the heads that it read.
 fn hangs() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let heads: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = Arc::clone(&heads);
     let address = upstream(move |head, stream| {
         seen.lock().unwrap().push(head.to_ascii_lowercase());
-        // Until the edge leaves.
+        // Wait until the edge closes the connection.
         while let Ok(1..) = stream.read(&mut [0; 16]) {}
     });
     (address, heads)
 }
 
-/// The handshake without what a test leaves out or changes.
+/// Returns the handshake with `from` replaced by `to`.
 fn spoiled(from: &str, to: &str) -> String {
     assert!(HANDSHAKE.contains(from));
     HANDSHAKE.replace(from, to)
@@ -185,7 +184,7 @@ fn the_word_upgrade_alone_does_not_stop_pooling() {
         let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: anything\r\n\r\n";
         assert_eq!(edge.ask(request).status, 200);
     }
-    // A request may come while the one before is just being put away.
+    // A request may arrive while the edge is returning the previous connection to the pool.
     assert!(*count.lock().unwrap() < 10, "{count:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Upstreams with a certificate that `upstream_tls.ca` names itself.
+//! Upstreams whose own certificate is listed in `upstream_tls.ca`.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -34,7 +34,7 @@ impl SelfSigned {
         TlsConfig { certificate: path("pem"), key: path("key") }
     }
 
-    /// A certificate for these names, as `openssl req -x509` makes it.
+    /// Issues a self-signed certificate for these names with `openssl req -x509`.
     fn issue(&self, name: &str, names: &str, extensions: &[&str]) -> TlsConfig {
         let files = self.files(name);
         let names = format!("subjectAltName={names}");
@@ -46,7 +46,7 @@ impl SelfSigned {
         files
     }
 
-    /// One that is valid between these times, and its own authority.
+    /// Issues a self-signed certificate that is valid between these times.
     fn issue_between(&self, name: &str, start: &str, end: &str) -> TlsConfig {
         let files = self.files(name);
         let settings = "[ca]\ndefault_ca = own\n[own]\ndatabase = index\nrand_serial = yes\nnew_certs_dir = .\n\
@@ -82,7 +82,7 @@ fn statuses(edge: &Edge, apps: usize) -> Vec<u16> {
     (0..apps).map(|app| edge.ask(&format!("GET /{app} HTTP/1.1\r\nHost: a\r\n\r\n")).status).collect()
 }
 
-/// Presents the certificate that is set at the time.
+/// Presents the certificate that is currently set.
 #[derive(Debug)]
 struct Presented(Arc<Mutex<Arc<CertifiedKey>>>);
 
@@ -92,7 +92,7 @@ impl ResolvesServerCert for Presented {
     }
 }
 
-/// A certificate and a key, which may not belong together.
+/// Combines a certificate with a key, which may belong to another certificate.
 fn certified(certificate: &TlsConfig, key: &TlsConfig) -> Arc<CertifiedKey> {
     let chain = CertificateDer::pem_file_iter(&certificate.certificate).unwrap().map(Result::unwrap).collect();
     let key = any_supported_type(&PrivateKeyDer::from_pem_file(&key.key).unwrap()).unwrap();
@@ -163,7 +163,7 @@ fn no_other_certificate_takes_the_place_of_a_named_one() {
     let other = own.issue("other", "IP:127.0.0.1", &[CA]);
     let plain = own.issue("plain", "IP:127.0.0.1", &[NO_CA]);
     let (right, _) = presenting(certified(&named, &named));
-    // The named certificate without its key.
+    // The named certificate with another key.
     let (stolen, _) = presenting(certified(&named, &other));
     let edge = Edge::with(&[nobody(); 5], |parts| {
         https(parts, 0, right, naming(named.certificate.clone()));
@@ -188,7 +188,7 @@ fn an_upstream_may_change_between_a_named_and_an_issued_certificate() {
     fs::write(&both, [fs::read(&named.certificate).unwrap(), fs::read(authority.file()).unwrap()].concat()).unwrap();
     let (address, presented) = presenting(certified(&named, &named));
     let edge = Edge::with(&[nobody()], |parts| https(parts, 0, address, naming(both)));
-    // A body closes the connection to the upstream, so each request makes a new one.
+    // The edge closes the upstream connection after a body, so each request opens a new one.
     let post = "POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi";
     for _ in 0..2 {
         for (files, expected) in [(&named, 200), (&issued, 200), (&other, 502)] {

@@ -1,4 +1,6 @@
-//! Applications that answer without reading a body: what they leave in a connection to them is nobody's request.
+//! Applications that answer without reading the body.
+//!
+//! The rest of the body in the upstream connection must not become another client's request.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -10,13 +12,14 @@ use std::time::{Duration, Instant};
 use crate::harness::{Edge, soon};
 use crate::http2;
 
-/// What a stranger leaves in the way of the next request, which becomes the end of this one.
+/// An attacker's prefix for the next request on the connection. Its last header absorbs that
+/// request.
 const STOLEN: &str = "GET /stolen HTTP/1.1\r\nHost: a\r\nX-Forwarded-User: admin\r\nX-Rest: ";
 
 /// Heads that an upstream has read, each with the number of its connection.
 type Heads = Arc<Mutex<Vec<(usize, String)>>>;
 
-/// Answers each head with its path, and takes for the next head whatever follows.
+/// Starts an upstream that answers each head with its path and parses the body as the next head.
 fn careless(heads: &Heads) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -50,7 +53,7 @@ fn read_head(stream: &mut TcpStream) -> Option<String> {
     Some(String::from_utf8(head).unwrap())
 }
 
-/// Python's `http.server`, with a handler that looks at no body.
+/// Python's `http.server` with a handler that ignores bodies.
 struct Python(Child, SocketAddr);
 
 impl Python {
@@ -86,7 +89,7 @@ impl Drop for Python {
     }
 }
 
-/// Requests with a body that is another request, and somebody else's requests after each.
+/// Sends requests whose body is another request, and three requests of another client after each.
 fn attack(edge: &Edge, framings: &[String]) {
     for framing in framings {
         for method in ["POST", "PUT", "DELETE"] {
@@ -158,11 +161,11 @@ fn requests_without_a_body_share_a_connection() {
         edge.front.told_of(&format!("/{number}"));
     }
     let connections: std::collections::BTreeSet<_> = heads.lock().unwrap().iter().map(|(number, _)| *number).collect();
-    // A request may come while the one before is just being put away.
+    // A request may arrive while the edge is returning the previous connection to the pool.
     assert!(connections.len() < 10, "{connections:?}");
 }
 
-/// What comes over each connection, to the end of the connection or of the test.
+/// Starts an upstream that records the data of each connection, until it ends or the test ends.
 fn recording(answer: &'static str) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -197,7 +200,7 @@ fn a_sound_application_keeps_its_connections() {
     let (address, records) = recording(OK);
     let edge = Edge::with(&[address], |parts| parts.apps[0].reads_bodies_whole = true);
     edge.ask("POST /first HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
-    // The connection is kept from here on, and ends with the server only.
+    // The edge keeps this connection until the server stops.
     thread::sleep(Duration::from_millis(500));
     let record = records.lock().unwrap().join("");
     assert!(record.ends_with("hello") && !record.to_ascii_lowercase().contains("connection: close"), "{record}");
@@ -229,11 +232,12 @@ fn an_application_may_answer_while_it_reads() {
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            // Health checks connect and leave.
+            // Health checks connect and disconnect without sending a request.
             if read_head(&mut stream).is_none() {
                 continue;
             }
-            // In chunks: what has a length is passed on when it is whole.
+            // Send chunks, because the edge forwards an answer with a length only once it is
+            // complete.
             stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
             let mut buffer = [0; 5];
             for _ in 0..2 {
@@ -276,7 +280,7 @@ fn get_head_and_options_may_have_no_body() {
     }
     let heads = heads.lock().unwrap();
     assert!(!heads.iter().any(|(_, head)| head.contains(" /x ")), "nothing of it has reached the application");
-    // An empty body leaves no framing behind that somebody could wait for.
+    // The edge must remove the framing of an empty body, so that no upstream waits for a body.
     for (_, head) in heads.iter().filter(|(_, head)| head.contains(" /empty ")) {
         assert!(!head.to_ascii_lowercase().contains("transfer-encoding"), "{head}");
     }
@@ -307,7 +311,7 @@ async fn get_may_have_no_body_over_http_2() {
         ("/x", &[STOLEN.as_bytes()], 400),
         ("/_search", &[STOLEN.as_bytes()], 200),
         ("/x", &[b"hel", b"lo"], 400),
-        // No length is announced, and none comes.
+        // The request announces no length and has no body.
         ("/empty", &[b""], 200),
         ("/empty", &[], 200),
     ];
@@ -319,7 +323,7 @@ async fn get_may_have_no_body_over_http_2() {
     assert!(!heads.iter().any(|(_, head)| head.contains(" /x ")));
 }
 
-/// Processor time of this process so far, milliseconds.
+/// Returns the processor time of this process so far, in milliseconds.
 fn processor_time() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_ascii_whitespace().collect();
@@ -327,8 +331,10 @@ fn processor_time() -> u64 {
     (fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()) * 10
 }
 
-/// What it costs that connections end after bodies: `POSTS=20000 cargo test --test edge cost_of -- --nocapture`. The figures
-/// are of client, edge and application together.
+/// Measures the cost of closing connections after bodies.
+///
+/// Run `POSTS=20000 cargo test --test edge cost_of -- --nocapture`. The figures include client,
+/// edge and application.
 #[test]
 fn the_cost_of_ending_connections_after_bodies() {
     let posts: usize = std::env::var("POSTS").map_or(200, |posts| posts.parse().unwrap());
@@ -360,13 +366,13 @@ fn the_cost_of_ending_connections_after_bodies() {
     }
 }
 
-/// Reads each body of five bytes and answers.
+/// Starts an upstream that reads a five-byte body per request and answers.
 fn reading(heads: &Heads) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let heads = Arc::clone(heads);
     thread::spawn(move || {
-        // Health checks connect and leave: they count for one connection in five seconds.
+        // Health checks connect and disconnect. They add one connection per five seconds.
         for (number, stream) in listener.incoming().flatten().enumerate() {
             let heads = Arc::clone(&heads);
             thread::spawn(move || {

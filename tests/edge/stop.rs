@@ -1,4 +1,4 @@
-//! Starting and stopping.
+//! Start and stop of the edge.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -21,7 +21,7 @@ fn a_request_in_flight_finishes_and_then_all_ends() {
         }));
         parts.stopped = Box::new(move || {
             Box::pin(async move {
-                // The background task is gone before.
+                // The background task must have ended before.
                 hook_step.compare_exchange(1, 2, Ordering::SeqCst, Ordering::SeqCst).unwrap();
             })
         });
@@ -107,7 +107,8 @@ fn a_restart_under_load_refuses_and_fails_nobody_when_the_socket_is_passed_on() 
             let (over, served) = (Arc::clone(&over), Arc::clone(&served));
             std::thread::spawn(move || {
                 while over.load(Ordering::SeqCst) == 0 {
-                    // A connection each: one that is refused or closed without an answer fails the test here.
+                    // Each request uses its own connection. A refused or unanswered one fails the
+                    // test here.
                     let mut client = Client::to(address);
                     client.send(b"GET /local/a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
                     assert_eq!(client.reply().status, 200);

@@ -1,4 +1,4 @@
-//! What a peer may take over HTTP/2, where each connection has a hundred requests at once.
+//! Limits per client over HTTP/2, where each connection allows 100 concurrent requests.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -20,18 +20,20 @@ use crate::authority::Authority;
 use crate::harness::{Edge, soon};
 use crate::http2::connect;
 
-/// An application that answers one request after the other on each connection, `OK` after a time or when it is told to.
+/// An application that answers the requests of a connection in order.
+///
+/// It answers `OK` after a delay, or when the test permits it.
 struct Application {
     address: SocketAddr,
-    /// Requests that it has and has not answered; connections, now and at most.
+    /// Number of requests received but not yet answered.
     waiting: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
-    /// One word lets one request be answered.
+    /// Each message permits one answer.
     answers: Sender<()>,
 }
 
 impl Application {
-    /// With a time, it answers by itself.
+    /// Starts the application. With a delay, it answers without permission.
     fn start(after: Option<Duration>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -49,7 +51,7 @@ impl Application {
                     let mut is_first = true;
                     while let Ok(length @ 1..) = stream.read(&mut buffer) {
                         if std::mem::take(&mut is_first) {
-                            // Not before: health checks say nothing.
+                            // Count the connection only now, because health checks send no data.
                             highest.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                         }
                         read.extend_from_slice(&buffer[..length]);
@@ -95,7 +97,7 @@ fn send(requests: &mut SendRequest<Bytes>, edge: &Edge) -> ResponseFuture {
     requests.send_request(request, true).unwrap().0
 }
 
-/// How many are answered 200, and how many are refused as if they had never come.
+/// Returns how many requests were answered with 200 and how many streams were refused.
 async fn outcomes(responses: Vec<ResponseFuture>) -> (usize, usize) {
     let mut set: JoinSet<_> = responses.into_iter().collect();
     let (mut answered, mut refused) = (0, 0);
@@ -138,18 +140,18 @@ async fn requests_count_beside_connections() {
     let (mut one, mut two) = (connect(&edge, &authority).await, connect(&edge, &authority).await);
     let mut responses: Vec<_> = (0..30).map(|_| send(&mut one, &edge)).collect();
     soon(|| (application.waiting() == 30).then_some(()));
-    // Two connections and forty requests.
+    // The client has two connections and a total of 40 requests.
     responses.extend((0..30).map(|_| send(&mut two, &edge)));
     soon(|| (application.waiting() == 40).then_some(()));
     edge.front.saw(ConnectionEvent::TooManyStreams);
-    // Nor may there be another connection.
+    // The edge also refuses another connection.
     drop(edge.client());
     edge.front.saw(ConnectionEvent::TooManyFromPeer);
     for _ in 0..40 {
         application.answers.send(()).unwrap();
     }
     assert_eq!(outcomes(responses).await, (40, 20));
-    // What has been answered has made room again.
+    // The answered requests no longer count towards the limit.
     let next = (0..20).map(|_| send(&mut two, &edge)).collect();
     for _ in 0..20 {
         application.answers.send(()).unwrap();
@@ -189,7 +191,7 @@ async fn a_request_that_is_reset_goes_on_counting_until_it_is_over() {
             let Ok((_, mut stream)) = requests.send_request(request, true) else { break };
             stream.send_reset(Reason::CANCEL);
         }
-        // The edge may have sent it away (GOAWAY), which is as good.
+        // The edge may have sent GOAWAY; then open another connection.
         match requests.ready().await {
             Ok(ready) => requests = ready,
             Err(_) => requests = connect(&edge, &authority).await,

@@ -1,4 +1,4 @@
-//! TLS and HTTP/2, asked by curl, and sessions that are resumed.
+//! TLS, HTTP/2 and resumed sessions.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::authority::Authority;
 use crate::harness::{BODY_LIMIT, Edge, GRACE, HEADER_TIMEOUT, curl, legacy, nobody, parts, soon, upstream};
 
-/// An edge that speaks TLS; the directory holds its certificate.
+/// Starts an edge with TLS. The directory holds its certificate.
 fn edge() -> (Edge, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let files = certificate(dir.path());
@@ -129,7 +129,7 @@ fn plain_http_on_a_tls_port_is_closed() {
     edge.front.saw(ConnectionEvent::HandshakeFailed);
 }
 
-/// Silent clients over TLS, and how each is closed.
+/// Tests how the edge closes silent clients over TLS.
 #[test]
 fn silence_after_the_handshake_is_closed_whatever_protocol_was_chosen() {
     let (edge, _dir) = edge();
@@ -175,12 +175,12 @@ fn a_key_that_does_not_fit_is_one_clear_line() {
     assert!(faults.len() == 1 && faults[0].starts_with("cannot use certificate "), "{faults:?}");
 }
 
-/// The serial number of the certificate that is shown to a client.
+/// Returns the serial number of the certificate that the edge presents.
 fn shown(edge: &Edge) -> String {
     shown_for(edge, &["-servername", "localhost"])
 }
 
-/// The same, to a client with these options.
+/// Returns the serial number that a client with these `openssl s_client` options receives.
 pub(crate) fn shown_for(edge: &Edge, options: &[&str]) -> String {
     let address = edge.address.to_string();
     let mut client = Command::new("openssl")
@@ -204,11 +204,11 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
     assert!(old.starts_with("serial="), "{old}");
     let end = || edge.front.certificates.lock().unwrap().get(&dir.path().join("chain.pem")).copied();
     let first_end = soon(end);
-    // Half of a renewal: the key does not belong to the certificate any more, and the old pair stays.
+    // An incomplete renewal: the key does not match the certificate, so the old pair stays in use.
     let key = dir.path().join("key.pem");
     let kept = std::fs::read(&key).unwrap();
     std::fs::write(&key, "half of a key").unwrap();
-    // Longer than the watch waits: nothing may happen.
+    // Wait longer than the watch interval. The certificate must not change.
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(shown(&edge), old);
     std::fs::write(&key, kept).unwrap();
@@ -220,8 +220,10 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
     );
 }
 
-/// A client's connection to `address`, which sends this and reads to the end: all that came, and the handshake. An end without
-/// a `close_notify` is a failure.
+/// Connects to `address`, sends `request` and reads to the end.
+///
+/// Returns the result, the bytes read and the kind of handshake. An end without a `close_notify` is
+/// a failure.
 fn exchange(
     config: &Arc<ClientConfig>,
     address: SocketAddr,
@@ -233,13 +235,13 @@ fn exchange(
     let mut connection = ClientConnection::new(Arc::clone(config), name).unwrap();
     let mut stream = rustls::Stream::new(&mut connection, &mut stream);
     stream.write_all(request.as_bytes()).unwrap();
-    // The tickets of TLS 1.3 come before the answer.
+    // The TLS 1.3 tickets arrive before the answer.
     let mut answer = Vec::new();
     let ended = stream.read_to_end(&mut answer);
     (ended, answer, connection.handshake_kind().unwrap())
 }
 
-/// The handshake of a client that may resume the session of its last connection.
+/// Returns the kind of handshake of a client that may resume its last session.
 fn handshake(config: &Arc<ClientConfig>, address: SocketAddr) -> HandshakeKind {
     let request = "GET /local/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let (ended, answer, handshake) = exchange(config, address, request);
@@ -248,7 +250,7 @@ fn handshake(config: &Arc<ClientConfig>, address: SocketAddr) -> HandshakeKind {
     handshake
 }
 
-/// An edge, and configurations of clients that trust it.
+/// Starts an edge. Returns it and a constructor of configurations of clients that trust it.
 fn trusted(
     upstreams: &[SocketAddr],
 ) -> (Edge, impl Fn(&'static SupportedProtocolVersion) -> Arc<ClientConfig> + use<>) {
@@ -301,7 +303,7 @@ fn who_comes_back_after_many_others_resumes_the_session() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let first = client(version);
         assert_eq!(handshake(&first, edge.address), HandshakeKind::Full);
-        // More than a store of sessions in the server would have room for.
+        // More sessions than a server-side session store would hold.
         for _ in 0..300 {
             assert_eq!(handshake(&client(version), edge.address), HandshakeKind::Full);
         }

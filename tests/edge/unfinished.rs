@@ -1,4 +1,4 @@
-//! Requests whose body is not whole yet when access ends: the application gets no more of it.
+//! Access revoked while a request body is incomplete: the application receives no more of it.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -11,10 +11,10 @@ use sealgate_edge::ConnectionEvent;
 use crate::harness::{Edge, GRACE, soon};
 use crate::http2;
 
-/// The longest that access may outlive its end.
+/// Maximum time between a revocation and its effect.
 const SOON: Duration = Duration::from_secs(1);
 
-/// What an application has read, and whether a connection has ended.
+/// The bytes that an application has read, and whether a connection has ended.
 #[derive(Clone, Default)]
 struct Record(Arc<Mutex<(String, bool)>>);
 
@@ -28,7 +28,7 @@ impl Record {
     }
 }
 
-/// An application that reads until it has seen `world`, and then answers.
+/// Starts an application that reads until it has received `world` and then answers.
 fn application() -> (SocketAddr, Record) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -47,7 +47,7 @@ fn application() -> (SocketAddr, Record) {
                         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
                     }
                 }
-                // Health checks say nothing.
+                // Ignore health checks, which send no data.
                 record.0.lock().unwrap().1 |= read_any;
             });
         }
@@ -57,7 +57,7 @@ fn application() -> (SocketAddr, Record) {
 
 const HEAD: &str = "POST /post HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n";
 
-/// An edge whose application waits for a body as long as the tests do.
+/// Starts an edge whose body timeouts exceed the duration of the tests.
 fn edge(address: SocketAddr) -> Edge {
     Edge::with(&[address], |parts| {
         parts.apps[0].read_timeout = Duration::from_secs(20);
@@ -87,7 +87,7 @@ fn a_body_that_is_halfway_when_access_ends_is_cut_off() {
 
 #[test]
 fn the_very_next_piece_does_not_go_on() {
-    // Nobody knows when the list is looked at next: of these, some pieces come before.
+    // The time of the next periodic check is random. Some of these pieces arrive before it.
     for rest in [&b"world"[..], b"w"] {
         for _ in 0..5 {
             let (address, record) = application();
@@ -150,11 +150,11 @@ fn a_body_that_came_whole_is_answered_in_words() {
     let (address, record) = application();
     let edge = edge(address);
     let mut client = edge.client();
-    // The application waits for more than there is.
+    // The application waits for more bytes than the client sends.
     client.send(b"POST /post HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
     soon(|| record.has("hello").then_some(()));
     edge.front.end("/post");
-    // Nothing may happen, so there is nothing to wait for.
+    // The test expects that nothing happens, so there is no event to wait for.
     thread::sleep(Duration::from_millis(500));
     assert!(!record.has_ended(), "it is cut off no more");
 }

@@ -1,4 +1,4 @@
-//! Upstreams over TLS, over Unix sockets and by name, and what is tried again.
+//! Upstreams over TLS, over Unix sockets and by name, and retries.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -22,8 +22,9 @@ use crate::harness::{Edge, HANDSHAKE, app, nobody, soon};
 
 const GET: &str = "GET /json HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// Answers requests with keep-alive: the request's line, and what the test has to say of the connection. A request to
-/// switch protocols it grants, and says everything back.
+/// Answers requests on a kept connection with the request line and `note`.
+///
+/// Accepts a request to switch protocols, and then echoes all data.
 fn talk(mut stream: impl Read + Write, note: &str) {
     while let Some(head) = head(&mut stream) {
         if head.to_ascii_lowercase().contains("upgrade: websocket") {
@@ -65,8 +66,10 @@ fn length(head: &str) -> usize {
     line.map_or(0, |length| length.parse().unwrap())
 }
 
-/// A server that speaks TLS and notes the name that it was asked for and whether it was shown a certificate. With `clients`
-/// it talks to nobody who has none of theirs.
+/// Starts a TLS server that reports the requested server name and whether it received a
+/// certificate.
+///
+/// With `clients`, it requires a client certificate of that authority.
 pub(crate) fn tls_server(files: &TlsConfig, clients: Option<&Authority>) -> SocketAddr {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let certificates = CertificateDer::pem_file_iter(&files.certificate).unwrap().map(Result::unwrap).collect();
@@ -87,7 +90,7 @@ pub(crate) fn tls_server(files: &TlsConfig, clients: Option<&Authority>) -> Sock
     serve_tls(config)
 }
 
-/// A server with these TLS settings that notes the same.
+/// Starts a server with these TLS settings that reports the same as [`tls_server`].
 pub(crate) fn serve_tls(config: ServerConfig) -> SocketAddr {
     let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -130,11 +133,12 @@ fn an_upstream_that_proves_who_it_is_is_spoken_to_and_no_other() {
         https(parts, 0, right, trusting(&authority));
         https(parts, 1, misnamed, trusting(&authority));
         https(parts, 2, forged, trusting(&authority));
-        // The machine's own authorities know nothing of the tests'.
+        // The system's certificate authorities do not include the test authority.
         https(parts, 3, right, UpstreamTls::default());
         https(parts, 4, right, trusting(&stranger));
     });
-    // Twice: what the first left open must not serve the others.
+    // Send each request twice: a connection of the first round must not serve the other
+    // applications.
     for _ in 0..2 {
         let statuses = (0..5).map(|app| edge.ask(&format!("GET /{app} HTTP/1.1\r\nHost: a\r\n\r\n")).status);
         assert_eq!(statuses.collect::<Vec<_>>(), [200, 502, 502, 502, 502]);
@@ -163,7 +167,7 @@ fn an_upstream_that_wants_a_certificate_is_shown_ours() {
     });
     assert_eq!(edge.ask(GET).json()["note"], "none true");
     assert_eq!(edge.ask("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n").status, 502);
-    // Its directory is gone, and with it the files.
+    // The temporary directory of the client certificate was deleted.
     let mut parts = crate::harness::parts(Arc::default(), &[nobody()]);
     https(&mut parts, 0, address, UpstreamTls { client: Some(others), ..trusting(&authority) });
     let faults = sealgate::app::server::Server::prepare(parts).err().unwrap();
@@ -178,7 +182,7 @@ fn a_websocket_goes_over_tls() {
     says_back(&edge);
 }
 
-/// Opens a WebSocket and talks.
+/// Opens a WebSocket and checks the echo.
 pub(crate) fn says_back(edge: &Edge) {
     let mut client = edge.client();
     client.send(HANDSHAKE.as_bytes());
@@ -204,7 +208,7 @@ fn a_renewed_authority_counts_without_a_restart() {
     }
 }
 
-/// A server on a Unix socket, and how many connections it has accepted that were used.
+/// Starts a server on a Unix socket. Returns its path and the number of connections with data.
 fn socket_server() -> (PathBuf, Arc<AtomicUsize>, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("app.sock");
@@ -220,7 +224,7 @@ fn socket_server() -> (PathBuf, Arc<AtomicUsize>, tempfile::TempDir) {
     (path, used, directory)
 }
 
-/// Counts a connection once something is read from it: health checks say nothing.
+/// Counts a connection once it delivers data. Health checks send none.
 struct Counting<S> {
     stream: S,
     count: Arc<AtomicUsize>,
@@ -260,7 +264,7 @@ fn a_unix_socket_serves_requests_over_kept_connections() {
         assert_eq!((&reply.json()["line"], &reply.json()["note"]), (&"POST /json?a HTTP/1.1".into(), &"unix".into()));
         assert_eq!(reply.json()["host"], "localhost");
     }
-    // A request may come while the one before is just being put away.
+    // A request may arrive while the edge is returning the previous connection to the pool.
     assert!(used.load(Ordering::SeqCst) < 10, "{used:?}");
 }
 
@@ -306,7 +310,7 @@ fn requests_move_over_from_a_server_that_is_down_whatever_it_is() {
     let post = "POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi";
     for _ in 0..12 {
         let reply = edge.ask(post);
-        // Two that are down may stand behind one another.
+        // Two failing upstreams may be adjacent in the order, so that the retry fails too.
         if reply.status == 200 {
             notes.insert(reply.json()["note"].to_string());
         }
@@ -348,14 +352,14 @@ fn a_name_is_waited_for_beside_the_requests() {
     *known.lock().unwrap() = Some(serve("first"));
     answered("first");
     *known.lock().unwrap() = None;
-    // Nothing may happen when the name is looked up again, so there is nothing to wait for.
+    // The test expects that the next DNS query changes nothing, so there is no event to wait for.
     thread::sleep(Duration::from_millis(300));
     assert_eq!(edge.ask(GET).json()["note"], "first");
     *known.lock().unwrap() = Some(serve("second"));
     answered("second");
 }
 
-/// Answers the first request of each connection, and leaves when it has read the second.
+/// Starts an upstream that answers the first request per connection and closes after the second.
 fn forgetful(seen: &Arc<Mutex<Vec<String>>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -384,14 +388,15 @@ fn only_what_may_be_said_twice_is_said_again_on_another_connection() {
     let seen = Arc::default();
     let edge = Edge::before(&[forgetful(&seen)]);
     let say = |method: &str, rest: &str| {
-        // The connection to the upstream is kept once the answer is over, which the client may see before.
+        // The client may see the end of the answer before the edge has pooled the upstream
+        // connection.
         thread::sleep(Duration::from_millis(200));
         edge.ask(&format!("{method} /x HTTP/1.1\r\nHost: a\r\n{rest}")).status
     };
     assert_eq!([say("GET", "\r\n"), say("GET", "\r\n")], [200, 200]);
     assert_eq!(seen.lock().unwrap().len(), 3, "the second was said twice");
     seen.lock().unwrap().clear();
-    // The connection that is left has answered one.
+    // The remaining connection has answered one request.
     assert_eq!(say("POST", "Content-Length: 2\r\n\r\nhi"), 502);
     assert_eq!(*seen.lock().unwrap(), ["POST /x HTTP/1.1"], "the application has seen it once");
 }
