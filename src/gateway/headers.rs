@@ -467,6 +467,7 @@ mod tests {
             (b"a=1; __Host-sealgate=x; b=2", Some(b"a=1; b=2")),
             (b"sealgate=x; __Host-sealgate-browser=y", None),
             (b"__Host-sealgate-rounds=1-1; a=b=c", Some(b"a=b=c")),
+            (b"__Host-sealgate-last=s.L2E; a=b=c", Some(b"a=b=c")),
             (b"mysealgate=1", Some(b"mysealgate=1")),
             (b"; ;", Some(b"; ;")),
         ] {

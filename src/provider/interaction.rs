@@ -3,7 +3,7 @@
 
 use crate::ceremony;
 use crate::request::ProviderRequest as _;
-use sealgate_core::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
+use sealgate_core::tokens::clients::{CALLBACK, INTERNAL_CLIENT, OWN_CLIENT};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::limits::Bucket;
@@ -177,9 +177,9 @@ async fn anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Sec
 /// Returns the response for a browser that opens a page whose request no longer exists, for
 /// instance with the Back button.
 ///
-/// With a session, redirects to the application behind the gateway or to the account pages. Any
-/// other client has had its response and would refuse another; its user gets a page with a link to
-/// it.
+/// With a session, redirects to the application behind the gateway or to the account pages. The
+/// gateway's callback leads to the page of the last sign-in; it gets no code. Any other client has
+/// had its response and would refuse another; its user gets a page with a link to it.
 async fn over(ctx: &RequestContext<'_>, client: Option<&ClientId>) -> Result<Failure, Failure> {
     if ctx.session().await?.is_none() {
         return Ok(Failure::page(Problem::NothingToDo));
@@ -189,7 +189,7 @@ async fn over(ctx: &RequestContext<'_>, client: Option<&ClientId>) -> Result<Fai
         return Ok(Failure::Elsewhere(ctx.path("/account")));
     }
     match ctx.party.get().filter(|_| id.starts_with(INTERNAL_CLIENT)) {
-        Some(app) => Ok(Failure::Elsewhere(app.address.clone())),
+        Some(app) => Ok(Failure::Elsewhere(format!("{}{CALLBACK}", app.address.trim_end_matches('/')))),
         None => Ok(Failure::page(Problem::SignedInAlready)),
     }
 }

@@ -479,6 +479,22 @@ export const WALKS = [
     },
   },
   {
+    name: "keep the part of the page on the account chooser and the consent page",
+    async go(enter, { scripts }) {
+      if (!scripts) return;
+      const { page } = await enter();
+      await page.goto(`${APP}/report`);
+      await signInByKeys(page, first(LANE));
+      await expectAddress(page, `${APP}/report`);
+      await page.goto(`${APP}/.sealgate/switch-account?then=%2Freport#figures`);
+      await press(page, "#account-1");
+      await expectAddress(page, `${APP}/report#figures`);
+      await page.goto(`${authorize({ prompt: "consent" })}#figures`);
+      await press(page, "#consent-allow");
+      await page.waitForURL((url) => url.href.startsWith(CLIENT_SITE) && url.hash === "#figures");
+    },
+  },
+  {
     name: "come to the page that was wanted after a double click",
     async go(enter) {
       const { page } = await enter();
@@ -498,7 +514,7 @@ export const WALKS = [
       await signInByKeys(page, first(LANE));
       await page.waitForURL(`${APP}/report`);
       await page.goBack();
-      await page.waitForURL(`${APP}/`);
+      await expectAddress(page, `${APP}/report`);
       assert.match(await page.textContent("body"), new RegExp(first(LANE)));
     },
   },

@@ -70,7 +70,9 @@ impl<'a> Browser<'a> {
             let (name, value) = pair.split_once('=').unwrap();
             assert!(name.starts_with("__Host-"), "{text}");
             assert!(attributes.starts_with("Path=/; HttpOnly; SameSite=Lax; Secure"), "{text}");
-            assert!(!attributes.contains("Domain") && value.len() <= 64, "{text}");
+            assert!(!attributes.contains("Domain"), "{text}");
+            let limit = if name == "__Host-sealgate-last" { 750 } else { 64 };
+            assert!(value.len() <= limit, "{text}");
             let key = (host.to_owned(), name.to_owned());
             if attributes.contains("Max-Age=0") {
                 self.cookies.borrow_mut().remove(&key);

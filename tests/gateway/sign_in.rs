@@ -124,7 +124,7 @@ async fn an_answer_that_comes_twice_leads_to_the_application() {
     let first = browser.visit(&callback).await;
     assert_eq!(first.location(), "/a");
     let second = browser.visit(&callback).await;
-    assert_eq!((second.answered_with(), second.location()), (302, "/"));
+    assert_eq!((second.answered_with(), second.location()), (302, "/a"));
 }
 
 #[tokio::test]
@@ -495,5 +495,33 @@ async fn back_after_the_sign_in_leads_to_the_application() {
     assert_eq!(browser.sign_in(&page, ANNA).await.arrived(), ("wiki", "/a"));
     let form = page.text().split('<').find(|tag| tag.starts_with("form ")).unwrap();
     let login = crate::browser::attribute(form, "action").unwrap();
-    assert_eq!(browser.open(&format!("https://id.test{login}")).await.arrived(), ("wiki", "/"));
+    let login = format!("https://id.test{login}");
+    assert_eq!(browser.open(&login).await.arrived(), ("wiki", "/a"));
+    // The page of another sign-in is not taken for this one.
+    let other = browser.visit("https://wiki.test/.sealgate/callback?state=x&code=y").await;
+    assert_eq!(other.location(), "/");
+    // After a minute, the application decides about its first page.
+    browser.set_cookie("wiki.test", "__Host-sealgate-last", "");
+    assert_eq!(browser.open(&login).await.arrived(), ("wiki", "/"));
+}
+
+/// The user presses Back and sends the form again, or reloads the page that the form led to.
+#[tokio::test]
+async fn a_sign_in_form_that_is_sent_again_leads_to_the_wanted_page_without_a_second_session() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let page = browser.open("https://wiki.test/a?b=c").await;
+    let fields = [("email", ANNA), ("password", crate::world::PASSWORD)];
+    assert_eq!(browser.submit(&page, &fields).await.arrived(), ("wiki", "/a?b=c"));
+    let sessions = || (browser.cookie("id.test", COOKIE), browser.cookie("wiki.test", COOKIE));
+    let before = sessions();
+    for fields in [&fields[..], &[("email", ANNA), ("password", "wrong")]] {
+        assert_eq!(browser.submit(&page, fields).await.arrived(), ("wiki", "/a?b=c"));
+        assert_eq!(sessions(), before);
+    }
+    // Another browser gets neither a session nor the page.
+    let stranger = Browser::new(&world);
+    let shown = stranger.submit(&page, &fields).await;
+    assert_eq!(shown.answered_with(), 400);
+    assert!(!shown.text().contains("b=c"));
 }

@@ -159,7 +159,7 @@ fn is_ours(pair: &[u8]) -> bool {
 }
 
 /// Names of Sealgate's cookies, without the prefix.
-const OURS: [&[u8]; 9] = [
+const OURS: [&[u8]; 10] = [
     b"sealgate",
     b"sealgate-browser",
     b"sealgate-language",
@@ -169,6 +169,7 @@ const OURS: [&[u8]; 9] = [
     b"sealgate-back",
     b"sealgate-registration",
     b"sealgate-rounds",
+    b"sealgate-last",
 ];
 
 /// Returns whether an application's Set-Cookie would set one of Sealgate's cookies.

@@ -16,6 +16,7 @@ use crate::principal::Principal;
 use crate::request::{AppRequest, Sessions};
 use crate::resource::challenge;
 use crate::session;
+use crate::sign_in::last_page;
 use crate::sign_in::redirect_loop;
 use crate::sign_in::redirect_loop::RedirectLoop;
 use crate::sign_in::return_path::ReturnPath;
@@ -277,7 +278,9 @@ pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreErro
     let returned = ctx.query().and_then(|query| Returned::read(&query, ctx.sealgate.config.issuer.as_str()));
     let Ok(returned) = returned else { return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest)) };
     let Some(attempt) = attempt(ctx, returned.state.as_deref()).await? else {
-        return stale(ctx, &Back::home(), returned.error.is_some()).await;
+        let page = last_page::read(ctx.cookie(last_page_cookie(ctx)), returned.state.as_deref());
+        let back = page.map_or_else(Back::home, Back::Page);
+        return stale(ctx, &back, returned.error.is_some()).await;
     };
     let back = Back::of(&attempt.value);
     if attempt.value.expires_at <= ctx.now {
@@ -306,7 +309,7 @@ pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreErro
     let user = session::enabled(ctx, code.value.sign_in.subject).await?;
     let answer = match user.filter(|_| !reached) {
         Some(user) => too_weak(ctx, demanded, Some(&user), &back).await?,
-        None => Response::redirect(StatusCode::FOUND, &back.location()),
+        None => with_last_page(ctx, Response::redirect(StatusCode::FOUND, &back.location()), &returned, &back),
     };
     let answer = match ctx.sessions {
         Sessions::OfApp => match sign_in(ctx, &code.value, &parent).await? {
@@ -461,6 +464,24 @@ async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<
     let event = ctx.event(AuditKind::AppSignedIn, Actor::Person).of(session.subject);
     ctx.sealgate.audit.note(event.in_app(&session.app).in_session(session.parent));
     Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)))
+}
+
+fn last_page_cookie(ctx: &AppRequest<'_>) -> &'static str {
+    if ctx.cookies.secure { "__Host-sealgate-last" } else { "sealgate-last" }
+}
+
+/// Adds the cookie that has the page of this sign-in. A kept form is shown once and is not
+/// repeated.
+fn with_last_page(ctx: &AppRequest<'_>, answer: Response, returned: &Returned, back: &Back) -> Response {
+    let value = match (back, &returned.state) {
+        (Back::Page(page), Some(state)) => last_page::cookie_value(state, page),
+        _ => None,
+    };
+    let (name, secure) = (last_page_cookie(ctx), ctx.cookies.secure);
+    match value {
+        Some(value) => answer.with_cookie(cookie::set_for(name, &value, secure, last_page::LIFETIME_SECONDS)),
+        None => answer,
+    }
 }
 
 fn rounds(ctx: &AppRequest<'_>) -> RedirectLoop {

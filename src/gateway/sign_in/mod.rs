@@ -2,6 +2,7 @@
 //! before.
 
 pub(crate) mod form;
+mod last_page;
 pub(crate) mod login;
 pub(crate) mod redirect_loop;
 pub(crate) mod replay;
