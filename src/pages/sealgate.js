@@ -21,8 +21,8 @@ for (const button of document.querySelectorAll("button[data-reveals]")) {
 // The fragment of the requested URL does not reach the server. Browsers keep it across redirects;
 // forms and links of these pages need this code.
 if (location.hash) {
-  for (const [selector, name] of [["form", "action"], ["button", "formaction"], ["a[hreflang]", "href"]]) {
-    for (const element of document.querySelectorAll(`${selector}[${name}]`)) {
+  for (const [selector, name] of [["form[action]", "action"], ["button[formaction]", "formaction"], ["a[hreflang], a[href*='interaction=']", "href"]]) {
+    for (const element of document.querySelectorAll(selector)) {
       element.setAttribute(name, element.getAttribute(name).split("#")[0] + location.hash);
     }
   }
