@@ -150,7 +150,7 @@ async fn a_link_is_dead_once_something_else_became_of_the_account() {
         match what {
             "late" => provider.clock.set(provider.clock.now().plus(INVITATION_LIFE)),
             "resent" => drop(change(&provider, NEW, "resend").await.unwrap()),
-            "withdrawn" => drop(change(&provider, NEW, "withdraw").await.unwrap()),
+            "withdrawn" => drop(change(&provider, NEW, "revoke").await.unwrap()),
             "password" => {
                 let set =
                     json!({ "set_password": { "person": person, "password": "seven green bottles on the wall" } });

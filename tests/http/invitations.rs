@@ -56,7 +56,7 @@ pub(crate) async fn invite_to(provider: &Provider, email: &str, app: Option<&str
 }
 
 pub(crate) async fn change(provider: &Provider, email: &str, change: &str) -> Result<Value, Vec<String>> {
-    command(provider, json!({ "invitation": { "person": { "email": email }, "command": change } })).await
+    command(provider, json!({ format!("{change}_invitation"): { "email": email } })).await
 }
 
 pub(crate) async fn shown(provider: &Provider, email: &str) -> Value {
@@ -139,10 +139,10 @@ async fn a_new_link_takes_the_place_of_the_old_one_in_the_outbox_too() {
 async fn what_is_withdrawn_is_dead_and_the_account_can_be_invited_again() {
     let provider = provider().await;
     invite(&provider, NEW).await.unwrap();
-    assert_eq!(change(&provider, NEW, "withdraw").await.unwrap()["invitation_withdrawn"], true);
+    assert_eq!(change(&provider, NEW, "revoke").await.unwrap()["invitation_withdrawn"], true);
     assert!(mails(&provider).await.is_empty() && links(&provider, NEW).await.is_none());
     assert!(shown(&provider, NEW).await["invitation"].is_null());
-    let again = change(&provider, NEW, "withdraw").await.unwrap_err();
+    let again = change(&provider, NEW, "revoke").await.unwrap_err();
     assert_eq!(again, ["ceren@example.test has no invitation that could be withdrawn"]);
     assert_eq!(count(&provider, AuditKind::InvitationWithdrawn).await, 1);
     change(&provider, NEW, "resend").await.unwrap();

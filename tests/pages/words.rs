@@ -79,12 +79,12 @@ fn the_build_says_what_is_wrong_with_a_file_and_with_which_message() {
     let sound = "go = Go to <bdi>{ $name }</bdi>.\n";
     assert_eq!(faults(sound, "go = <bdi>{ $name }</bdi> açılsın.\n"), "");
     for (english, turkish, fault) in [
-        (sound, "", "src/pages/words/tr.ftl lacks the message go"),
-        ("", sound, "src/pages/words/en.ftl lacks the message go"),
+        (sound, "", "words/tr.ftl lacks the message go"),
+        ("", sound, "words/en.ftl lacks the message go"),
         (sound, "go = { $app } açılsın.\n", "go has the arguments [\"name\"] in en.ftl and [\"app\"] in tr.ftl"),
         (sound, "go = Açılsın.\n", "go has the arguments [\"name\"] in en.ftl and [] in tr.ftl"),
-        (sound, "go = { $name\n", "src/pages/words/tr.ftl, line 1: "),
-        ("go = One\ngo = Two\n", "go = Bir\n", "src/pages/words/en.ftl: the message go stands twice"),
+        (sound, "go = { $name\n", "words/tr.ftl, line 1: "),
+        ("go = One\ngo = Two\n", "go = Bir\n", "words/en.ftl: the message go stands twice"),
         ("go =\n    .title = One\n", "go = Bir\n", "en.ftl: the message go has no text, or attributes"),
         ("-brand = Acme\n", "", "en.ftl: the message brand is a term"),
         ("go = { NUMBER($name) }\n", "go = { $name }\n", "en.ftl: the message go uses what this build does not know"),
