@@ -21,20 +21,20 @@ help:
 	@echo "make test-traefik  attacks on the documented Traefik configuration (builds Traefik first: minutes)"
 	@echo "make test-release  a release build, started as by make run (6 to 10 minutes)"
 	@echo "make docs          the documentation as a site with search, in target/book (builds mdBook first: two minutes)"
-	@echo "make deb           a Debian package in target/debian (a release build: 5 to 15 minutes)"
-	@echo "make test-install  the package and the commands of docs/how-to in Debian 12 with systemd (root; a release build, then minutes)"
+	@echo "make deb           a Debian package in target/debian (the build takes 5 to 15 minutes)"
+	@echo "make test-install  the package and the commands of docs/how-to in Debian 12 with systemd (root; builds the package first)"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each, and a three-minute soak test (six minutes)"
 	@echo "make soak          eight hours of mixed load with faults (SOAK_SECONDS, SOAK_SEED), and a report"
 	@echo "make test-fleet    PostgreSQL failover under load, suspended and disconnected nodes: nothing acknowledged is lost"
 	@echo "make mutants       removes each security check in turn: a test must fail (MUTANTS=word for some; two hours for all)"
 	@echo "make fuzz          fuzzes each parser of untrusted input for FUZZ_SECONDS (10)"
-	@echo "make bench         comparison with HAProxy, nginx, Envoy and bare Pingora, with plots (a release build, then ten minutes)"
+	@echo "make bench         comparison with HAProxy, nginx, Envoy and bare Pingora, with plots (builds the package first, then ten minutes)"
 	@echo "make bench-gate    the gateway compared with bare Pingora and HAProxy"
-	@echo "make bench-fleet   three nodes compared with one server (a release build, then minutes)"
+	@echo "make bench-fleet   three nodes compared with one server (builds the package first)"
 	@echo "make bench-growth  cost and memory for growing numbers of users, rules and connections, with plots (a release build, then ten minutes)"
 	@echo "make bench-instructions instructions per request; an increase of 5 percent fails (a release build, then half a minute)"
 	@echo "make bench-mail    sign-ins while mail servers accept no mail (a release build, then five minutes)"
-	@echo "make bench-requests instructions of the parts of a request; an increase of 5 percent fails (a release build; PROFILE=dev: seconds)"
+	@echo "make bench-requests instructions of the parts of a request; an increase of 5 percent fails (the packaged build; PROFILE=dev: seconds)"
 	@echo "make bench-signer  the signer compared with plain threads on the same token"
 	@echo "make bench-tls     TLS, HTTP/2 and handshakes compared with bare Pingora, HAProxy and nginx"
 	@echo "make audit         licences, bans, sources and advisories of the dependencies"
@@ -75,8 +75,7 @@ test-run:
 	tests/demo/run.sh
 
 # The same with a release build. Not part of `make test`: the build takes 6 to 10 minutes on two cores
-# in addition to the debug build, and no code depends on the profile. `make deb`, `make test-install`
-# and `make soak` use this build too.
+# in addition to the debug build, and no code depends on the profile.
 test-release:
 	@.ci/install demo
 	$(CARGO) build --locked --release --bin sealgate
@@ -148,7 +147,7 @@ test-fleet:
 # target/.
 soak:
 	@.ci/install soak
-	$(CARGO) build --locked --release --bin sealgate
+	$(CARGO) build --locked --profile dist --bin sealgate
 	tests/soak/run.sh
 
 # Not part of `make test`, which only checks that the source text of every mutant exists.
@@ -166,24 +165,24 @@ fuzz:
 bench:
 	@.ci/install bench
 	benches/all/tools.sh
-	$(CARGO) build --locked --release --bin sealgate --example bare_proxy
-	$(CARGO) bench --locked --profile release --bench signer --no-run
+	$(CARGO) build --locked --profile dist --bin sealgate --example bare_proxy
+	$(CARGO) bench --locked --profile dist --bench signer --no-run
 	node benches/all/run.mjs
 
 bench-gate:
 	@.ci/install bench
-	$(CARGO) build --locked --release --bin sealgate --example bare_proxy
+	$(CARGO) build --locked --profile dist --bin sealgate --example bare_proxy
 	node benches/gate/run.mjs
 
 bench-tls:
 	@.ci/install bench
-	$(CARGO) build --locked --release --bin sealgate --example bare_proxy
+	$(CARGO) build --locked --profile dist --bin sealgate --example bare_proxy
 	node benches/tls/run.mjs
 
 # Uses the packaged build, like the recorded counts. ACCEPT=1 records the new counts.
 bench-instructions:
 	@.ci/install bench
-	$(CARGO) build --locked --release --bin sealgate --example bare_proxy
+	$(CARGO) build --locked --profile dist --bin sealgate --example bare_proxy
 	node benches/instructions/run.mjs
 
 # CI counts the dev build, which the tests need anyway.
@@ -193,25 +192,25 @@ bench-requests:
 
 bench-growth:
 	@.ci/install bench
-	$(CARGO) build --locked --release --bin sealgate
+	$(CARGO) build --locked --profile dist --bin sealgate
 	node benches/growth/run.mjs
 
 # Starts a cluster as `make run-fleet` does, and a single server.
 bench-fleet:
 	@.ci/install bench
 	@.ci/install fleet
-	$(CARGO) build --locked --release --bin sealgate
-	$(CARGO) bench --locked --profile release --bench signer --no-run
+	$(CARGO) build --locked --profile dist --bin sealgate
+	$(CARGO) bench --locked --profile dist --bench signer --no-run
 	node benches/fleet/run.mjs
 
 bench-mail:
 	@.ci/install run
-	$(CARGO) build --locked --release --bin sealgate
+	$(CARGO) build --locked --profile dist --bin sealgate
 	node benches/mail/run.mjs
 
 bench-signer:
 	@.ci/install run
-	$(CARGO) bench --locked --profile release --bench signer
+	$(CARGO) bench --locked --profile dist --bench signer
 
 audit:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny

@@ -73,7 +73,7 @@ export function run(...words) {
 /// Returns the same section for a configuration in another directory.
 export function runAt(directory, ...words) {
   const options = typeof words.at(-1) === "object" ? words.pop() : {};
-  execFileSync(`${root}/target/release/sealgate`, [...words, "--config", `${directory}/sealgate.toml`], { stdio: ["pipe", "ignore", "inherit"], ...options });
+  execFileSync(`${root}/target/dist/sealgate`, [...words, "--config", `${directory}/sealgate.toml`], { stdio: ["pipe", "ignore", "inherit"], ...options });
 }
 
 /// Creates a certificate for app.localhost with a P-256 key; `pair` contains both.

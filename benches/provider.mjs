@@ -64,7 +64,7 @@ ${more}`,
     run,
     async start({ filter = "warn", before = [] } = {}) {
       configure(filter);
-      const [program, ...words] = [...before, `${root}/target/release/sealgate`, "serve", "--config", `${directory}/sealgate.toml`];
+      const [program, ...words] = [...before, `${root}/target/dist/sealgate`, "serve", "--config", `${directory}/sealgate.toml`];
       const child = start(program, words, env);
       await listens(issuerPort, scheme);
       return child;

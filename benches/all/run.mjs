@@ -46,7 +46,7 @@ writeFileSync(`${work}/public.pem`, createPublicKey({ key: jwk, format: "jwk" })
 writeFileSync(`${work}/none`, "none");
 
 const words = { UPSTREAM: upstream, HAPROXY: haproxy, NGINX: nginxTls, KID: kid, ISSUER: logged.issuer, THREADS: threads };
-const bareProxy = (port, own, ...more) => start(`${root}/target/release/examples/bare_proxy`, [`127.0.0.1:${port}`, `127.0.0.1:${upstream}`, String(own), ...more]);
+const bareProxy = (port, own, ...more) => start(`${root}/target/dist/examples/bare_proxy`, [`127.0.0.1:${port}`, `127.0.0.1:${upstream}`, String(own), ...more]);
 writeFileSync(`${work}/envoy.json`, JSON.stringify(envoy({ gatePort: envoyGate, tlsPort: envoyTls, upstream, issuer: logged.issuer, jwks, tokens: TOKENS, ...files })));
 const peers = {
   bare: bareProxy(bare, threads),
@@ -192,7 +192,7 @@ function latency({ rate, runs }) {
 }
 
 function report() {
-  const bytes = statSync(`${root}/target/release/sealgate`).size;
+  const bytes = statSync(`${root}/target/dist/sealgate`).size;
   below("program size", bytes / 1e6, 16, "MB");
   page.say("\n### Targets\n\n| | measured | target | |\n|-|-|-|-|");
   for (const [name, value, wanted, met] of verdicts) page.say(`| ${name} | ${value} | ${wanted} | ${met ? "met" : "**missed**"} |`);

@@ -22,7 +22,7 @@ import { refreshing, signatures, token } from "../refresh.mjs";
 const root = new URL("../..", import.meta.url).pathname;
 const rounds = Number(process.env.ROUNDS ?? 5);
 const seconds = Number(process.env.SECONDS ?? 5);
-const program = process.env.PROGRAM ?? `${root}/target/release/sealgate`;
+const program = process.env.PROGRAM ?? `${root}/target/dist/sealgate`;
 /// Clients per server, each of which refreshes continuously.
 const CLIENTS = 64;
 const TOKENS = 1000;

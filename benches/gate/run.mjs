@@ -38,7 +38,7 @@ const { keys } = await (await fetch(`${issuer}/oauth/jwks`)).json();
 const jwk = keys.find((key) => key.kid === kid);
 writeFileSync(`${work}/public.pem`, createPublicKey({ key: jwk, format: "jwk" }).export({ type: "spki", format: "pem" }));
 const haproxyChild = start("haproxy", ["-f", filled(`${here}/haproxy.cfg`, { UPSTREAM: upstream, HAPROXY: haproxy, KID: kid, ISSUER: issuer, THREADS: availableParallelism() })]);
-const bareChild = start(`${root}/target/release/examples/bare_proxy`, [`127.0.0.1:${bare}`, `127.0.0.1:${upstream}`, String(threads)]);
+const bareChild = start(`${root}/target/dist/examples/bare_proxy`, [`127.0.0.1:${bare}`, `127.0.0.1:${upstream}`, String(threads)]);
 for (const port of [upstream, bare, haproxy]) await listens(port);
 
 // Requests to the bare proxy and to the public path contain a token too, so that all have the same size.

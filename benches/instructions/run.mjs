@@ -27,7 +27,7 @@ const counting = (name) => ["valgrind", "--tool=callgrind", `--callgrind-out-fil
 const counted = {};
 const dumps = {};
 const [callgrind, ...words] = counting("bare");
-const proxy = start(callgrind, [...words, `${root}/target/release/examples/bare_proxy`, `127.0.0.1:${bare}`, `127.0.0.1:${upstream}`, "1"]);
+const proxy = start(callgrind, [...words, `${root}/target/dist/examples/bare_proxy`, `127.0.0.1:${bare}`, `127.0.0.1:${upstream}`, "1"]);
 await listens(bare);
 count("bare Pingora", proxy, bare, "/open/");
 await end(proxy);

@@ -1,6 +1,6 @@
 // Instructions of the parts of a request without I/O. An increase of more than 5 % fails.
 //
-//   make bench-requests [PROFILE=release|dev] [ACCEPT=1]
+//   make bench-requests [PROFILE=dist|dev] [ACCEPT=1]
 //
 // callgrind runs `benches/requests.rs` once; each case is a separate function. The counts of the
 // unoptimized dev build are several times as high, but additional work is visible there too, and the
@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { within } from "../measure.mjs";
 
 const here = new URL(".", import.meta.url).pathname;
-const profile = process.env.PROFILE ?? "release";
+const profile = process.env.PROFILE ?? "dist";
 const source = readFileSync(`${here}/../requests.rs`, "utf8");
 const times = Number(/const TIMES: usize = (\d+);/.exec(source)[1]);
 const cases = [...source.matchAll(/#\[inline\(never\)\]\nfn (\w+)/g)].map(([, name]) => name);

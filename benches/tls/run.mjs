@@ -29,7 +29,7 @@ const values = { UPSTREAM: upstream, HAPROXY: haproxy, NGINX: nginx, THREADS: th
 start("nginx", ["-p", work, "-c", filled(`${root}/benches/gate/nginx.conf`, values)]);
 const servers = {
   Sealgate: { port: issuerPort, child: startSealgate() },
-  "bare Pingora": { port: bare, child: start(`${root}/target/release/examples/bare_proxy`, [`127.0.0.1:${bare}`, `127.0.0.1:${upstream}`, String(threads), certificate, key]) },
+  "bare Pingora": { port: bare, child: start(`${root}/target/dist/examples/bare_proxy`, [`127.0.0.1:${bare}`, `127.0.0.1:${upstream}`, String(threads), certificate, key]) },
   HAProxy: { port: haproxy, child: start("haproxy", ["-f", filled(`${here}/haproxy.cfg`, values)]) },
   nginx: { port: nginx, child: start("nginx", ["-p", work, "-c", filled(`${here}/nginx-tls.conf`, values)]) },
 };
@@ -85,5 +85,5 @@ access = "public"
 `,
   );
   run("key", "generate");
-  return start(`${root}/target/release/sealgate`, ["serve", "--config", `${work}/sealgate.toml`]);
+  return start(`${root}/target/dist/sealgate`, ["serve", "--config", `${work}/sealgate.toml`]);
 }
