@@ -1,4 +1,4 @@
-//! `sealgate client` on a store that nobody serves.
+//! `sealgate client` while no server runs.
 
 use std::time::{Duration, Instant};
 
@@ -199,7 +199,7 @@ fn a_default_scope_has_openid_and_nothing_that_the_client_may_not_ask_for() {
         other[2] = "other";
         assert!(refused(&other).contains(why), "{scope}");
     }
-    // What is set together is judged together, and a narrower scope leaves the default as it is.
+    // Both settings are checked together. A narrower scope does not change the default scope.
     assert_eq!(
         site.json(&["client", "set", "wiki", "--scope=openid", "--default-scope=openid"])["default_scope"],
         "openid"
@@ -293,7 +293,7 @@ fn every_setting_of_a_client_is_set() {
     }
     assert_eq!(bare["client_name"], "Wiki of the town", "what is not named stays");
 
-    // What changes nothing is no change in the trail.
+    // A command that changes nothing adds no audit event.
     site.json(&["client", "set", "wiki", "--token-limit=default"]);
     let trail = site.json(&["audit", "list", "--client=wiki", "--kind=client_changed"]);
     assert_eq!(trail["events"].as_array().unwrap().len(), 2, "{trail}");
@@ -459,7 +459,7 @@ async fn what_expired_while_the_server_was_stopped_goes_with_its_start() {
     }
     assert_eq!(site.json(&["client", "list"])["clients"][0]["client_id"], "forgotten");
     let _server = Server::start(&site);
-    // A sweep that waits for its half minute comes too late.
+    // The server must delete the client at its start, not in the periodic garbage collection.
     let end = Instant::now() + Duration::from_secs(20);
     while !site.json(&["client", "list"])["clients"].as_array().unwrap().is_empty() {
         assert!(Instant::now() < end, "nothing was swept");

@@ -1,4 +1,4 @@
-//! `sealgate documents`: what packages are made of.
+//! `sealgate documents`, which writes the files for packages.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `sealgate explain`: which application, rule and claim decide.
+//! `sealgate explain`, which shows the application, rule and claim that decide a request.
 
 use std::fs;
 
@@ -142,7 +142,7 @@ fn what_the_application_is_told_of_a_person_and_whence() {
     ] {
         assert!(text.contains(line), "{text}");
     }
-    // On a public path nobody is told, and whoever is refused is told of nobody either.
+    // Requests to a public path and refused requests carry no identity headers.
     let open = ["http://wiki.localhost/open/", "--user", "anna@example.test"];
     for arguments in [&open[..], &["http://wiki.localhost/"]] {
         assert_eq!(told(&site, arguments)["identity_headers"], json!([]), "{arguments:?}");

@@ -1,4 +1,5 @@
-//! Commands about factors, and people's keys when the issuer gets another host, a backup is restored or a store moves.
+//! Commands about second factors, and security keys after a change of the issuer's host, a restore
+//! or an import.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +21,7 @@ fn subject(sub: &str) -> Subject {
     Subject::parse(sub).unwrap()
 }
 
-/// The kinds and names of what somebody has.
+/// Returns the kind and name of each second factor of a user.
 fn kinds(site: &Site, person: &str) -> Vec<String> {
     let listed = site.json(&["user", "list-factors", person]);
     let rows = listed["factors"].as_array().unwrap();
@@ -113,7 +114,7 @@ async fn a_reset_ends_what_was_opened_with_the_factors_and_nobody_elses() {
     assert_eq!(of("ben@example.test").await.as_array().unwrap().len(), 1);
 }
 
-/// Runs a command that fails; yields what it said.
+/// Runs a command that must fail, and returns its error output.
 fn refused(site: &Site, arguments: &[&str]) -> String {
     let output = site.run(arguments, "");
     assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", stderr(&output));
@@ -129,7 +130,7 @@ async fn keys_of_another_host_stop_the_start_until_their_loss_is_accepted() {
     let of_anna = record(anna, &[app("Phone")], &[key("security_key", "Blue", 1), key("passkey", "Laptop", 2)], 0);
     keep(&site, &[of_anna, record(ben, &[app("Tablet")], &[], 0)]).await;
 
-    // Another port of the same host is nothing to a key.
+    // Security keys are bound to the host, not to the port.
     replace_in_config(&site, "http://localhost:8080", "http://localhost:8090");
     site.text(&["check"]);
     replace_in_config(&site, "http://localhost:8090", "http://id.localhost:8080");
@@ -155,7 +156,7 @@ async fn keys_of_another_host_stop_the_start_until_their_loss_is_accepted() {
     let trail = site.json(&["audit", "list", "--kind", "factor_removed"]);
     assert_eq!(trail["events"].as_array().unwrap().len(), 2, "{trail}");
 
-    // From now on keys are for the new host.
+    // New security keys are bound to the new host.
     keep(&site, &[record(subject(&site.add_user("cem@example.test")), &[], &[key("passkey", "Laptop", 3)], 0)]).await;
     site.text(&["check"]);
     replace_in_config(&site, "http://id.localhost:8080", "http://localhost:8080");
@@ -177,7 +178,7 @@ async fn a_running_server_tells_the_check_of_the_next_configuration() {
     assert!(said.contains("its host was \"localhost\"") && said.contains("People have security keys"), "{said}");
 }
 
-/// What a server says of itself.
+/// Starts a server and returns its status.
 fn site_status(site: &Site) -> Value {
     let _server = Server::start(site);
     site.json(&["status"])
@@ -214,7 +215,7 @@ async fn an_export_takes_factors_their_host_and_the_wrapped_data_key_along() {
     site.text(&["import", "--from", file.to_str().unwrap()]);
 
     assert_eq!(kinds(&site, "anna@example.test"), ["totp Phone", "passkey Laptop", "recovery_codes "]);
-    // The same token opens what was sealed: no other data key is made.
+    // The same token decrypts the secrets, so the server generates no new data key.
     let (code, log) = Server::start(&site).stop();
     assert!(code == Some(0) && !log.contains("made a data key"), "{log}");
     replace_in_config(&site, "http://localhost:8080", "http://id.localhost:8080");

@@ -1,4 +1,4 @@
-//! Grants, consents and the audit trail, listed and ended by commands to a running server.
+//! Grants, consents and the audit log, listed and revoked through a running server.
 
 use sealgate_domain::client::ClientId;
 use sealgate_domain::code::{Code, CodeState};
@@ -53,7 +53,7 @@ async fn grants_are_listed_and_ended_by_person_client_and_session() {
         listed(&served, &["session", "list", "--client", "mail"], "sessions", "sid").await,
         [session.to_string()]
     );
-    // All three came from the one session.
+    // All three grants belong to the same session.
     let argument = format!("--session={session}");
     let of_session = served.run(move |site| site.json(&["grant", "list", &argument])).await;
     assert_eq!(of_session["grants"].as_array().unwrap().len(), 3);

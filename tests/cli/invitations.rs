@@ -1,4 +1,4 @@
-//! `sealgate user invite` and `user invitation`, and who is invited by `user add`.
+//! `sealgate user invite`, the invitation commands, and invitations sent by `user add`.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::site::{Site, stderr};
 
 const MAIL: &str = "\n[mail]\nhost = \"127.0.0.1\"\nport = 9\ntls = \"none\"\nfrom = \"no-reply@example.test\"\n";
 
-/// A site whose server can start, and could seal.
+/// Returns a site whose server can start and encrypt secrets.
 fn site() -> Site {
     let site = Site::with_token();
     site.text(&["key", "generate"]);
@@ -71,7 +71,7 @@ fn with<'a>(arguments: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
     [arguments, more].concat()
 }
 
-/// A site whose server sends mails to this one.
+/// Returns a site whose server sends mail through `mail_server`.
 fn sending_to(mail_server: &MailServer) -> Site {
     let site = site();
     let mail = MAIL.replace("port = 9", &format!("port = {}\nper_minute = 6000", mail_server.port));
@@ -120,12 +120,12 @@ fn the_people_of_a_file_are_invited_each_as_their_line_says() {
     let trail = site.json(&["audit", "list", "--user", "dan@example.test"]);
     let kinds: Vec<_> = trail["events"].as_array().unwrap().iter().map(|event| event["kind"].clone()).collect();
     assert_eq!(kinds, [json!("invitation_sent"), json!("user_created")]);
-    // Another link is in the same language.
+    // A new link has the language of the first one.
     site.text(&["user", "resend-invitation", "ceren"]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let again = runtime.block_on(mail_server.wait_for_mails_to("ceren@example.test", 2));
     assert_eq!(again.subject(), to_ceren.subject());
-    // A dry run of the same file would now refuse it.
+    // After the import, a dry run reports the same errors as another import.
     let twice = site.errors(&with(&invite, &["--dry-run"]), file);
     assert_eq!(twice, site.errors(&invite, file));
     assert_eq!(twice[0], "line 2: email: a person with this address exists already; remove the line");
@@ -170,7 +170,8 @@ fn every_line_that_cannot_be_invited_is_told_and_nobody_is() {
     assert_eq!(told[..10], expected, "{errors:#?}");
     assert!(errors[8].ends_with("no application is called that; the configuration has wiki"), "{}", errors[8]);
     assert!(errors[10].starts_with("line 13: it has 2 fields") && errors[11] == "nobody was invited", "{errors:#?}");
-    // Whoever is invited has no password yet, and shows that the address is theirs.
+    // An invited user chooses a password and verifies the address, so these columns are not
+    // allowed.
     for column in ["password_hash", "email_verified", "roles"] {
         let errors = site.errors(&FROM, &format!("email,name,{column}\na@example.test,A,x\n"));
         assert!(errors[0].starts_with("line 1: column 3 has a name that is not known"), "{errors:?}");
@@ -202,7 +203,7 @@ fn there_is_an_end_to_those_who_are_invited_at_once() {
     fs::write(&file, "email,name\n").unwrap();
     assert_eq!(site.errors(&invite, ""), ["the file holds nobody"]);
     assert!(site.errors(&["user", "invite", "--from", "/nowhere.csv"], "")[0].starts_with("/nowhere.csv: "));
-    // At 60 mails a minute the 48 hours are enough for those, and they are one commit.
+    // At 60 messages per minute, all are sent within the 48 hours. They are stored in one commit.
     let answer = site.json_with(&FROM, &("email,name\n".to_owned() + &many(5_000)));
     assert_eq!((answer["people"].clone(), answer["mailed_within_minutes"].clone()), (json!(5_000), json!(84)));
     assert_eq!(people(&site), 5_000);

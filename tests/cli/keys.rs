@@ -1,4 +1,4 @@
-//! `sealgate key`, on SoftHSM.
+//! `sealgate key` with SoftHSM.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn the_first_key_comes_with_the_key_that_wraps() {
     assert_eq!(site.json(&["key", "check"])["wrapping_keys"], json!([id]));
     assert_eq!(site.json(&["check"])["warnings"], json!([]));
 
-    // Others of the token, and a token whose signing key was deleted, leave it as it is.
+    // More signing keys, and the deletion of signing keys, do not change the wrapping key.
     site.text(&["key", "generate", "--next"]);
     for key in site.json(&["key", "list"])["keys"].as_array().unwrap() {
         let id = key["id"].as_str().unwrap();
@@ -121,7 +121,7 @@ fn a_pin_file_that_others_can_read_is_refused() {
     assert!(errors.len() == 1 && errors[0].starts_with("hsm.pin_file: "), "{errors:?}");
 }
 
-/// The keys' states, the oldest key first.
+/// Returns the states of the keys. Keys without an activation time come last.
 fn states(site: &Site) -> Vec<String> {
     let mut keys = site.json(&["key", "list"])["keys"].as_array().unwrap().clone();
     keys.sort_by_key(|key| key["activate_at"].is_null());
@@ -183,7 +183,7 @@ fn a_kid_that_is_not_in_the_token_is_not_announced() {
     assert!(errors.len() == 1 && errors[0].contains("no key x is announced"), "{errors:?}");
 }
 
-/// What the check says about the key with this `CKA_ID`.
+/// Returns the error that `key check` reports for the key with this `CKA_ID`.
 fn fault_of(site: &Site, id: &str) -> String {
     let errors = site.errors(&["key", "check"], "");
     let named = errors.iter().find(|error| error.contains(&format!("CKA_ID {id}): ")));
@@ -253,7 +253,7 @@ fn two_keys_of_one_id_fail_the_check() {
     assert!(errors[0].contains("several private keys") && errors[0].contains(&id), "{errors:?}");
 }
 
-/// Runs commands on another store and the same token.
+/// Runs commands with another store and the same token.
 fn with_store<T>(site: &Site, store: &Path, run: impl FnOnce() -> T) -> T {
     let own = fs::read_to_string(site.config()).unwrap();
     fs::write(site.config(), own.replace("\"store\"", &format!("{:?}", store.to_str().unwrap()))).unwrap();
@@ -268,7 +268,7 @@ fn backup(site: &Site, name: &str) -> PathBuf {
     to
 }
 
-/// A key that is fit to sign and unknown to the site's store.
+/// Generates a usable signing key that the site's store does not contain. Returns its key ID.
 fn made_by_a_stranger(site: &Site) -> String {
     let another = backup(site, "another");
     with_store(site, &another, || site.kid(&["key", "generate", "--next"]))
@@ -281,14 +281,14 @@ fn restore(site: &Site, from: &Path) -> Value {
     site.json(&["restore", "--from", from.to_str().unwrap()])
 }
 
-/// Runs a command that succeeds and may warn.
+/// Runs a command that must succeed, and returns its warnings.
 fn warned(site: &Site, arguments: &[&str]) -> String {
     let output = site.run(arguments, "");
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
     stderr(&output)
 }
 
-/// The kids in a state, of what a command printed about keys.
+/// Returns the IDs of the keys in this state from a command's output.
 fn in_state(printed: &Value, state: &str) -> Vec<String> {
     let keys = printed["keys"].as_array().unwrap().iter().filter(|key| key["state"] == state);
     keys.map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
@@ -318,7 +318,7 @@ fn a_key_that_was_removed_for_cause_stays_removed_after_a_restore() {
     assert_eq!((in_state(&list, "removed"), in_state(&list, "active")), (vec![first.clone()], vec![next]));
     assert!(site.text(&["check"]).ends_with(": ok\n"));
 
-    // Nor does a copy of the old times, laid down by hand, let it sign.
+    // A manually restored copy of the old store does not reactivate the key.
     let errors = with_store(&site, &saved, || site.errors(&["check"], ""));
     assert!(errors.len() == 1 && errors[0].contains(&first) && errors[0].contains("removed for cause"), "{errors:?}");
     let errors = with_store(&site, &saved, || site.errors(&["key", "announce", &first], ""));
@@ -344,7 +344,7 @@ fn a_restore_tells_how_to_go_on_with_keys_that_the_backup_does_not_know() {
     assert!(has(&[&third, "key announce"]), "{told:?}");
     assert_eq!(site.errors(&["check"], "").len(), 2);
 
-    // What was told is what helps.
+    // The suggested commands solve the problem.
     site.text(&["key", "announce", &third]);
     warned(&site, &["key", "remove", "--now", &first]);
     let list = site.json(&["key", "list"]);
@@ -383,7 +383,7 @@ fn the_check_compares_the_token_with_the_times_in_the_store() {
     assert_eq!(site.text(&["key", "check"]).lines().count(), 2);
     assert!(site.text(&["check"]).ends_with(": ok\n"));
 
-    // Sound, and made by somebody who cannot write to this store.
+    // A usable key, generated without access to this store.
     let stranger = made_by_a_stranger(&site);
     let errors = site.errors(&["key", "check"], "");
     assert!(errors.len() == 1 && errors[0].contains(&stranger) && errors[0].contains("key announce"), "{errors:?}");
@@ -403,7 +403,7 @@ fn the_check_compares_the_token_with_the_times_in_the_store() {
     assert!(removed.status.success());
     assert_eq!(site.text(&["key", "check"]).lines().count(), 2);
 
-    // What was removed and is still in the token is told, and is no failure.
+    // A removed key that is still in the token causes a warning, not an error.
     let replaced = site.run(&["key", "remove", "--now", &first], "");
     assert!(replaced.status.success());
     let check = site.run(&["key", "check"], "");
@@ -424,7 +424,7 @@ fn a_key_that_is_there_and_becomes_active_later_is_not_said_to_be_missing() {
     let errors = stderr(&site.run(&["serve"], ""));
     let there = format!("the key {next} is in the token and becomes active at 2100-03-01T00:00:00Z");
     assert!(errors.contains(&there) && errors.contains("if it is behind, set it"), "{errors}");
-    // What it says helps.
+    // The suggested command solves the problem.
     assert!(site.run(&["key", "remove", "--now", &first], "").status.success());
     let keys = site.json(&["key", "list"])["keys"].clone();
     let signs = |key: &Value| key["state"] == "active" && key["kid"] == next.as_str();

@@ -1,4 +1,4 @@
-//! `sealgate mail test`, with and without a server that takes it.
+//! `sealgate mail test`, with and without a mail server that accepts the message.
 
 use std::fs;
 
@@ -32,7 +32,7 @@ fn a_test_mail_is_sent_and_the_servers_answer_is_told() {
     let mail = server.mails().pop().unwrap();
     assert_eq!(mail.subject(), "Deneme e-postası – Sealgate");
     assert_eq!(mail.header("Message-ID").as_deref(), turkish["message_id"].as_str());
-    // It needs no store, and makes none.
+    // The command needs no store and creates none.
     assert!(!site.store_directory().exists());
 }
 
@@ -67,7 +67,7 @@ fn what_is_wrong_and_what_to_do_is_told() {
     assert!(errors[1].contains("in ASCII before the @"), "{errors:?}");
     assert_eq!(server.mails().len(), 0);
 
-    // Without somebody to trust.
+    // No certificate authority is configured.
     let server = MailServer::speaking(Speaks::StartTls);
     let site = self::site(&format!("host = \"localhost\"\nport = {}", server.port));
     let errors = site.errors(&TEST, "");

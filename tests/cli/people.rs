@@ -28,7 +28,7 @@ fn addresses(site: &Site) -> Vec<String> {
     addresses
 }
 
-/// A person with each hash that can be taken.
+/// Returns a CSV file with one user for each supported password hash.
 fn all_hashes() -> String {
     let rows = FOREIGN_HASHES.iter().enumerate();
     let row =
@@ -36,7 +36,7 @@ fn all_hashes() -> String {
     "name,email,password_hash\n".to_owned() + &rows.map(row).collect::<String>()
 }
 
-/// As Microsoft Excel writes it where the comma is in numbers.
+/// Microsoft Excel writes this line in locales with a decimal comma.
 #[test]
 fn a_first_line_that_names_the_delimiter_is_no_person() {
     let site = Site::new();
@@ -92,7 +92,7 @@ fn a_dry_run_says_the_same_and_writes_nothing() {
         let count = FOREIGN_HASHES.iter().filter(|(other, _)| other == scheme).count();
         assert_eq!(imported["hashes"][scheme], count, "{scheme}");
     }
-    // Of a file with faults as well: now each of them is there.
+    // A dry run also reports errors: after the import, all users exist.
     let twice = site.errors(&with(&CSV, &["--dry-run"]), &file);
     assert_eq!(twice, site.errors(&CSV, &file));
     assert_eq!(twice.len(), FOREIGN_HASHES.len() + 1);
@@ -119,7 +119,7 @@ fn every_fault_is_told_by_line_and_field_and_nobody_is_added() {
         "GOOD@example.test,J,,,,,",
         "k@example.test,K,,,$2y$31$pDxgKXJVyyzFE1ggU/xIy.ZLmy2WA7tZtd/V00ITmjkpbd5Ev7urG,,",
         "l@example.test,L\u{202e},,,,,",
-        // In the wrong column.
+        // The hash is in the wrong column.
         "m@example.test,M,,$2y$05$pDxgKXJVyyzFE1ggU/xIy.ZLmy2WA7tZtd/V00ITmjkpbd5Ev7urG$2y$05$pDxgKXJVyyzFE1ggU/xIy.ZLmy2WA7tZtd,,,",
         "n@example.test,N",
     ]
@@ -161,7 +161,7 @@ fn htpasswd_has_names_and_needs_a_domain() {
     let ben = site.json(&["user", "show", "ben.k"]);
     assert_eq!((&ben["name"], &ben["email_verified"]), (&json!("Ben.K"), &json!(false)));
     assert_eq!(site.json(&["user", "show", "carol@other.test"])["username"], Value::Null);
-    // Told by line, with what to do, and never what stands there.
+    // Errors name the line and the solution, and never the value.
     let rows: Vec<String> = (0..).zip(REFUSED_HASHES).map(|(number, hash)| format!("p{number}:{hash}\n")).collect();
     let rows = rows.concat();
     let errors = site.errors(&with(&HTPASSWD, &["--email-verified"]), &rows);
@@ -174,7 +174,7 @@ fn htpasswd_has_names_and_needs_a_domain() {
     assert_eq!(addresses(&site).len(), 3);
 }
 
-/// Users who are locked out of the directory would otherwise come back in.
+/// Otherwise an import would let users sign in whom the directory has locked out.
 #[test]
 fn users_who_are_locked_or_expired_in_the_directory_are_imported_disabled() {
     let site = Site::new();
@@ -251,9 +251,9 @@ fn there_is_an_end_to_what_is_read() {
     assert_eq!(site.errors(&arguments, ""), ["the file holds nobody"]);
     fs::remove_file(&file).unwrap();
     assert!(site.errors(&arguments, "")[0].starts_with(&format!("{path}: ")));
-    // As many as there may be, in one step.
+    // The maximum number of users, in one commit.
     assert_eq!(site.json_with(&CSV, &("email,name\n".to_owned() + &people(10_000)))["people"], 10_000);
-    // A report has an end too.
+    // The number of reported errors is limited too.
     let again = site.errors(&CSV, &("email,name\n".to_owned() + &people(2_000)));
     assert_eq!((again.len(), again[1000].as_str()), (1002, "and 1000 more"));
 }
@@ -263,7 +263,7 @@ fn a_crash_in_the_middle_leaves_nobody_or_all() {
     let hash = FOREIGN_HASHES.iter().map(|(_, hash)| *hash).max_by_key(|hash| hash.len()).unwrap();
     let row = |number: usize| format!("person{number}@example.test,Person {number},\"{hash}\"\n");
     let file = "email,name,password_hash\n".to_owned() + &(0..10_000).map(row).collect::<String>();
-    // The commit writes more than ten megabytes.
+    // The commit writes more than 10 MB.
     for megabytes in [3, 9] {
         let site = Site::new();
         let config = site.config();
@@ -281,7 +281,7 @@ fn a_crash_in_the_middle_leaves_nobody_or_all() {
         import.wait().unwrap();
         let left = site.text(&["user", "export"]).lines().count() - 1;
         assert!(left == 0 || left == 10_000, "{left} after {megabytes} MB");
-        // Where nobody is left, the same file is taken.
+        // After a crash without imported users, the same file can be imported.
         let again = site.run(&["user", "import", people, "--format", "csv", "--dry-run"], "");
         assert_eq!(again.status.success(), left == 0);
     }
@@ -314,7 +314,7 @@ fn an_export_is_a_table_without_hashes_that_no_spreadsheet_runs() {
          anna@example.test,\"=HYPERLINK(\"\"https://evil.test\"\")\",anna,\"b,a\",{hash},+90 212 555 01 01\n\
          @ben@example.test,-1+1,,@x,,\n"
     );
-    // What stands before the @ must be something.
+    // The local part of an address must not be empty.
     let errors = site.errors(&CSV, &file);
     assert!(errors[0].starts_with("line 3: email"), "{errors:?}");
     site.json_with(&CSV, &file.replace("@ben@", "+ben@"));
@@ -332,14 +332,14 @@ fn an_export_is_a_table_without_hashes_that_no_spreadsheet_runs() {
     let ben = row("ben@example.test");
     assert!(ben.contains("\"'+ben@example.test\",\"false\",\"'-1+1\",\"\",\"\",\"\",\"'@x\""), "{ben}");
     assert!(!table.contains("$2y$") && !table.contains("pDxg"));
-    // To a file of one's own, once.
+    // An export creates a file that only the owner can read, and does not overwrite it.
     let file = site.config().with_file_name("people.csv");
     let path = file.to_str().unwrap();
     assert_eq!(site.json(&["user", "export", "--to", path]), json!({ "file": path, "people": 2 }));
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_to_string(&file).unwrap(), table);
     assert_eq!(site.errors(&["user", "export", "--to", path], "").len(), 1);
-    // What it wrote, an import reads.
+    // An import accepts the exported values.
     let other = Site::new();
     let rows: Vec<_> = lines[1..3].iter().map(|line| line.split("\",\"").collect::<Vec<_>>()).collect();
     let again: Vec<String> = rows.iter().map(|row| format!("\"{}\",\"{}\",\"{}\"\n", row[1], row[3], row[5])).collect();

@@ -1,4 +1,4 @@
-//! `sealgate serve` and the commands that go to it, both the real program.
+//! `sealgate serve` and commands to the server, both with the real program.
 
 use std::fs;
 use std::io::Read;
@@ -12,7 +12,7 @@ use crate::site::{PASSWORD, Site};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A server that is killed with the test.
+/// A server process. It is killed when dropped.
 pub(crate) struct Server(Child);
 
 impl Server {
@@ -21,7 +21,7 @@ impl Server {
         let mut command = site.program(&["serve", "--config", config.to_str().unwrap()]);
         let server = Self(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
         let end = Instant::now() + PATIENCE;
-        // It answers commands a moment before it can be asked to stop.
+        // The server answers commands shortly before it handles SIGTERM.
         while site.run(&["status"], "").status.code() != Some(0) || !server.catches_sigterm() {
             assert!(Instant::now() < end, "the server does not answer");
             std::thread::sleep(Duration::from_millis(20));
@@ -35,7 +35,7 @@ impl Server {
         u64::from_str_radix(caught.trim(), 16).unwrap() & (1 << (Signal::TERM.as_raw() - 1)) != 0
     }
 
-    /// Asks it to stop; yields how it ended and what it logged.
+    /// Sends SIGTERM. Returns the exit code and the log.
     pub(crate) fn stop(mut self) -> (Option<i32>, String) {
         kill_process(Pid::from_child(&self.0), Signal::TERM).unwrap();
         let mut log = String::new();
@@ -46,7 +46,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It has ended already where the test has asked it to.
+        // The server has already ended if the test stopped it.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,7 @@
-//! Commands to a running server: its end of the socket in this process, with a store in memory; ours is the program.
+//! Commands to a running server.
+//!
+//! The server side of the socket runs in this process, with a store in memory. The client is the
+//! real program.
 
 use std::net::IpAddr;
 use std::os::unix::net::UnixListener;
@@ -28,7 +31,7 @@ use tokio::sync::watch;
 use crate::clients::client;
 use crate::site::{OTHER_PASSWORD, PASSWORD, Site};
 
-/// A site whose socket is answered.
+/// A site with a server that answers on the admin socket.
 pub(crate) struct Served {
     pub(crate) site: Arc<Site>,
     pub(crate) store: Arc<Store>,
@@ -68,7 +71,7 @@ impl Served {
         Self { site, store, stop, task }
     }
 
-    /// Runs the program beside the server.
+    /// Runs a closure on a blocking thread while the server runs.
     pub(crate) async fn run<T: Send + 'static>(&self, run: impl FnOnce(&Site) -> T + Send + 'static) -> T {
         let site = Arc::clone(&self.site);
         tokio::task::spawn_blocking(move || run(&site)).await.unwrap()
@@ -95,7 +98,7 @@ impl Served {
     }
 }
 
-/// A session of this person; the number makes its id.
+/// Adds a session of this user. `number` determines its ID.
 pub(crate) async fn sign_in(store: &Store, subject: Subject, number: u8) -> SessionId {
     let now = SystemClock.now();
     let session = Session {
@@ -114,7 +117,7 @@ pub(crate) async fn sign_in(store: &Store, subject: Subject, number: u8) -> Sess
     session.id
 }
 
-/// A grant of this client about this person, from the session with the number 1.
+/// Adds a grant of this user to this client, from the session with number 1.
 pub(crate) async fn grant(store: &Store, subject: Subject, client: &str) -> GrantId {
     let client = ClientId::parse(client).unwrap();
     let now = SystemClock.now();

@@ -1,4 +1,4 @@
-//! A configuration of a test's own, with a store on a real disk, and the program run on it.
+//! A separate configuration for each test, with a store on disk, and the program that uses it.
 
 use std::fs;
 use std::io::Write;
@@ -15,14 +15,14 @@ use tempfile::TempDir;
 use crate::configuration::Configuration;
 use crate::softhsm::{MODULE, SoftHsm};
 
-/// A long password, and one that is another.
+/// Two different valid passwords.
 pub(crate) const PASSWORD: &str = "correct horse battery";
 pub(crate) const OTHER_PASSWORD: &str = "staple of another colour";
 
 pub(crate) struct Site {
-    /// Under the build directory: the program refuses a store on a file system that forgets, as /tmp may be one.
+    /// In the build directory, because the program refuses a store on tmpfs, which `/tmp` may be.
     disk: TempDir,
-    /// A Unix socket's path must be short.
+    /// A short path, because the paths of Unix sockets have a length limit.
     short: TempDir,
     softhsm: Option<SoftHsm>,
 }
@@ -35,7 +35,7 @@ impl Site {
         site
     }
 
-    /// With an empty token.
+    /// Returns a site with an empty token.
     pub(crate) fn with_token() -> Self {
         let mut site = Self::new();
         let softhsm = SoftHsm::with_token("sealgate");
@@ -73,7 +73,7 @@ impl Site {
         self.disk.path().join("store")
     }
 
-    /// The store, opened in this process.
+    /// Opens the store in this process.
     pub(crate) async fn store(&self) -> Store {
         Store::open(Arc::new(self.engine()), 100).await.unwrap()
     }
@@ -84,7 +84,7 @@ impl Site {
         SledEngine::open(&store, Arc::new(())).unwrap()
     }
 
-    /// The program with these arguments and nothing else, in an environment of the test's own.
+    /// Returns a command with exactly these arguments and the environment of the test.
     pub(crate) fn program(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sealgate"));
         command.args(arguments).env_remove("SEALGATE_CONFIG").env_remove("CREDENTIALS_DIRECTORY");
@@ -94,7 +94,7 @@ impl Site {
         command
     }
 
-    /// Runs a command on the site's configuration.
+    /// Runs a command with the site's configuration.
     pub(crate) fn run(&self, arguments: &[&str], stdin: &str) -> Output {
         let config = self.config();
         let mut arguments = arguments.to_vec();
@@ -102,7 +102,7 @@ impl Site {
         run(&mut self.program(&arguments), stdin)
     }
 
-    /// Runs a command that succeeds; yields what it printed.
+    /// Runs a command that must succeed, and returns its output.
     pub(crate) fn text(&self, arguments: &[&str]) -> String {
         self.text_with(arguments, "")
     }
@@ -113,7 +113,7 @@ impl Site {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs a command that succeeds with `--json`; yields the one object that it printed.
+    /// Runs a command with `--json` that must succeed, and returns the object that it prints.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         self.json_with(arguments, "")
     }
@@ -126,7 +126,9 @@ impl Site {
         value
     }
 
-    /// Runs a command that fails with status 1 and prints nothing on standard output; yields its error lines.
+    /// Runs a command that must fail with status 1 and an empty standard output.
+    ///
+    /// Returns its error messages.
     pub(crate) fn errors(&self, arguments: &[&str], stdin: &str) -> Vec<String> {
         let output = self.run(&[arguments, &["--json"]].concat(), stdin);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", stderr(&output));
@@ -145,7 +147,7 @@ impl Site {
         self.json(arguments)["kid"].as_str().unwrap().to_owned()
     }
 
-    /// Whether these bytes stand anywhere in the store's files.
+    /// Returns whether any file of the store contains these bytes.
     pub(crate) fn store_holds(&self, needle: &str) -> bool {
         let mut directories = vec![self.store_directory()];
         let mut found = false;
@@ -167,7 +169,7 @@ impl Site {
 /// Runs a command with this standard input.
 pub(crate) fn run(command: &mut Command, stdin: &str) -> Output {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // The program may end without reading it.
+    // The program may end without reading its standard input.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -176,7 +178,7 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The names of an object's members.
+/// Returns the member names of a JSON object.
 pub(crate) fn names(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }

@@ -1,6 +1,8 @@
-//! What every command prints, whole, compared with files that are kept in `tests/cli/transcript`: on a store that nobody
-//! serves and through a server's socket, as JSON and for people. What differs from run to run is written as `<name>`.
-//! With `KEEP_TRANSCRIPTS` set in the environment the files are written anew instead.
+//! Compares the complete output of every command with the files in `tests/cli/transcript`.
+//!
+//! Commands run without a server and through a server's socket, as JSON and as text. Values that
+//! differ between runs are written as `<name>`. Set `KEEP_TRANSCRIPTS` in the environment to
+//! rewrite the files.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,12 +21,12 @@ use crate::serve::Server;
 use crate::server::{Served, grant, sign_in};
 use crate::site::{OTHER_PASSWORD, PASSWORD, Site};
 
-/// Commands and what they printed.
+/// Commands and their output.
 struct Transcript {
     site: Arc<Site>,
     json: bool,
     text: String,
-    /// What differs from run to run, in the order of its first appearance.
+    /// Values that differ between runs, in the order of their first appearance.
     known: Vec<String>,
 }
 
@@ -33,12 +35,12 @@ impl Transcript {
         Self { site, json, text: String::new(), known: Vec::new() }
     }
 
-    /// Runs a command and takes down what it prints.
+    /// Runs a command and records its output.
     async fn run(&mut self, line: &str) -> String {
         self.run_with(line, "").await
     }
 
-    /// The same with this standard input. The arguments are separated by two spaces.
+    /// Runs a command with this standard input. Two spaces separate the arguments.
     async fn run_with(&mut self, line: &str, stdin: &str) -> String {
         let mut arguments: Vec<String> = line.split("  ").map(str::to_owned).collect();
         if self.json {
@@ -59,7 +61,7 @@ impl Transcript {
         printed
     }
 
-    /// A text without what differs from run to run.
+    /// Replaces the values that differ between runs.
     fn constant(&mut self, text: &str) -> String {
         let directory = self.site.store_directory().parent().unwrap().display().to_string();
         let mut rest = text.replace(&directory, "<directory>");
@@ -94,7 +96,7 @@ impl Transcript {
         format!("<{number}>")
     }
 
-    /// Compares with the file of this name.
+    /// Compares the transcript with the file of this name.
     fn compare_with(self, file: &str) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/transcript").join(file);
         if env::var_os("KEEP_TRANSCRIPTS").is_some() {
@@ -111,13 +113,13 @@ fn is_of_word(char: char) -> bool {
     char.is_ascii_alphanumeric() || "-_:.".contains(char)
 }
 
-/// An instant that was not given: in seconds, or as people read it.
+/// Returns whether a word is a time, in seconds or in ISO 8601.
 fn is_time(word: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     (word.len() == 10 && digits(word)) || (word.len() == 20 && word.ends_with('Z') && digits(&word[..4]))
 }
 
-/// Identifiers and secrets.
+/// Returns whether a word may be an identifier or a secret.
 fn is_random(word: &str) -> bool {
     let is_uuid = word.len() == 36 && word.matches('-').count() == 4;
     let is_hex = [32, 64].contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -126,8 +128,10 @@ fn is_random(word: &str) -> bool {
     is_uuid || is_hex || is_base64
 }
 
-/// What people and clients do, which no command does: two sessions, grants of two clients and consents to them, and
-/// application passwords. Yields the ids of a grant and of an application password.
+/// Adds data that no command can create.
+///
+/// Adds two sessions, grants and consents of clients, second factors and application passwords.
+/// Returns the IDs of a grant and of an application password.
 async fn live(store: &Store, subject: Subject) -> (String, String) {
     sign_in(store, subject, 1).await;
     sign_in(store, subject, 2).await;
@@ -145,7 +149,9 @@ async fn live(store: &Store, subject: Subject) -> (String, String) {
     (id.to_string(), password.id())
 }
 
-/// Every command about people and clients and what hangs on them. `live` does what people do meanwhile.
+/// Runs every command about users and clients, and about their data.
+///
+/// `live` adds the data that no command can create.
 #[expect(clippy::too_many_lines, reason = "one command after the other")]
 async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subject) -> (String, String)) {
     told.run("user  list").await;
@@ -288,7 +294,7 @@ async fn a_server_answers_as_before_for_people() {
     through_a_server(false, "people_and_clients.txt").await;
 }
 
-/// Every command about keys, copies of the store and the server itself.
+/// Runs every command about keys, backups and exports of the store, and the server.
 async fn keys_and_copies(told: &mut Transcript) {
     let site = Arc::clone(&told.site);
     let kid = |printed: &str| {

@@ -1,4 +1,4 @@
-//! `sealgate export` and `sealgate import`: what an operator types, and hears.
+//! `sealgate export` and `sealgate import`: arguments and messages.
 
 use std::fs;
 
@@ -12,14 +12,14 @@ fn digest(file: &str) -> String {
     hex(&Sha256::digest(fs::read(file).unwrap()))
 }
 
-/// Header and records as a file that is whole by its own account.
+/// Joins a header and records to a file with a valid trailer.
 fn whole(lines: &[String]) -> String {
     let text = lines.join("\n") + "\n";
     let last = json!({ "records": lines.len() - 1, "sha256": hex(&Sha256::digest(&text)) });
     text + &last.to_string() + "\n"
 }
 
-/// A site with one person, exported; yields the file.
+/// Adds one user and exports the site. Returns the path of the file.
 fn exported(site: &Site) -> String {
     site.add_user("anna@example.test");
     let file = site.store_directory().with_file_name("export.ndjson").display().to_string();
@@ -37,7 +37,7 @@ fn an_import_is_held_to_a_digest() {
     let refused = import(&"0".repeat(64)).concat();
     assert!(refused.contains(&format!("the file's SHA-256 is {meant}")), "{refused}");
     assert!(!there.store_directory().exists(), "it left something behind");
-    // A file that is whole by its own account, and another one.
+    // A file with a valid trailer and other content.
     let text = fs::read_to_string(&file).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     let other: Vec<String> = lines[..lines.len() - 1].iter().map(|line| line.replace("Anna", "Enna")).collect();

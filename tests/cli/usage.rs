@@ -1,4 +1,4 @@
-//! Arguments, configuration files, exit statuses, and a store that somebody else has.
+//! Arguments, configuration files, exit statuses, and a store that another process uses.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ fn a_missing_configuration_file_is_named_with_the_ways_to_give_another() {
     assert!(help.contains("[default: /etc/sealgate/sealgate.toml]"), "{help}");
 }
 
-/// The list of commands in a page of help, with what each line says.
+/// Returns the commands that a help page lists, each with its description.
 fn listed(help: &str) -> Vec<(&str, &str)> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     lines
@@ -135,7 +135,7 @@ fn a_wrong_configuration_stops_every_command() {
 
 #[test]
 fn people_are_kept_without_the_files_of_the_token() {
-    // The site names a module and a PIN file that do not exist: `check` minds, `user` does not.
+    // The configured module and PIN file do not exist: `check` reports that, `user` does not.
     let site = Site::new();
     assert!(site.errors(&["check"], "").iter().any(|error| error.starts_with("hsm.pin_file: ")));
     site.add_user("anna@example.test");

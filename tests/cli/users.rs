@@ -1,4 +1,4 @@
-//! `sealgate user` on a store that nobody serves.
+//! `sealgate user` while no server runs.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ fn adding_prints_the_sub_alone_for_scripts() {
     assert_eq!(site.add_user("anna@example.test").len(), SUB_LENGTH);
 }
 
-/// A new application password of this person for the application `git`; its id.
+/// Adds an application password of this user for the application `git`. Returns its ID.
 async fn app_password(site: &Site, sub: &str, name: &str) -> String {
     let random = sealgate_system::clock::random(&sealgate_system::clock::OsEntropy);
     let (password, _) = AppPassword::new("git", name, &random, UnixTime::from_seconds(1_700_000_000));
@@ -82,7 +82,7 @@ async fn application_passwords_are_listed_and_revoked_one_by_one() {
     assert_eq!(listed(&anna), json!([row(&laptop, "laptop"), row(&phone, "phone")]));
     let table = site.text(&["app-password", "list", "anna@example.test"]);
     assert!(table.starts_with("ID ") && table.contains("2023-11-14T22:13:20Z"), "{table}");
-    // Of somebody else it is none.
+    // A command that names another user cannot revoke it.
     let errors = site.errors(&["app-password", "revoke", "anna@example.test", &of_ben], "");
     assert_eq!(errors, [format!("anna@example.test has no application password with the id {of_ben}")]);
     let revoked = site.json(&["app-password", "revoke", "anna@example.test", &laptop]);
@@ -134,7 +134,7 @@ fn a_username_belongs_to_one_person() {
         assert_eq!(output.status.code(), Some(2), "{wrong}");
         assert!(stderr(&output).contains("a username has 1 to 64"), "{}", stderr(&output));
     }
-    // Given up, it is free; and so it is with its owner gone.
+    // A username is available again once its owner gives it up or is deleted.
     site.json(&["user", "set", "anna", "--no-username"]);
     assert_eq!(site.errors(&["user", "show", "anna"], ""), ["nobody has the username anna"]);
     site.json(&["user", "set", "ben@example.test", "--username", "anna"]);
@@ -158,7 +158,7 @@ fn what_is_known_of_a_person_is_changed() {
     assert_eq!((&shown["name"], &shown["phone_number"]), (&json!("Anna Öz"), &json!("+90 212 555 01 01")));
     assert_eq!((&shown["roles"], &shown["groups"]), (&json!(["admin"]), &json!(["night shift", "staff"])));
     assert_eq!((&shown["email_verified"], &shown["picture"]), (&json!(true), &json!("https://example.test/a.png")));
-    // What is not named stays, and an address that nobody has shown to be theirs counts as such.
+    // Omitted fields do not change. A new address counts as unverified.
     assert_eq!(set(&["--email", "ANNA@example.test"])["email_verified"], true, "the same address");
     let shown = set(&["--email", "a.oz@example.test", "--remove-group", "staff", "--add-group", "ops"]);
     assert_eq!((&shown["email"], &shown["email_verified"]), (&json!("a.oz@example.test"), &json!(false)));
@@ -168,7 +168,7 @@ fn what_is_known_of_a_person_is_changed() {
     let shown = set(&["--no-phone", "--no-picture", "--no-roles", "--no-groups"]);
     assert_eq!((&shown["phone_number"], &shown["picture"]), (&json!(null), &json!(null)));
     assert_eq!((&shown["roles"], &shown["groups"]), (&json!([]), &json!([])));
-    // The old address is free, another's is not, and nothing is half done.
+    // The old address is available and another user's is not. A failed command changes nothing.
     site.add_user("a.oz@example.test");
     let taken = ["user", "set", &sub, "--email", "Ben@example.test", "--name", "Nobody"];
     assert_eq!(site.errors(&taken, ""), ["a person with the address Ben@example.test exists already"]);
@@ -180,7 +180,7 @@ fn what_is_known_of_a_person_is_changed() {
         site.errors(&["user", "set", "nobody@example.test", "--name", "N"], ""),
         ["nobody has the address nobody@example.test"]
     );
-    // The trail names what has changed, and no value.
+    // The audit event names the changed fields, without their values.
     let trail = site.json(&["audit", "list", "--user", &sub, "--kind", "user_changed"]);
     assert_eq!(
         trail["events"].as_array().unwrap().last().unwrap()["detail"],
@@ -213,7 +213,7 @@ async fn a_new_password_takes_the_place_of_the_old_one() {
 fn a_password_comes_from_standard_input_only() {
     let site = Site::new();
     let arguments = ["user", "add", "anna@example.test", "--name", "Anna"];
-    // Without one they would be invited.
+    // Without a password, the command would invite the user.
     let errors = site.errors(&arguments, PASSWORD);
     assert!(
         errors.len() == 1 && errors[0].contains("none runs") && errors[0].contains("--password-stdin"),
@@ -227,7 +227,7 @@ fn a_password_comes_from_standard_input_only() {
     assert_eq!(output.status.code(), Some(2));
     let with_stdin = [&arguments[..], &["--password-stdin"]].concat();
     assert_eq!(site.errors(&with_stdin, ""), ["standard input holds no password"]);
-    // Thirteen letters, some of them in two code points.
+    // Thirteen characters, some of which consist of two code points.
     for short in ["short\n", "gu\u{308}l s\u{327}eker u\u{308}ft\n"] {
         assert_eq!(site.errors(&with_stdin, short), ["a password has at least 15 characters; a few words are enough"]);
     }
@@ -306,7 +306,7 @@ fn no_answer_about_a_person_holds_a_hash() {
 fn the_audit_trail_is_exported_for_other_programs() {
     let site = Site::new();
     let sub = site.add_user("anna@example.test");
-    // More than a page.
+    // More than one page of events.
     for number in 0..120 {
         site.json(&["user", "set", &sub, "--name", &format!("Anna {number}")]);
     }
@@ -317,7 +317,7 @@ fn the_audit_trail_is_exported_for_other_programs() {
     let ids: std::collections::BTreeSet<&str> = events.iter().map(|event| event["id"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), 121);
     assert_eq!(site.text(&["audit", "export", "--until", "2001-01-01"]), "");
-    // A file of its own, that nobody else reads.
+    // The exported file is readable by its owner only.
     let file = site.store_directory().with_file_name("trail.csv");
     let to = ["audit", "export", "--kind", "user_created", "--format", "csv", "--to", file.to_str().unwrap()];
     assert_eq!(site.json(&to)["events"], 1);

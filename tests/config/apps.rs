@@ -209,7 +209,7 @@ fn route_without_an_access_rule_is_a_fault() {
     starts(&fault, "app[0].route[0].access: is missing; write \"public\", \"bearer\" or \"signed_in\"");
 }
 
-/// The file with these lines in its only route.
+/// Returns a configuration with these lines in its only route.
 fn with_rule(lines: &str) -> String {
     with_app("access = \"signed_in\"", &format!("access = \"signed_in\"\n{lines}"))
 }
@@ -255,7 +255,7 @@ fn people_in_a_rule_are_addresses_or_subs() {
     let users = "users = [\"Anna@example.com\", \"6c0c4b3c-5a4e-4a8e-9a60-0f4bb4a4e1b5\"]";
     assert_eq!(route(users).users.len(), 2);
     starts(&fault(&with_rule("users = [\"anna\"]")), "app[0].route[0].users[0]: ");
-    // An empty list is a mistake, not everybody.
+    // An empty list is an error and does not mean all users.
     starts(&fault(&with_rule("users = []")), "app[0].route[0].users: is empty; ");
 }
 
@@ -402,7 +402,7 @@ fn headers_that_say_who_somebody_is_are_the_operators_to_name() {
     let own = "identity_headers = { X-WEBAUTH-USER = \"username\", Remote-User = \"email\" }";
     let expected = named(&[("remote-user", IdentityValue::Email), ("x-webauth-user", IdentityValue::Username)]);
     assert_eq!(headers(own), expected);
-    // What stands beside a preset wins.
+    // `identity_headers` overrides the preset.
     assert_eq!(headers(&format!("preset = \"grafana\"\n{own}")), expected);
     assert_eq!(headers("preset = \"radicale\""), named(&[("x-remote-user", IdentityValue::Username)]));
     let grafana = parse(&with("preset = \"grafana\"\nauthorization = \"strip\"")).apps.remove(0).identity;
@@ -455,7 +455,7 @@ fn characters_of_paths_that_are_data_are_named_one_by_one() {
     starts(&fault(&with(all, "")), "app[0].route[2].path_characters: another rule of \"/x/\" says otherwise; ");
 }
 
-/// One application whose first rule has these lines, and which has these itself.
+/// Returns a configuration with one application, with these settings for it and its first route.
 fn with_acr(of_app: &str, of_rule: &str) -> String {
     let app = APP.replacen("[[app.route]]", &format!("{of_app}\n    [[app.route]]"), 1);
     format!("{REQUIRED}{app}{of_rule}\n[[app.route]]\npath = \"/open/\"\naccess = \"public\"\n")
@@ -477,7 +477,7 @@ fn a_rule_has_the_levels_of_its_application_unless_it_has_its_own() {
         assert_eq!(rule("/open/").acr, [""; 0], "nobody signs in there");
         assert_eq!(warnings(&config), [""; 0]);
     }
-    // An application password is no sign-in, whoever demands one.
+    // An application password is not a sign-in, so it cannot reach a level.
     let fault = fault(&with_acr("acr = [\"2\"]", "basic = true"));
     starts(
         &fault,
@@ -512,7 +512,7 @@ fn a_class_that_nobody_can_reach_is_warned_of() {
     );
     assert!(told[0].contains("(line "), "{told:?}");
     starts(&warnings(&with_acr("acr = [\"phrh\"]", ""))[0], "app[0].acr: \"phrh\" is no level");
-    // Another issuer has words of its own, and may mean two things by what are two names here.
+    // Another issuer has its own `acr` values. Two names that are aliases here may differ there.
     let issuer =
         "\n[[trusted_issuer]]\nname = \"corp\"\nissuer = \"https://login.example.net/\"\naudiences = [\"a\"]\n";
     let text = with_acr("trusted_issuers = [\"corp\"]", "acr = [\"aal2\", \"phr\", \"3\"]") + issuer;

@@ -1,4 +1,4 @@
-//! What a file may say, and what it says when it is silent.
+//! Accepted settings and their defaults.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -227,7 +227,7 @@ fn log_filter_that_cannot_be_read_is_a_fault() {
     );
 }
 
-/// The names that operators' files hold: none may ever change.
+/// Key names that existing configuration files use. They must never change.
 #[test]
 fn established_names_are_read() {
     let config = parse(

@@ -1,4 +1,4 @@
-//! What differs between two files, and what of it a running server can take over.
+//! Differences between two configurations, and which of them a running server can apply.
 
 use sealgate_config::Difference;
 
@@ -9,7 +9,7 @@ fn difference(old: &str, new: &str) -> Difference {
     parse(old).difference(&parse(new))
 }
 
-/// What a running server takes over, where that is everything.
+/// Returns the changes, all of which a running server must be able to apply.
 #[track_caller]
 fn live(old: &str, new: &str) -> Vec<String> {
     let Difference { live, restart } = difference(old, new);
@@ -17,7 +17,7 @@ fn live(old: &str, new: &str) -> Vec<String> {
     live
 }
 
-/// The documented file with this key written as the second value.
+/// Returns the required settings with this line in this table.
 fn with_key(table: &str, line: &str) -> String {
     format!("{REQUIRED}[{table}]\n{line}\n")
 }
@@ -56,7 +56,7 @@ fn each_section_says_what_takes_effect_and_what_waits_for_a_start() {
         ("log.format = \"json\"", &["log.format"]),
         ("login.password_threads = 7", &["login.password_threads"]),
         ("sessions.max_interactions = 7", &["sessions.max_interactions"]),
-        // Its default follows from the other.
+        // Its default depends on the other setting.
         ("tokens.access_token_seconds = 60", &["tokens.access_token_seconds", "keys.keep_seconds"]),
         ("keys.publish_seconds = 60", &["keys.publish_seconds"]),
         ("server.hsts_seconds = 7", &["server.hsts_seconds"]),
@@ -109,7 +109,7 @@ fn applications_are_told_apart_by_their_names() {
     assert_eq!(live(&one, &changed), ["app wiki: upstreams, route, groups_delimiter"]);
 }
 
-/// The line of a file, with another number or another truth value.
+/// Returns a line with its number incremented or its boolean negated.
 fn altered(line: &str) -> String {
     let Some((key, value)) = line.split_once(" = ") else { return line.to_owned() };
     let (value, comment) = value.split_once(' ').unwrap_or((value, ""));
@@ -223,7 +223,8 @@ const RESTART: [&str; 45] = [
     "trusted_issuer",
 ];
 
-/// Two files that say of nearly every key something else: what is told, and in which order.
+/// Compares two configurations that differ in nearly every key. Checks the reported keys and their
+/// order.
 #[test]
 fn everything_that_differs_is_told_in_the_order_of_the_sections() {
     let (old, new) = (format!("{REQUIRED}{APP}"), of_sled(&switched_on(true)));

@@ -1,4 +1,4 @@
-//! conf/sealgate.toml, which documents every key.
+//! The file `conf/sealgate.toml`, which documents every key.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,9 @@ use super::parse;
 
 const EXAMPLE: &str = include_str!("../../conf/sealgate.toml");
 
-/// The documented file with its commented settings switched on; those marked as examples only when asked for.
+/// Returns the documented file with its commented settings enabled.
+///
+/// Includes the settings marked as examples only if `examples` is true.
 pub(super) fn switched_on(examples: bool) -> String {
     let switch = |line: &'static str| match line.strip_prefix('#') {
         Some(setting) if !setting.starts_with(' ') && (setting.contains(" = ") || setting.starts_with('[')) => {
@@ -21,18 +23,18 @@ pub(super) fn switched_on(examples: bool) -> String {
         _ => line,
     };
     let text = EXAMPLE.lines().map(switch).collect::<Vec<_>>().join("\n");
-    // How TLS is spoken to an upstream is for one that speaks it.
+    // TLS settings for upstreams are valid only for upstreams with TLS.
     if examples { text.replace("\"http://127.0.0.1:8081\"", "\"https://127.0.0.1:8081\"") } else { text }
 }
 
-/// What the file says of a store in files.
+/// Returns the file without the settings of the PostgreSQL store.
 pub(super) fn of_sled(text: &str) -> String {
     let of_fleet = ["url_file", "ca_file = \"/etc/sealgate/database", "writers", "durability", "[fleet]"];
     let of_fleet = of_fleet.into_iter().chain(["node = ", "beat = ", "staleness_ms"]);
     without(text, &of_fleet.collect::<Vec<_>>())
 }
 
-/// What the file says of a store that a fleet shares.
+/// Returns the file with the settings of the PostgreSQL store.
 fn of_fleet(text: &str) -> String {
     let text = text.replace("engine = \"sled\"", "engine = \"postgres\"").replace("shared = false", "shared = true");
     without(&text, &["path = \"/var/lib", "cache_bytes", "reserve_bytes"])
@@ -86,7 +88,7 @@ fn collect(path: &str, value: &toml::Value, keys: &mut BTreeSet<String>) {
             for (key, value) in table {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
                 keys.insert(path.clone());
-                // What stands in these tables are names of headers and groups.
+                // The keys of these tables are names of headers and groups.
                 if !["app.identity_headers", "factors.groups"].contains(&path.as_str()) {
                     collect(&path, value, keys);
                 }
@@ -97,14 +99,16 @@ fn collect(path: &str, value: &toml::Value, keys: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the documented file as a Markdown page: a section per table, and per key its lines and its comment.
+/// Returns the documented file as a Markdown page.
+///
+/// The page has a section per table, with the lines and the comment of each key.
 fn page(file: &str) -> String {
     let mut page = String::from(
         "# Configuration\n\nThis page is generated from `conf/sealgate.toml`, which the package installs as `/etc/sealgate/sealgate.toml`, and a test\n\
          compares the two.\n\n",
     );
     let escape = |line: &str| -> String {
-        // What is between backquotes has no markup.
+        // Text between backquotes has no markup.
         let parts = line.split('`').enumerate().map(|(number, part)| match number % 2 {
             0 => "*<>[]".chars().fold(part.to_owned(), |part, mark| part.replace(mark, &format!("\\{mark}"))),
             _ => part.to_owned(),

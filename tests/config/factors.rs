@@ -1,4 +1,4 @@
-//! Which level people must reach, and by when.
+//! Required authentication levels and the enrolment deadline.
 
 use sealgate_config::EnrolmentChoice;
 

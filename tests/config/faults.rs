@@ -1,4 +1,4 @@
-//! How faults are reported.
+//! Error reports.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The files that a configuration names.
+//! Files that a configuration refers to.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use sealgate_config::{Config, ConfigFault};
 
 use super::{REQUIRED, lines, starts, warnings};
 
-/// A directory with a configuration and all the files that it names.
+/// A directory with a configuration and the files it refers to.
 struct Installed {
     directory: tempfile::TempDir,
     text: String,
@@ -97,7 +97,7 @@ fn module_that_is_absent_is_a_fault() {
 
 #[test]
 fn a_certificate_that_has_expired_or_soon_will_is_a_warning() {
-    // Of 1 February 2024, 00:00:00 UTC.
+    // Expiry of the certificate: 1 February 2024, 00:00:00 UTC.
     const END: i64 = 1_706_745_600;
     let mut installed = Installed::with_tls();
     installed.text = installed.text.replace("https://id.example.com", "https://wiki.example.com");

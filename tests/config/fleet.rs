@@ -1,4 +1,4 @@
-//! A store that several servers share.
+//! Settings of a cluster.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `[mail]`: the server that takes our mails.
+//! The section `[mail]`, which configures the SMTP server.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ fn mail_fault(more: &str) -> String {
     fault(&format!("{REQUIRED}{MAIL}{more}"))
 }
 
-/// The same with another line in the place of the one that begins so.
+/// Returns the configuration with the line that begins with `key` replaced.
 fn replaced(key: &str, line: &str) -> String {
     let lines = MAIL.lines().map(|old| if old.starts_with(key) { line } else { old });
     format!("{REQUIRED}{}", lines.collect::<Vec<_>>().join("\n"))
@@ -47,7 +47,7 @@ fn the_port_follows_from_how_tls_is_spoken() {
 
 #[test]
 fn mails_in_clear_to_another_machine_are_a_fault() {
-    // The last is looked up like any other name by some resolvers.
+    // Some resolvers query DNS for the last name.
     for host in ["smtp.example.com", "192.0.2.1", "localhost.example.com", "smtp.localhost"] {
         let fault = fault(&replaced("host", &format!("host = \"{host}\"\ntls = \"none\"")));
         starts(&fault, "mail.tls: is \"none\", and mails carry links that open accounts; write \"starttls\"");
@@ -117,7 +117,7 @@ fn senders_are_addresses_with_or_without_a_name() {
             &format!("mail.from: {wrong:?} is not an address that mail servers take; write an address such"),
         );
     }
-    // A line break would end the header; an unseen mark would turn the name around.
+    // A line break would end the header. An invisible character would reverse the displayed name.
     for wrong in ["Ex\\nBcc: x <a@example.com>", "Ex\\u202E <a@example.com>"] {
         let fault = fault(&replaced("from", &format!("from = \"{wrong}\"")));
         assert!(fault.starts_with("mail.from: ") && fault.contains("has a name that cannot be shown"), "{fault}");
@@ -183,7 +183,7 @@ fn the_password_file_is_held_to_the_rules_of_the_pin() {
     );
     write("word", "hunter2", 0o400);
     assert!(!format!("{:?}", load().unwrap()).contains("hunter2"));
-    // And an authority that is none.
+    // A CA file that contains no certificate.
     write("sealgate.toml", &format!("{REQUIRED}{MAIL}{more}ca_file = \"word\"\n"), 0o600);
     starts(&load().unwrap_err(), &format!("mail.ca_file: {word} holds no certificate"));
 }

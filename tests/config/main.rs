@@ -1,4 +1,4 @@
-//! The configuration file: what it may say, what it says when it is silent, and how its faults are reported.
+//! The configuration file: accepted settings, defaults and error reports.
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod apps;
@@ -53,7 +53,9 @@ fn fault(text: &str) -> String {
     faults.into_iter().next().unwrap()
 }
 
-/// Its warnings without the one that [`REQUIRED`] causes: an https issuer, and nothing that ends TLS.
+/// Returns the warnings, except the one that [`REQUIRED`] causes.
+///
+/// That warning is about an https issuer without TLS on the server.
 fn warnings(config: &Config) -> Vec<String> {
     lines(&config.warnings).into_iter().filter(|warning| !warning.starts_with("server.trusted_proxies: ")).collect()
 }
@@ -62,7 +64,7 @@ fn lines(faults: &[ConfigFault]) -> Vec<String> {
     faults.iter().map(ConfigFault::to_string).collect()
 }
 
-/// The required keys with one line replaced: `key` is how the line starts.
+/// Returns the required settings with the line of `key` replaced.
 fn with(key: &str, value: &str) -> String {
     let replaced = |line: &str| {
         if line.trim().starts_with(&format!("{key} =")) { format!("{key} = {value}") } else { line.to_owned() }
@@ -72,7 +74,7 @@ fn with(key: &str, value: &str) -> String {
     text
 }
 
-/// The required keys and one application, with a line of it replaced.
+/// Returns the required settings and one application with a replaced line.
 fn with_app(line: &str, by: &str) -> String {
     assert!(APP.contains(line), "the application has no {line}");
     format!("{REQUIRED}{}", APP.replacen(line, by, 1))

@@ -1,4 +1,4 @@
-//! Other issuers in the configuration: what is taken, what is refused, and what holds when nothing is said.
+//! Trusted issuers: accepted values, errors and defaults.
 
 use std::fs;
 use std::time::Duration;

@@ -243,7 +243,7 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    /// Starts an edge with these applications, each of which has one upstream.
+    /// Starts an edge with one application per upstream.
     pub(crate) fn before(upstreams: &[SocketAddr]) -> Self {
         Self::with(upstreams, |_| {})
     }

@@ -236,8 +236,7 @@ fn an_application_may_answer_while_it_reads() {
             if read_head(&mut stream).is_none() {
                 continue;
             }
-            // Send chunks, because the edge forwards an answer with a length only once it is
-            // complete.
+            // Send chunks: Pingora flushes a body with a Content-Length only once it is complete.
             stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
             let mut buffer = [0; 5];
             for _ in 0..2 {

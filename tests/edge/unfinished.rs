@@ -87,7 +87,7 @@ fn a_body_that_is_halfway_when_access_ends_is_cut_off() {
 
 #[test]
 fn the_very_next_piece_does_not_go_on() {
-    // The time of the next periodic check is random. Some of these pieces arrive before it.
+    // The edge checks for revocations periodically. Some of these pieces arrive before a check.
     for rest in [&b"world"[..], b"w"] {
         for _ in 0..5 {
             let (address, record) = application();
