@@ -1,5 +1,7 @@
-//! What each mail says, as text and as HTML, in both languages. What they are to be stands in `mails/`, and is compared as a
-//! whole. Each is left in `target/tmp/mails` to be looked at.
+//! Content of each e-mail, as text and as HTML, in both languages.
+//!
+//! The expected e-mails are in `mails/` and are compared completely. Each e-mail is also written to
+//! `target/tmp/mails` for inspection.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +19,7 @@ pub(crate) fn issuer() -> IssuerUrl {
     IssuerUrl::parse("https://id.example.com/sso").unwrap()
 }
 
-/// Every mail that is sent, under a name.
+/// Returns every e-mail that the program sends, with a name.
 pub(crate) fn every_mail() -> Vec<(String, Mail)> {
     let token = || TOKEN.to_owned();
     let invitation = |inviter: Option<&str>, app: Option<&str>| Mail::Invitation {
@@ -95,7 +97,7 @@ fn every_mail_says_what_it_is_to_say() {
     assert!(old.is_empty(), "no mail is {old:?} any more");
 }
 
-/// All addresses in a text.
+/// Returns all URLs in a text.
 fn addresses(text: &str) -> Vec<&str> {
     let ends = |char: char| char.is_whitespace() || "<>\"'".contains(char);
     text.match_indices("http").map(|(at, _)| text[at..].split(ends).next().unwrap()).collect()
@@ -110,7 +112,7 @@ fn a_mail_has_one_link_at_most_and_it_is_the_issuers() {
         for address in text.iter().chain(&html) {
             assert!(address.starts_with("https://id.example.com/sso/"), "{name}: {address}");
         }
-        // In full in both: behind the button, and to be copied.
+        // The HTML contains the URL twice: behind the button, and in full to be copied.
         assert_eq!(html, [text.clone(), text].concat(), "{name}");
     }
     let link = |mail| addresses(&composed(mail, Language::English).text).first().map(ToString::to_string);
@@ -146,7 +148,7 @@ fn names_stay_text_and_stay_names() {
     assert!(!invitation.html.contains("<a href=\"https://evil") && !invitation.html.contains("<b>Wiki"));
     assert!(invitation.text.contains("<b>Wiki</b> Bcc: x"), "{}", invitation.text);
     assert!(!invitation.text.contains('\u{202e}') && !invitation.text.contains("\n\nhello"));
-    // The operator's name has an & that only HTML writes otherwise, and the subject is no HTML.
+    // The operator's name has an `&`, which is escaped in HTML, but not in the subject.
     assert_eq!(invitation.subject, "You have been invited – Örnek & Co.");
     assert!(invitation.html.contains("Örnek &#38; Co.") && invitation.text.contains("Örnek & Co."));
     let long = composed(mail(&"Ğ".repeat(200)), Language::Turkish);

@@ -1,4 +1,4 @@
-//! Mails: what each says, and how it is handed over.
+//! E-mails: their content and their delivery to a relay.
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod compose;

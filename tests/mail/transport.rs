@@ -1,4 +1,4 @@
-//! Handing mails over to servers, sound and ill ones.
+//! Delivery of e-mails to working and failing relays.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ async fn sent(transport: &Transport) -> Result<String, SendError> {
     transport.send(&reset(), &anna()).await
 }
 
-/// What went wrong, without anything of the mail.
+/// Returns the error of sending an e-mail, and checks that it contains nothing of the e-mail.
 async fn fault(transport: &Transport) -> SendError {
     let error = sent(transport).await.unwrap_err();
     let (shown, debugged) = (error.to_string(), format!("{error:?}"));
@@ -142,7 +142,7 @@ async fn the_other_way_to_tls_is_told_of() {
     let start = MailServer::speaking(Speaks::StartTls);
     let SendError::Relay(line) = fault(&trusting(&start, "implicit")).await else { panic!("the relay is at fault") };
     assert!(line.ends_with("if it greets in clear first, write tls = \"starttls\""), "{line}");
-    // It waits for TLS, and we for its greeting.
+    // The server waits for TLS and the client waits for the greeting.
     let certificate = implicit.certificate();
     let waiting = transport(&implicit, &format!("ca_file = {certificate:?}\ntimeout_seconds = 1"));
     let SendError::Relay(line) = fault(&waiting).await else { panic!("the relay is at fault") };
@@ -167,7 +167,7 @@ async fn a_password_is_shown_to_the_right_server_only() {
     assert_eq!(server.wait_for_mail_to("anna@example.net").await.user.as_deref(), Some("id"));
     assert!(!format!("{transport:?}").contains("hunter2"));
 
-    // Another password, without a restart; then none.
+    // Another password without a restart, then a missing password file.
     write_secret(&file, "hunter22");
     let SendError::Relay(line) = fault(&transport).await else { panic!("the relay is at fault") };
     assert!(line.contains("does not take mail.username and the password (535 5.7.8 authentication failed)"), "{line}");
@@ -175,7 +175,7 @@ async fn a_password_is_shown_to_the_right_server_only() {
     let SendError::Relay(line) = fault(&transport).await else { panic!("the relay is at fault") };
     assert!(line.contains("mail.password_file: ") && line.contains("cannot be read"), "{line}");
 
-    // A server that wants one, and one that does not know what to do with it.
+    // A server that requires authentication, and one that does not offer it.
     let SendError::Relay(line) = fault(&trusting(&server, "starttls")).await else { panic!("the relay is at fault") };
     assert!(line.contains("530 5.7.0 authentication required"), "{line}");
     write_secret(&file, "hunter2");
@@ -204,7 +204,7 @@ async fn answers_say_whose_fault_it_was() {
         ("RCPT", "450 4.2.0 grey".to_owned(), SendError::Later("450 4.2.0 grey".to_owned())),
         ("DATA", "452 4.3.1 full".to_owned(), SendError::Later("452 4.3.1 full".to_owned())),
         ("END", "451 4.3.0 later".to_owned(), SendError::Later("451 4.3.0 later".to_owned())),
-        // Nobody knows whether others would be taken.
+        // It is unknown whether the server would accept other recipients.
         ("RCPT", "421 4.7.0 too many".to_owned(), SendError::Unclear("421 4.7.0 too many".to_owned())),
         ("END", "421 4.3.2 later".to_owned(), SendError::Unclear("421 4.3.2 later".to_owned())),
         ("RCPT", "550 5.7.1 no".to_owned(), SendError::Unclear("550 5.7.1 no".to_owned())),
@@ -276,7 +276,7 @@ async fn an_answer_without_an_end_is_cut_off() {
         server.is_now(Illness { endless: Some(command), ..Illness::default() });
         assert_eq!(fault(&transport).await, SendError::Later(cut_off.to_owned()), "{command}");
     }
-    // And before TLS.
+    // The same before TLS.
     let server = MailServer::speaking(Speaks::StartTls);
     server.is_now(Illness { endless: Some("EHLO"), ..Illness::default() });
     let SendError::Relay(line) = fault(&trusting(&server, "starttls")).await else { panic!("the relay is at fault") };
@@ -289,7 +289,7 @@ async fn a_server_that_is_not_there_is_told_of() {
     let transport = clear(&server);
     let port = server.port;
     drop(server);
-    // Its thread ends a moment later.
+    // The server's thread ends shortly afterwards.
     let line = loop {
         match transport.probe().await {
             Err(SendError::Relay(line)) if line.starts_with("cannot connect") => break line,

@@ -1,7 +1,9 @@
-//! Mutants: each takes one guard out of the source, and names the tests that must fail without it. `make test` checks that
-//! every one still stands in the source; `make mutants` runs them, which takes an hour or two.
+//! Mutation tests. Each mutant removes one guard from the source and names the tests that must then
+//! fail.
 //!
-//! `MUTANTS=word,word` runs those whose name or file has one of the words.
+//! `make test` checks that the guard of each mutant still occurs in the source. `make mutants` runs
+//! the mutants, which takes one to two hours. `MUTANTS=word,word` selects the mutants whose name or
+//! file contains one of the words.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails, and a long one tells")]
 

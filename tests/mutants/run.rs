@@ -1,4 +1,5 @@
-//! A copy of the tree with its own target directory, in which one mutant at a time is built and its tests are run.
+//! Copy of the source tree with a separate target directory. Builds one mutant at a time in it and
+//! runs its tests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,23 +13,23 @@ use tempfile::TempDir;
 
 use crate::table::Mutant;
 
-/// The longest that a mutant's build and tests may take: one that hangs is noticed too.
+/// Maximum duration of a mutant's build and of its tests. A test that exceeds it counts as failed.
 const LONGEST: Duration = Duration::from_mins(20);
 
-/// What became of a mutant.
+/// Result of a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// A test failed, or hung.
+    /// A test failed or hung.
     Killed,
     /// All tests passed.
     Survived,
-    /// It is no program.
+    /// The mutant does not compile.
     DoesNotBuild,
-    /// Its filters match no test.
+    /// The filters match no test.
     NothingRan,
 }
 
-/// The copy. It goes with this value.
+/// Copy of the source tree, removed on drop.
 pub(crate) struct Scratch {
     tree: PathBuf,
     target: PathBuf,
@@ -36,9 +37,9 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Copies what git knows of, or would add, and what is built.
+    /// Copies tracked and untracked files that git does not ignore, and the build artifacts.
     pub(crate) fn new(root: &Path) -> Self {
-        // Beside the target directory: the copy is of some gigabytes, and /tmp may be memory.
+        // Not in /tmp, which may be in memory: the copy takes several gigabytes.
         fs::create_dir_all(root.join("target")).unwrap();
         let place = tempfile::Builder::new().prefix("mutants-").tempdir_in(root.join("target")).unwrap();
         let (tree, target) = (place.path().join("tree"), place.path().join("target"));
@@ -66,7 +67,7 @@ impl Scratch {
         Self { tree, target, _place: place }
     }
 
-    /// Runs the tests of these mutants without any of them; yields what fails.
+    /// Runs the tests of these mutants on the unchanged source and returns the failures.
     pub(crate) fn check(&self, mutants: &[Mutant]) -> Vec<String> {
         let mut filters: BTreeMap<Vec<String>, Vec<&str>> = BTreeMap::new();
         for mutant in mutants {
@@ -112,7 +113,7 @@ impl Scratch {
         (outcome, told)
     }
 
-    /// `None` when it takes too long.
+    /// Runs `cargo test`. Returns `None` on a timeout.
     fn cargo(&self, arguments: &[&str]) -> Option<Output> {
         let told = |name: &str| fs::File::create(self.target.join(name)).unwrap();
         let mut child = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
@@ -143,7 +144,7 @@ impl Scratch {
     }
 }
 
-/// cargo hands no signal on to the tests that it runs.
+/// Kills the process and its descendants, because cargo does not forward signals to the tests.
 fn kill_with_its_children(parent: u32) -> io::Result<()> {
     for child in fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))?.split_whitespace() {
         if let Ok(child) = child.parse() {

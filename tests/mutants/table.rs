@@ -1,27 +1,27 @@
-//! The table: what is taken out, and what must notice.
+//! Table of mutants: the guard that each removes, and the tests that must detect it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// One guard, taken out.
+/// A mutant: one guard, removed.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Mutant {
-    /// What the program would do.
+    /// What the program would do without the guard.
     pub(crate) name: String,
-    /// The source.
+    /// Path of the source file.
     pub(crate) file: String,
-    /// The text that stands there once.
+    /// Text that must occur exactly once in the file.
     pub(crate) old: String,
-    /// What takes its place.
+    /// Replacement text.
     pub(crate) new: String,
-    /// The target whose tests must fail: `lib`, or one of those in `tests`.
+    /// Target whose tests must fail: `lib`, or a target in `tests`.
     pub(crate) test: String,
-    /// The names of those tests, or parts of names.
+    /// Names of those tests, or parts of names.
     pub(crate) filters: Vec<String>,
-    /// Why none fails, where that is right.
+    /// Reason why no test fails, if that is correct.
     pub(crate) survives: Option<String>,
 }
 
@@ -31,12 +31,12 @@ struct Table {
 }
 
 impl Mutant {
-    /// The part of the program that it is in.
+    /// Returns the module or crate that contains the source file.
     pub(crate) fn part(&self) -> &str {
         self.file.split('/').nth(1).unwrap_or_default().trim_end_matches(".rs")
     }
 
-    /// The arguments of cargo that select the target with the tests. Unit tests are those of the mutant's crate.
+    /// Returns the arguments of cargo that select the target. Unit tests are in the mutant's crate.
     pub(crate) fn target(&self) -> Vec<String> {
         let of_crate = format!("sealgate-{}", self.part());
         let target =
@@ -44,12 +44,12 @@ impl Mutant {
         target.into_iter().map(str::to_owned).collect()
     }
 
-    /// The source without the guard.
+    /// Returns the source without the guard.
     pub(crate) fn applied(&self, source: &str) -> String {
         source.replacen(&self.old, &self.new, 1)
     }
 
-    /// What is wrong with the row.
+    /// Returns the error in this row, if any.
     pub(crate) fn fault(&self, root: &Path) -> Option<String> {
         let source = fs::read_to_string(root.join(&self.file)).unwrap_or_default();
         let why = match source.matches(&self.old).count() {
@@ -62,12 +62,12 @@ impl Mutant {
     }
 }
 
-/// The project's directory.
+/// Returns the root directory of the project.
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All rows, in the order of the files.
+/// Returns all rows, in the order of the files.
 pub(crate) fn all() -> Vec<Mutant> {
     let rows = fs::read_dir(root().join("tests/mutants")).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> = rows.filter(|file| file.extension().is_some_and(|kind| kind == "toml")).collect();

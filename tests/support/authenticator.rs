@@ -33,18 +33,18 @@ enum Pair {
     Rsa(RsaKeyPair),
 }
 
-/// The parts of a ceremony. Tests change a part, and sign the result.
+/// Parts of a ceremony. Tests change a part and sign the result.
 #[derive(Clone)]
 pub(crate) struct Ceremony {
     pub(crate) id: Vec<u8>,
-    /// The text of the client data.
+    /// Client data as JSON text.
     pub(crate) client_data: String,
     pub(crate) rp_id: String,
     pub(crate) flags: u8,
     pub(crate) sign_count: u32,
-    /// AAGUID, credential id and `COSE_Key`: with the flag AT.
+    /// AAGUID, credential ID and `COSE_Key`; present with the flag AT.
     pub(crate) attested: Vec<u8>,
-    /// With the flag ED.
+    /// Extensions; present with the flag ED.
     pub(crate) extensions: Vec<u8>,
     pub(crate) format: &'static str,
     /// The attestation statement in CBOR.
@@ -62,7 +62,7 @@ impl Authenticator {
         Self { pair, id: id.to_vec(), handle: UserHandle::from_random([0x42; 32]) }
     }
 
-    /// The public key as `COSE_Key`.
+    /// Returns the public key as `COSE_Key`.
     pub(crate) fn cose_key(&self) -> Vec<u8> {
         match &self.pair {
             Pair::P256(pair) => {
@@ -82,7 +82,8 @@ impl Authenticator {
                 (int(-2), bytes(pair.public_key().as_ref())),
             ]),
             Pair::Rsa(pair) => {
-                // PKCS #1: the head of the sequence, that of the modulus with its leading zero, and 256 bytes.
+                // PKCS #1: the headers of the sequence and of the modulus, with its leading zero,
+                // then 256 bytes.
                 rsa_key(&pair.public_key().as_ref()[9..9 + 256], &[1, 0, 1])
             }
         }
@@ -104,7 +105,7 @@ impl Authenticator {
         }
     }
 
-    /// An assertion of it.
+    /// Returns an assertion with this credential.
     pub(crate) fn assertion(&self, origin: &str, rp_id: &str, challenge: &CeremonyChallenge) -> Ceremony {
         Ceremony {
             client_data: client_data("webauthn.get", origin, challenge),
@@ -128,7 +129,7 @@ impl Authenticator {
         }
     }
 
-    /// The signature over an assertion.
+    /// Returns the signature over an assertion.
     pub(crate) fn signature(&self, authenticator_data: &[u8], client_data: &[u8]) -> Vec<u8> {
         self.sign(&[authenticator_data, &Sha256::digest(client_data)].concat())
     }
@@ -152,7 +153,7 @@ impl Ceremony {
         ])
     }
 
-    /// The JSON of a registration.
+    /// Returns the JSON of a registration.
     pub(crate) fn registered(&self) -> Value {
         registered(&self.id, self.client_data.as_bytes(), &self.attestation_object())
     }
@@ -172,7 +173,7 @@ impl Ceremony {
     }
 }
 
-/// `RegistrationResponseJSON` of these bytes.
+/// Returns the `RegistrationResponseJSON` for these bytes.
 pub(crate) fn registered(id: &[u8], client_data: &[u8], attestation_object: &[u8]) -> Value {
     json!({
         "id": base64url(id),
@@ -188,7 +189,7 @@ pub(crate) fn registered(id: &[u8], client_data: &[u8], attestation_object: &[u8
     })
 }
 
-/// `AuthenticationResponseJSON` of these bytes.
+/// Returns the `AuthenticationResponseJSON` for these bytes.
 pub(crate) fn asserted(
     id: &[u8],
     client_data: &[u8],
@@ -214,7 +215,7 @@ pub(crate) fn asserted(
     answer
 }
 
-/// As browsers write them (Level 3 §5.8.1.1).
+/// Returns client data as browsers serialize them (Level 3 §5.8.1.1).
 fn client_data(ceremony: &str, origin: &str, challenge: &CeremonyChallenge) -> String {
     format!(r#"{{"type":"{ceremony}","challenge":"{challenge}","origin":"{origin}","crossOrigin":false}}"#)
 }

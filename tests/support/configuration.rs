@@ -4,12 +4,12 @@
 #[derive(Clone, Copy)]
 pub(crate) struct Configuration<'a> {
     pub(crate) issuer: &'a str,
-    /// Where the server listens.
+    /// Address on which the server listens.
     pub(crate) listen: &'a str,
-    /// The file of the token's module. Suites with their own signer load none.
+    /// Path of the token's module. Suites with another signer load no module.
     pub(crate) module: &'a str,
     pub(crate) pin_file: &'a str,
-    /// The store's directory.
+    /// Directory of the store.
     pub(crate) store: &'a str,
 }
 

@@ -7,17 +7,17 @@ use sealgate_domain::user::Subject;
 use sealgate_store::ExportRecord;
 use serde_json::{Value, json};
 
-/// When each was added.
+/// Time at which each factor was added, in seconds since 1970.
 pub(crate) const ADDED: u64 = 1_700_000_000;
 
-/// Ed25519 in CBOR: the key of RFC 8032 §7.1, test 1.
+/// Ed25519 key in CBOR: RFC 8032 §7.1, test 1.
 const COSE_KEY: [u8; 42] = [
     0xa4, 0x01, 0x01, 0x03, 0x27, 0x20, 0x06, 0x21, 0x58, 0x20, 0xd7, 0x5a, 0x98, 0x01, 0x82, 0xb1, 0x0a, 0xb7, 0xd5,
     0x4b, 0xfe, 0xd3, 0xc9, 0x64, 0x07, 0x3a, 0x0e, 0xe1, 0x72, 0xf3, 0xda, 0xa6, 0x23, 0x25, 0xaf, 0x02, 0x1a, 0x68,
     0xf7, 0x07, 0x51, 0x1a,
 ];
 
-/// An authenticator app with this name.
+/// Returns an authenticator app with this name.
 pub(crate) fn app(name: &str) -> Value {
     let id = base64url(&[name.len().try_into().unwrap_or(1); 16]);
     json!({

@@ -1,4 +1,4 @@
-//! Another issuer: its keys, its tokens, and a server that publishes the keys, well or badly.
+//! Another issuer: its keys, its tokens, and a server that publishes the keys, correctly or not.
 
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
 
@@ -44,7 +44,7 @@ impl Key {
         Self { kid: kid.into(), pair: Pair::Ed25519(Ed25519KeyPair::generate().unwrap()) }
     }
 
-    /// The public part, as the issuer publishes it.
+    /// Returns the public key as the issuer publishes it.
     pub(crate) fn jwk(&self) -> Value {
         match &self.pair {
             Pair::Rsa(pair) => {
@@ -105,14 +105,14 @@ impl Key {
     }
 }
 
-/// Modulus and exponent of a 2048-bit key, out of its `RSAPublicKey` in DER.
+/// Returns modulus and exponent of a 2048-bit key from its `RSAPublicKey` in DER.
 fn numbers(pair: &RsaKeyPair) -> (Vec<u8>, Vec<u8>) {
     let der = pair.public_key().as_ref();
     let (modulus, rest) = der[9..].split_at(256);
     (modulus.to_vec(), rest[2..].to_vec())
 }
 
-/// A key set.
+/// Returns a JWK Set of these keys.
 pub(crate) fn key_set(keys: &[&Key]) -> Value {
     json!({ "keys": keys.iter().map(|key| key.jwk()).collect::<Vec<_>>() })
 }
@@ -120,26 +120,26 @@ pub(crate) fn key_set(keys: &[&Key]) -> Value {
 /// Response of a publisher.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
-    /// These bytes for any path, with further header lines.
+    /// These bytes for any path, with additional header lines.
     Bytes(String, Vec<u8>),
-    /// By path; 404 for others.
+    /// A value for each path; 404 for other paths.
     ByPath(Vec<(String, Value)>),
-    /// This status line, and only a `Location`.
+    /// This status line and only a `Location` field.
     Status(&'static str, String),
-    /// The head, and then an endless body with one byte a second.
+    /// The header section, then an endless body with one byte per second.
     Trickle,
-    /// An answer of this many bytes.
+    /// A response of this many bytes.
     Huge(usize),
 }
 
 impl Answer {
-    /// A key set.
+    /// Returns the response with a JWK Set of these keys.
     pub(crate) fn keys(keys: &[&Key]) -> Self {
         Self::Bytes(String::new(), key_set(keys).to_string().into_bytes())
     }
 }
 
-/// A web server that publishes. Gone when dropped.
+/// Web server that publishes keys. It stops when dropped.
 pub(crate) struct Publisher {
     address: SocketAddr,
     answer: Arc<Mutex<Answer>>,
@@ -154,7 +154,7 @@ impl Publisher {
         Self::start_at("127.0.0.1:0".parse().unwrap(), answer)
     }
 
-    /// Starts one at the address of a previous one.
+    /// Starts a publisher at the address of a previous one.
     pub(crate) fn start_at(address: SocketAddr, answer: Answer) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
@@ -181,7 +181,7 @@ impl Publisher {
         self.address
     }
 
-    /// The address of a path on it.
+    /// Returns the URL of a path on it.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }

@@ -6,7 +6,7 @@
 /// The password of all hashes.
 pub(crate) const IMPORTED_PASSWORD: &str = "correct horse battery";
 
-/// The scheme as it is reported, and the hash.
+/// Pairs of the reported scheme and the hash.
 pub(crate) const FOREIGN_HASHES: &[(&str, &str)] = &[
     // htpasswd -nbB -C 5 (Apache 2.4.71)
     ("bcrypt", "$2y$05$pDxgKXJVyyzFE1ggU/xIy.ZLmy2WA7tZtd/V00ITmjkpbd5Ev7urG"),
@@ -61,7 +61,7 @@ pub(crate) const FOREIGN_HASHES: &[(&str, &str)] = &[
         "PBKDF2-SHA512",
         "{PBKDF2-SHA512}1000$QojxHsP4v/deS2ltDaFUqg$ZoZwcUX6YVf0Gp96GJ75CkTd2kfE9uGfG87Vme2LwuVHakwjkxhKp3Zv5In8K7SZysijy600oeW5FM0c0nB/CA",
     ),
-    // The one of passlib as the PHC writes it.
+    // passlib's hash in the PHC string format.
     ("PBKDF2-SHA256", "$pbkdf2-sha256$i=1000,l=32$d26tFUII4dwbQ6j1PifkfA$0bGcbV3Vlc7oEsx2QAkvGiEbagzHwMsVlTljXRkyI1U"),
     // Django's PBKDF2PasswordHasher and PBKDF2SHA1PasswordHasher with 1000 iterations
     ("PBKDF2-SHA256", "pbkdf2_sha256$1000$seasalt12345$YtOyTd8OUYnXnZ26vcksSMHyE7L/PId9xDjpPKK6Sb0="),
@@ -76,8 +76,8 @@ pub(crate) const FOREIGN_HASHES: &[(&str, &str)] = &[
     ("argon2d", "$argon2d$v=19$m=1024,t=1,p=1$EWLM2Rvj/P+/N4ZwTgnh3A$5buU2PlA3JsAl12zinCc6eq8VkX00uS7xGG0PM24AKk"),
 ];
 
-/// Rejected hashes of it: htpasswd -nbm and -nbd, openssl passwd -1, slappasswd's {SMD5}, and the
-/// password itself.
+/// Hashes of the password that are rejected: htpasswd -nbm and -nbd, openssl passwd -1,
+/// slappasswd's {SMD5}, and the plain password.
 pub(crate) const REFUSED_HASHES: &[&str] = &[
     "$apr1$QOvJoMi1$RMrlIWqejqBoLECOZktDo1",
     "2y0daf4p3LVYc",

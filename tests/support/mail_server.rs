@@ -100,14 +100,14 @@ impl Received {
         fields.find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())
     }
 
-    /// The first address in the text.
+    /// Returns the first URL in the text.
     pub(crate) fn link(&self) -> String {
         let text = self.text();
         let start = text.find("http").unwrap_or_else(|| panic!("no link in {text}"));
         text[start..].split_whitespace().next().unwrap().to_owned()
     }
 
-    /// The verification code in the text, without the space in it.
+    /// Returns the verification code in the text, without the space in it.
     pub(crate) fn code(&self) -> String {
         let text = self.text();
         let line = text.lines().find(|line| line.starts_with("    ")).unwrap_or_else(|| panic!("no code in {text}"));
@@ -120,7 +120,7 @@ struct State {
     illness: Illness,
     mails: Vec<Received>,
     connections: usize,
-    /// Everything that the client sent in plaintext.
+    /// Everything that clients sent in plaintext.
     overheard: String,
 }
 
@@ -128,7 +128,7 @@ pub(crate) struct MailServer {
     pub(crate) port: u16,
     state: Arc<Mutex<State>>,
     directory: tempfile::TempDir,
-    // Dropped with the server: its thread ends.
+    // Dropped with the server, which ends its thread.
     _end: tokio::sync::oneshot::Sender<()>,
 }
 
@@ -138,7 +138,8 @@ impl MailServer {
         Self::speaking(Speaks::Clear)
     }
 
-    /// A server with a certificate for `localhost`, signed by [`Self::certificate`].
+    /// Starts a server with a certificate for `localhost`; [`Self::certificate`] is its trust
+    /// anchor.
     pub(crate) fn speaking(speaks: Speaks) -> Self {
         Self::with(speaks, "localhost", None)
     }
@@ -171,7 +172,7 @@ impl MailServer {
         Self { port, state, directory, _end: end }
     }
 
-    /// The certificate, PEM: what a `ca_file` names.
+    /// Returns the path of the certificate in PEM, as `ca_file` expects it.
     pub(crate) fn certificate(&self) -> PathBuf {
         self.directory.path().join("certificate.pem")
     }
@@ -192,14 +193,14 @@ impl MailServer {
         self.state.lock().unwrap().mails.clone()
     }
 
-    /// In the order in which they came.
+    /// Returns the e-mails to this address in the order of their arrival.
     pub(crate) fn mails_to(&self, address: &str) -> Vec<Received> {
         let mut mails = self.mails();
         mails.retain(|mail| mail.to.iter().any(|to| to.eq_ignore_ascii_case(address)));
         mails
     }
 
-    /// The newest mail to somebody, once there are so many.
+    /// Waits for `count` e-mails to this address and returns the newest.
     pub(crate) async fn wait_for_mails_to(&self, address: &str, count: usize) -> Received {
         let start = Instant::now();
         loop {
@@ -213,12 +214,12 @@ impl MailServer {
         }
     }
 
-    /// The newest mail to somebody, once there is one.
+    /// Waits for an e-mail to this address and returns the newest.
     pub(crate) async fn wait_for_mail_to(&self, address: &str) -> Received {
         self.wait_for_mails_to(address, 1).await
     }
 
-    /// The same for tests that are not asynchronous.
+    /// Blocking variant of [`Self::wait_for_mail_to`], for tests that are not async.
     pub(crate) fn await_mail_to(&self, address: &str) -> Received {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(self.wait_for_mail_to(address))
@@ -230,7 +231,7 @@ fn acceptor(directory: &Path, name: &str) -> TlsAcceptor {
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30"])
         .args(["-subj", &format!("/CN={name}"), "-addext", &format!("subjectAltName=DNS:{name}")])
-        // As `openssl req -x509` does by default.
+        // The default of `openssl req -x509`.
         .args(["-addext", "basicConstraints=critical,CA:TRUE"])
         .arg("-out")
         .arg(&certificate)
@@ -257,7 +258,7 @@ struct Session {
     account: Option<(String, String)>,
 }
 
-/// What a conversation comes to.
+/// How a session continues after its commands.
 enum End {
     Over,
     StartTls,

@@ -1,5 +1,5 @@
-//! An engine in which a test stops a request between two of its steps and does something else meanwhile: races that happen
-//! every time. Over the memory engine; everything that is not stopped passes through.
+//! Memory engine that pauses a request between two of its steps, so that a test can do something
+//! else in between. It makes races deterministic. All other operations pass through.
 
 #![allow(dead_code, reason = "each test binary uses its own part of the fixture")]
 #![allow(clippy::unwrap_used, reason = "a fixture that fails fails its test")]
@@ -13,32 +13,32 @@ use sealgate_store::engine::{Changes, Counters, Engine, EngineError, Key, Outcom
 use sealgate_store::memory::MemoryEngine;
 use tokio::sync::oneshot;
 
-/// How long a test waits for a request to come where it is to be stopped.
+/// Maximum time that a test waits for a request to reach its pause point.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where a request is stopped.
+/// Step at which a request is paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum At {
-    /// A record of the table is about to be read.
+    /// Before a record of the table is read.
     BeforeGet,
-    /// It was read, and whoever asked does not have it yet.
+    /// After a record was read, before the caller receives it.
     AfterGet,
-    /// A commit that writes or removes a record of the table is about to be applied.
+    /// Before a commit that writes or removes a record of the table is applied.
     BeforeCommit,
-    /// It was applied, and is not answered yet.
+    /// After such a commit was applied, before the caller receives the outcome.
     AfterCommit,
 }
 
 struct Point {
     at: At,
     table: u8,
-    /// Times to pass before the stop.
+    /// Number of matching operations that pass before the pause.
     skip: usize,
     reached: oneshot::Sender<()>,
     go: oneshot::Receiver<()>,
 }
 
-/// A request that is to be stopped.
+/// Handle of a pause that [`Meddler::stop`] has set.
 pub(crate) struct Stop {
     what: String,
     reached: oneshot::Receiver<()>,
@@ -46,29 +46,30 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Waits until a request comes there, does this while it is held, and lets it go on.
+    /// Waits until a request reaches the pause point, runs `work` while the request is paused, and
+    /// resumes the request.
     pub(crate) async fn meanwhile<T>(self, work: impl Future<Output = T>) -> T {
         let reached = tokio::time::timeout(PATIENCE, self.reached).await;
         reached.unwrap_or_else(|_| panic!("no request came to {}", self.what)).unwrap();
         let done = work.await;
-        // A request that was given up does not go on.
+        // A cancelled request does not resume.
         let _ = self.go.send(());
         done
     }
 }
 
-/// See the file's head.
+/// Engine with pause points and simulated failures.
 pub(crate) struct Meddler {
     engine: Arc<MemoryEngine>,
     points: Mutex<Vec<Point>>,
-    /// The table whose next commit gets no answer in time, and what it would have done.
+    /// Table whose next commit times out, and the changes of that commit.
     losing: Mutex<Option<u8>>,
     late: Mutex<Option<Changes>>,
-    /// The table whose commits fail.
+    /// Table whose commits fail.
     failing: Mutex<Option<u8>>,
     in_flight: AtomicUsize,
     most_in_flight: AtomicUsize,
-    /// What the engine was asked to do.
+    /// Number of reads and writes.
     operations: AtomicUsize,
     commits: AtomicUsize,
 }
@@ -88,45 +89,46 @@ impl Meddler {
         })
     }
 
-    /// Stops the next request that comes there.
+    /// Pauses the next request that reaches this step.
     pub(crate) fn stop(&self, at: At, table: u8) -> Stop {
         self.stop_later(at, table, 0)
     }
 
-    /// The same after so many that pass.
+    /// Pauses a request at this step after `skip` others have passed.
     pub(crate) fn stop_later(&self, at: At, table: u8, skip: usize) -> Stop {
         let ((reached, was_reached), (go, goes)) = (oneshot::channel(), oneshot::channel());
         self.points.lock().unwrap().push(Point { at, table, skip, reached, go: goes });
         Stop { what: format!("{at:?} of {:?}", char::from(table)), reached: was_reached, go }
     }
 
-    /// The next commit of this table times out: see [`Meddler::apply_late`].
+    /// Makes the next commit to this table time out without applying it; see
+    /// [`Meddler::apply_late`].
     pub(crate) fn lose_answer(&self, table: u8) {
         *self.losing.lock().unwrap() = Some(table);
     }
 
-    /// Applies the commit that timed out, as a disk does that was slow.
+    /// Applies the commit that timed out, as a slow disk would.
     pub(crate) async fn apply_late(&self) {
         let changes = self.late.lock().unwrap().take().expect("a commit that timed out");
         assert_eq!(self.engine.commit(changes).await.unwrap(), Outcome::Committed);
     }
 
-    /// Commits of this table fail from now on; none when `None`.
+    /// Makes commits to this table fail until the next call; `None` makes none fail.
     pub(crate) fn fail(&self, table: Option<u8>) {
         *self.failing.lock().unwrap() = table;
     }
 
-    /// The most commits that have waited for their answers at once.
+    /// Returns the maximum number of commits that were in progress concurrently.
     pub(crate) fn most_in_flight(&self) -> usize {
         self.most_in_flight.load(Ordering::SeqCst)
     }
 
-    /// How often the engine was asked to read or write.
+    /// Returns the number of reads and writes.
     pub(crate) fn operations(&self) -> usize {
         self.operations.load(Ordering::SeqCst)
     }
 
-    /// How often it was asked to write.
+    /// Returns the number of writes.
     pub(crate) fn commits(&self) -> usize {
         self.commits.load(Ordering::SeqCst)
     }
@@ -188,7 +190,7 @@ impl Engine for Meddler {
         self.commits.fetch_add(1, Ordering::SeqCst);
         let waiting = self.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_in_flight.fetch_max(waiting, Ordering::SeqCst);
-        // As on a disk, others come before this one is done.
+        // Let other commits start before this one is done, as on a disk.
         tokio::task::yield_now().await;
         let outcome = self.committed(changes).await;
         self.in_flight.fetch_sub(1, Ordering::SeqCst);

@@ -1,16 +1,16 @@
-//! Ports for servers that are yet to start.
+//! Free ports for servers that a test starts.
 
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Below those that the kernel deals out to outgoing connections (32768 on, on Linux): one of these may be gone to such a
-/// connection by the time that the server binds it.
+/// Start of the range, below the ports that the kernel assigns to outgoing connections (32768 and
+/// higher on Linux). An outgoing connection could take such a port before the server binds it.
 const FIRST: u16 = 10_000;
 const COUNT: u16 = 22_000;
 
-/// A port that nobody uses, and that no test takes again while this process lives.
+/// Returns an unused port. No test gets it again while this process runs.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let start = std::process::id().wrapping_mul(7919) % u32::from(COUNT);
@@ -24,8 +24,10 @@ pub(crate) fn free_port() -> u16 {
     panic!("no port from {FIRST} on is free");
 }
 
-/// Whether the port is this process's until it ends. Two test programs at once would otherwise meet on a port that one of
-/// them has found and not yet bound: the tests then talk to each other's servers.
+/// Reserves a port for this process until it ends. Returns whether it was free.
+///
+/// Otherwise two test programs could find the same unbound port, and their tests would talk to each
+/// other's servers.
 fn reserve(port: u16) -> bool {
     let name = format!("sealgate-tests/port/{port}");
     let address = SocketAddr::from_abstract_name(name).expect("a short name");

@@ -1,4 +1,5 @@
-//! PostgreSQL servers of the machine's own package, each in a directory of its own and gone with the test program.
+//! PostgreSQL servers of the installed package, each with a separate directory that is removed when
+//! the test program ends.
 
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
 
@@ -19,7 +20,8 @@ use crate::port::free_port;
 
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A server's program: Debian keeps them apart by version, and out of the way.
+/// Returns the path of a PostgreSQL program. Debian installs one directory per version, outside of
+/// `PATH`.
 fn program(name: &str) -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut found: Vec<(u32, PathBuf)> = versions
@@ -36,8 +38,8 @@ fn command(name: &str) -> Command {
     as_owner(&program(name))
 }
 
-/// The command, as the user that the package has made where this is root: PostgreSQL does not run as root. It is killed with
-/// the thread that starts it.
+/// Returns a command that runs as the package's user if this process is root, because PostgreSQL
+/// refuses to run as root. The command is killed when the thread that started it ends.
 fn as_owner(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]);
@@ -52,16 +54,16 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// A directory for servers, whose leftovers of programs that have ended are removed.
+/// Creates a directory for a server. Removes the directories of test programs that have ended.
 fn place() -> PathBuf {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    // Not below target: the user of the package may not come there.
+    // Not below target: the package's user may have no access to it.
     let tmp = std::env::temp_dir();
     for entry in fs::read_dir(&tmp).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap_or_default();
         let process = name.strip_prefix("sealgate-postgres-").and_then(|name| name.split('-').next());
         if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
-            // Another program may be about it too.
+            // Another test program may be removing it too.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -83,7 +85,7 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// One server.
+/// A PostgreSQL server.
 pub(crate) struct PostgresServer {
     place: PathBuf,
     pub(crate) port: u16,
@@ -92,10 +94,10 @@ pub(crate) struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// A new server with settings of its own, `NAME=VALUE`.
+    /// Starts a new server with these settings, each `NAME=VALUE`.
     pub(crate) fn start(settings: &[&str]) -> Self {
         let place = place();
-        // `--no-sync`: what is there before the first start may be lost, what comes later may not.
+        // `--no-sync`: only data from before the first start may be lost.
         let mut initdb = command("initdb");
         initdb.args(["--no-sync", "--auth=trust", "--username=sealgate", "--encoding=UTF8", "--locale=C", "--pgdata"]);
         run(initdb.arg(place.join("data")));
@@ -109,7 +111,7 @@ impl PostgresServer {
         server
     }
 
-    /// A standby of this server, by the name under which it acknowledges.
+    /// Starts a standby of this server; `name` is the name with which it acknowledges.
     pub(crate) fn standby(&self, name: &str) -> Self {
         let place = place();
         let address = format!("host=127.0.0.1 port={} user=sealgate application_name={name}", self.port);
@@ -119,7 +121,8 @@ impl PostgresServer {
         Self::over(place, &[])
     }
 
-    /// Starts it, also after [`PostgresServer::kill`], and waits until it takes connections.
+    /// Starts the server, also after [`PostgresServer::kill`], and waits until it accepts
+    /// connections.
     pub(crate) fn start_again(&mut self) {
         let mut postgres = command("postgres");
         postgres.arg("-D").arg(self.place.join("data"));
@@ -153,13 +156,13 @@ impl PostgresServer {
         }
     }
 
-    /// Ends all of its processes at once, as a power cut does.
+    /// Kills all of its processes at once, like a power cut.
     pub(crate) fn kill(&mut self) {
         let all = self.processes();
         let Some(mut process) = self.process.take() else { return };
         signal("KILL", &all);
         process.wait().unwrap();
-        // The kernel lets a killed process's port go when it is gone.
+        // The kernel releases a killed process's port only after the process has ended.
         self.until("its processes are gone", || all.iter().all(|id| !is_running(*id)));
     }
 
@@ -170,23 +173,24 @@ impl PostgresServer {
         all
     }
 
-    /// Makes all of its processes stand still. The kernel goes on to take connections.
+    /// Suspends all of its processes. The kernel still accepts connections.
     pub(crate) fn hang(&self) {
         signal("STOP", &self.processes());
     }
 
-    /// Lets them go on where they stood.
+    /// Resumes its processes.
     pub(crate) fn resume(&self) {
         signal("CONT", &self.processes());
     }
 
-    /// Makes a standby the primary.
+    /// Promotes a standby to primary.
     pub(crate) fn promote(&self) {
         let mut promote = command("pg_ctl");
         run(promote.args(["promote", "--wait", "--pgdata"]).arg(self.place.join("data")));
     }
 
-    /// A certificate for `localhost` and whoever signed it, in the server's directory. Yields the latter's file.
+    /// Creates a CA and a certificate for `localhost` in the server's directory. Returns the path
+    /// of the CA certificate.
     pub(crate) fn certify(&self) -> PathBuf {
         let file = |name: &str| self.place.join(name).into_os_string().into_string().unwrap();
         let (ca, ca_key, certificate, key) = (file("ca.pem"), file("ca.key"), file("server.pem"), file("server.key"));
@@ -212,11 +216,11 @@ impl PostgresServer {
             "-addext",
             end,
         ]);
-        // As root, the test reads it whatever its mode.
+        // The test runs as root and can read it regardless of its mode.
         PathBuf::from(ca)
     }
 
-    /// Rules for who may log in, before those that are there.
+    /// Prepends rules to `pg_hba.conf`.
     pub(crate) fn rule(&self, rules: &str) {
         let file = self.place.join("data/pg_hba.conf");
         let before = fs::read_to_string(&file).unwrap();
@@ -231,7 +235,7 @@ impl PostgresServer {
         format!("postgres://sealgate@127.0.0.1:{}/postgres{options}", self.port)
     }
 
-    /// A connection past the engine.
+    /// Opens a connection that bypasses the engine.
     pub(crate) async fn client(&self, options: &str) -> Client {
         let (client, connection) = tokio_postgres::connect(&self.url(options), NoTls).await.unwrap();
         tokio::spawn(connection);
@@ -248,7 +252,7 @@ impl Drop for PostgresServer {
 
 fn signal(name: &str, processes: &[u32]) {
     let processes = processes.iter().map(ToString::to_string);
-    // One that has ended meanwhile is no fault.
+    // A process that has already ended is no error.
     Command::new("kill").arg(format!("-{name}")).args(processes).stderr(Stdio::null()).status().unwrap();
 }
 
@@ -258,12 +262,13 @@ fn children(parent: u32) -> Vec<u32> {
     children.split_whitespace().map(|id| id.parse().unwrap()).collect()
 }
 
-/// One that has ended and that nobody has waited for runs no more.
+/// Returns whether a process runs. A zombie (ended, but not waited for) does not.
 fn is_running(process: u32) -> bool {
     fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-/// Starts it on a thread that lives as long as this program: what it starts is killed with it.
+/// Starts a command on a thread that lives as long as this program. The kernel kills the command's
+/// process when that thread ends.
 fn spawn(command: Command) -> Child {
     type Order = (Command, mpsc::Sender<Child>);
     static STARTER: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
@@ -281,18 +286,18 @@ fn spawn(command: Command) -> Child {
     child.recv().unwrap()
 }
 
-/// The options of a URL that keep to one schema.
+/// Returns the URL options that select one schema.
 pub(crate) fn within(schema: &str) -> String {
     format!("?options=-csearch_path%3D{schema}")
 }
 
-/// The server that the tests of this program share, where each has a schema of its own.
+/// Returns the server that the tests of this program share. Each test uses a separate schema.
 pub(crate) fn shared() -> &'static PostgresServer {
     static SHARED: OnceLock<PostgresServer> = OnceLock::new();
     SHARED.get_or_init(|| PostgresServer::start(&[]))
 }
 
-/// An empty schema on the shared server.
+/// Creates an empty schema on the shared server and returns its name.
 pub(crate) async fn schema() -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let server = tokio::task::spawn_blocking(shared).await.unwrap();
@@ -301,10 +306,11 @@ pub(crate) async fn schema() -> String {
     name
 }
 
-/// How long a beat counts where nothing is tested of beats: on a busy machine one may take its time.
+/// Heartbeat timeout of tests that do not test heartbeats: on a busy machine a heartbeat may be
+/// late.
 pub(crate) const PATIENT: Duration = Duration::from_secs(30);
 
-/// An empty store on the shared server.
+/// Creates an empty store on the shared server.
 pub(crate) async fn empty_store() -> PostgresSettings {
     let schema = schema().await;
     let url = shared().url(&within(&schema));

@@ -1,4 +1,4 @@
-//! The programs that .ci/install takes out of their packages: the machine's own, or the one in target/tools.
+//! Programs that `.ci/install` unpacks: the installed one, or the one in target/tools.
 
 use std::env;
 use std::path::{Path, PathBuf};

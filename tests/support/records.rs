@@ -1,4 +1,4 @@
-//! A client and a person as the store keeps them, with the least that a record says; each test changes what it is about.
+//! Minimal client and user records. Each test changes the fields that it is about.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a fixture that fails fails its test")]
@@ -14,12 +14,12 @@ use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, PasswordHash, Subject, User, UserState};
 use secrecy::SecretString;
 
-/// The password of everybody who has one.
+/// Password of every user who has one.
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
-/// Where clients get their codes.
+/// Redirect URI of the clients.
 pub(crate) const REDIRECT_URI: &str = "https://rp.test/cb";
 
-/// A public client that may use codes and asks people.
+/// Returns a public client that may use authorization codes and asks for consent.
 pub(crate) fn client(id: &str, now: UnixTime) -> Client {
     Client {
         id: ClientId::parse(id).unwrap(),
@@ -46,7 +46,7 @@ pub(crate) fn client(id: &str, now: UnixTime) -> Client {
     }
 }
 
-/// A person without a password, whose `sub` is made of this number.
+/// Returns a user without a password, whose `sub` is derived from this number.
 pub(crate) fn person(number: u8, email: &str, name: &str, now: UnixTime) -> User {
     User {
         sub: Subject::from_random([number; 16]),
@@ -65,7 +65,7 @@ pub(crate) fn person(number: u8, email: &str, name: &str, now: UnixTime) -> User
     }
 }
 
-/// Of [`PASSWORD`]. Hashing takes its time, so it is done once.
+/// Returns the hash of [`PASSWORD`]. It is computed once, because hashing is slow.
 pub(crate) fn password_hash() -> PasswordHash {
     static HASH: OnceLock<PasswordHash> = OnceLock::new();
     HASH.get_or_init(|| hash_blocking(&SecretString::from(PASSWORD), [9; 16]).unwrap()).clone()

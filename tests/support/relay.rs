@@ -1,4 +1,4 @@
-//! A relay in front of a server, which swallows or holds what it carries.
+//! TCP relay in front of a server that can discard or hold the bytes that it forwards.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,28 +11,28 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// What happens to bytes of connections that were there when it was set.
+/// Handling of bytes on the connections that were open when it was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     Carry,
-    /// What the server says does not arrive.
+    /// Discards the server's answers.
     SwallowAnswers,
-    /// What the client says is kept back.
+    /// Holds the client's bytes until the next [`Manner::Carry`].
     HoldQuestions,
 }
 
 struct Shared {
     manner: watch::Sender<Manner>,
-    /// Ends what is between client and relay.
+    /// Closes the connections between client and relay.
     cut: watch::Sender<()>,
-    /// Bytes that did not arrive.
+    /// Number of bytes that were discarded or held.
     stopped: AtomicUsize,
-    /// Whether new connections are carried whatever the manner.
+    /// Whether new connections are forwarded regardless of the manner.
     new_ones_pass: AtomicBool,
     always_carry: watch::Sender<Manner>,
     refuses: AtomicBool,
     connected: AtomicUsize,
-    /// Connections that the server has ended, numbered as they were made.
+    /// Connections that the server has closed, numbered in the order in which they were opened.
     ended: Mutex<BTreeSet<usize>>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// One whose answers arrive so much later: a network.
+    /// Starts a relay that delays each answer, like a network with this latency.
     pub(crate) async fn start_far(server: u16, delay: Duration) -> Self {
         Self::start_with(server, Some(delay)).await
     }
@@ -93,34 +93,35 @@ impl Relay {
         self.shared.manner.send_replace(manner);
     }
 
-    /// Whether new connections are ended at once.
+    /// Sets whether new connections are closed at once.
     pub(crate) fn refuse(&self, refuses: bool) {
         self.shared.refuses.store(refuses, Ordering::SeqCst);
     }
 
-    /// Bytes that did not arrive since the manner was set.
+    /// Returns the number of bytes discarded or held since the manner was set.
     pub(crate) fn stopped(&self) -> usize {
         self.shared.stopped.load(Ordering::SeqCst)
     }
 
-    /// Connections that were made since the start.
+    /// Returns the number of connections opened since the start.
     pub(crate) fn connected(&self) -> usize {
         self.shared.connected.load(Ordering::SeqCst)
     }
 
-    /// Whether the server has ended the first `connections` that were made.
+    /// Returns whether the server has closed the first `connections` connections.
     pub(crate) fn has_ended(&self, connections: usize) -> bool {
         let ended = self.shared.ended.lock().unwrap();
         (0..connections).all(|number| ended.contains(&number))
     }
 
-    /// Cuts the connections of the clients that are there; the server's stay.
+    /// Closes the current connections between clients and relay. Connections to the server stay
+    /// open.
     pub(crate) fn cut(&self) {
         self.shared.cut.send_replace(());
     }
 }
 
-/// Carries everything, and each answer so much later. Answers on their way do not wait for one another.
+/// Forwards everything and delays each answer. Delayed answers do not wait for one another.
 async fn carry_late(client: TcpStream, server: TcpStream, delay: Duration) {
     client.set_nodelay(true).unwrap();
     server.set_nodelay(true).unwrap();
@@ -182,7 +183,7 @@ async fn questions(
                         return;
                     }
                 }
-                // What is held outlives the client.
+                // Held bytes are forwarded even if the client has closed the connection.
                 _ if held.is_empty() => return,
                 _ => is_open = false,
             },

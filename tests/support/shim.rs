@@ -1,5 +1,8 @@
-//! The token that fails as told: `shim.c` compiled, and the words by which a test steers it while it runs. The words are
-//! in a file that the module maps; the kernel shows a write to a file in every map of it, so no test needs unsafe code.
+//! A token with injected faults: compiles `shim.c` and writes the words by which a test controls it
+//! at run time.
+//!
+//! The words are in a file that the module maps. The kernel makes a write to a file visible in all
+//! its mappings, so tests need no unsafe code.
 
 #![allow(dead_code, reason = "each test binary uses its own part of the fixture")]
 #![allow(clippy::unwrap_used, reason = "a fixture that fails fails its test")]
@@ -12,7 +15,7 @@ use std::time::Duration;
 
 use crate::softhsm::MODULE;
 
-/// For [`Shim::fail`] and others: until told otherwise.
+/// Number of calls for [`Shim::fail`] and similar functions: until the next change.
 pub(crate) const FOREVER: u64 = u64::MAX;
 
 const WORDS: u64 = 512;
@@ -34,7 +37,7 @@ const LATE: u64 = 2;
 const HANG: u64 = 3;
 const CALLS: u64 = 4;
 
-/// The functions that can be steered, in the order of `shim.c`.
+/// Functions that a test can control, in the order of `shim.c`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Initialize,
@@ -76,14 +79,14 @@ impl Call {
     }
 }
 
-/// A module of the test's own that wraps SoftHSM, and its words.
+/// A PKCS #11 module for one test, which wraps SoftHSM, and its control words.
 pub(crate) struct Shim {
     module: PathBuf,
     words: File,
 }
 
 impl Shim {
-    /// Compiles the module into a directory; `cc` and p11-kit's header take a fraction of a second.
+    /// Compiles the module into a directory. Needs `cc` and the header of p11-kit.
     pub(crate) fn build(directory: &Path) -> Self {
         let module = directory.join("shim.so");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/shim.c");
@@ -101,7 +104,7 @@ impl Shim {
         Self { module, words }
     }
 
-    /// For `hsm.module`.
+    /// Returns the path for `hsm.module`.
     pub(crate) fn module(&self) -> &Path {
         &self.module
     }
@@ -116,24 +119,24 @@ impl Shim {
         u64::from_le_bytes(bytes)
     }
 
-    /// The next `times` calls of a function answer with `code`, and do not reach the token.
+    /// Makes the next `times` calls of a function return `code` without calling the token.
     pub(crate) fn fail(&self, call: Call, code: u64, times: u64) {
         self.put(call.word(TIMES), 0);
         self.put(call.word(CODE), code);
         self.put(call.word(TIMES), times);
     }
 
-    /// Each call of a function takes this much longer.
+    /// Delays each call of a function.
     pub(crate) fn delay(&self, call: Call, late: Duration) {
         self.put(call.word(LATE), u64::try_from(late.as_micros()).unwrap());
     }
 
-    /// The next `times` calls of a function do not return until [`Self::release`].
+    /// Makes the next `times` calls of a function hang until [`Self::release`].
     pub(crate) fn hang(&self, call: Call, times: u64) {
         self.put(call.word(HANG), times);
     }
 
-    /// Calls that hang go on, and no further one hangs.
+    /// Resumes the calls that hang, and lets no further call hang.
     pub(crate) fn release(&self) {
         for call in Call::ALL {
             self.hang(call, 0);
@@ -141,53 +144,54 @@ impl Shim {
         self.put(RELEASED, self.word(RELEASED) + 1);
     }
 
-    /// Calls that hang now.
+    /// Returns the number of calls that hang now.
     pub(crate) fn hanging(&self) -> u64 {
         self.word(HANGING)
     }
 
-    /// The device goes: every call answers with `code`, also after its return until the module is initialized anew; a
-    /// module that is initialized meanwhile says that all is well and shows no token.
+    /// Removes the device: every call returns `code`. After the device is back, calls still return
+    /// `code` until the module is initialized again. A module that is initialized in the meantime
+    /// reports success and shows no token.
     pub(crate) fn vanish(&self, code: u64) {
         self.put(GONE, code);
     }
 
-    /// The device is back.
+    /// Brings the device back.
     pub(crate) fn come_back(&self) {
         self.put(GONE, 0);
     }
 
-    /// The next `times` signatures are well-formed and of another digest.
+    /// Makes the next `times` signatures well-formed, but over another digest.
     pub(crate) fn sign_wrongly(&self, times: u64) {
         self.put(WRONG, times);
     }
 
-    /// The next `times` searches find nothing, without an error.
+    /// Makes the next `times` searches find nothing, without an error.
     pub(crate) fn find_nothing(&self, times: u64) {
         self.put(EMPTY, times);
     }
 
-    /// Whether a `C_Sign` that is made to fail leaves its operation active.
+    /// Sets whether a `C_Sign` that is made to fail leaves its operation active.
     pub(crate) fn leave_active(&self, active: bool) {
         self.put(UNDRAINED, u64::from(active));
     }
 
-    /// Further flags in what the token says of itself.
+    /// Adds flags to the token information.
     pub(crate) fn flags(&self, flags: u64) {
         self.put(FLAGS, flags);
     }
 
-    /// Sessions that may be open at once; 0: any number.
+    /// Limits the number of open sessions; 0 means no limit.
     pub(crate) fn most_sessions(&self, most: u64) {
         self.put(MOST, most);
     }
 
-    /// Sessions that are open.
+    /// Returns the number of open sessions.
     pub(crate) fn open_sessions(&self) -> u64 {
         self.word(OPEN)
     }
 
-    /// Takes every fault back; calls that hang go on.
+    /// Removes all injected faults and resumes the calls that hang.
     pub(crate) fn heal(&self) {
         for call in Call::ALL {
             self.put(call.word(TIMES), 0);
@@ -199,19 +203,21 @@ impl Shim {
         self.release();
     }
 
-    /// How often a function was called; questions for a signature's length are not counted.
+    /// Returns how often a function was called. Calls that only query the length of a signature are
+    /// not counted.
     pub(crate) fn calls(&self, call: Call) -> u64 {
         self.word(call.word(CALLS))
     }
 
-    /// Panics when a session was used by two threads at once, or the module finalized under a call.
+    /// Panics if two threads used a session concurrently, or if the module was finalized during a
+    /// call.
     pub(crate) fn assert_well_used(&self) {
         assert_eq!(self.word(SHARED), 0, "a session was used by two threads at once");
         assert_eq!(self.word(UNDER_CALL), 0, "the module was finalized under a call");
     }
 }
 
-/// What a token may answer a signature with, and the class that the signer must see in it.
+/// Return values of a token for a signature, and the class that the signer must report for each.
 pub(crate) const ANSWERS: [(&str, u64, &str); 33] = [
     ("CKR_HOST_MEMORY", 0x2, "device"),
     ("CKR_SLOT_ID_INVALID", 0x3, "device"),

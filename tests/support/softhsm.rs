@@ -1,10 +1,13 @@
-//! A SoftHSM of a test's own: a directory with its configuration, its tokens and a PIN file, removed at the end. Needs
-//! `softhsm2-util` and `pkcs11-tool`, and fails where they are absent. std and tempfile only, so that every test binary
-//! can include it: `#[path = "support/softhsm.rs"] mod softhsm;`.
+//! SoftHSM instance of one test: a directory with its configuration, its tokens and a PIN file,
+//! removed at the end.
 //!
-//! SoftHSM reads `SOFTHSM2_CONF` once a process, and a PKCS #11 module has one state a process. A test that starts the
-//! real binary gives the child [`SoftHsm::configuration`] in that variable. A test that opens the module itself runs in a
-//! process of its own: [`in_own_process`].
+//! Needs `softhsm2-util` and `pkcs11-tool`, and fails if they are absent. Uses only std and
+//! tempfile, so that every test binary can include it: `#[path = "support/softhsm.rs"] mod
+//! softhsm;`.
+//!
+//! SoftHSM reads `SOFTHSM2_CONF` once per process, and a PKCS #11 module has one state per process.
+//! A test that starts the real binary passes [`SoftHsm::configuration`] to the child in that
+//! variable. A test that opens the module itself runs in a separate process: [`in_own_process`].
 
 #![allow(dead_code, reason = "each test binary uses its own part of the fixture")]
 #![allow(clippy::unwrap_used, reason = "a fixture that fails fails its test")]
@@ -15,45 +18,47 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// SoftHSM's module, where Debian's package puts it.
+/// Path of SoftHSM's module in Debian's package.
 pub(crate) const MODULE: &str = "/usr/lib/softhsm/libsofthsm2.so";
 
-/// The module of opensc that writes every call to [`SoftHsm::call_record`] and passes it on to [`MODULE`].
+/// Module of OpenSC that logs every call to [`SoftHsm::call_record`] and forwards it to [`MODULE`].
 pub(crate) const SPY: &str = "/usr/lib/x86_64-linux-gnu/pkcs11/pkcs11-spy.so";
 
-/// The user PIN of every token made here.
+/// User PIN of every token created here.
 pub(crate) const PIN: &str = "648219";
 
-/// The security officer's PIN of every token made here.
+/// Security officer's PIN of every token created here.
 pub(crate) const SO_PIN: &str = "73105526";
 
-/// Names the directory to a test that was started in a process of its own.
+/// Environment variable that passes the directory to a test in a separate process.
 const DIRECTORY_VARIABLE: &str = "SEALGATE_TEST_SOFTHSM";
 
-/// How long a test in a process of its own may take.
+/// Maximum duration of a test in a separate process.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A directory with SoftHSM's configuration, tokens and a PIN file.
 pub(crate) struct SoftHsm {
     root: PathBuf,
-    /// Removes the directory; absent in a process that was given the directory by its parent.
+    /// Removes the directory; `None` in a process that got the directory from its parent.
     _owner: Option<tempfile::TempDir>,
 }
 
 impl SoftHsm {
-    /// A fresh directory with one empty token labelled `label`.
+    /// Creates a directory with one empty token labelled `label`.
     pub(crate) fn with_token(label: &str) -> Self {
         let softhsm = Self::without_token();
         softhsm.add_token(label);
         softhsm
     }
 
-    /// The same directory, for another who uses its tokens. It goes with the first.
+    /// Returns another handle of the directory, for another user of its tokens. The directory is
+    /// removed with the first handle.
     pub(crate) fn shared(&self) -> Self {
         Self { root: self.root.clone(), _owner: None }
     }
 
-    /// A fresh directory without tokens. In memory where the machine allows it: each signature takes file locks.
+    /// Creates a directory without tokens. It is in memory where possible, because each signature
+    /// takes file locks.
     pub(crate) fn without_token() -> Self {
         let memory = Path::new("/dev/shm");
         let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
@@ -69,7 +74,7 @@ impl SoftHsm {
         softhsm
     }
 
-    /// Makes one more empty token in the directory; the label need not be a new one.
+    /// Adds an empty token to the directory; the label may be in use already.
     pub(crate) fn add_token(&self, label: &str) {
         self.succeed(Command::new("softhsm2-util").args([
             "--init-token",
@@ -83,32 +88,32 @@ impl SoftHsm {
         ]));
     }
 
-    /// The file that `SOFTHSM2_CONF` must name.
+    /// Returns the path for `SOFTHSM2_CONF`.
     pub(crate) fn configuration(&self) -> PathBuf {
         self.root.join("softhsm2.conf")
     }
 
-    /// Where the tokens are; each in a directory of its own.
+    /// Returns the directory that has a subdirectory for each token.
     pub(crate) fn tokens(&self) -> PathBuf {
         self.root.join("tokens")
     }
 
-    /// A file that holds [`PIN`] and that only its owner can read.
+    /// Returns the path of a file that contains [`PIN`] and that only its owner can read.
     pub(crate) fn pin_file(&self) -> PathBuf {
         self.root.join("pin")
     }
 
-    /// The directory that all of it is in; tests may put files of their own there.
+    /// Returns the root of the directory; tests may add files to it.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where [`SPY`] writes every call, in a process that [`in_own_process`] started.
+    /// Returns the path to which [`SPY`] logs calls, in a process that [`in_own_process`] started.
     pub(crate) fn call_record(&self) -> PathBuf {
         self.root.join("calls")
     }
 
-    /// How often the recorded process called a function, such as `C_Login`.
+    /// Returns how often the recorded process called a function, such as `C_Login`.
     pub(crate) fn recorded_calls(&self, function: &str) -> usize {
         let record = fs::read_to_string(self.call_record()).unwrap();
         record.lines().filter(|line| line.ends_with(&format!(": {function}"))).count()
@@ -129,7 +134,7 @@ impl SoftHsm {
         )
     }
 
-    /// How many secret keys a token has.
+    /// Returns the number of secret keys in a token.
     pub(crate) fn secret_keys(&self, label: &str) -> usize {
         let listed = self.pkcs11_tool(label, &["--list-objects", "--type", "secrkey"]);
         String::from_utf8_lossy(&listed.stdout).matches("Secret Key Object").count()
@@ -145,8 +150,10 @@ impl SoftHsm {
     }
 }
 
-/// Runs `body` in a process of its own that has a fresh SoftHSM with one token labelled `token`. `test` is the path of the
-/// calling test, as the test harness names it. Panics when the body did, or did not end in time.
+/// Runs `body` in a separate process with a new SoftHSM that has one token labelled `token`.
+///
+/// `test` is the path of the calling test in the test harness. Panics if `body` panicked or did not
+/// end in time.
 ///
 /// ```ignore
 /// #[test]
@@ -187,7 +194,7 @@ pub(crate) fn in_own_process(test: &str, token: &str, body: impl FnOnce(&SoftHsm
             }
         }
     };
-    // The harness succeeds when no test has the given name, so its word alone proves nothing.
+    // The harness also succeeds if no test has the given name, so its exit status proves nothing.
     let passed = softhsm.root.join("passed").exists();
     assert!(passed, "{test} in its own process: {status}\n{}", fs::read_to_string(log).unwrap_or_default());
 }

@@ -1,8 +1,9 @@
-//! What an authenticator app shows, by no code of the program's.
+//! Independent implementation of an authenticator app.
 
 use aws_lc_rs::hmac;
 
-/// The code of a secret in base32, blanks in it or not, at a moment in seconds since 1970 (RFC 6238).
+/// Returns the code of a base32 secret, with or without spaces, at a time in seconds since 1970
+/// (RFC 6238).
 pub(crate) fn code(secret: &str, seconds: u64) -> String {
     let digits = secret.chars().filter(|char| *char != ' ');
     let bits = digits.fold(String::new(), |bits, char| {
@@ -21,7 +22,7 @@ pub(crate) fn code(secret: &str, seconds: u64) -> String {
     format!("{:06}", number % 1_000_000)
 }
 
-/// The secret that a page of an enrolment shows.
+/// Returns the secret that an enrolment page shows.
 pub(crate) fn secret(page: &str) -> String {
     let (_, rest) = page.split_once("id=\"totp-secret\"").unwrap_or_else(|| panic!("no secret: {page}"));
     rest.split_once('>').unwrap().1.split_once('<').unwrap().0.to_owned()
