@@ -70,7 +70,7 @@ export function run(...words) {
   runAt(work, ...words);
 }
 
-/// Returns the same section for a configuration in another directory.
+/// Runs Sealgate with the configuration in a directory. The last word may be options of `execFileSync`.
 export function runAt(directory, ...words) {
   const options = typeof words.at(-1) === "object" ? words.pop() : {};
   execFileSync(`${root}/target/dist/sealgate`, [...words, "--config", `${directory}/sealgate.toml`], { stdio: ["pipe", "ignore", "inherit"], ...options });
@@ -104,7 +104,7 @@ export function measured(cases, rounds, measure) {
   return results;
 }
 
-/// Returns the medians of each case as a table. `columns`: name, key, digits.
+/// Prints the medians of each case as a table. `columns`: name, key, digits.
 export function printMedians(results, columns) {
   console.log(medians(results, columns));
 }

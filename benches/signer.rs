@@ -38,8 +38,9 @@ const SIGNATURES: usize = 2;
 /// Length of a JWT before its signature, bytes.
 const INPUT: usize = 900;
 const LABEL: &str = "sealgate";
-/// The token's PIN file, for the measuring process. SoftHSM reads the path of its configuration from the
-/// environment.
+/// Environment variable with the path of the token's PIN file, for the measuring process.
+///
+/// SoftHSM reads the path of its configuration from the environment.
 const CHILD: &str = "SIGNER_BENCH_PIN_FILE";
 
 fn main() {

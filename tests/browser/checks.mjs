@@ -1,4 +1,4 @@
-// What must hold on a page in any state. Each check yields sentences, none when all is well.
+// Checks that must pass on a page in any state. Each returns error messages, or an empty array.
 
 import { createRequire } from "node:module";
 import { readFile } from "node:fs/promises";
@@ -6,20 +6,23 @@ import { SIZES } from "./world.mjs";
 
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-// The console has tables, of which the longest page has fifty people, and pieces of code: its pages may weigh more. They load the
-// script for keys too, which they do not need: a browser has it since the sign-in.
+// Maximum size of a page in bytes. Console pages may be larger, because they contain tables of up
+// to 50 users and code examples. They also load the script for security keys, which they do not
+// need, but browsers have it in the cache since the sign-in.
 const WEIGHT = 30 * 1024;
 const CONSOLE_WEIGHT = 48 * 1024;
 
-// What a window's size and colours can change of a page on which no rule of the stylesheet hides anything by them.
+// Rules whose result may depend on the size and colours of the window, on a page where the
+// stylesheet hides nothing because of them.
 const RULES = ["color-contrast", "link-in-text-block", "target-size", "scrollable-region-focusable"];
 
-// Where Tab stops, in a document's order. Of a group of radio buttons it is the chosen one; the arrows reach the others.
+// Elements at which Tab stops, in document order. In a group of radio buttons Tab stops at the
+// selected one only; arrow keys reach the others.
 const STOPS = ["a[href]", "button:enabled", "input:enabled:not([type=hidden], [type=radio])", "input[type=radio]:enabled:checked",
   "select:enabled", "textarea:enabled", "summary", "pre[tabindex='0']"].join();
 
-/// axe-core, on the page as it is now: all its rules but those with a tag of `without`, or again those whose answer may differ from
-/// the last time.
+/// Runs axe-core on the current page. With `all`, runs all rules except those with a tag of
+/// `without`; otherwise only the rules whose result may differ from the previous run.
 export async function accessible(page, all, without = []) {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe);
   const runOnly = all ? { type: "tag", values: TAGS.filter((tag) => !without.includes(tag)) } : { type: "rule", values: RULES };
@@ -28,7 +31,7 @@ export async function accessible(page, all, without = []) {
     `axe ${id}: ${help}: ${target} ${any.map(({ message }) => message).join("; ")}`));
 }
 
-/// The document, its stylesheet, its script and its logo, uncompressed.
+/// Checks the uncompressed size of the document, its stylesheet, script and logo.
 export async function light(journal) {
   const sizes = await Promise.all(journal.responses.map(async (response) => (await response.body()).length));
   const weight = sizes.reduce((sum, size) => sum + size, 0);
@@ -36,7 +39,7 @@ export async function light(journal) {
   return { weight, faults: weight < limit ? [] : [`the page weighs ${weight} bytes`] };
 }
 
-/// Words and structure, which do not depend on the size of the window.
+/// Checks text and structure, which do not depend on the size of the window.
 export function structured(page, language) {
   return page.evaluate(({ language, autocomplete, special }) => {
     const faults = [];
@@ -47,19 +50,21 @@ export function structured(page, language) {
     say(document.querySelectorAll("h1").length === 1, "the page has not exactly one h1");
     say(document.querySelectorAll("main").length === 1, "the page has not exactly one main");
     say(!document.querySelector("style, [style], script:not([src])"), "the page has inline code");
-    // Or a page without its script would not be what those see who have none.
+    // With `<noscript>`, a page whose script is removed would differ from the page in a browser
+    // without scripts.
     say(!document.querySelector("noscript"), "the page has words for those without scripts only");
     const positive = [...document.querySelectorAll("[tabindex]")].filter((element) => element.tabIndex > 0);
     say(positive.length === 0, "a tabindex upsets the order of focus");
-    // What is typed there is about others or names a thing: the browser must not offer the reader's own name and password.
+    // These fields describe other users or name an object. The browser must not fill in the
+    // reader's own name and password.
     const others = /^\/(console|account\/(app-passwords|security)|oauth\/enrol)/.test(location.pathname);
     for (const field of document.querySelectorAll("input:not([type=hidden], [type=checkbox], [type=radio])")) {
-      // Passkeys are for signing in; and a key is not called like its owner.
+      // Passkeys are for signing in, and the name of a key is not the name of its owner.
       const usual = special[location.pathname]?.[field.name] ?? autocomplete[field.name];
       const wanted = usual && (others ? "off" : usual);
       say(!wanted || field.autocomplete === wanted, `autocomplete of ${field.name} is "${field.autocomplete}"`);
     }
-    // Words that a name ran into: no gap, or a placeholder that was never filled. Pieces of code have braces of their own.
+    // Look for placeholders without a value. Code examples may contain braces.
     const codes = [...document.querySelectorAll("pre")].filter((pre) => pre.checkVisibility()).map((pre) => pre.innerText);
     const words = codes.reduce((words, code) => words.replace(code, () => ""), document.body.innerText);
     say(!/[{}]|undefined|\bnull\b/.test(words), "a placeholder stands in the text");
@@ -80,13 +85,13 @@ export function structured(page, language) {
   });
 }
 
-/// Waits until the page has been laid out and painted as it is to be: no request is under way, and two frames have passed.
+/// Waits until the page layout is stable: no request is in progress, and two frames have passed.
 export async function settled(page) {
   await page.waitForLoadState("networkidle");
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 
-/// What fits in the window that there is.
+/// Checks that the content fits into the current window.
 export function fitting(page) {
   return page.evaluate(() => {
     const faults = [];
@@ -109,7 +114,8 @@ export function fitting(page) {
   });
 }
 
-/// Text at twice its size (WCAG 1.4.4), and spaced out (1.4.12): still nothing cut off or beside the window.
+/// Checks that no content is cut off or outside the window with text at 200 % (WCAG 1.4.4) and with
+/// increased text spacing (1.4.12).
 export async function stretched(page) {
   const set = (styles) => page.evaluate((styles) => Object.assign(document.documentElement.style, styles), styles);
   await page.setViewportSize(SIZES.wide);
@@ -122,7 +128,8 @@ export async function stretched(page) {
   return [...large.map((fault) => `text at 200 %: ${fault}`), ...spaced.map((fault) => `text spaced out: ${fault}`)];
 }
 
-/// With the reader's own colours every control still has an edge; for those whom motion makes ill nothing moves.
+/// Checks that controls have a border with forced colours, and that nothing moves with reduced
+/// motion.
 export async function considerate(page) {
   await page.emulateMedia({ forcedColors: "active", reducedMotion: "reduce" });
   const faults = await page.evaluate(() => {
@@ -150,10 +157,11 @@ export async function considerate(page) {
   return faults;
 }
 
-/// The keyboard reaches everything, in the order of reading, and one sees where it is (WCAG 2.4.3, 2.4.7, 2.4.11).
+/// Checks that Tab reaches every control in reading order and that the focus is visible (WCAG
+/// 2.4.3, 2.4.7, 2.4.11).
 export async function reachable(page) {
   const wanted = await page.evaluate((stops) => {
-    // From the top, wherever the page had put the focus.
+    // Start at the top, wherever the page has set the focus.
     document.body.tabIndex = -1;
     document.body.focus();
     document.body.removeAttribute("tabindex");
@@ -163,7 +171,7 @@ export async function reachable(page) {
   for (let step = 0; step < wanted; step += 1) {
     await page.keyboard.press("Tab");
     let seen = await focus(page);
-    // A field for a day has a stop for each of its parts.
+    // A date field has a tab stop for each of its parts.
     for (let part = 0; part < 4 && seen.isDay && seen.index === step - 1; part += 1) {
       await page.keyboard.press("Tab");
       seen = await focus(page);
@@ -174,7 +182,8 @@ export async function reachable(page) {
   return faults;
 }
 
-/// What has the focus, its place in the document, and what is wrong with how it shows.
+/// Returns the focused element, its index in the document, and an error if the focus is not
+/// visible.
 export function focus(page) {
   return page.evaluate((stops) => {
     const element = document.activeElement;

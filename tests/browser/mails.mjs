@@ -1,4 +1,5 @@
-// The mail server of the suite. What the program sends is kept here, and read as its recipient's program reads it.
+// The mail server of the suite. It stores the messages of the program and parses them like a mail
+// client.
 
 import assert from "node:assert/strict";
 import PostalMime from "postal-mime";
@@ -9,12 +10,12 @@ import { ISSUER, SIZES } from "./world.mjs";
 const { MAIL_PORT, MAIL_FROM, OPERATOR } = process.env;
 const SCREENSHOTS = new URL("screenshots/", import.meta.url).pathname;
 
-/// Mails that nobody has asked for yet, and who waits for one.
+/// Messages that no test has requested yet, and tests that wait for a message.
 const kept = [];
 const waiting = new Set();
 let received = 0;
 
-/// How many mails came.
+/// Returns the number of received messages.
 export const mailsReceived = () => received;
 
 export async function startMailServer() {
@@ -49,7 +50,8 @@ function keep(mail) {
   kept.push(mail);
 }
 
-/// The next mail to this address whose subject has these words. Each is handed out once.
+/// Returns the next message to this address whose subject contains these words. Each message is
+/// returned once.
 export function mailTo(address, words) {
   const wants = ({ envelope, subject }) => envelope.to.includes(address) && subject.includes(words);
   const place = kept.findIndex(wants);
@@ -67,14 +69,14 @@ export function mailTo(address, words) {
 
 const linksIn = ({ text }) => [...new Set(text.match(/https?:\/\/\S+/g))];
 
-/// The one address in a mail.
+/// Returns the only link in a message.
 export function linkIn(mail) {
   const links = linksIn(mail);
   assert.equal(links.length, 1, `not exactly one link: ${mail.text}`);
   return links[0];
 }
 
-/// The verification code in a mail, which has no link.
+/// Returns the verification code in a message, which must contain no link.
 export function codeIn(mail) {
   const codes = mail.text.match(/^ *\d{4} \d{4}$/gm);
   assert.equal(codes?.length, 1, `not exactly one code: ${mail.text}`);
@@ -82,8 +84,9 @@ export function codeIn(mail) {
   return codes[0].trim();
 }
 
-/// Reads a mail in a browser: who it is from and to, its language, its one link or its code, that nothing in it comes from elsewhere,
-/// and that it can be read on a phone. `name`: of its pictures. `issuer`: whose mail it is. Yields the link or the code.
+/// Checks a message in a browser: sender, recipient, language, its only link or its code, no
+/// external resources, and the layout on a phone. Returns the link or the code. `name`: name of the
+/// screenshots. `issuer`: the provider that sent it.
 export async function read(enter, mail, { to, language, title, name, hasCode = false, issuer = ISSUER }) {
   assert.deepEqual(mail.envelope, { from: MAIL_FROM, to: [to] });
   assert.deepEqual(mail.from, { name: OPERATOR, address: MAIL_FROM });
@@ -94,7 +97,7 @@ export async function read(enter, mail, { to, language, title, name, hasCode = f
   const wanted = hasCode ? codeIn(mail) : linkIn(mail);
   if (!hasCode) assert.ok(wanted.startsWith(`${issuer}/`), wanted);
   assert.doesNotMatch(mail.html, /url\(|@import|<(script|link|img|iframe|object|form|svg)\b|\s(src|srcset|background)=/i);
-  // axe-core is a script.
+  // axe-core needs scripts.
   const { page, journal } = await enter({ scripts: true });
   await page.setViewportSize(SIZES.narrow);
   await page.setContent(mail.html);
@@ -107,7 +110,8 @@ export async function read(enter, mail, { to, language, title, name, hasCode = f
   }));
   assert.deepEqual([said.language, said.heading], [language, title]);
   assert.deepEqual([said.links, said.code], hasCode ? [[], wanted] : [[wanted], undefined]);
-  // Both say the same: each line of the text is on the page, but for the one before the footer.
+  // Both parts have the same content: each line of the text part, except the separator before the
+  // footer, is also in the HTML part.
   const plain = (text) => text.replace(/\s+/g, " ").trim();
   for (const line of mail.text.split("\n").map(plain).filter((line) => line !== "--")) {
     assert.ok(plain(said.words).includes(line) || said.links.includes(line), `only in the text: ${line}`);

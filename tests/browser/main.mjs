@@ -1,4 +1,5 @@
-// Each state in both languages with scripts, in one without, narrow and wide; and meanwhile the walks.
+// Checks each state in both languages with scripts and in one language without, in narrow and wide
+// windows. Runs the walks at the same time.
 
 import { appendFileSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
@@ -12,10 +13,11 @@ const SCREENSHOTS = new URL("screenshots/", import.meta.url).pathname;
 const parts = process.argv.slice(2);
 const chosen = ({ name }) => parts.length === 0 || parts.some((part) => name.includes(part));
 
-// Words, sizes and stretched text are looked at in every lane. The colours, with axe-core and a picture, where they tell most:
-// all its rules in Turkish on a narrow light page and in English on a wide dark one, the contrast in the other colours too. A page
-// without its script differs from one with it in what is hidden only, so that lane looks at no colours, and in the language with
-// the longer words.
+// Text, sizes and stretched text are checked in every lane. Colours, axe-core and screenshots are
+// checked where they find most: all rules in Turkish on a narrow light page and in English on a
+// wide dark page, and the contrast in the other colours. A page without its script differs from one
+// with it only in hidden elements. That lane checks no colours, and uses the language with the
+// longer words.
 const view = (size, colorScheme, all = false) => ({ size, colorScheme, all });
 const LANES = [
   { name: "en-script", language: "en", scripts: true, keyboard: true, views: [view("wide", "light"), view("wide", "dark", true)] },
@@ -23,9 +25,11 @@ const LANES = [
   { name: "tr-plain", language: "tr", scripts: false, keyboard: true, views: [] },
 ];
 
-// On a busy machine Chromium now and then lays a page out a moment after it was looked at. So a fault of layout or of axe-core is
-// looked for once more, on the very same page: what stands there still counts. This many second looks in a run are a fault of
-// their own: what is wrong for a moment in one run of two is wrong. Nothing else is tried again, and no walk.
+// Maximum number of repeated checks in a run. On a busy machine Chromium sometimes completes a
+// layout shortly after the check. An error of layout or axe-core is therefore checked once more on
+// the same page, and counts if it persists. More repetitions than this are an error themselves,
+// because a page that is wrong in every second run has a defect. No other check and no walk is
+// repeated.
 const SECOND_LOOKS = 3;
 
 const faults = [];
@@ -36,7 +40,7 @@ const tell = (fault) => {
 };
 const count = { pages: 0, views: 0, walks: 0, heaviest: 0, secondLooks: 0 };
 
-/// What `check` finds wrong with the page, and finds again once the page has come to rest.
+/// Returns the errors that `check` finds again once the page layout is stable.
 async function twice(where, page, check) {
   const found = await check(page);
   if (found.length === 0) return [];
@@ -46,17 +50,19 @@ async function twice(where, page, check) {
   return check(page);
 }
 
-/// A state in one language, with or without scripts: all sizes and colours on the one page.
+/// Checks a state in one language, with or without scripts, in all sizes and colours on the same
+/// page.
 async function examine(browser, lane, state, cookies) {
   const { page, context, journal } = await open(browser, { language: lane.language, cookies });
-  // axe-core is a script itself, so here the page's own is taken away; the walks turn scripts off for good.
+  // axe-core needs scripts, so replace only the page's own script. The walks disable scripts
+  // completely.
   if (!lane.scripts) await context.route(/\/script\.js/, (route) => route.fulfill({ contentType: "text/javascript", body: "" }));
   const place = `${state.name} (${lane.name})`;
   const blame = (where, found) => found.forEach((fault) => tell(`${place}${where}: ${fault}`));
   const look = async (where, check) => blame(where, await twice(`${place}${where}`, page, check));
   try {
     await state.show(page, lane.name);
-    // What was waited for may stand there before the stylesheet does.
+    // The expected element may appear before the stylesheet is loaded.
     await page.waitForLoadState("load");
     const status = journal.responses[0]?.status();
     if (status !== (state.status ?? 200)) blame("", [`the status is ${status}`]);
@@ -98,7 +104,7 @@ async function examineAll(browser, lane) {
 
 async function walkAll(browser) {
   for (const walk of WALKS.filter(chosen)) {
-    // With scripts in English, without them in Turkish.
+    // Run with scripts in English, and without scripts in Turkish.
     for (const [scripts, language] of [[true, "en"], [false, "tr"]]) {
       await follow(browser, walk, scripts, language);
       count.walks += 1;

@@ -1,5 +1,8 @@
-// Every page, a row each: who is signed in ("nobody", "first", "second", "both", "third"), and how to get there. `status`: of the page, where it
-// is not 200. `factors`: the third person must have theirs. `show(page, lane)` ends when the page is there.
+// A table of all pages, with the signed-in users ("nobody", "first", "second", "both", "third") and
+// the steps to reach the page.
+//
+// `status`: HTTP status of the page, if it is not 200. `factors`: the third user must have second
+// factors. `show(page, lane)` returns once the page is shown.
 
 import { codeIn, linkIn, mailTo } from "./mails.mjs";
 import {
@@ -8,7 +11,7 @@ import {
 
 const at = (address) => (page) => page.goto(address);
 
-/// Sends the page's form with a token that is not its own.
+/// Submits the page's form with an invalid CSRF token.
 async function forged(page) {
   await page.goto(authorize());
   await page.evaluate(() => { document.querySelector("input[name=csrf]").value = "forged"; });
@@ -16,11 +19,12 @@ async function forged(page) {
   await page.waitForSelector(".reference");
 }
 
-/// Types wrong passwords until the page has this status. On a busy machine some guesses are not looked at, and not counted.
+/// Enters wrong passwords until the response has this status. On a busy machine some guesses time
+/// out and do not count.
 async function wrong(page, status) {
   await page.goto(authorize());
-  // An account that there is not: as many guesses as the next run wants. On a busy machine some are not judged in time,
-  // and then not counted.
+  // Use an account that does not exist, so that each run starts without failed attempts. On a busy
+  // machine some attempts time out and do not count.
   const email = `nobody.${crypto.randomUUID()}@example.test`;
   for (let time = 0; time < 60; time += 1) {
     const answered = page.waitForResponse((response) => response.request().method() === "POST");
@@ -37,15 +41,16 @@ async function post(page, address, fields, submit) {
   await page.waitForSelector("[role=alert], [role=status].done, section.done, [aria-invalid]");
 }
 
-/// A page for which the first person has to have signed in minutes ago: in a session of its own. The cookie of one that was renewed
-/// would be worth nothing in the states after it.
+/// Opens a page that requires a recent sign-in of the first user. Uses a separate session, because
+/// the sign-in renews the session, and the cookie of the shared session would become invalid for
+/// the other states.
 async function fresh(page, lane, address) {
   await page.goto(address);
   await signIn(page, first(lane));
   await page.waitForURL(address);
 }
 
-/// The second step of the third person's sign-in, in one of its ways.
+/// Opens the second step of the third user's sign-in, with one of its methods.
 async function secondStep(page, lane, way) {
   await page.goto(authorize());
   await signIn(page, third(lane));
@@ -60,7 +65,7 @@ async function wrongCode(page, lane, way) {
   await page.waitForSelector("[role=alert]");
 }
 
-/// The enrolment that the fourth person is sent to.
+/// Signs in the fourth user and opens the required enrolment.
 async function enrolment(page, lane, way) {
   await page.goto(authorize());
   await signIn(page, fourth(lane));
@@ -68,7 +73,7 @@ async function enrolment(page, lane, way) {
   if (way) await leave(page, () => page.click(way));
 }
 
-/// From the sign-in page to the one that asks whose password was forgotten.
+/// Opens the page for a password reset from the sign-in page.
 async function forgotten(page) {
   await page.goto(authorize());
   await page.click("#forgot-password");
@@ -82,7 +87,8 @@ async function askForLink(page, email) {
   await page.waitForSelector("#ask-again");
 }
 
-/// The page that the lane's first person reaches by the link in their mail. One link for all: few mails an hour go to anybody.
+/// Opens the password page with the mailed link of the lane's first user. All states share a link,
+/// because the number of messages per hour to a user is limited.
 const links = new Map();
 async function choosePassword(page, lane) {
   if (!links.has(lane)) {
@@ -100,7 +106,7 @@ async function chooseShortPassword(page, lane) {
   await page.waitForSelector("#password-problem");
 }
 
-/// From the sign-in page to the one that takes the address of a new account.
+/// Opens the page that asks for the address of a new account, from the sign-in page.
 async function createAccount(page) {
   await page.goto(authorize());
   await page.click("#create-account");
@@ -125,7 +131,8 @@ async function wrongNewAddressCode(page) {
   await page.waitForSelector("[role=alert]");
 }
 
-/// The page that makes an account, for an address that was proven once a lane: only so many mails a minute go to strangers.
+/// Opens the page that creates an account. The address is verified once per lane, because the
+/// number of messages per minute to unknown addresses is limited.
 const proven = new Map();
 async function newAccount(page, lane) {
   const cookies = () => page.context().cookies(ISSUER);
@@ -160,7 +167,7 @@ async function newAccountPasskey(page, lane) {
   await page.waitForSelector("#choose-password");
 }
 
-/// The page that asks for the code that was mailed to the second person, whose address is not verified.
+/// Opens the page that asks for the mailed code of the second user, whose address is not verified.
 async function mailedCode(page, lane) {
   await page.goto(`${ISSUER}/account/address`);
   await signIn(page, second(lane));
@@ -175,7 +182,7 @@ async function wrongAddress(page, lane) {
   await page.waitForSelector("#address-problem");
 }
 
-/// Registers a client in the console, whose secret its page shows once.
+/// Registers a client in the console. The resulting page shows the secret once.
 async function register(page) {
   await page.goto(`${ISSUER}/console/clients/new`);
   await page.fill("#name", "Öğrenci İşleri Randevu ve Başvuru Takip Uygulaması");
@@ -184,7 +191,7 @@ async function register(page) {
   await page.waitForSelector("#new-secret");
 }
 
-/// Its page with the pieces of code open.
+/// Registers a client and opens the code examples on its page.
 async function readSnippets(page) {
   await register(page);
   await page.click("summary >> nth=0");
@@ -219,7 +226,7 @@ async function addPerson(page) {
   await page.waitForSelector("#new-password");
 }
 
-/// Somebody with a long address, whom the first person has invited, as that one sees them.
+/// Invites a user with a long address, and opens the page that the first user sees.
 async function inviteInConsole(page, email = `mehmet-cemalettin.karahasanogullari.${crypto.randomUUID().slice(0, 8)}@ogrenci-isleri.universite.example.test`) {
   await page.goto(`${ISSUER}/console/users/new`);
   await page.fill("#email", email);
@@ -242,7 +249,8 @@ async function inviteBadly(page) {
   await page.waitForSelector("[role=alert]");
 }
 
-/// The page of an invitation. One for all of a lane: looking at it uses nothing up.
+/// Opens the page of an invitation. The states of a lane share an invitation, because opening it
+/// does not use it up.
 const invitations = new Map();
 async function invitation(page, lane) {
   if (!invitations.has(lane)) {
@@ -272,7 +280,8 @@ async function choosePasskey(page, lane) {
   await page.waitForSelector("#choose-password");
 }
 
-/// The page by which the change of somebody's address is taken back. Whoever changed it added an authenticator app, or a passkey.
+/// Opens the page that reverts a change of address. The attacker who changed the address has also
+/// added an authenticator app or a passkey, with `adds`.
 const undos = new Map();
 async function takeBack(page, lane, name, adds) {
   const old = `${name}.${lane}@example.test`;
@@ -441,7 +450,7 @@ export const STATES = [
   { name: "console-user", as: "first", show: (page, lane) => person(page, second(lane)) },
   {
     name: "console-user-confirm", as: "nobody",
-    // The page asks for a sign-in that is at most five minutes old.
+    // The page requires a sign-in of the last five minutes.
     async show(page, lane) {
       await page.goto(`${ISSUER}/console/users`);
       await signIn(page, first(lane));

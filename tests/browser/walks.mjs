@@ -1,5 +1,5 @@
-// What people do, from the first page to the end, by the keyboard alone: Tab, Enter and Space, never a click. Each is walked
-// with scripts and without. `enter` opens a browser of its own.
+// User tasks from the first page to the last, with the keyboard only: Tab, Enter and Space, no
+// clicks. Each runs with and without scripts. `enter` opens a new browser.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -16,7 +16,7 @@ import {
 
 const LANE = "walk";
 
-/// Goes on with Tab until this has the focus, and sees that it shows.
+/// Presses Tab until this element has the focus, and checks that the focus is visible.
 async function reach(page, selector) {
   await page.waitForSelector(selector);
   for (let step = 0; step < 60; step += 1) {
@@ -30,7 +30,7 @@ async function reach(page, selector) {
   assert.fail(`Tab never reaches ${selector}`);
 }
 
-/// The focus is here by itself, as soon as the page is painted.
+/// Checks that the page itself sets the focus here once it is painted.
 async function awaits(page, selector) {
   const there = () => page.evaluate((selector) => document.activeElement.matches(selector), selector);
   for (let time = 0; time < 50 && !(await there()); time += 1) await page.waitForTimeout(100);
@@ -54,7 +54,7 @@ async function signInByKeys(page, email, password = PASSWORD) {
   await page.keyboard.press("Enter");
 }
 
-/// The client's answer, as the query of the callback.
+/// Waits for the authorization response and returns the query of the redirect URI.
 async function answer(page) {
   await page.waitForURL(`${CALLBACK}?**`);
   const query = new URL(page.url()).searchParams;
@@ -63,7 +63,8 @@ async function answer(page) {
   return query;
 }
 
-/// Runs the console's piece of code for openid-client as it stands. `send` takes the browser to an address and yields its answer.
+/// Runs the console's unmodified code example for openid-client. `send` opens an address in the
+/// browser and returns the redirect URI with the response.
 async function runSnippet(text, secret, send) {
   const [begin, end] = text.replace(/^import .*$/m, "").split(/^\/\/ .*$/m);
   const Program = (async () => {}).constructor;
@@ -71,7 +72,8 @@ async function runSnippet(text, secret, send) {
   return program(oidc, { env: { CLIENT_SECRET: secret } }, send);
 }
 
-/// Runs the console's piece for a shell as it stands. `send` takes the browser to an address and yields the code.
+/// Runs the console's unmodified shell example. `send` opens an address in the browser and returns
+/// the code.
 async function runShell(text, secret, send) {
   const shell = spawn("bash", ["-euc", text], { env: { ...process.env, CLIENT_SECRET: secret }, stdio: ["pipe", "pipe", "inherit"] });
   let said = "";
@@ -86,27 +88,28 @@ async function runShell(text, secret, send) {
 
 const SECURITY = `${ISSUER}/account/security`;
 
-/// Signs in on the way to a page of the account.
+/// Signs in on the way to an account page.
 async function enterAccount(page, email, address) {
   await page.goto(address);
   await signInByKeys(page, email);
   await page.waitForURL(address);
 }
 
-/// Adds an authenticator app on the page "Security", by a code of the step before this one: two more steps are left for signing in.
+/// Adds an authenticator app on the page "Security". Uses the code of the previous time step, so
+/// that two more steps remain for sign-ins.
 async function addApp(page, name = "") {
   await page.goto(SECURITY);
   await press(page, "#add-totp");
   const secret = await page.textContent("#totp-secret");
   if (name) await type(page, "#name", name);
-  // Last: its step may be over before a slow machine has sent it.
+  // Enter the code last, because its time step may end before a slow machine sends it.
   await type(page, "#code", await earlyTotp(secret));
   await press(page, "#totp-confirm");
   await page.waitForSelector("[role=status].done");
   return secret;
 }
 
-/// Adds a passkey or a security key there.
+/// Adds a passkey or a security key on the page "Security".
 async function addKey(page, button, name = "") {
   await page.goto(SECURITY);
   await press(page, "#add-key");
@@ -115,7 +118,7 @@ async function addKey(page, button, name = "") {
   await page.waitForSelector("[role=status].done");
 }
 
-/// What the page says of a key once the browser has answered.
+/// Returns the name of the message that the page shows once the browser has answered.
 async function saysOfKey(page) {
   await page.waitForFunction(() => {
     const { textContent, dataset } = document.getElementById("ceremony");
@@ -128,8 +131,8 @@ async function saysOfKey(page) {
   return Object.keys(words).find((word) => words[word] === text);
 }
 
-/// Presses a button for which the key is not touched, so that the page waits, and again when it is. Chromium's authenticator looks
-/// at its setting when a question comes, and at no other time.
+/// Presses a button while the key is not touched, so that the page waits, and again with the key
+/// touched. Chromium's virtual authenticator reads this setting only when a request arrives.
 async function pressUntouched(page, key, selector) {
   await press(page, selector, "Space");
   await page.waitForFunction(() => {
@@ -144,7 +147,7 @@ const factorNames = (page) => page.locator(".factor .name bdi").allTextContents(
 
 const heading = (page) => page.textContent("h1");
 
-/// Invites somebody in the console, as its first person, and comes to the page of who was invited.
+/// Invites a user in the console as the first user, and waits for the page of the invited user.
 async function invite(page, issuer, email, name, app = "") {
   const form = `${issuer}/console/users/new`;
   await page.goto(form);
@@ -163,7 +166,7 @@ async function invite(page, issuer, email, name, app = "") {
 
 const stateOfInvitation = (page) => page.textContent("#invitation-state");
 
-/// Reads the invitation that came to somebody, and yields its link.
+/// Checks the invitation message and returns its link.
 async function readInvitation(enter, issuer, to, language, name) {
   const title = { en: "You have been invited", tr: "Davet edildiniz" }[language];
   const mail = await mailTo(to, title);
@@ -173,7 +176,7 @@ async function readInvitation(enter, issuer, to, language, name) {
   return link;
 }
 
-/// Waits until the page has this address, whatever navigations were aborted before.
+/// Waits until the page has this address, even if earlier navigations were aborted.
 async function expectAddress(page, address) {
   const end = Date.now() + 20_000;
   while (page.url() !== address) {
@@ -191,7 +194,7 @@ export const WALKS = [
     async go(enter) {
       const { page } = await enter();
       await page.goto(authorize({ prompt: "consent" }));
-      // The cursor waits in the first field.
+      // The first field has the focus.
       await awaits(page, "#email");
       await signInByKeys(page, first(LANE));
       await press(page, "#consent-allow");
@@ -201,7 +204,7 @@ export const WALKS = [
   {
     name: "come back in three requests from the first page where consent is remembered",
     async go(enter, { browser }) {
-      // Allowed once, in another browser.
+      // Consent once, in another browser.
       await cookiesOf(browser, LANE, [first]);
       const { page, journal } = await enter();
       await page.goto(authorize());
@@ -218,20 +221,20 @@ export const WALKS = [
     async go(enter, { scripts }) {
       const { page } = await enter();
       const sent = page.waitForRequest((request) => request.url() === CALLBACK && request.method() === "POST");
-      // Where the walk fails before, that is told.
+      // If the walk fails earlier, report that failure instead.
       sent.catch(() => {});
       await page.goto(authorize({ prompt: "consent", response_mode: "form_post" }));
       await signInByKeys(page, first(LANE));
       await press(page, "#consent-allow");
-      // Without scripts it has a button.
+      // Without scripts the page has a button.
       if (!scripts) await press(page, "#return-submit");
       const fields = new URLSearchParams((await sent).postData());
       assert.ok(fields.get("code"));
       assert.deepEqual([fields.get("state"), fields.get("iss")], ["kept", ISSUER]);
-      // HtmlUnit and browsers in old programs read ES5 only.
+      // HtmlUnit and embedded browsers support ES5 only.
       const script = await (await fetch(`${ISSUER}/oauth/return.js`)).text();
       assert.equal(acorn.parse(script, { ecmaVersion: 5, sourceType: "script" }).type, "Program");
-      // Nothing of it is in the address, and the client's page is there.
+      // The address contains no response parameters, and the client's page is shown.
       await page.waitForURL(CALLBACK);
       assert.equal(await heading(page), "Client");
     },
@@ -245,7 +248,7 @@ export const WALKS = [
       await type(page, "#email", first(LANE));
       await type(page, "#password", PASSWORD);
       const old = await shown();
-      // The sign-ins of this provider end after five seconds.
+      // Sign-ins of this provider expire after five seconds.
       await page.waitForTimeout(6000);
       await page.keyboard.press("Enter");
       await page.waitForSelector("#consent-allow");
@@ -264,12 +267,13 @@ export const WALKS = [
       const { page } = await enter();
       await page.goto(authorize().replace(ISSUER, BRIEF));
       const old = await page.getAttribute("form", "action");
-      // What waits for a passkey ends with the sign-in, so the page is loaded anew: after five seconds here.
+      // The request for a passkey expires with the sign-in, so the page reloads: here after five
+      // seconds.
       await page.waitForFunction((old) => {
         const form = document.querySelector("form");
         return form && form.getAttribute("action") !== old;
       }, old);
-      // Once somebody types, it stays as it is.
+      // The page does not reload once the user types.
       await type(page, "#email", first(LANE));
       const typed = await page.getAttribute("form", "action");
       await page.waitForTimeout(6000);
@@ -285,7 +289,7 @@ export const WALKS = [
       await signInByKeys(page, second(LANE), "wrong");
       await page.waitForSelector("#login-problem");
       assert.match(await page.title(), words({ en: /^Error: /, tr: /^Hata: / }));
-      // The address is kept, the password is not, and that is where the cursor waits.
+      // The page keeps the address, clears the password, and sets the focus to the password.
       assert.equal(await page.inputValue("#email"), second(LANE));
       assert.equal(await page.inputValue("#password"), "");
       await awaits(page, "#password");
@@ -301,7 +305,7 @@ export const WALKS = [
       const { page } = await enter();
       await page.goto(authorize());
       const button = page.locator("button[data-reveals]");
-      // Without scripts it would do nothing, so it is not offered.
+      // The button needs scripts, so it is hidden without them.
       assert.equal(await button.isVisible(), scripts);
       if (!scripts) return;
       await type(page, "#password", "seen");
@@ -310,7 +314,7 @@ export const WALKS = [
       assert.equal(await button.getAttribute("aria-pressed"), "true");
       await press(page, "button[data-reveals]", "Enter");
       assert.equal(await page.getAttribute("#password", "type"), "password");
-      // Caps Lock is told, and the button stays under the pointer that goes for it.
+      // The page reports Caps Lock, and the button does not move away from the pointer.
       await page.fill("#email", `nobody.${crypto.randomUUID()}@example.test`);
       await page.focus("#password");
       await page.evaluate(() => {
@@ -344,7 +348,8 @@ export const WALKS = [
       assert.equal(await page.isChecked("#offline_access"), false);
       await press(page, "#consent-allow");
       await answer(page);
-      // What was unticked was not remembered: it is asked for again, and the rest is not asked for.
+      // The scope that the user did not grant was not remembered. The page asks for it again, but
+      // not for the others.
       await page.goto(authorize());
       await page.waitForSelector("#offline_access");
       await page.goto(authorize({ scope: "openid profile email phone" }));
@@ -411,7 +416,7 @@ export const WALKS = [
     name: "go Back after signing out at an application",
     async go(enter) {
       const { page } = await enter();
-      // A page that the browser may keep.
+      // A page that the browser may cache.
       const report = `${APP}/kept/report`;
       await page.goto(report);
       await signInByKeys(page, first(LANE));
@@ -433,7 +438,7 @@ export const WALKS = [
       await page.goto(`${APP}/report`);
       await signInByKeys(page, first(LANE));
       await page.waitForURL(`${APP}/report`);
-      // An image of a page, a frame, and a prefetch by speculation rules.
+      // Request the link as an image, as a frame, and as a prefetch with speculation rules.
       await page.evaluate((link) => new Promise((done) => {
         const image = new Image();
         image.onerror = done;
@@ -445,7 +450,7 @@ export const WALKS = [
         frame.src = link;
         document.body.append(frame);
       }), link);
-      // A frame that may not show the page says so.
+      // The browser reports that the page must not be framed.
       journal.complaints = journal.complaints.filter((complaint) => !/frame-ancestors|X-Frame-Options|Refused to (display|frame)/i.test(complaint));
       const cdp = await context.newCDPSession(page);
       await cdp.send("Preload.enable");
@@ -565,13 +570,13 @@ export const WALKS = [
       await press(page, ".languages a[lang=tr]");
       await page.waitForSelector("html[lang=tr]");
       assert.equal(await heading(page), "Oturum açın");
-      // It is remembered, and the sign-in that was begun goes on.
+      // The language is remembered, and the sign-in continues.
       await page.reload();
       assert.equal(await page.getAttribute("html", "lang"), "tr");
       await page.waitForSelector("#login-submit");
       await page.goto(`${ISSUER}/nowhere`);
       assert.equal(await heading(page), "Sayfa bulunamadı");
-      // What the client asks for goes before that.
+      // The client's `ui_locales` take precedence.
       await page.goto(authorize({ ui_locales: "en" }));
       assert.equal(await heading(page), "Sign in");
     },
@@ -604,7 +609,7 @@ export const WALKS = [
       await type(page, "#phone_number", "+90 555 111 22 44");
       await press(page, "#profile-save");
       await page.waitForSelector("[role=status].done");
-      // What was done is what a screen reader says first.
+      // The result has the focus, so that a screen reader reads it first.
       await awaits(page, ".done");
       assert.equal(await page.inputValue("#phone_number"), "+90 555 111 22 44");
     },
@@ -660,7 +665,7 @@ export const WALKS = [
       await page.goto(`${ISSUER}/console`);
       await signInByKeys(page, first(LANE));
       await press(page, "#client-new");
-      // A fault is told where it is, and what was typed is kept.
+      // The page shows the error at its field and keeps the entered values.
       await type(page, "#name", "Danışma Masası");
       await type(page, "#redirect_uris", "https://*.example.test/");
       await press(page, "#client-register");
@@ -672,7 +677,7 @@ export const WALKS = [
       await page.waitForSelector("#new-secret");
       assert.match(await page.textContent("#new-secret"), /^[\w-]{32,}$/);
       const [client, secret] = [await page.textContent("#client-id"), await page.textContent("#new-secret")];
-      // The piece of code works as it stands.
+      // The unmodified code example works.
       await press(page, "summary");
       const [snippet, script] = [await page.textContent("#snippet-openidclient"), await page.textContent("#snippet-curl")];
       const tokens = await runSnippet(snippet, secret, async (address) => {
@@ -688,7 +693,7 @@ export const WALKS = [
         return new URL(page.url()).searchParams.get("code");
       });
       assert.equal(shell.token_type, "Bearer");
-      // The client goes on working, and the secret is not shown again.
+      // The client still works, and the page no longer shows the secret.
       await page.goto(`${ISSUER}/console/clients/${client}`);
       await page.waitForSelector("#client-save");
       assert.equal(await page.locator("#new-secret").count(), 0);
@@ -713,7 +718,7 @@ export const WALKS = [
       for (const wrong of ["https://*.example.test/", "callback", "http://example.test/", "https://example.test/#x",
         "https://someone@example.test/", "https://example.test/ş", "https://exa$mple.test/", `https://example.test/${"x".repeat(2000)}`]) {
         await type(page, "#redirect_uris", `${CALLBACK}\n${wrong}`);
-        // What the script says once they pause is what the server says of it.
+        // The script reports the same error as the server once the user pauses.
         if (scripts) await page.waitForFunction(() => document.getElementById("redirect-wrong").textContent.includes("2"));
         const typed = await told();
         await leave(page, () => press(page, "#client-register"));
@@ -727,10 +732,10 @@ export const WALKS = [
       await press(page, "#client-register");
       await page.waitForSelector("#new-secret");
       const [client, old] = [await page.textContent("#client-id"), await page.textContent("#new-secret")];
-      // Nothing is deleted by a slip.
+      // Deletion asks for confirmation.
       await press(page, "#client-delete");
       await press(page, "#confirm-cancel");
-      // A second secret beside the first.
+      // Add a second secret while the first one stays valid.
       await press(page, "#client-rotate");
       await press(page, "#confirm");
       await page.waitForSelector("#new-secret");
@@ -743,19 +748,20 @@ export const WALKS = [
       await page.goto(`${ISSUER}/console/clients/${client}`);
       await press(page, "#client-enable");
       await page.waitForSelector("#client-disable");
-      // And it can be tried.
+      // Try the client in the console.
       await press(page, "a[href*='/console/try/']");
       await press(page, "#trial-on");
       await press(page, "#trial-start", "Space");
       await press(page, "#consent-allow");
       await page.waitForSelector("[role=status].done");
       assert.match(await page.textContent("pre"), new RegExp(first(LANE)));
-      // All of it is in the audit trail, by name.
+      // The audit log contains all these actions, with the name of the user.
       await page.goto(`${ISSUER}/console/clients/${client}`);
       await press(page, "a[href*='/console/audit?client=']");
       await page.waitForSelector(".event");
       const events = () => page.locator(".event").count();
-      // Registered, a new secret, disabled, enabled, trials on, consent: each is kept within two seconds.
+      // Registration, new secret, disabled, enabled, trials on, consent. Events appear within two
+      // seconds.
       const all = 6;
       for (let time = 0; time < 20 && await events() < all; time += 1) {
         await page.waitForTimeout(250);
@@ -771,7 +777,7 @@ export const WALKS = [
       assert.equal(await events(), 0);
       await page.goto(`${ISSUER}/console/audit?client=${client}&from=${today}&to=${today}`);
       assert.equal(await events(), all);
-      // The days are the reader's own where there are scripts, and those of UTC like the times where there are none.
+      // The filter uses days of the user's time zone with scripts, and UTC without them.
       await press(page, "#audit-show");
       await page.waitForURL(/zone=/);
       assert.equal(new URL(page.url()).searchParams.get("zone"), scripts ? "-180" : "0");
@@ -801,11 +807,11 @@ export const WALKS = [
       await type(theirs.page, "#password", PASSWORD);
       await theirs.page.keyboard.press("Enter");
       await theirs.page.waitForURL(/\/oauth\/consent|\/callback/);
-      // Whoever may not use the console is offered another account.
+      // A user without access to the console can choose another account.
       await theirs.page.goto(`${ISSUER}/console`);
       await press(theirs.page, "a.button");
       await theirs.page.waitForSelector("#login-submit, .account");
-      // Nobody shuts themselves out.
+      // Administrators cannot disable themselves.
       await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(first(LANE))}`);
       await press(page, "a.name");
       await page.waitForSelector("#user-save");
@@ -823,7 +829,7 @@ export const WALKS = [
       assert.match(secret, /^([A-Z2-7]{4} ){7}[A-Z2-7]{4}$/);
       assert.equal(await page.locator(".qr svg").count(), 1);
       assert.ok((await page.getAttribute("a[href^='otpauth:']", "href")).includes(`secret=${secret.replaceAll(" ", "")}&`));
-      // A code of another app, and one of half an hour ago.
+      // The code of another secret.
       await type(page, "#code", totp("AAAA AAAA AAAA AAAA AAAA AAAA AAAA AAAA"));
       await press(page, "#totp-confirm");
       await page.waitForSelector("[role=alert]");
@@ -836,7 +842,7 @@ export const WALKS = [
       await page.waitForSelector("[role=status].done");
       await awaits(page, ".done");
       assert.deepEqual(await factorNames(page), ["Çağrının telefonu"]);
-      // Codes are offered at once, and shown once.
+      // The page offers recovery codes immediately, and shows them once.
       await press(page, "#make-codes");
       await press(page, "#codes-make");
       await page.waitForSelector(".recovery-code");
@@ -863,7 +869,7 @@ export const WALKS = [
       await page.waitForSelector("[role=status].done");
       assert.deepEqual(await factorNames(page), []);
       assert.equal(await page.locator("#make-codes").count(), 0);
-      // It is told where the person looks for it.
+      // The activity page shows the change.
       const told = async () => { await page.goto(`${ISSUER}/account/activity`); return page.textContent("main"); };
       for (let time = 0; time < 20 && !(await told()).includes("İş telefonu"); time += 1) await page.waitForTimeout(250);
       assert.ok((await told()).includes("İş telefonu"));
@@ -877,11 +883,11 @@ export const WALKS = [
       await enterAccount(page, walker(2, scripts), SECURITY);
       await press(page, "#add-key");
       await page.waitForSelector("#name");
-      // Without scripts a key is not offered, and the page says so.
+      // Without scripts the page hides the button and explains that it needs scripts.
       assert.equal(await page.isVisible("[data-without-scripts]"), !scripts);
       assert.equal(await page.isVisible("#enrol-passkey"), scripts);
       if (!scripts) return;
-      // No passkey without a verified user: the device has a screen lock, and it stays shut.
+      // A passkey requires user verification. The screen lock of this device stays locked.
       const phone = await authenticator(entered, { isUserVerified: false });
       await press(page, "#enrol-passkey");
       assert.equal(await saysOfKey(page), "cancelled");
@@ -889,18 +895,19 @@ export const WALKS = [
       await type(page, "#name", "Telefon");
       await press(page, "#enrol-passkey");
       await page.waitForSelector("[role=status].done");
-      // The same once more is known already.
+      // Adding the same passkey again fails.
       await press(page, "#add-key");
       await press(page, "#enrol-passkey");
       assert.equal(await saysOfKey(page), "known");
-      // A key that nobody touches. Pressing once more asks once more, and the first question is over.
+      // The user does not touch the key. Pressing the button again starts a new request and cancels
+      // the first one.
       await phone.remove();
       const key = await authenticator(entered, { ...SECURITY_KEY, automaticPresenceSimulation: false });
       await pressUntouched(page, key, "#enrol-security-key");
       await page.waitForSelector("[role=status].done");
       assert.equal((await factorNames(page)).length, 2);
       assert.equal((await factorNames(page))[0], "Telefon");
-      // A key without a PIN makes no passkey.
+      // A key without a PIN cannot store a passkey.
       await press(page, "#add-key");
       await press(page, "#enrol-passkey");
       assert.equal(await saysOfKey(page), "cancelled");
@@ -934,7 +941,7 @@ export const WALKS = [
       await press(own.page, "#codes-make");
       await own.page.waitForSelector(".recovery-code");
       const [code] = await own.page.locator(".recovery-code").allTextContents();
-      // Another browser: the password alone opens nothing.
+      // In another browser, the password alone is not sufficient.
       const { page } = await enter();
       await page.goto(authorize({ prompt: "consent" }));
       await signInByKeys(page, person);
@@ -950,13 +957,13 @@ export const WALKS = [
       await page.waitForSelector("[role=alert]");
       await awaits(page, "#code");
       assert.match(await page.title(), words({ en: /^Error: /, tr: /^Hata: / }));
-      // In groups, as some apps show it.
+      // Enter the code in groups, as some apps show it.
       const right = totp(secret);
       await type(page, "#code", `${right.slice(0, 3)} ${right.slice(3)}`);
       await page.keyboard.press("Enter");
       await press(page, "#consent-allow");
       assert.ok((await answer(page)).get("code"));
-      // The same code again is as wrong as any other; a recovery code does, in whatever letters.
+      // The same code is not accepted twice. A recovery code is accepted, in lower case too.
       await page.goto(authorize({ prompt: "login" }));
       await signInByKeys(page, person);
       await type(page, "#code", right);
@@ -972,10 +979,11 @@ export const WALKS = [
       assert.ok((await answer(page)).get("code"));
       await page.goto(SECURITY);
       assert.match(await page.textContent("#recovery-left"), /9/);
-      // Where somebody signed in says with what.
+      // The list of sessions shows the sign-in methods.
       await page.goto(`${ISSUER}/account/sessions`);
       assert.match(await page.textContent("main"), words({ en: /Password, Authenticator app/, tr: /Parola, Doğrulama uygulaması/ }));
-      // What takes a key is a page with the way to one, and back to where it was asked.
+      // A client that requires a key leads to a page with links to add one and to return to the
+      // client.
       await page.goto(authorize({}, "vault"));
       assert.equal(await heading(page), words({ en: "A stronger sign-in is needed", tr: "Daha güçlü bir doğrulama gerekiyor" }));
       await press(page, "#unmet-back");
@@ -989,7 +997,7 @@ export const WALKS = [
     name: "sign in with a security key, and with nobody else’s",
     async go(enter, { scripts }) {
       if (!scripts) return;
-      // Eve has a key of her own.
+      // Eve has her own key.
       const eve = await enter();
       await authenticator(eve, SECURITY_KEY);
       await enterAccount(eve.page, walker(6, scripts), SECURITY);
@@ -1006,12 +1014,12 @@ export const WALKS = [
       await press(bob.page, "#key-start");
       await press(bob.page, "#consent-allow");
       assert.ok((await answer(bob.page)).get("code"));
-      // She knows his password, and her key is not his: her browser has none for him.
+      // Eve knows Bob's password. Her browser has no credential for his account.
       await eve.page.goto(authorize({ prompt: "login" }));
       await signInByKeys(eve.page, walker(5, scripts));
       await press(eve.page, "#key-start");
       assert.equal(await saysOfKey(eve.page), "cancelled");
-      // Nor does her page ask for hers.
+      // A modified page that requests her own credential does not help.
       await eve.page.evaluate((hers) => {
         const { dataset } = document.getElementById("key-start");
         dataset.gets = JSON.stringify({ ...JSON.parse(hers), challenge: JSON.parse(dataset.gets).challenge });
@@ -1020,7 +1028,7 @@ export const WALKS = [
       await eve.page.waitForSelector("[role=alert]");
       await eve.page.goto(SECURITY);
       assert.deepEqual(await factorNames(eve.page), ["Security key"]);
-      // A copy of his key works until the counts tell.
+      // The server detects a copy of Bob's key by its signature counter.
       const copy = await enter();
       const clone = await authenticator(copy, SECURITY_KEY);
       const [credential] = await key.credentials();
@@ -1045,26 +1053,26 @@ export const WALKS = [
       const phone = await authenticator(entered);
       await addKey(page, "#enrol-passkey");
       await context.clearCookies();
-      // Out of the list in the field: this authenticator takes the first that is offered, as soon as the page is there.
+      // Use autofill: this authenticator selects the first offered passkey once the page is loaded.
       await page.goto(authorize({ prompt: "consent" }));
       await press(page, "#consent-allow");
       assert.ok((await answer(page)).get("code"));
       await page.goto(SECURITY);
       assert.equal((await factorNames(page)).length, 1);
-      // By the button, while the list still waits.
+      // Use the button while the autofill request is pending.
       await phone.touches(false);
       await context.clearCookies();
       await page.goto(authorize({ prompt: "login" }));
       await pressUntouched(page, phone, "#passkey-login");
       assert.ok((await answer(page)).get("code"));
-      // A screen lock that stays shut opens nothing, and the password is still there.
+      // A locked screen prevents the sign-in; the user can still enter the password.
       await context.clearCookies();
       await phone.verifies(false);
       await page.goto(authorize({ prompt: "login" }));
       await press(page, "#passkey-login");
       assert.equal(await saysOfKey(page), "cancelled");
       await phone.verifies(true);
-      // A passkey that was removed here is refused, in the words for every other.
+      // A removed passkey is refused with the same message as any unknown one.
       await page.goto(SECURITY);
       await page.waitForURL(SECURITY);
       const [credential] = await phone.credentials();
@@ -1089,7 +1097,7 @@ export const WALKS = [
       await signInByKeys(page, fourth(scripts ? "script" : "plain"));
       await page.waitForSelector("#enrol-totp");
       assert.equal(await heading(page), words({ en: "Set up two-factor authentication", tr: "İki adımlı doğrulamayı ayarlayın" }));
-      // Not now: it is a choice until the day.
+      // Postpone the enrolment, which is optional until the deadline.
       await press(page, "#later", "Space");
       await press(page, "#consent-allow");
       assert.ok((await answer(page)).get("code"));
@@ -1106,7 +1114,7 @@ export const WALKS = [
       assert.equal(await page.locator(".recovery-code").count(), 10);
       await press(page, "#codes-kept");
       assert.ok((await answer(page)).get("code"));
-      // From now on it is asked for.
+      // Later sign-ins ask for the second factor.
       await page.goto(authorize({ prompt: "login" }));
       await signInByKeys(page, fourth(scripts ? "script" : "plain"));
       await type(page, "#code", totp(secret));
@@ -1119,11 +1127,11 @@ export const WALKS = [
     async go(enter, { scripts, language, words }) {
       const person = forgetful(scripts);
       const password = "unutulmayacak bambaşka bir parola";
-      // Signed in elsewhere, with a second step.
+      // Sign in with a second factor in another browser.
       const own = await enter();
       await enterAccount(own.page, person, SECURITY);
       const secret = await addApp(own.page, "Telefon");
-      // On the way to the application, with the wrong password.
+      // Enter a wrong password on the way to the application.
       const { page } = await enter();
       await page.goto(`${APP}/report?month=11`);
       await signInByKeys(page, person, "unuttum");
@@ -1140,10 +1148,10 @@ export const WALKS = [
       const title = words({ en: "Reset your password", tr: "Parolanızı sıfırlayın" });
       const link = await read(enter, await mailTo(person, title), { to: person, language, title, name: "reset" });
       assert.match(link, /\/oauth\/reset\?token=[\w-]+$/);
-      // A scanner of links opens it first, and uses nothing up.
+      // A link scanner that opens the link first does not use it up.
       for (const method of ["HEAD", "GET"]) assert.equal((await fetch(link, { method, redirect: "manual" })).status, 303, method);
       await page.goto(link);
-      // The token is in the address no more.
+      // The address no longer contains the token.
       assert.equal(page.url(), `${ISSUER}/oauth/reset`);
       assert.equal(await heading(page), words({ en: "Choose a new password", tr: "Yeni parola seçin" }));
       await awaits(page, "#new-password");
@@ -1157,13 +1165,13 @@ export const WALKS = [
       await press(page, "#new-password-submit", "Space");
       await page.waitForURL(`${ISSUER}/oauth/reset/done`);
       await awaits(page, ".lead");
-      // That signed nobody in, and ended the other browser's session.
+      // The reset did not sign the user in, and it ended the session of the other browser.
       for (const browser of [page, own.page]) {
         await browser.goto(SECURITY);
         await browser.waitForSelector("#login-submit");
       }
       await page.goto(`${ISSUER}/oauth/reset/done`);
-      // On to the application: the old password is none, and the new one is not all.
+      // The old password is no longer valid, and the new one still requires the second factor.
       await press(page, "#sign-in");
       await signInByKeys(page, person);
       await page.waitForSelector("#login-problem");
@@ -1173,7 +1181,7 @@ export const WALKS = [
       await page.keyboard.press("Enter");
       await page.waitForURL(`${APP}/report?month=11`);
       assert.match(await page.textContent("body"), new RegExp(person));
-      // They are told, and the link is worth nothing any more.
+      // The user receives a notification, and the link is no longer valid.
       const told = words({ en: "Your password was reset", tr: "Parolanız sıfırlandı" });
       await read(enter, await mailTo(person, told), { to: person, language, title: told, name: "password-reset" });
       await page.goto(link);
@@ -1204,7 +1212,7 @@ export const WALKS = [
       await page.keyboard.press("Enter");
       await page.waitForSelector("[role=status].done");
       assert.equal(await page.textContent("#address-state"), words({ en: "Verified", tr: "Doğrulandı" }));
-      // Another one, which gets a code of its own.
+      // Change the address. The new address receives its own code.
       await press(page, "#change-address");
       await page.waitForSelector("#address-submit");
       await awaits(page, "#address");
@@ -1217,7 +1225,8 @@ export const WALKS = [
       await press(page, "#code-submit");
       await page.waitForSelector("[role=status].done");
       assert.ok((await page.textContent(".facts")).includes(next));
-      // Both addresses are told, and the old one can take it back.
+      // Both addresses receive a notification. The one to the old address contains a link to undo
+      // the change.
       await read(enter, await mailTo(next, titles.changed), { to: next, language, title: titles.changed, name: "address-new" });
       const undo = await read(enter, await mailTo(old, titles.changed), { to: old, language, title: titles.changed, name: "address-old" });
       const owner = await enter();
@@ -1227,7 +1236,8 @@ export const WALKS = [
       await press(owner.page, "#undo-submit");
       await owner.page.waitForSelector("#sign-in");
       assert.equal(await heading(owner.page), words({ en: "The account is safe", tr: "Hesap güvende" }));
-      // Whoever changed it is signed out; the owner chooses a password, and signs in with the old address.
+      // The session that changed the address has ended. The owner chooses a new password and signs
+      // in with the old address.
       await page.goto(SECURITY);
       await page.waitForSelector("#login-submit");
       await owner.page.goto(linkIn(await mailTo(old, titles.reset)));
@@ -1242,7 +1252,7 @@ export const WALKS = [
   {
     name: "invite somebody, who chooses a password and goes on to the application",
     async go(enter, { scripts, language, words }) {
-      // Each provider writes to people whom it does not know in a language of its own.
+      // Each provider writes to users without a known language in its default language.
       const issuer = words({ en: ISSUER, tr: TURKISH });
       const invited = `davetli.${scripts ? "script" : "plain"}@example.test`;
       const password = "kimsenin benim yerime seçmediği parola";
@@ -1250,7 +1260,7 @@ export const WALKS = [
       await invite(page, issuer, invited, "Davetli Öğrenci", "legacy");
       assert.match(await stateOfInvitation(page), words({ en: /^Sent on .* Valid until /, tr: /^Gönderildi: .* Son geçerlilik: / }));
       const stale = await readInvitation(enter, issuer, invited, language, "invitation");
-      // The mail was lost: the new link takes the place of the one before.
+      // The message was lost. The new link replaces the previous one.
       await press(page, "#user-resend-invitation", "Space");
       await page.waitForSelector("[role=status].done");
       const link = linkIn(await mailTo(invited, words({ en: "You have been invited", tr: "Davet edildiniz" })));
@@ -1260,10 +1270,10 @@ export const WALKS = [
       const theirs = await enter();
       await theirs.page.goto(stale);
       assert.equal(await heading(theirs.page), words(NO_INVITATION));
-      // A scanner of links opens it first, and uses nothing up.
+      // A link scanner that opens the link first does not use it up.
       for (const method of ["HEAD", "GET"]) assert.equal((await fetch(link, { method, redirect: "manual" })).status, 303, method);
       await theirs.page.goto(link);
-      // The token is in the address no more.
+      // The address no longer contains the token.
       assert.equal(theirs.page.url(), `${issuer}/oauth/invitation`);
       assert.equal(await heading(theirs.page), words({ en: "Accept the invitation", tr: "Daveti kabul edin" }));
       await awaits(theirs.page, "#new-password");
@@ -1275,14 +1285,15 @@ export const WALKS = [
       await awaits(theirs.page, "#new-password");
       await type(theirs.page, "#new-password", password);
       await theirs.page.keyboard.press("Enter");
-      // That signed nobody in: they do so with what they chose, and come to the application.
+      // The user is not signed in yet. They sign in with the new password and reach the
+      // application.
       await theirs.page.waitForSelector("#login-submit");
       await signInByKeys(theirs.page, invited, password);
       await theirs.page.waitForURL(`${appOf(issuer)}/`);
       assert.match(await theirs.page.textContent("body"), new RegExp(invited));
       await theirs.page.goto(`${issuer}/account`);
       assert.ok((await theirs.page.textContent(".facts")).includes(words({ en: "Verified", tr: "Doğrulandı" })));
-      // The link was good once, and the administrator sees that it was used.
+      // The link is valid once, and the administrator sees that it was used.
       await theirs.page.goto(link);
       assert.equal(await heading(theirs.page), words(NO_INVITATION));
       await press(page, "a.name");
@@ -1305,13 +1316,13 @@ export const WALKS = [
       await theirs.goto(link);
       await press(theirs, "#choose-passkey");
       await theirs.waitForSelector("#choose-password");
-      // Without scripts a passkey cannot be made, and the page says so.
+      // Without scripts the page hides the passkey button and explains that it needs scripts.
       assert.equal(await theirs.isVisible("[data-without-scripts]"), !scripts);
       assert.equal(await theirs.isVisible("#enrol-passkey"), scripts);
       if (scripts) {
         await type(theirs, "#name", "Telefonum");
         await press(theirs, "#enrol-passkey");
-        // On the sign-in page this authenticator takes the first passkey that is offered.
+        // On the sign-in page, this authenticator selects the first offered passkey.
         await theirs.waitForURL(`${issuer}/`);
         assert.equal((await phone.credentials()).length, 1);
         await theirs.goto(`${issuer}/account/security`);
@@ -1328,7 +1339,7 @@ export const WALKS = [
       }
       await theirs.goto(link);
       assert.equal(await heading(theirs), words(NO_INVITATION));
-      // The wrong person: the link that was mailed opens nothing any more.
+      // The wrong user was invited. After the withdrawal the mailed link is no longer valid.
       const wrong = `yanlis.${mode}@example.test`;
       await invite(page, issuer, wrong, "Yanlış Kişi");
       const lost = linkIn(await mailTo(wrong, words({ en: "You have been invited", tr: "Davet edildiniz" })));
@@ -1372,7 +1383,7 @@ export const WALKS = [
       await type(page, "#code", code === "0000 0000" ? "11111111" : "00000000");
       await page.keyboard.press("Enter");
       await page.waitForSelector("#address-problem");
-      // Nobody else's browser does anything with it.
+      // The page is bound to this browser.
       const other = await enter();
       await other.page.goto(page.url());
       await other.page.waitForSelector(".reference");
@@ -1390,10 +1401,10 @@ export const WALKS = [
       assert.equal(await page.inputValue("#person-name"), "Kendi Açan");
       await type(page, "#new-password", password);
       await press(page, "#new-password-submit", "Space");
-      // They are signed in, and go on to where they wanted to go.
+      // The user is signed in and reaches the requested page.
       await page.waitForURL(`${APP}/report?month=12`);
       assert.match(await page.textContent("body"), new RegExp(person));
-      // The same address once more: the page is the same, and the mail says that there is an account.
+      // The same address again: the page is the same, and the message says that an account exists.
       const again = await enter();
       await again.page.goto(authorize());
       await press(again.page, "#create-account");
@@ -1404,7 +1415,7 @@ export const WALKS = [
         { to: person, language, title: titles.exists, name: "account-exists" });
       assert.equal(link, `${ISSUER}/account`);
       if (!scripts) return;
-      // With a passkey, and no password.
+      // Create an account with a passkey and without a password.
       const keeper = await enter();
       await authenticator(keeper);
       const own = "anahtar.script@example.test";

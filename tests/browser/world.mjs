@@ -1,4 +1,4 @@
-// The browser, the addresses, the people, and the ways into the program that states and walks share.
+// The browser, addresses, users, and helpers that states and walks share.
 
 import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
@@ -8,16 +8,16 @@ const { ISSUER, BRIEF, TURKISH, APP, AWAY, PASSWORD, CALLBACK_PORT, CHROMIUM } =
 export { ISSUER, BRIEF, TURKISH, APP, AWAY, PASSWORD };
 export const CLIENT_SITE = `http://localhost:${CALLBACK_PORT}`;
 export const CALLBACK = `${CLIENT_SITE}/callback`;
-/// A host that is nobody's.
+/// A host that no provider or application uses.
 export const STRANGER = ISSUER.replace("localhost", "stranger.localhost");
-/// The application behind a provider.
+/// Returns the application behind a provider.
 export const appOf = (issuer) => issuer.replace("localhost", "app.localhost");
 const OWN = [ISSUER, BRIEF, TURKISH, APP, appOf(TURKISH), AWAY, STRANGER, CLIENT_SITE].map((address) => new URL(address).origin);
 
 export const LOCALES = { en: "en-US", tr: "tr-TR" };
 export const SIZES = { narrow: { width: 320, height: 640 }, wide: { width: 1280, height: 800 } };
 
-/// The client's site: a page that a code comes back to.
+/// Starts the client's site, which serves the redirect URI.
 export async function startClient() {
   const server = createServer((request, response) => {
     response.setHeader("content-type", "text/html; charset=utf-8");
@@ -32,12 +32,13 @@ export function launch() {
     executablePath: CHROMIUM,
     args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
       "--disable-component-update", "--disable-sync",
-      // Nothing leaves this machine, whatever a page asks for.
+      // Block connections to other machines.
       "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost"],
   });
 }
 
-/// The address that a client sends people to. The challenge is that of no verifier: the codes are never redeemed.
+/// Returns an authorization URL. No verifier matches the code challenge, because the tests never
+/// redeem the codes.
 export function authorize(parameters = {}, client = "reports") {
   const query = new URLSearchParams({
     client_id: client,
@@ -52,19 +53,20 @@ export function authorize(parameters = {}, client = "reports") {
   return `${ISSUER}/oauth/authorize?${query}`;
 }
 
-/// A person of a lane. The first has long details, the third second steps, and the fourth needs one and has none.
+/// Users of a lane. The first has long values, the third has second factors, and the fourth must add
+/// one.
 export const first = (lane) => `gulsah.karaosmanoglu.${lane}@example.test`;
 export const second = (lane) => `isik.${lane}@example.test`;
 export const third = (lane) => `ikiadim.${lane}@example.test`;
 export const fourth = (lane) => `zorunlu.${lane}@example.test`;
 
-/// Somebody without a second step, for one walk: a number, and whether it goes with scripts.
+/// A user without second factors for one walk, with or without scripts.
 export const walker = (number, scripts) => `adim.${number}.${scripts ? "script" : "plain"}@example.test`;
 
-/// Who has forgotten their password, and has a proven address.
+/// A user with a verified address who has forgotten the password.
 export const forgetful = (scripts) => `unutkan.${scripts ? "script" : "plain"}@example.test`;
 
-/// The code of an authenticator app (RFC 6238) for a secret in groups of base32, so many steps from now.
+/// Returns the TOTP code (RFC 6238) for a secret in base32 groups, `steps` time steps from now.
 export function totp(secret, steps = 0) {
   const bits = [...secret.replaceAll(" ", "")].map((char) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(char).toString(2).padStart(5, "0")).join("");
   const key = Buffer.from(bits.match(/.{8}/g).map((byte) => parseInt(byte, 2)));
@@ -75,15 +77,17 @@ export function totp(secret, steps = 0) {
   return String(number % 1_000_000).padStart(6, "0");
 }
 
-/// The same of the step before this one, which leaves two more for signing in: a code is good once. Not at the end of a step,
-/// when that one might be over before it is sent. A timer may end a millisecond before its time, hence the loop.
+/// Returns the code of the previous time step, which leaves two steps for later sign-ins, because
+/// each code is valid once. Waits near the end of a step, when the code might expire before it is
+/// sent. The loop is necessary because a timer may end a millisecond early.
 export async function earlyTotp(secret) {
   const left = () => 30_000 - Date.now() % 30_000;
   while (left() < 12_000) await new Promise((done) => setTimeout(done, left()));
   return totp(secret, -1);
 }
 
-/// An authenticator of Chromium's own making in this page: a phone or computer with a screen lock, where nothing else is asked for.
+/// Adds a virtual authenticator to the page. By default it is a phone or computer with a screen
+/// lock.
 export async function authenticator({ page, context }, options = {}) {
   const cdp = await context.newCDPSession(page);
   await cdp.send("WebAuthn.enable");
@@ -103,12 +107,12 @@ export async function authenticator({ page, context }, options = {}) {
   };
 }
 
-/// A security key without a PIN, plugged in.
+/// A connected security key without a PIN.
 export const SECURITY_KEY = { transport: "usb", hasResidentKey: false, hasUserVerification: false, isUserVerified: false };
 
 let addresses = 0;
 
-/// A page in a browser of its own, from an address of its own, which takes down what goes wrong in it.
+/// Opens a page in a new browser context with its own client address. Its journal records errors.
 export async function open(browser, { language = "en", scripts = true, cookies, ...options } = {}) {
   addresses += 1;
   const context = await browser.newContext({
@@ -124,7 +128,8 @@ export async function open(browser, { language = "en", scripts = true, cookies, 
   const journal = { complaints: [], documents: [], responses: [] };
   page.on("pageerror", (error) => journal.complaints.push(`script error: ${error}`));
   page.on("console", (message) => {
-    // A page with an error status is one, and the browser says so; anything else is ours.
+    // The browser reports a page with an error status; that is expected. Any other message is an
+    // error.
     const expected = /the server responded with a status of/.test(message.text()) && message.location().url === page.url();
     if (["error", "warning"].includes(message.type()) && !expected) journal.complaints.push(`console: ${message.text()}`);
   });
@@ -142,19 +147,21 @@ export async function open(browser, { language = "en", scripts = true, cookies, 
   return { page, context, journal };
 }
 
-/// Does something that leads to another page, and waits until the browser has left this one: the next one may look the same.
+/// Performs an action that leads to another page, and waits for the navigation, because the next
+/// page may look the same.
 export function leave(page, act) {
   return Promise.all([page.waitForEvent("framenavigated"), act()]);
 }
 
-/// Types a person's address and password, and sends them.
+/// Enters a user's address and password, and submits them.
 export async function signIn(page, email, password = PASSWORD) {
   await page.fill("#email", email);
   await page.fill("#password", password);
   await page.click("#login-submit");
 }
 
-/// The cookies of a browser in which these people have signed in, the last one latest, and have allowed both clients.
+/// Returns the cookies of a browser in which these users have signed in, in this order, and have
+/// consented to both clients.
 export async function cookiesOf(browser, lane, people) {
   const { page, context } = await open(browser);
   for (const person of people) {
@@ -172,7 +179,8 @@ export async function cookiesOf(browser, lane, people) {
   return cookies;
 }
 
-/// The cookies of a browser in which a person has added an app, a security key and recovery codes.
+/// Returns the cookies of a browser in which a user has added an app, a security key and recovery
+/// codes.
 export async function cookiesOfFactors(browser, person) {
   const entered = await open(browser);
   const { page, context } = entered;

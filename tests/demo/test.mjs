@@ -16,7 +16,7 @@ function isRunning() {
   }
 }
 
-// Between these words and the first answer the server starts.
+// `make run` prints these words before it starts the server.
 while (!readFileSync(said, "utf8").includes("Stop with Ctrl-C")) {
   assert.ok(isRunning(), "make run ended");
   await sleep(100);
