@@ -1,5 +1,5 @@
-// Shared by the benchmarks of the edge: a working directory, its programs, and a provider with a SoftHSM
-// token.
+// Shared by the benchmarks of the edge: a working directory, its programs, and a provider with a
+// SoftHSM token.
 
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -70,7 +70,8 @@ export function run(...words) {
   runAt(work, ...words);
 }
 
-/// Runs Sealgate with the configuration in a directory. The last word may be options of `execFileSync`.
+/// Runs Sealgate with the configuration in a directory. The last word may be options of
+/// `execFileSync`.
 export function runAt(directory, ...words) {
   const options = typeof words.at(-1) === "object" ? words.pop() : {};
   execFileSync(`${root}/target/dist/sealgate`, [...words, "--config", `${directory}/sealgate.toml`], { stdio: ["pipe", "ignore", "inherit"], ...options });
@@ -89,8 +90,8 @@ export function certificate() {
   return { certificate, key, pair };
 }
 
-/// Runs each case for `rounds` rounds after one second of warm-up. The order changes in each round, so that
-/// no case always follows the same one.
+/// Runs each case for `rounds` rounds after one second of warm-up. The order changes in each round,
+/// so that no case always follows the same one.
 export function measured(cases, rounds, measure) {
   const names = Object.keys(cases);
   const results = Object.fromEntries(names.map((name) => [name, []]));

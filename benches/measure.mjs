@@ -25,10 +25,11 @@ export function processorTime(pid) {
   return sum;
 }
 
-/// Runs wrk, each request with one of the tokens of a file. Returns requests a second, processor time of the
-/// process `pid` per request in microseconds, and latencies in milliseconds. `headers`: additional ones,
-/// `NAME: VALUE`. `script`: creates the requests from the tokens. Every response must be 2xx, because
-/// refusals are fast.
+/// Runs wrk. Each request has one of the tokens of a file. Returns requests a second, processor time
+/// of the process `pid` per request in microseconds, and latencies in milliseconds.
+///
+/// `headers`: additional ones, `NAME: VALUE`. `script`: creates the requests from the tokens. Every
+/// response must be 2xx, because refusals are fast.
 export function wrk({ url, host, tokens, pid, connections, duration, headers = [], script = "random_token.lua" }) {
   const before = processorTime(pid);
   const file = new URL(script, import.meta.url).pathname;
@@ -57,9 +58,9 @@ export function h2load({ url, host, pid, connections, duration }) {
   return { rate: Number(/finished in [^,]+, ([0-9.]+) req\/s/.exec(out)[1]), cpu: cpu / Number(count) / 1000 };
 }
 
-/// Prints instruction counts next to those of a file. Returns whether none has increased by more than 5 %.
-/// With ACCEPT=1 in the environment the counts replace those of the file, for example after a change of
-/// the compiler or of libraries.
+/// Prints instruction counts next to those of a file. Returns whether none has increased by more
+/// than 5 %. With ACCEPT=1 in the environment the counts replace those of the file, for example
+/// after a change of the compiler or of libraries.
 export function within(file, counted) {
   const MOST = 1.05;
   const before = JSON.parse(readFileSync(file, "utf8"));

@@ -1,4 +1,5 @@
-// SVG plots: medians as bars, with a line from minimum to maximum. Readable on light and on dark pages.
+// SVG plots: medians as bars, with a line from minimum to maximum. Readable on light and on dark
+// pages.
 
 import { writeFileSync } from "node:fs";
 import { median } from "./measure.mjs";
@@ -24,8 +25,8 @@ export function bars(file, title, series) {
   writeFileSync(file, svg(LEFT + WIDTH + RIGHT, height, [text(10, 22, title, `font-weight="bold"`), ...drawn]));
 }
 
-/// One line per series of `[x, y]`, with a logarithmic x axis, a y axis from zero, and a title that names
-/// the unit.
+/// One line per series of `[x, y]`, with a logarithmic x axis, a y axis from zero, and a title that
+/// names the unit.
 export function lines(file, title, across, series) {
   const [left, width, top, height] = [70, 520, 44, 200];
   const points = Object.values(series).flat();

@@ -1,5 +1,5 @@
-// Provider and gateway for benchmarks: one user, one client, one application with a public path and a path
-// that requires a token.
+// Provider and gateway for benchmarks: one user, one client, one application with a public path and
+// a path that requires a token.
 
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
@@ -11,9 +11,10 @@ const [EMAIL, PASSWORD] = ["anna@example.test", "correct horse battery staple"];
 Object.assign(process.env, { EMAIL, PASSWORD, REDIRECT_URI: redirectUri, SIGNED_OUT_URI: redirectUri });
 const { Browser } = await import("../tests/clients/browser.mjs");
 
-/// Sets up a provider with a SoftHSM token. On app.localhost, `/open/` is public and `/api/` requires a
-/// token. Its `start` accepts the log filter and a command prefix, such as a profiler. `tls`: certificate
-/// and key. `server` and `application`: additional lines of those tables; `more`: further tables.
+/// Sets up a provider with a SoftHSM token. On app.localhost, `/open/` is public and `/api/`
+/// requires a token. Its `start` accepts the log filter and a command prefix, such as a profiler.
+/// `tls`: certificate and key. `server` and `application`: additional lines of those tables;
+/// `more`: further tables.
 export function provider({ issuerPort, adminPort, upstream, threads, tls, directory = work, server = "", application = "", more = "" }) {
   const scheme = tls ? "https" : "http";
   const issuer = `${scheme}://localhost:${issuerPort}`;

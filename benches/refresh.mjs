@@ -3,8 +3,9 @@
 import { execFileSync } from "node:child_process";
 import { Agent, request as httpRequest } from "node:http";
 
-/// Refreshes families of refresh tokens, each by its own client without a pause. Returns responses a second
-/// and latencies in milliseconds. The clients use the ports in turn. Adds the access tokens to `tokens`.
+/// Refreshes families of refresh tokens, each by its own client without a pause. Returns responses
+/// a second and latencies in milliseconds. The clients use the ports in turn. Adds the access
+/// tokens to `tokens`.
 export async function refreshing({ families, host, ports, tokens = [] }, seconds) {
   const until = performance.now() + seconds * 1000;
   const times = [];

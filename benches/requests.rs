@@ -1,11 +1,14 @@
-//! The parts of a request without I/O: the check of the raw head, and the gateway's decision (path, rules,
-//! credential and its cache, changed fields).
+//! The parts of a request without I/O.
 //!
-//! Each case is a separate function with a fixed number of iterations. callgrind counts its instructions,
-//! and `benches/requests/run.mjs` fails if they increase.
+//! Measures the check of the raw head, and the gateway's decision (path, rules, credential and its
+//! cache, changed fields).
 //!
-//! Everything runs in one process, with the memory engine, a fixed clock, and tokens that a SoftHSM token
-//! signed beforehand. No future waits, so each is polled once and the counts do not depend on the machine.
+//! Each case is a separate function with a fixed number of iterations. callgrind counts its
+//! instructions, and `benches/requests/run.mjs` fails if they increase.
+//!
+//! Everything runs in one process, with the memory engine, a fixed clock, and tokens that a SoftHSM
+//! token signed beforehand. No future waits, so each is polled once and the counts do not depend on
+//! the machine.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on ends")]
 #![allow(dead_code, reason = "the tests of the gate use the rest of what they share")]

@@ -1,6 +1,8 @@
-//! Cost of reading a browser session from sled for each request: the application session, its provider
-//! session and the user. For comparison, the cost of a cache of the result. `SESSIONS` (20000),
-//! `SESSION_ROUNDS` (7), `SESSION_LOOKUPS` per round (200000).
+//! Cost of reading a browser session from sled for each request.
+//!
+//! Reads the application session, its provider session and the user. Compares that with the cost of
+//! a cache of the result. Environment: `SESSIONS` (20000), `SESSION_ROUNDS` (7), `SESSION_LOOKUPS`
+//! per round (200000).
 //!
 //! The two alternate in each round, so that other work on the machine affects both.
 

@@ -1,8 +1,8 @@
 //! Overhead of the signer over the token.
 //!
-//! Measures signatures a second with 64 queued requests, relative to plain threads (one per session) on
-//! the same token, and the latency distribution. The two alternate in each round, so that other work on
-//! the machine affects both. `SIGNER_ROUNDS`, `SIGNER_SECONDS` (per round).
+//! Measures signatures a second with 64 queued requests, relative to plain threads (one per
+//! session) on the same token, and the latency distribution. The two alternate in each round, so
+//! that other work on the machine affects both. `SIGNER_ROUNDS`, `SIGNER_SECONDS` (per round).
 //!
 //! A plain thread hashes and signs in its own session, without queue, timeout or verification.
 

@@ -1,11 +1,12 @@
-// A generated section of a page of docs/explanation, between two comments with its name. Everything is printed too.
+// A generated section of a page of docs/explanation, between two comments with its name. Everything
+// is printed too.
 
 import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { root, work } from "./bed.mjs";
 
-/// The section with this name. `end` writes it and its images, only with WRITE=1 in the environment. An image
-/// appears after the text that was added before it.
+/// The section with this name. `end` writes it and its images, only with WRITE=1 in the
+/// environment. An image appears after the text that was added before it.
 export function written(name, page) {
   const out = [];
   const images = `${work}/images`;

@@ -1,5 +1,6 @@
-// Envoy's configuration for the comparison, as JSON, without an admin interface: the same token checks as
-// the gateway, with Envoy's cache of verified tokens, and TLS in front of the same application.
+// Envoy's configuration for the comparison, as JSON, without an admin interface: the same token
+// checks as the gateway, with Envoy's cache of verified tokens, and TLS in front of the same
+// application.
 
 const typed = (name, fields) => ({ "@type": `type.googleapis.com/${name}`, ...fields });
 const at = (port) => ({ socket_address: { address: "127.0.0.1", port_value: port } });

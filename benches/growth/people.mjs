@@ -1,13 +1,13 @@
-// Generates a file for `sealgate import` with any number of users, each with a session, a grant, a consent
-// and an event.
+// Generates a file for `sealgate import` with any number of users, each with a session, a grant, a
+// consent and an event.
 
 import { createHash, randomBytes } from "node:crypto";
 import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 
 const DAY = 86_400;
 
-/// Adds users to an export with one user, whose password all get, and the client `bench`. Returns refresh
-/// tokens of users that are evenly distributed.
+/// Adds users to an export with one user, whose password all get, and the client `bench`. Returns
+/// refresh tokens of users that are evenly distributed.
 export function people({ exported, file, count, tokens }) {
   const lines = readFileSync(exported, "utf8").trimEnd().split("\n");
   const found = (table) => lines.map((line) => JSON.parse(line)).find((record) => record.table === table);

@@ -1,10 +1,10 @@
-// Cost of a request and memory use for growing numbers of users (with sessions, grants and events), of
-// applications and rules, and of open connections and WebSockets.
+// Cost of a request and memory use for growing numbers of users (with sessions, grants and events),
+// of applications and rules, and of open connections and WebSockets.
 //
 //   make bench-growth [PEOPLE=1000,10000,100000] [CONNECTIONS=100,1000,10000] [ROUNDS=3] [SECONDS=2] [WRITE=1]
 //
-// A million users take another quarter of an hour and 10 GB. With WRITE=1 the output replaces the section
-// of docs/explanation/performance-service.md.
+// A million users take another quarter of an hour and 10 GB. With WRITE=1 the output replaces the
+// section of docs/explanation/performance-service.md.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";

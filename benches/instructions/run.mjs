@@ -1,11 +1,12 @@
-// Instructions per request. The count does not depend on other work on the machine or on its clock, so an
-// increase of a few percent is visible and is caused by the program.
+// Instructions per request. The count does not depend on other work on the machine or on its clock,
+// so an increase of a few percent is visible and is caused by the program.
 //
 //   make bench-instructions [ACCEPT=1]
 //
-// callgrind counts 2,000 requests on 8 connections after 500 warm-up requests, with one thread. Background
-// work of the program is included. An increase of more than 5 % over most.json fails. valgrind's
-// processor has no SHA-256 instructions, so the hashes of a gated request count about ten times.
+// callgrind counts 2,000 requests on 8 connections after 500 warm-up requests, with one thread.
+// Background work of the program is included. An increase of more than 5 % over most.json fails.
+// valgrind's processor has no SHA-256 instructions, so the hashes of a gated request count about
+// ten times.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

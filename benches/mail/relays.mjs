@@ -1,5 +1,5 @@
-// Two mail servers that accept no mail: one accepts connections and stays silent, one answers every mail
-// with 451.
+// Two mail servers that accept no mail: one accepts connections and stays silent, one answers every
+// mail with 451.
 
 import { createServer } from "node:net";
 import { createInterface } from "node:readline";

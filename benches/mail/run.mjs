@@ -1,5 +1,5 @@
-// Sign-ins with a full outbox whose mail cannot be delivered. Cases alternate; prints ratios within a
-// round to a server without mail.
+// Sign-ins with a full outbox whose mail cannot be delivered. Cases alternate; prints ratios within
+// a round to a server without mail.
 //
 //   make bench-mail [ROUNDS=15] [SIGN_INS=40] [IDLE=60] [PROGRAM=target/dist/sealgate]
 //
@@ -109,7 +109,8 @@ async function alone(name, act) {
   child.kill("SIGSTOP");
 }
 
-/// Signs in sequentially, each time in a new browser. Measures the time of the POST with the password.
+/// Signs in sequentially, each time in a new browser. Measures the time of the POST with the
+/// password.
 async function signInSome(server, count) {
   const times = [];
   const before = processorTime(server.child.pid);
@@ -189,8 +190,8 @@ async function fill() {
       const number = next;
       next += 1;
       let answer = await command(invitee(number));
-      // Near the limit some are refused, because mails were counted twice, until the next count of the
-      // outbox.
+      // Near the limit some are refused, because mails were counted twice, until the next count of
+      // the outbox.
       for (let tries = 0; tries < 30 && answer.errors && number > WAITING - 100; tries += 1) {
         await sleep(1000);
         answer = await command(invitee(number));

@@ -3,8 +3,8 @@
 //   make bench-requests [PROFILE=dist|dev] [ACCEPT=1]
 //
 // callgrind runs `benches/requests.rs` once; each case is a separate function. The counts of the
-// unoptimized dev build are several times as high, but additional work is visible there too, and the
-// tests have already built most of it.
+// unoptimized dev build are several times as high, but additional work is visible there too, and
+// the tests have already built most of it.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -38,9 +38,9 @@ function built() {
   return artifacts.find((artifact) => artifact.target?.name === "requests" && artifact.executable).executable;
 }
 
-/// The inclusive instruction count of each case. In callgrind's format, a line `cfn=(number) name` names
-/// the callee (with the name only the first time). A line `calls=` follows, then a line with the position
-/// and the cost.
+/// The inclusive instruction count of each case. In callgrind's format, a line `cfn=(number) name`
+/// names the callee (with the name only the first time). A line `calls=` follows, then a line with
+/// the position and the cost.
 function inclusive(text) {
   const names = new Map();
   const found = {};

@@ -1,10 +1,10 @@
-// TLS and HTTP/2 compared with other proxies in front of the same upstream. Cases alternate; prints ratios
-// within a round.
+// TLS and HTTP/2 compared with other proxies in front of the same upstream. Cases alternate; prints
+// ratios within a round.
 //
 //   make bench-tls [ROUNDS=7] [SECONDS=3] [THREADS=2]
 //
-// The load generator, the upstream and the measured program share the machine, so absolute figures mean
-// less than ratios. All serve a public path with a P-256 certificate and write no log.
+// The load generator, the upstream and the measured program share the machine, so absolute figures
+// mean less than ratios. All serve a public path with a P-256 certificate and write no log.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

@@ -126,8 +126,8 @@ sealgate client add calendar --name "Takvim" --type public "${uris[@]}" >/dev/nu
 # Requires a security key or a passkey.
 sealgate client add vault --name "Kasa" --type public --level 3 "${uris[@]}" >/dev/null
 
-# serve_other NAME PORT ADMIN_PORT [SERVER_LINE…]: starts another provider with its own token and one
-# user. Standard input is appended to its configuration.
+# serve_other NAME PORT ADMIN_PORT [SERVER_LINE…]: starts another provider with its own token and
+# one user. Standard input is appended to its configuration.
 serve_other() {
     local work=$work/$1
     local -x SOFTHSM2_CONF=$work/hsm/softhsm2.conf

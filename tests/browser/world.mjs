@@ -53,8 +53,8 @@ export function authorize(parameters = {}, client = "reports") {
   return `${ISSUER}/oauth/authorize?${query}`;
 }
 
-/// Users of a lane. The first has long values, the third has second factors, and the fourth must add
-/// one.
+/// Users of a lane. The first has long values, the third has second factors, and the fourth must
+/// add one.
 export const first = (lane) => `gulsah.karaosmanoglu.${lane}@example.test`;
 export const second = (lane) => `isik.${lane}@example.test`;
 export const third = (lane) => `ikiadim.${lane}@example.test`;

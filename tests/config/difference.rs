@@ -9,7 +9,7 @@ fn difference(old: &str, new: &str) -> Difference {
     parse(old).difference(&parse(new))
 }
 
-/// Returns the changes, all of which a running server must be able to apply.
+/// Returns the changes. A running server must be able to apply all of them.
 #[track_caller]
 fn live(old: &str, new: &str) -> Vec<String> {
     let Difference { live, restart } = difference(old, new);

@@ -53,9 +53,9 @@ fn fault(text: &str) -> String {
     faults.into_iter().next().unwrap()
 }
 
-/// Returns the warnings, except the one that [`REQUIRED`] causes.
+/// Returns the warnings without the warning that [`REQUIRED`] causes.
 ///
-/// That warning is about an https issuer without TLS on the server.
+/// [`REQUIRED`] has an https issuer, and the server does not use TLS.
 fn warnings(config: &Config) -> Vec<String> {
     lines(&config.warnings).into_iter().filter(|warning| !warning.starts_with("server.trusted_proxies: ")).collect()
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests `make run`, the first command of the README: it must start, accept the user that it prints, show
-# the application behind the gateway, and stop all its processes at Ctrl-C.
+# Tests `make run`, the first command of the README: it must start, accept the user that it prints,
+# show the application behind the gateway, and stop all its processes at Ctrl-C.
 #
 #   tests/demo/run.sh [PROGRAM]
 #
@@ -11,7 +11,8 @@ program=${1:-target/debug/sealgate}
 for tool in node make setsid; do
     command -v "$tool" >/dev/null || { echo "$tool is missing: run .ci/install run" >&2; exit 1; }
 done
-# The program must exist, because the time to start is limited. Unset variables that select a program.
+# The program must exist, because the time to start is limited. Unset variables that select a
+# program.
 unset SEALGATE RUN PORT APP_PORT ADMIN_PORT MAKEFLAGS MAKELEVEL MFLAGS
 [ -x "$program" ] || { echo "$program is not built" >&2; exit 1; }
 

@@ -1,5 +1,5 @@
-// The load of a soak test. Each role acts like users and programs until it is stopped, and checks each
-// answer against earlier acknowledgements. An answer that contradicts them is a violation.
+// The load of a soak test. Each role acts like users and programs until it is stopped, and checks
+// each answer against earlier acknowledgements. An answer that contradicts them is a violation.
 
 import { createHash, createPublicKey, randomBytes, verify } from "node:crypto";
 import http2 from "node:http2";
@@ -13,8 +13,8 @@ const { ISSUER, APP, REDIRECT_URI, CLIENT_SECRET } = process.env;
 const APP_HOST = new URL(APP).hostname;
 const APP_PORT = Number(new URL(APP).port);
 const CLIENT = "soak";
-/// How long after a revocation's answer access may remain, milliseconds: Sealgate's guarantee, and the time
-/// to detect the end of a connection.
+/// How long after a revocation's answer access may remain, milliseconds: Sealgate's guarantee, and
+/// the time to detect the end of a connection.
 const REVOKED_WITHIN = 1000;
 const CLOSED_WITHIN = 2000;
 /// Maximum number of revoked refresh tokens and used codes that are presented again.
@@ -26,8 +26,8 @@ export class Trouble {
   static GRACE = 5000;
   #times = [];
 
-  /// Begins a fault and returns a function that ends it. `part`: "all", or "token" for a fault that only
-  /// affects requests that need a signature.
+  /// Begins a fault and returns a function that ends it. `part`: "all", or "token" for a fault that
+  /// only affects requests that need a signature.
   begin(part) {
     const time = { part, from: Date.now(), to: Infinity };
     this.#times = [...this.#times.slice(-50), time];
@@ -121,7 +121,8 @@ export class Load {
     }
   }
 
-  /// Signs a user in repeatedly, each time with a session, a family of refresh tokens and a WebSocket.
+  /// Signs a user in repeatedly, each time with a session, a family of refresh tokens and a
+  /// WebSocket.
   async #live(person) {
     while (!this.#stopped) {
       const life = { person, family: null };
@@ -167,8 +168,8 @@ export class Load {
     }
   }
 
-  /// Redeems a code for a family of refresh tokens. One code in ten is redeemed again, which must fail and
-  /// revoke the family.
+  /// Redeems a code for a family of refresh tokens. One code in ten is redeemed again, which must
+  /// fail and revoke the family.
   async #authorize(person, browser) {
     const verifier = randomBytes(32).toString("base64url");
     const address = new URL(`${ISSUER}/oauth/authorize`);
@@ -200,8 +201,8 @@ export class Load {
     if (list.length > REMEMBERED) list.splice(Math.floor(Math.random() * REMEMBERED), 1);
   }
 
-  /// Refreshes a family. After a lost answer the same token is sent again, because the client has a retry
-  /// window.
+  /// Refreshes a family. After a lost answer the same token is sent again, because the client has a
+  /// retry window.
   async #refresh(person, family) {
     const fields = { grant_type: "refresh_token", refresh_token: family.refresh };
     let reply = null;
@@ -275,7 +276,8 @@ export class Load {
       socket.close();
       return;
     }
-    // Sent after the guaranteed second. The server may be stopped by then, but it must not allow the request.
+    // Sent after the guaranteed second. The server may be stopped by then, but it must not allow
+    // the request.
     await sleep(REVOKED_WITHIN - Math.min(REVOKED_WITHIN, Date.now() - done));
     await this.#step("requests of an ended session", "all", async () => {
       const { status } = await gated("/in/ended", headers);
@@ -304,7 +306,8 @@ export class Load {
     }
   }
 
-  /// Sends gated requests over HTTP/2, four concurrently, with the access tokens of signed-in users.
+  /// Sends gated requests over HTTP/2, four concurrently, with the access tokens of signed-in
+  /// users.
   async #streams() {
     let session = null;
     while (!this.#stopped) {
@@ -314,7 +317,8 @@ export class Load {
         const [path, access] = [`/api/${index}`, family.access];
         await this.#step("gated requests, HTTP/2", "all", async () => {
           const { status, body, mark } = await stream(session, path, { authorization: `Bearer ${access}` });
-          // The user's access may have been revoked, or the token expired while a fault prevented a refresh.
+          // The user's access may have been revoked, or the token expired while a fault prevented a
+          // refresh.
           const current = this.#lives.get(person.sub)?.family?.access === access;
           if (status === 401 && (!current || this.trouble.excuses("token", expires(access) * 1000 - 60_000))) return;
           if (status !== 200) throw new Error(`status ${status} ${JSON.stringify(body)}`);
@@ -382,7 +386,8 @@ function stream(session, path, headers) {
   });
 }
 
-/// A WebSocket through the gateway: sends a message every second, and each must be echoed unchanged.
+/// A WebSocket through the gateway: sends a message every second, and each must be echoed
+/// unchanged.
 class Socket {
   isOpen = false;
   #socket;

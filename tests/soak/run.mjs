@@ -1,4 +1,5 @@
-// A soak test: creates users and a client, runs the load, injects faults, measures, and writes the report.
+// A soak test: creates users and a client, runs the load, injects faults, measures, and writes the
+// report.
 
 import { appendFileSync, readFileSync, rmSync, truncateSync, statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -100,7 +101,8 @@ function watchLog() {
   if (statSync(`${WORK}/log.kept`, { throwIfNoEntry: false })?.size > 256 << 20) truncateSync(`${WORK}/log.kept`);
 }
 
-/// Faults that restart the server only happen in the first half, so that growth is visible in the second.
+/// Faults that restart the server only happen in the first half, so that growth is visible in the
+/// second.
 async function breakThings() {
   let state = SEED;
   // mulberry32: the same seed gives the same order of faults.
@@ -211,8 +213,8 @@ async function backup() {
   rmSync(directory, { recursive: true, force: true });
 }
 
-/// Compares the last quarter of the second half with its second quarter: the process must not grow. Short
-/// runs are not judged.
+/// Compares the last quarter of the second half with its second quarter: the process must not grow.
+/// Short runs are not judged.
 function flatness() {
   const half = samples.filter((one) => one.time > SECONDS / 2 && one.pid === samples.at(-1)?.pid);
   const quarter = (number) => half.slice(Math.floor(half.length * number * 0.25), Math.floor(half.length * (number + 1) * 0.25));

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Soak test: hours of mixed load with faults, in which every answer is checked against the guarantees;
-# then the same duration without a restart, in which memory, descriptors, threads and disk must not grow.
-# Writes a report.
+# Soak test: hours of mixed load with faults, in which every answer is checked against the
+# guarantees; then the same duration without a restart, in which memory, descriptors, threads and
+# disk must not grow. Writes a report.
 #
 #   make soak [SOAK_SECONDS=28800] [SOAK_SEED=n] [SOAK_REPORT=docs]
 set -euo pipefail

@@ -1,5 +1,5 @@
-// The environment of a soak test: a token behind a p11-kit server, an application that checks its requests,
-// and the server, which can be killed, stopped, restarted and controlled by commands.
+// The environment of a soak test: a token behind a p11-kit server, an application that checks its
+// requests, and the server, which can be killed, stopped, restarted and controlled by commands.
 
 import { execFile, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -37,7 +37,8 @@ export class Verdict {
   }
 }
 
-/// The application. Requests must contain exactly one identity, no session cookie and no forged header.
+/// The application. Requests must contain exactly one identity, no session cookie and no forged
+/// header.
 export function startApplication(verdict) {
   const server = http.createServer((request, response) => {
     inspect(verdict, request);
@@ -53,7 +54,8 @@ export function startApplication(verdict) {
     const accept = createHash("sha1").update(request.headers["sec-websocket-key"] + WEBSOCKET).digest("base64");
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`);
     socket.on("error", () => {});
-    // Each message has fewer than 126 bytes and arrives in one piece. It is returned without its mask.
+    // Each message has fewer than 126 bytes and arrives in one piece. It is returned without its
+    // mask.
     let rest = Buffer.alloc(0);
     socket.on("data", (chunk) => {
       rest = Buffer.concat([rest, chunk]);
@@ -83,7 +85,8 @@ function inspect(verdict, request) {
   }
 }
 
-/// SoftHSM behind a p11-kit server's socket, which simulates a network device that fails, hangs and returns.
+/// SoftHSM behind a p11-kit server's socket, which simulates a network device that fails, hangs and
+/// returns.
 export class Token {
   #server;
 
@@ -158,7 +161,8 @@ export class Server {
   }
 }
 
-/// Runs a command of the same binary and returns its standard output. Rejects with the output on failure.
+/// Runs a command of the same binary and returns its standard output. Rejects with the output on
+/// failure.
 export function command(words, input = "") {
   return new Promise((resolve, reject) => {
     const child = execFile(SEALGATE, [...words, "--config", `${WORK}/sealgate.toml`], { timeout: 120_000, maxBuffer: 64 << 20 }, (error, out, complaint) =>
@@ -169,7 +173,8 @@ export function command(words, input = "") {
   });
 }
 
-/// Resident memory and disk in MiB, descriptors, threads, and processor seconds of the server's process.
+/// Resident memory and disk in MiB, descriptors, threads, and processor seconds of the server's
+/// process.
 export function measure(pid) {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const number = (name) => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(status)[1]);
