@@ -1,5 +1,5 @@
-//! The import rules of docs/explanation/architecture.md, read off the source: who may name which part of the crate, and where each
-//! heavy dependency may be named.
+//! Checks the import rules of docs/explanation/architecture.md on the source: which parts of the
+//! crate may import each other, and which files may use each heavy dependency.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -171,8 +171,8 @@ fn no_unsafe_stands_outside_the_files_that_say_why() {
     }
 }
 
-/// What takes access away moves counters, and which ones is read off the records in one place. A commit that went past it
-/// would be honoured by no cache.
+/// Every commit goes through one function, which derives the counters to increment from the
+/// records. A commit that bypassed it would not invalidate any cache.
 #[test]
 fn every_commit_of_the_store_goes_by_the_place_that_names_its_counters() {
     let mut faults = Vec::new();
@@ -190,7 +190,8 @@ fn every_commit_of_the_store_goes_by_the_place_that_names_its_counters() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Cargo finds the targets by itself, and the Makefile splits them by what they need.
+/// Cargo discovers the test targets automatically, and the Makefile groups them by their
+/// requirements.
 #[test]
 fn make_test_runs_every_test_target() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -212,7 +213,7 @@ fn make_test_runs_every_test_target() {
     assert_eq!(listed, found);
 }
 
-/// A build that resolves dependencies anew is not the one that was tested.
+/// A build that resolves dependencies again differs from the tested one.
 #[test]
 fn every_build_of_the_makefile_and_the_scripts_takes_the_versions_of_the_lock_file() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

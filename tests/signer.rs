@@ -1,4 +1,4 @@
-//! The signer on a real token: SoftHSM, each test in a process of its own.
+//! Signer tests on a real token: SoftHSM, with each test in a separate process.
 
 #![expect(clippy::unwrap_used, reason = "what tests share is part of the tests")]
 

@@ -1,17 +1,20 @@
-//! The tests that docs/explanation/protocol.md and docs/explanation/threats.md name, looked for in the files that they name.
+//! Checks that the tests that docs/explanation/protocol.md and docs/explanation/threats.md name
+//! exist in the files that they name.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The names of the tests that stand in a file; nothing when there is no such file. It is one of `tests/` unless it says `src/`.
+/// Returns the names of the tests in a file, or nothing if it does not exist. The path is relative
+/// to `tests/`, unless it starts with `src/`.
 fn tests_of(file: &str) -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = if file.starts_with("src/") { root.join(file) } else { root.join("tests").join(file) };
     names_of_tests(&fs::read_to_string(path).unwrap_or_default())
 }
 
-/// Functions with the attribute, and the words that stand alone on their lines in a call of a macro that makes tests of them.
+/// Returns the functions with a test attribute, and the identifiers on lines of their own in calls
+/// of a macro that generates tests.
 fn names_of_tests(source: &str) -> BTreeSet<String> {
     let is_attribute = |line: &str| line.starts_with("#[test]") || line.starts_with("#[tokio::test");
     let identifier = |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
@@ -20,7 +23,7 @@ fn names_of_tests(source: &str) -> BTreeSet<String> {
         let words = line.trim();
         match line {
             "}" => (in_macro, defines) = (false, false),
-            // Its body has the attribute, and names that are none.
+            // The body of the macro has the attribute, but no test names.
             _ if line.starts_with("macro_rules!") => defines = true,
             _ if line.ends_with("! {") && !line.starts_with(' ') => in_macro = true,
             _ => {}
@@ -40,12 +43,12 @@ fn names_of_tests(source: &str) -> BTreeSet<String> {
     names
 }
 
-/// The words in backquotes, without their backquotes.
+/// Returns the words in backquotes, without the backquotes.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// What a document names, and what of it there is not.
+/// Test names of a document that were found, and errors for the others.
 #[derive(Default)]
 struct Resolved {
     found: usize,
@@ -53,7 +56,7 @@ struct Resolved {
 }
 
 impl Resolved {
-    /// The tests whose names begin with these words; there must be one at least.
+    /// Looks for tests whose names begin with these words. Records an error if there are none.
     fn look_for(&mut self, file: &str, words: &str) {
         let words = words.trim_end_matches('…');
         if tests_of(file).iter().any(|name| name.starts_with(words)) {
@@ -68,7 +71,7 @@ impl Resolved {
     }
 }
 
-/// The last cells of the rows of those tables whose last column is headed `test`, each with its row.
+/// Returns the last cells of all tables whose last column is headed `test`, each with its row.
 fn cells_of_tests(document: &str) -> Vec<(&str, &str)> {
     let mut cells = Vec::new();
     let mut names_tests = false;
@@ -86,8 +89,8 @@ fn cells_of_tests(document: &str) -> Vec<(&str, &str)> {
     cells
 }
 
-/// docs/explanation/protocol.md: `file: id, id … id · file: id`. A file without a folder is in that of the protocol's tests; one of `src/` has
-/// unit tests.
+/// Checks docs/explanation/protocol.md, whose cells are `file: id, id … id · file: id`. A file
+/// without a folder is in `tests/http`. A file in `src/` contains unit tests.
 fn resolved_in_protocol(document: &str) -> Resolved {
     let mut resolved = Resolved::default();
     for (row, cell) in cells_of_tests(document) {
@@ -101,7 +104,7 @@ fn resolved_in_protocol(document: &str) -> Resolved {
             for id in quoted(ids) {
                 resolved.look_for(&file, id);
             }
-            // Of a group each number stands there.
+            // Each number of a range must have a test.
             for (before, after) in
                 ids.match_indices(" … ").map(|(at, between)| (&ids[..at], &ids[at + between.len()..]))
             {
@@ -124,7 +127,8 @@ fn resolved_in_protocol(document: &str) -> Resolved {
     resolved
 }
 
-/// docs/explanation/threats.md: `tests/file.rs: name` in one pair of backquotes. What nothing can be done about has no test.
+/// Checks docs/explanation/threats.md, whose cells are `tests/file.rs: name`. A threat without a
+/// countermeasure has no test.
 fn resolved_in_threats(document: &str) -> Resolved {
     let mut resolved = Resolved::default();
     for (row, cell) in cells_of_tests(document) {
@@ -162,7 +166,7 @@ fn every_test_that_the_protocols_rules_name_is_there() {
     assert!(resolved.found > 300, "the names were not found: {}", resolved.found);
 }
 
-/// A figure that nobody can measure again, or that has no day, is a rumour.
+/// Each figure needs a date and a command that can reproduce it.
 #[test]
 fn each_section_of_figures_has_its_day_and_its_commands_still_run_something() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,18 +1,19 @@
-//! What a process keeps in memory means something else with three nodes than with one: docs/explanation/process-state.md says what. Each type
-//! that holds such state is named there.
+//! Checks that docs/explanation/process-state.md names each type that keeps state in memory, and so
+//! the effect of that state on a cluster of several nodes.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Types whose fields change behind a shared reference, or hold work that waits.
+/// Types with interior mutability, and queues.
 const SHARED: &[&str] =
     &["Mutex<", "RwLock<", "ArcSwap", "Atomic", "Semaphore", "OnceLock<", "watch::Sender<", "queue: Sender<", "Cache<"];
 
-/// Where such a type is no state of a server: fixtures, and what lasts for one request or one command.
+/// Matches that are not the state of a server: fixtures, and values that live for one request or
+/// one command.
 const NOT_OF_A_SERVER: &[&str] = &["src/system/clock.rs: FixedClock", "src/store/memory.rs: MemoryEngine"];
 
-/// The types of a source file that hold state, tests aside: as `file: Type`.
+/// Returns the types of a source file that hold state, except in tests, as `file: Type`.
 fn of_file(file: &str, text: &str) -> BTreeSet<String> {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let mut found = BTreeSet::new();
@@ -50,7 +51,7 @@ fn the_state_of_a_process_is_found() {
     assert_eq!(of_file("x", text), ["x: A", "x: C", "x: G"].map(String::from).into());
 }
 
-/// Whoever adds state to a process decides what it means with three nodes, and writes it down.
+/// A change that adds state to a process must document its effect on a cluster.
 #[test]
 fn all_state_of_a_process_is_in_the_documents() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -39,7 +39,7 @@ const PHRASES: &[&str] = &[
 
 const EXTENSIONS: &[&str] = &["rs", "md", "js", "mjs", "sh", "toml", "ftl"];
 
-/// What one file or folder contains.
+/// Number of words and phrases in a file or folder.
 #[derive(Default)]
 struct Count {
     words: usize,
@@ -48,7 +48,7 @@ struct Count {
 
 impl Count {
     fn add(&mut self, place: &str, text: &str) {
-        // A phrase does not reach over the end of a sentence or a clause.
+        // A phrase does not extend over the end of a sentence or a clause.
         let words: Vec<String> = text
             .replace(['.', ';', ':', '(', ')'], " . ")
             .split(|c: char| !c.is_alphanumeric() && !matches!(c, '\'' | '’' | '.'))
@@ -125,7 +125,7 @@ fn blocks(path: &Path, mut each: impl FnMut(usize, &str)) {
 fn files(path: &Path, found: &mut Vec<PathBuf>) {
     if path.is_file() {
         let is_read = path.extension().is_some_and(|end| EXTENSIONS.iter().any(|one| *one == end));
-        // The other language has no list of phrases, and this file names them all.
+        // The phrases are English, and this file contains all of them.
         if is_read && !path.ends_with("tr.ftl") && !path.ends_with("architecture/prose.rs") {
             found.push(path.to_owned());
         }

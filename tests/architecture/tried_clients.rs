@@ -1,29 +1,31 @@
-//! docs/how-to/client-libraries.md and applications.md: each entry says whether a test runs it, and names the test.
+//! Checks docs/how-to/client-libraries.md and applications.md: each entry must say whether a test
+//! runs it, and name the test.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The folders of `tests/clients` that hold a client.
+/// Returns the folders of `tests/clients` that contain a client.
 fn tested_clients(root: &Path) -> BTreeSet<String> {
     let folders = fs::read_dir(root.join("tests/clients")).unwrap().map(|entry| entry.unwrap().path());
     let clients = folders.filter(|folder| folder.join("run").is_file());
     clients.map(|folder| folder.file_name().unwrap().to_str().unwrap().to_owned()).collect()
 }
 
-/// The folders of `tests/clients` that a text names.
+/// Returns the folders of `tests/clients` that a text names.
 fn named_folders(text: &str) -> BTreeSet<String> {
     let parts = text.split("`tests/clients/").skip(1);
     parts.filter_map(|part| part.split_once('`')).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// The entries of a part of the page: each with its heading, without the one about all of them.
+/// Returns the entries of a part of the page, each with its heading, without the general one.
 fn entries(part: &str) -> impl Iterator<Item = (&str, &str)> {
     let sections = part.split("\n## ").skip(1).filter_map(|section| section.split_once("\n\n"));
     sections.filter(|(heading, _)| *heading != "Common settings")
 }
 
-/// The entries that do not say whether a test runs them, or name a test that does not exist, and the tests that no entry names.
+/// Returns the entries that do not say whether a test runs them or that name a missing test, and
+/// the tests without an entry.
 fn faults(libraries: &str, behind: &str, clients: &BTreeSet<String>, applications: &str) -> Vec<String> {
     let (mut faults, mut named) = (Vec::new(), BTreeSet::new());
     for (heading, text) in entries(libraries) {

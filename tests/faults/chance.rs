@@ -1,13 +1,13 @@
-//! Random moments that can be had again: a seed is printed and can be given.
+//! Repeatable random choices: the seed is printed and can be set.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// A small random number generator (splitmix64); nothing here is secret.
+/// Small random number generator (splitmix64), not for secrets.
 pub(crate) struct Chance(u64);
 
 impl Chance {
-    /// From `FAULT_SEED`, or from the system.
+    /// Returns a generator seeded from `FAULT_SEED`, or from the system.
     pub(crate) fn seeded(test: &str) -> Self {
         let seed = std::env::var("FAULT_SEED").map_or_else(
             |_| RandomState::new().hash_one(test) >> 32,
@@ -25,12 +25,12 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below this one.
+    /// Returns a random number below `limit`.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % limit as u64).unwrap()
     }
 
-    /// A duration of this many milliseconds.
+    /// Returns a random duration of at least `from` and less than `to` milliseconds.
     pub(crate) fn milliseconds(&mut self, from: u64, to: u64) -> Duration {
         Duration::from_millis(from + self.next() % (to - from))
     }

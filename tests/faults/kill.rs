@@ -1,5 +1,8 @@
-//! SIGKILL at a random moment under load over HTTP, again and again on one database. What the program answered for
-//! (rotated refresh tokens, used codes, revocations, registered clients, passwords, sessions) holds after each restart.
+//! Kills the server with SIGKILL at random moments under load over HTTP, repeatedly on one
+//! database.
+//!
+//! After each restart, everything that it acknowledged must be stored: rotated refresh tokens, used
+//! codes, revocations, registered clients, passwords and sessions.
 
 use std::fs;
 use std::path::Path;
@@ -22,19 +25,19 @@ use crate::chance::Chance;
 use crate::rounds;
 use crate::support::{Browser, Instance, PASSWORD, REDIRECT_URI, Settings};
 
-/// Families of refresh tokens that are rotated at once.
+/// Number of refresh token families that are rotated concurrently.
 const FAMILIES: usize = 8;
-/// Facts of each kind that are looked at again after each restart: the newest ones.
+/// Number of acknowledged facts of each kind that are checked after each restart, newest first.
 const LOOKED_AT: usize = 24;
-/// The longest that the database may take to open after a kill.
+/// Maximum time that the database may take to open after a kill.
 const REOPENING: Duration = Duration::from_secs(1);
-/// Whose password changes; nobody else depends on it.
+/// User whose password changes. No other check depends on this user.
 const OTHER: &str = "boris@example.test";
 
-/// Status and body; `None` when the server died before it had answered.
+/// Status and body; `None` if the server died before it answered.
 type Reply = Option<(u16, Value)>;
 
-/// A confidential client over HTTP.
+/// Confidential client over HTTP.
 struct Client {
     http: reqwest::Client,
     base: String,
@@ -72,7 +75,7 @@ impl Client {
         Some((status, response.json().await.ok()?))
     }
 
-    /// A code for the person who is signed in with `browser`.
+    /// Requests a code for the user who is signed in with `browser`.
     async fn code(&self, browser: &Browser) -> Option<String> {
         let answer = browser.client().get(authorize(&self.base)).send().await.ok()?;
         let Some(location) = answer.headers().get("location") else {
@@ -98,21 +101,21 @@ fn text(body: &Value, name: &str) -> String {
     body[name].as_str().unwrap_or_else(|| panic!("no {name}: {body}")).to_owned()
 }
 
-/// All that the program has answered for and that has not been taken back.
+/// Everything that the server has acknowledged and that is still in effect.
 #[derive(Default)]
 struct Known {
-    /// Refresh tokens in force, and whether a request that the kill cut off may have rotated them.
+    /// Valid refresh tokens, and whether a request that the kill interrupted may have rotated them.
     families: Vec<(String, bool)>,
     unused_codes: Vec<String>,
     used_codes: Vec<String>,
     revoked: Vec<String>,
     clients: Vec<(String, String)>,
-    /// How often the other person's password was changed, and whether one more change may have happened.
+    /// Number of password changes of the other user, and whether one more may have happened.
     password: u32,
     password_cut_off: bool,
 }
 
-/// What one task saw.
+/// Observations of one task.
 enum Seen {
     Family(String, bool),
     Ended { used: Vec<String>, revoked: Vec<String> },
@@ -124,7 +127,7 @@ fn password(number: u32) -> String {
     format!("a long enough password, number {number}")
 }
 
-/// Rotates one family, with pauses, until the stop.
+/// Rotates one family, with pauses, until stopped.
 async fn rotate(client: Arc<Client>, mut token: String, stop: Arc<AtomicBool>, pause: Duration) -> Seen {
     while !stop.load(Ordering::SeqCst) {
         match client.refresh(&token).await {
@@ -138,7 +141,7 @@ async fn rotate(client: Arc<Client>, mut token: String, stop: Arc<AtomicBool>, p
     Seen::Family(token, false)
 }
 
-/// Redeems codes, and revokes what every second one gave.
+/// Redeems codes, and revokes the refresh token of every second one.
 async fn redeem_and_revoke(client: Arc<Client>, browser: Arc<Browser>, stop: Arc<AtomicBool>) -> Seen {
     let (mut used, mut revoked) = (Vec::new(), Vec::new());
     while !stop.load(Ordering::SeqCst) {
@@ -190,7 +193,8 @@ async fn change_passwords(
     Seen::Passwords(number, false)
 }
 
-/// How long the database takes to open as the kill left it. A copy is opened, so that the program meets the original.
+/// Measures how long the database takes to open after the kill. Opens a copy, so that the server
+/// gets the original.
 async fn reopening(store: &Path, copy: &Path) -> Duration {
     let copied = std::process::Command::new("cp").args(["-a"]).arg(store).arg(copy).status().unwrap();
     assert!(copied.success());
@@ -217,7 +221,8 @@ impl Known {
         }
     }
 
-    /// Asks a restarted program for the newest of it. Families that ended are gone afterwards; yields how many live.
+    /// Checks the newest facts on a restarted server. Removes the families that ended, and returns
+    /// how many are left.
     async fn check(&mut self, instance: &Instance, client: &Client, looked_at: usize) -> usize {
         for code in self.unused_codes.drain(..) {
             let (status, body) = client.redeem(&code).await.unwrap();
@@ -225,7 +230,7 @@ impl Known {
         }
         let mut living = Vec::new();
         for (token, cut_off) in self.families.drain(..) {
-            // Until the process that was killed counts as silent, the server does not decide.
+            // The server answers 503 until the heartbeat of the killed process is too old.
             let mut answer = client.refresh(&token).await.unwrap();
             for _ in 0..20 {
                 if answer.0 == 503 {
@@ -234,7 +239,8 @@ impl Known {
             }
             match answer {
                 (200, body) => living.push((text(&body, "refresh_token"), false)),
-                // The kill may have come between the commit and the answer: then the token is a rotated one.
+                // The kill may have come between the commit and the answer: then the token was
+                // rotated.
                 (400, body) => assert!(cut_off, "an acknowledged refresh token is lost: {body}"),
                 (status, body) => panic!("{status}: {body}"),
             }
@@ -257,7 +263,8 @@ impl Known {
         self.families.len()
     }
 
-    /// The last acknowledged password works, or the one whose acknowledgement the kill cut off.
+    /// Asserts that the last acknowledged password works, or the one whose acknowledgement the kill
+    /// interrupted.
     async fn check_password(&mut self, instance: &Instance) {
         let candidates = [self.password, self.password + 1];
         let possible = if self.password_cut_off { &candidates[..] } else { &candidates[..1] };
@@ -315,7 +322,7 @@ async fn what_was_acknowledged_survives_sigkill_under_load() {
     let (mut slowest, mut held) = (Duration::ZERO, 0);
     for round in 0..rounds(4) {
         while known.families.len() < FAMILIES {
-            // The session was acknowledged as well: it gives codes without another sign-in.
+            // The session was acknowledged too: it gives codes without another sign-in.
             let code = client.code(&browser).await.unwrap();
             let (status, body) = client.redeem(&code).await.unwrap();
             assert_eq!(status, 200, "{body}");
@@ -356,7 +363,7 @@ async fn what_was_acknowledged_survives_sigkill_under_load() {
         assert!(took < REOPENING, "the database took {took:?} to open");
     }
     println!("the slowest opening took {slowest:?}");
-    // The minute's allowances were meant for the newest ones only.
+    // Restart for new rate limits: those of the current minute only suffice for the newest facts.
     instance.kill();
     instance.start();
     known.check(&instance, &client, usize::MAX).await;

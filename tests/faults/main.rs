@@ -1,5 +1,7 @@
-//! What was acknowledged survives: a killed process, a power cut, a token that fails. `FAULT_ROUNDS` sets the length; without it a short form
-//! runs. `FAULT_SEED` repeats a run's random choices as far as the machine's own timing allows.
+//! Durability tests: acknowledged data survives a killed process, a power cut and a failing token.
+//!
+//! `FAULT_ROUNDS` sets the number of rounds; the default is a short run. `FAULT_SEED` repeats the
+//! random choices of a run, as far as the timing of the machine permits.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![expect(clippy::print_stdout, reason = "the seed and what was counted")]
@@ -21,10 +23,10 @@ mod support;
 mod token;
 mod turnover;
 
-/// A test that measures has the machine to itself; the others share it.
+/// Lock on the machine. Tests that measure take it exclusively; the others share it.
 static MACHINE: tokio::sync::RwLock<()> = tokio::sync::RwLock::const_new(());
 
-/// How many rounds to run: `FAULT_ROUNDS`, or the short form's number.
+/// Returns the number of rounds: `FAULT_ROUNDS`, or `short`.
 fn rounds(short: usize) -> usize {
     std::env::var("FAULT_ROUNDS").map_or(short, |text| text.parse().expect("FAULT_ROUNDS is a number"))
 }

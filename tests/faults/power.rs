@@ -1,6 +1,9 @@
-//! A power cut under load. A preloaded library (`power.c`) keeps an image of the store's directory that holds only what a
-//! disk would hold if the power failed now. The process is killed at a random moment, the image becomes the directory,
-//! and what was acknowledged must be there: every write, every overwrite, every removal, each commit whole.
+//! Power cuts under load.
+//!
+//! A preloaded library (`power.c`) keeps an image of the store's directory that contains only the
+//! data that a disk would contain if the power failed now. The test kills the process at a random
+//! moment and replaces the directory with the image. All acknowledged data must be in it: every
+//! write, overwrite and removal, and each commit as a whole.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -18,19 +21,20 @@ use crate::MACHINE;
 use crate::chance::Chance;
 use crate::rounds;
 
-/// The writing process's store; unset in the test itself.
+/// Environment variable with the store of the child, which writes. It is not set in the test
+/// itself.
 const CHILD: &str = "SEALGATE_POWER_TEST_STORE";
-/// Tasks that commit at once, each on records of its own.
+/// Number of concurrent tasks. Each commits its own records.
 const TASKS: u8 = 16;
-/// A task removes a record when it is this many steps old.
+/// Age in steps at which a task removes a record.
 const KEPT: u64 = 40;
 
-/// How the image comes about.
+/// Way in which the image is built.
 #[derive(Clone, Copy)]
 enum Model {
     /// Only synced writes.
     SyncedOnly,
-    /// Unsynced writes too, at random, some torn.
+    /// Also random unsynced writes, some of them torn.
     Scattered,
 }
 
@@ -46,14 +50,15 @@ fn record_key(task: u8, step: u64) -> Vec<u8> {
     [&[b'r', task][..], &step.to_be_bytes()].concat()
 }
 
-/// Some records are stored whole, some in pieces.
+/// Returns a record. Some are stored whole, some in pieces.
 fn record(task: u8, step: u64) -> Vec<u8> {
     let length = if step.is_multiple_of(7) { 5_000 } else { 300 };
     let seed = step.to_le_bytes();
     (0..length).map(|at| seed[at % 8].wrapping_add(task)).collect()
 }
 
-/// Step `step` of a task: a new record, the counter one higher, an old record gone.
+/// Returns the changes of a task's step: adds a record, increments the counter, and removes an old
+/// record.
 fn changes(task: u8, step: u64) -> Changes {
     let expect = match step {
         1 => Expect::Absent(state_key(task)),
@@ -72,7 +77,7 @@ async fn steps_done(engine: &dyn Engine, task: u8) -> u64 {
     bytes.map_or(0, |bytes| u64::from_be_bytes(bytes.try_into().unwrap()))
 }
 
-/// Commits for ever, and prints each step once it is durable.
+/// Commits until it is killed, and prints each step once it is durable.
 fn write_for_ever(path: &Path) -> ! {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
     runtime.block_on(async {
@@ -92,7 +97,7 @@ fn write_for_ever(path: &Path) -> ! {
     })
 }
 
-/// Makes a shared library of `power.c`.
+/// Compiles `power.c` to a shared library.
 fn compile(library: &Path) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/power.c");
     let compiled = Command::new("cc")
@@ -103,7 +108,7 @@ fn compile(library: &Path) {
     assert!(compiled.success());
 }
 
-/// One database that is carried through power cuts.
+/// A database that survives several power cuts.
 struct Machine {
     directory: TempDir,
     test: &'static str,
@@ -116,7 +121,8 @@ impl Machine {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let machine = Self { directory, test, chance: Chance::seeded(test), acknowledged: BTreeMap::new() };
         compile(&machine.library());
-        // Born with the power on: the image starts as an empty database that was opened in order.
+        // Created before the first cut: the image starts as an empty database that was opened and
+        // closed normally.
         drop(SledEngine::open(&store(&machine.disk()), Arc::new(())).unwrap());
         machine
     }
@@ -129,7 +135,7 @@ impl Machine {
         self.directory.path().join("power.so")
     }
 
-    /// Writes until the power fails; the disk then holds the image.
+    /// Writes until the power fails; afterwards the disk contains the image.
     fn run_until_power_fails(&mut self, model: Model, barrier: bool) {
         let image = self.directory.path().join("image");
         copy(&self.disk(), &image);
@@ -153,7 +159,7 @@ impl Machine {
                 let (Some("durable"), Some(task), Some(step)) = (words.next(), words.next(), words.next()) else {
                     continue;
                 };
-                // A line that the kill cut short may end in half a number: only the end of the output can.
+                // The kill may truncate the last line within a number.
                 if let (Ok(task), Ok(step)) = (task.parse::<u8>(), step.parse::<u64>()) {
                     let before = durable.insert(task, step);
                     assert!(before.is_none_or(|before| before < step));
@@ -171,7 +177,7 @@ impl Machine {
         fs::rename(image, self.disk()).unwrap();
     }
 
-    /// Opens what the cut left, and says what is wrong with it.
+    /// Opens the database after the cut and returns the errors.
     async fn faults(&self) -> Vec<String> {
         let engine = match SledEngine::open(&store(&self.disk()), Arc::new(())) {
             Ok(engine) => engine,
@@ -211,7 +217,8 @@ async fn survives(test: &'static str, model: Model) {
     }
 }
 
-/// Without the barrier, power cuts must show: at least one in a few, or the model proves nothing.
+/// Asserts that power cuts cause errors without the barrier, in at least one of a few runs.
+/// Otherwise the model would prove nothing.
 async fn is_noticed(test: &'static str, model: Model) {
     for _ in 0..5 {
         let mut machine = Machine::new(test);
@@ -246,7 +253,8 @@ fn a_scattering_power_cut_without_the_barrier_is_noticed() {
     block_on(is_noticed("a_scattering_power_cut_without_the_barrier_is_noticed", Model::Scattered));
 }
 
-/// A child writes on a runtime of its own, which must not be started within another.
+/// Runs a test on a new runtime. The child writes on its own runtime, which must not be started
+/// within another.
 fn block_on(test: impl Future<Output = ()>) {
     if let Some(path) = env::var_os(CHILD) {
         write_for_ever(Path::new(&path));

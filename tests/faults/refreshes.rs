@@ -1,5 +1,8 @@
-//! What sharing a disk flush is worth: the same refreshes with one flush a request, in the same run. Everything of a refresh
-//! but HTTP and the signatures: the grant is read, the token judged and rotated, the grant compared and committed.
+//! Compares refreshes that share disk flushes with refreshes that flush separately, in the same
+//! run.
+//!
+//! A refresh here is everything except HTTP and signatures: read the grant, check and rotate the
+//! token, compare and commit the grant.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,20 +25,22 @@ use sealgate_store::{Committed, Store};
 
 use crate::MACHINE;
 
-/// Callers at once.
+/// Number of concurrent callers.
 const CALLERS: u8 = 64;
 const LENGTH: Duration = Duration::from_secs(2);
-/// At least so many times the refreshes of one flush a request: below what docs/explanation/performance.md has, so that a busy machine
-/// fails no test. It still fails when flushes are not shared: then it is 1 at most.
+/// Minimum ratio to the refreshes with one flush per request. It is below the ratio in
+/// docs/explanation/performance.md, so that no test fails on a busy machine. It still detects
+/// flushes that are not shared, because then the ratio is 1 at most.
 const WORTH: f64 = 1.5;
-/// Pairs of measurements, of which the best one counts: whatever else the machine does can only take away from it.
+/// Pairs of measurements. The best one counts, because other load on the machine can only lower the
+/// ratio.
 const ATTEMPTS: usize = 3;
 
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
 const MONTH: Duration = Duration::from_hours(720);
 
-/// An engine that decides, writes and flushes for each request by itself. To compare and to write must be one step, so one
-/// request at a time has the database.
+/// Engine that compares, writes and flushes for each request separately. Comparing and writing must
+/// be atomic, so only one request at a time uses the database.
 struct FlushEach(Mutex<sled::Db>, Counters);
 
 fn broken(error: impl std::fmt::Display) -> EngineError {
@@ -90,7 +95,7 @@ fn client() -> ClientId {
     ClientId::parse("web").unwrap()
 }
 
-/// A grant with a first refresh token, of this caller.
+/// Creates a grant for this caller and returns its first refresh token.
 async fn granted(store: &Store, caller: u8) -> RefreshToken {
     let token = RefreshToken::first(GrantKey::from_random([caller; 16]), [caller; 32]);
     let (subject, session) = (Subject::from_random([caller; 16]), SessionId::from_bytes([caller; 16]));
@@ -127,7 +132,7 @@ async fn granted(store: &Store, caller: u8) -> RefreshToken {
     token
 }
 
-/// Presents a token and gets the next one.
+/// Redeems a token and returns the next one.
 async fn refreshed(store: &Store, token: &RefreshToken, number: usize) -> RefreshToken {
     let loaded = store.grant(token.grant()).await.unwrap().unwrap();
     assert_eq!(loaded.value.judge(token, &client(), Duration::ZERO, NOW), PresentedToken::Current);
@@ -139,7 +144,7 @@ async fn refreshed(store: &Store, token: &RefreshToken, number: usize) -> Refres
     next
 }
 
-/// Refreshes a second, each caller on a thread of its own.
+/// Measures refreshes per second; each caller has its own thread.
 fn refreshes(engine: Arc<dyn Engine>) -> f64 {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let store = runtime().block_on(Store::open(engine, 10)).unwrap();

@@ -1,4 +1,4 @@
-//! What sharing a disk flush is worth: the same compare-and-commit with one flush a request, in the same run.
+//! Compares commits that share disk flushes with commits that flush separately, in the same run.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,24 +11,26 @@ use sealgate_store::sled::SledEngine;
 
 use crate::MACHINE;
 
-/// Callers at once.
+/// Number of concurrent callers.
 const CALLERS: u8 = 64;
 const LENGTH: Duration = Duration::from_secs(2);
-/// At least so many times the commits of one flush a request: far below the 13 and more that docs/explanation/performance.md has, so
-/// that a busy machine fails no test. It still fails when flushes are not shared: then it is 1 at most.
+/// Minimum ratio to the commits with one flush per request. It is far below the 13 and more in
+/// docs/explanation/performance.md, so that no test fails on a busy machine. It still detects
+/// flushes that are not shared, because then the ratio is 1 at most.
 const WORTH: f64 = 1.5;
-/// Pairs of measurements, of which the best one counts: whatever else the machine does can only take away from it.
+/// Pairs of measurements. The best one counts, because other load on the machine can only lower the
+/// ratio.
 const ATTEMPTS: usize = 3;
 
 fn value(step: u64) -> Vec<u8> {
     [&step.to_be_bytes()[..], &[7; 192]].concat()
 }
 
-/// Commits a second when each request decides, writes and flushes by itself.
+/// Measures commits per second if each request compares, writes and flushes separately.
 fn one_flush_a_request() -> f64 {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let database = sled::Config::new().path(directory.path()).flush_every_ms(None).open().unwrap();
-    // To compare and to write must be one step, so one request at a time has the database.
+    // Comparing and writing must be atomic, so only one request at a time uses the database.
     let database = Mutex::new(database);
     let (stop, commits) = (AtomicBool::new(false), AtomicUsize::new(0));
     let started = Instant::now();
@@ -54,7 +56,7 @@ fn one_flush_a_request() -> f64 {
     rate(&commits, started)
 }
 
-/// Commits a second through the engine.
+/// Measures commits per second through the engine.
 async fn shared() -> f64 {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().join("store");

@@ -1,5 +1,6 @@
-//! A year of sign-ins in short: all records are replaced by new ones again and again, and the store stays as large as what
-//! is alive needs. `TURNOVER_RECORDS` sets how many are alive.
+//! Simulates a year of sign-ins: new records replace all records repeatedly, and the store must not
+//! grow beyond the size that the live records need. `TURNOVER_RECORDS` sets the number of live
+//! records.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -15,12 +16,12 @@ use sha2::{Digest, Sha256};
 use crate::MACHINE;
 
 const TURNOVERS: u64 = 10;
-/// Records that come, and as many that go, in one commit.
+/// Records that one commit adds, and that it removes.
 const STEP: u64 = 64;
-/// Commits that wait at once.
+/// Number of concurrent commits.
 const AT_ONCE: u64 = 4;
 
-/// Keys lie as those of codes and grants do: without any order.
+/// Returns a key. Keys are in random order, like those of codes and grants.
 fn key(number: u64) -> Vec<u8> {
     [&b"g"[..], &Sha256::digest(number.to_be_bytes())].concat()
 }
@@ -39,7 +40,7 @@ fn disk_bytes(directory: &Path) -> u64 {
     entries.map(|entry| entry.metadata().unwrap().blocks() * 512).sum()
 }
 
-/// This process's resident memory, MiB.
+/// Returns the resident memory of this process in MiB.
 fn memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
@@ -82,13 +83,15 @@ async fn the_store_stays_as_large_as_what_is_alive_needs() {
     }
     let last = engine.get(&key((TURNOVERS + 1) * alive - 1)).await.unwrap();
     assert!(last.is_some() && engine.get(&key(alive)).await.unwrap().is_none());
-    // sled lays new segments down while the share of the old ones that is alive is large enough, and reuses them then.
+    // sled allocates new segments while the live share of the old ones is large enough, and then
+    // reuses them.
     let (after_first, largest) = (sizes[1], sizes[2..].iter().max().unwrap());
     assert!(*largest < 2 * after_first, "{after_first} bytes after the first turnover, {largest} later");
 }
 
-/// Sessions and grants that are in use are written again and again, one at a time, beside many records that nobody touches.
-/// `REWRITES` sets how often. Fewer than a million do not show where the growth ends.
+/// Rewrites active sessions and grants repeatedly, one at a time, among many records that do not
+/// change. `REWRITES` sets the number of rewrites. Fewer than a million do not show where the
+/// growth ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes four minutes"]
 async fn the_store_stays_as_large_when_few_of_its_records_change_often() {

@@ -1,4 +1,5 @@
-//! Second factors beside implementations that we did not write, in Node.js (package.json names them): both must say the same.
+//! Compares second factors with third-party implementations in Node.js (listed in package.json).
+//! Both must give the same results.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

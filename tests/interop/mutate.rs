@@ -1,6 +1,6 @@
-//! Bent bytes, the same in every run.
+//! Mutated bytes, the same in every run.
 
-/// A generator of Knuth's (MMIX): chance enough for tests, and no news from run to run.
+/// Knuth's MMIX generator: random enough for tests, and deterministic.
 pub(crate) struct Chance(u64);
 
 impl Chance {
@@ -17,12 +17,13 @@ impl Chance {
         self.below(256).to_le_bytes()[0]
     }
 
-    /// A place in something that is not empty.
+    /// Returns an index into something that is not empty.
     pub(crate) fn place(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap()
     }
 
-    /// One bit, one byte, or one byte less or more; and what was done.
+    /// Changes one bit or one byte, or removes or inserts one byte. Returns a description and the
+    /// result.
     pub(crate) fn bend(&mut self, bytes: &[u8]) -> (String, Vec<u8>) {
         let mut bent = bytes.to_vec();
         let at = self.place(bytes.len());

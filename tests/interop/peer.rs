@@ -1,4 +1,4 @@
-//! Asks the others.
+//! Runs the third-party implementations.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What another implementation makes of a question.
+/// Result of a third-party implementation.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Reply {
@@ -17,7 +17,7 @@ pub(crate) enum Reply {
     Refused(String),
 }
 
-/// One reply for each question, in their order.
+/// Returns one reply for each question, in the same order.
 pub(crate) fn ask(questions: &[Value]) -> Vec<Reply> {
     let folder = installed();
     let mut node = Command::new("node")
@@ -35,7 +35,8 @@ pub(crate) fn ask(questions: &[Value]) -> Vec<Reply> {
     replies
 }
 
-/// The folder with the libraries of the lock file, installed once for each state of it.
+/// Returns the folder with the installed libraries. Installs them again when the lock file has
+/// changed.
 fn installed() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! Codes and QR codes: what an app makes of them.
+//! Codes and QR codes, as an authenticator app computes and reads them.
 
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::totp::{TotpCode, TotpSecret, TotpVerdict};
@@ -46,7 +46,7 @@ fn an_app_that_reads_the_uri_shows_the_codes_that_are_accepted() {
         let code = TotpCode::parse(app["code"].as_str().unwrap()).unwrap();
         let verdict = secret.judge(&code, None, UnixTime::from_seconds(*seconds));
         assert!(matches!(verdict, TotpVerdict::Accepted(_)), "{verdict:?}");
-        // The previous code and the next are good as well; what is older is not.
+        // The previous and the next code are valid as well; older ones are not.
         let later = |steps: u64| secret.judge(&code, None, UnixTime::from_seconds(seconds + steps * 30));
         assert!(matches!(later(1), TotpVerdict::Accepted(_)) && !matches!(later(2), TotpVerdict::Accepted(_)));
     }
@@ -57,7 +57,7 @@ fn a_camera_reads_the_uri_off_the_qr_code() {
     let secret = TotpSecret::from_random(*b"12345678901234567890");
     let mut texts: Vec<String> =
         NAMES.iter().map(|(issuer, account)| secret.uri(issuer, account).expose().to_owned()).collect();
-    // The longest address, in letters that take six characters each.
+    // The longest address, in letters that need six characters each.
     let long = format!("{}@example.test", "ş".repeat(120));
     texts.push(secret.uri("Örnek Kurumu", &long).expose().to_owned());
     let questions: Vec<Value> =

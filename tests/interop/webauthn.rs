@@ -1,5 +1,8 @@
-//! The ceremonies beside `@simplewebauthn/server`, over answers of a software authenticator, bent in hundreds of ways. Either
-//! both take an answer and read the same from it, or both refuse it, or the difference is in a list with its reason.
+//! Compares the ceremonies with `@simplewebauthn/server`, over responses of a software
+//! authenticator modified in hundreds of ways.
+//!
+//! Both accept a response and read the same from it, or both reject it, or the difference is listed
+//! with its reason.
 
 use std::collections::BTreeSet;
 
@@ -20,29 +23,29 @@ const ORIGIN: &str = "https://id.example.test";
 const RP_ID: &str = "id.example.test";
 const CHALLENGE: CeremonyChallenge = CeremonyChallenge::from_random([5; 32]);
 
-/// Bent answers of each kind, algorithm and ceremony.
+/// Number of randomly modified responses of each kind, algorithm and ceremony.
 const BENT: usize = 60;
 
-/// An answer, and what both make of it.
+/// A response and the results of both implementations.
 struct Case {
     what: String,
     question: Value,
     ours: Result<Value, CeremonyError>,
 }
 
-/// Where the two differ on purpose. Each is met, or the test fails.
+/// Intended difference between the implementations. The test fails if one never occurs.
 struct Difference {
-    /// A part of what was done to the answer.
+    /// Part of the description of the modification.
     what: &'static str,
-    /// How our error begins, or "taken".
+    /// Beginning of our error, or "taken".
     ours: &'static str,
-    /// A part of their words, or "taken".
+    /// Part of their error message, or "taken".
     theirs: &'static str,
     why: &'static str,
 }
 
-/// Of what proves something (signature, challenge, origin, relying party, the user's presence and verification) there is nothing
-/// that we take and they refuse.
+/// In no case do we accept a proof (signature, challenge, origin, relying party, presence or
+/// verification of the user) that they reject.
 const DIFFERENCES: &[Difference] = &[
     Difference {
         what: "client data",
@@ -196,7 +199,7 @@ fn assertion(
     Case { what: format!("assertion: {what}"), question, ours }
 }
 
-/// One authenticator's sound ceremonies, and all the bent ones.
+/// Valid ceremonies of one authenticator, and all modified ones.
 struct Bench {
     authenticator: Authenticator,
     credential: CredentialRecord,
@@ -236,7 +239,7 @@ impl Bench {
         self.cases.push(assertion(what, answer, purpose, &self.credential, &self.authenticator));
     }
 
-    /// The same change of both ceremonies, signed as it stands.
+    /// Adds the same modification of both ceremonies. It is made before signing.
     fn both(&mut self, what: &str, change: impl Fn(Ceremony) -> Ceremony) {
         let (made, used) = (change(self.made()), change(self.used()));
         self.register(what, &made);
@@ -391,7 +394,7 @@ impl Bench {
         }
     }
 
-    /// Members of the answer's JSON.
+    /// Adds modified members of the response's JSON.
     fn members(&mut self) {
         let (made, used) = (self.made().registered(), self.used().asserted(&self.authenticator));
         for (pointer, value) in [
@@ -416,13 +419,13 @@ impl Bench {
         }
     }
 
-    /// Bytes bent by chance, after they were signed.
+    /// Adds randomly modified bytes. They are changed after signing.
     fn bent(&mut self, chance: &mut Chance) {
         let (made, used) = (self.made(), self.used());
         let (data, used_text) = (used.authenticator_data(), used.client_data.as_bytes());
         let signature = self.authenticator.signature(&data, used_text);
         let handle = used.user_handle.as_deref();
-        // ECDSA's two numbers stand in a sequence, whose length is the second byte.
+        // The two numbers of ECDSA are in a sequence; its length is the second byte.
         for less in 1..=8 {
             let mut bent = signature.clone();
             bent[1] = bent[1].wrapping_sub(less);
@@ -449,7 +452,7 @@ impl Bench {
         }
     }
 
-    /// What needs no verified user, and a credential that is copied between devices.
+    /// Adds ceremonies that need no verified user, and a credential that is copied between devices.
     fn others(&mut self) {
         for flags in [UP, UP | UV, UV, 0] {
             let made = Ceremony { flags: flags | AT, ..self.made() };
@@ -515,7 +518,7 @@ fn both_say_the_same_of_every_answer_but_for_what_is_listed() {
     assert!(cases.len() > 2000 && taken > 200, "{} answers, {taken} taken by both", cases.len());
 }
 
-/// Why the two may differ over this answer; `None` where they must not.
+/// Returns why the two may differ over this response, or `None` if they must not.
 fn listed(case: &Case, reply: &Reply) -> Option<&'static str> {
     let (ours, theirs) = match (&case.ours, reply) {
         (Err(error), Reply::Accepted(_)) => (format!("{error:?}"), "taken"),

@@ -1,4 +1,4 @@
-//! The account pages, filled in.
+//! Account pages with sample data.
 
 use sealgate_domain::app_password::AppPassword;
 use sealgate_domain::assurance::{AssuranceLevel, FactorId};
@@ -34,7 +34,7 @@ fn inside<'a>(frame: &Frame<'a>, account: &'a str, done: Option<Done>) -> Inside
     }
 }
 
-/// The account pages in every state.
+/// Returns the account pages in every state.
 pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { client, account, person, action, csrf, subject, .. } = sample;
     let mut all = Vec::new();
@@ -132,7 +132,7 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
     all
 }
 
-/// The pages about the address in every state.
+/// Returns the pages about the e-mail address in every state.
 fn address_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { account, csrf, action, .. } = sample;
     let mut all = Vec::new();
@@ -185,7 +185,7 @@ fn address_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     all
 }
 
-/// The pages about applications in every state.
+/// Returns the pages about applications in every state.
 fn application_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { client, account, person, action, csrf, subject, .. } = sample;
     let mut all = Vec::new();
@@ -230,7 +230,7 @@ fn application_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)
     all
 }
 
-/// The page "Security" and those below it, in every state.
+/// Returns the page "Security" and its subpages in every state.
 fn security_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { client, account, person, csrf, .. } = sample;
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! The console's pages, filled in.
+//! Console pages with sample data.
 
 use sealgate_domain::account_links::InvitationState;
 use sealgate_domain::assurance::{AssuranceLevel, FactorId};
@@ -25,7 +25,7 @@ use sealgate_pages::{
 
 use crate::sample::{AT, Sample};
 
-/// The console's pages in every state.
+/// Returns the console pages in every state.
 pub(crate) fn console_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let parts = [client_pages(frame, sample), people_pages(frame, sample)];
     parts.into_iter().flatten().chain(operation_pages(frame, sample)).chain(audit_pages(frame, sample)).collect()
@@ -71,7 +71,7 @@ fn client(sample: &Sample, public: bool) -> Client {
     }
 }
 
-/// The form with every field refused, for each fault of a URI.
+/// Returns the form with an error in every field, once for each kind of invalid URI.
 fn wrong_forms(form: &ClientForm) -> impl Iterator<Item = (usize, ClientForm)> {
     let of = |field, uri| ClientFault { field, uri };
     let uri_faults = [
@@ -96,7 +96,7 @@ fn wrong_forms(form: &ClientForm) -> impl Iterator<Item = (usize, ClientForm)> {
     })
 }
 
-/// The pages about clients in every state.
+/// Returns the pages about clients in every state.
 fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { person, csrf, .. } = sample;
     let mut all = Vec::new();
@@ -182,7 +182,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     all
 }
 
-/// The pages about people in every state.
+/// Returns the pages about users in every state.
 #[expect(clippy::too_many_lines, reason = "a list of pages")]
 fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { client, account, person, csrf, .. } = sample;
@@ -333,7 +333,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     all
 }
 
-/// The pages about the running of the provider in every state.
+/// Returns the pages about the operation of the provider in every state.
 fn operation_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { client, person, .. } = sample;
     let mut all = Vec::new();
@@ -384,7 +384,7 @@ fn operation_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> 
     all
 }
 
-/// The audit trail in every state.
+/// Returns the audit log in every state.
 fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { client, account, person, .. } = sample;
     let mut all = Vec::new();

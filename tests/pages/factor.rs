@@ -1,4 +1,4 @@
-//! The pages of the second step, filled in.
+//! Second factor pages with sample data.
 
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_pages::{
@@ -11,7 +11,7 @@ use crate::sample::{AT, Sample, page};
 
 const URI: &str = "otpauth://totp/Acme:ayse.isik%40example.com?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=Acme";
 
-/// The pages of the second step in every state.
+/// Returns the second factor pages in every state.
 pub(crate) fn factor_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { client, account, person, action, csrf, .. } = sample;
     let mut all = Vec::new();
@@ -104,7 +104,7 @@ pub(crate) fn factor_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, S
     all
 }
 
-/// Whoever has no scripts is not left before a button that does nothing, and hears of the other ways.
+/// Without JavaScript, the page shows no button that does nothing, and mentions the other methods.
 #[test]
 fn a_key_says_what_it_needs_before_any_script_has_run() {
     for (name, others) in [("factor-key.en", true), ("factor-key-only.en", false), ("enrol-key.en", false)] {
@@ -120,7 +120,7 @@ fn a_key_says_what_it_needs_before_any_script_has_run() {
     }
 }
 
-/// Words that the script shows stand in the page, in its language.
+/// The page contains the messages that the script shows, in the page's language.
 #[test]
 fn every_failure_of_a_ceremony_has_its_words_in_the_page() {
     for name in ["login.tr", "factor-key.tr", "enrol-key.tr"] {
@@ -148,7 +148,8 @@ fn recovery_codes_come_last_and_the_way_in_use_is_marked() {
     assert!(!page("factor-app-only.en").contains("id=\"use-"), "there is nothing to choose");
 }
 
-/// The document with its picture fits beside the stylesheet and the script below the weight of a page.
+/// The document with its QR code, the stylesheet and the script stay below the maximum size of a
+/// page.
 #[test]
 fn the_picture_of_a_secret_is_light() {
     let html = page("enrol-app.tr");

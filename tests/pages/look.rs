@@ -1,4 +1,4 @@
-//! The stylesheet: it fetches nothing, and its colours can be told apart.
+//! Stylesheet: it loads nothing, and its colours have sufficient contrast.
 
 use sealgate_config::Language;
 use sealgate_pages::STYLESHEET;
@@ -9,7 +9,7 @@ use crate::sample::pages;
 fn the_stylesheet_fetches_nothing_and_changes_no_letters() {
     let css = STYLESHEET;
     assert!(css.len() < 30_000 && !css.contains("url(") && !css.contains("@import"));
-    // Upper case depends on the language: it would spoil codes, ids and Turkish words.
+    // Upper case depends on the language: it would corrupt codes, IDs and Turkish words.
     assert!(!css.contains("text-transform"));
     let pages = pages("Acme", Language::English);
     for asset in [pages.stylesheet(), pages.script()] {

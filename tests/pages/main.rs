@@ -1,5 +1,5 @@
-//! The pages: their words in both languages, their markup, and that what people type stays text.
-//! Every page in every state is left in `target/pages` to be looked at.
+//! Pages: their texts in both languages, their markup, and the escaping of user input. Writes every
+//! page in every state to `target/pages` for inspection.
 
 mod account;
 #[path = "../../src/pages/build.rs"]

@@ -1,9 +1,11 @@
-//! Reads the pages' markup.
+//! Parser for the markup of the pages.
 
 use std::collections::BTreeMap;
 
-/// An element's name and attributes. The templates write attributes as `name="value"` or bare, so this is enough to
-/// read them; a value that broke out of its attribute would show as a foreign attribute or element.
+/// An element's name and attributes.
+///
+/// The templates write attributes as `name="value"` or bare, so this is sufficient. A value that
+/// broke out of its attribute would show as an additional attribute or element.
 #[derive(Debug)]
 pub(crate) struct Tag {
     pub(crate) name: String,
@@ -48,7 +50,8 @@ fn tag(text: &str) -> Tag {
     }
 }
 
-/// What a person reads: text without tags, white space folded, the entities of the templates' escaping undone.
+/// Returns the visible text: without tags, with collapsed white space, and with the templates'
+/// escaping undone.
 pub(crate) fn text(html: &str) -> String {
     let mut out = String::new();
     let mut inside = false;

@@ -1,4 +1,4 @@
-//! Every page in every state, filled with the same sample.
+//! Every page in every state, with the same sample data.
 
 use sealgate_config as config;
 use sealgate_config::Language;
@@ -54,7 +54,7 @@ const PROBLEMS: [(&str, Problem); 28] = [
     ("internal", Problem::Internal),
 ];
 
-/// What the pages of a test are filled with.
+/// Sample data for the pages.
 pub(crate) struct Sample {
     pub(crate) operator: &'static str,
     pub(crate) client: &'static str,
@@ -121,7 +121,7 @@ impl Sample {
         Subject::parse(Self::plain().subject).expect("a subject")
     }
 
-    /// A person, with an address that can be one.
+    /// Returns a user with a valid e-mail address.
     pub(crate) fn user(&self) -> User {
         User {
             sub: Self::sub(),
@@ -140,7 +140,7 @@ impl Sample {
         }
     }
 
-    /// A session of theirs, in a browser that calls itself so.
+    /// Returns a session of this user, in a browser with this `User-Agent`.
     pub(crate) fn session(number: u8, user_agent: &str) -> Session {
         Session {
             id: SessionId::from_bytes([number; 16]),
@@ -157,7 +157,7 @@ impl Sample {
     }
 }
 
-/// Every page in every state, by name.
+/// Returns every page in every state, with its name.
 #[expect(clippy::too_many_lines, reason = "a list of pages")]
 pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, String)> {
     let pages = pages(sample.operator, Language::English);
@@ -328,7 +328,7 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     all
 }
 
-/// Every page of the plain sample in both languages.
+/// Returns every page of the plain sample in both languages.
 pub(crate) fn all_pages() -> Vec<(String, String)> {
     LANGUAGES.into_iter().flat_map(|language| every_page(&Sample::plain(), language)).collect()
 }

@@ -1,4 +1,5 @@
-//! The pages of the sign-in: what password managers and clients rely on, what is shown, what is announced.
+//! Sign-in pages: the markup on which password managers and clients rely, the visible content and
+//! the announcements to screen readers.
 
 use sealgate_config::Language;
 use sealgate_pages::{ErrorPage, Problem, Way, WayTo, html};

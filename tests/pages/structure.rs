@@ -1,4 +1,5 @@
-//! What every page is made of: small, nothing inline, closed elements, names for all that has to have one.
+//! Structure of every page: small, nothing inline, closed elements, and a label or name where one
+//! is required.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +21,7 @@ fn every_page_is_small_and_asks_for_nothing_but_its_stylesheet_and_script() {
         fs::write(folder.join(format!("{name}.html")), &html).unwrap();
         assert!(html.len() < 30_000, "{name} has {} bytes", html.len());
         for tag in tags(&html) {
-            // The one picture is a person's own, on their own page.
+            // The only picture is a user's profile picture, on the user's own page.
             let portrait =
                 tag.name == "img" && tag.attribute("class") == Some("portrait") && name.starts_with("account-");
             assert!(portrait || !["style", "img", "iframe", "object", "base"].contains(&tag.name.as_str()), "{name}");
@@ -31,7 +32,7 @@ fn every_page_is_small_and_asks_for_nothing_but_its_stylesheet_and_script() {
             for (attribute, value) in &tag.attributes {
                 assert!(attribute != "style" && !attribute.starts_with("on"), "{name}: inline code in {tag:?}");
                 if ["href", "src", "action"].contains(&attribute.as_str()) {
-                    // Terms and policy of a client, which open in a window of their own.
+                    // Terms and policy of a client open in a new window.
                     let id = tag.attribute("id");
                     if matches!(id, Some("consent-terms" | "consent-policy")) {
                         assert!(value.starts_with("https://"), "{name}: {value}");
@@ -54,7 +55,8 @@ fn every_page_is_small_and_asks_for_nothing_but_its_stylesheet_and_script() {
     assert!(!CONTENT_SECURITY_POLICY.contains("unsafe"));
 }
 
-/// What was just done, or went wrong, has the focus where there is no script too, so that a screen reader says it.
+/// The last result or error has the focus without JavaScript too, so that a screen reader announces
+/// it.
 #[test]
 fn at_most_one_element_asks_for_the_focus_and_news_come_first() {
     for (name, html) in all_pages() {
@@ -76,7 +78,8 @@ fn the_script_fetches_nothing_and_builds_no_markup() {
     }
 }
 
-/// `HtmlUnit` and browsers embedded in old programs read ES5 only. The browser suite parses what is served.
+/// `HtmlUnit` and browsers embedded in old programs support ES5 only. The browser suite parses the
+/// served script.
 #[test]
 fn the_script_that_sends_the_answer_of_a_sign_in_has_nothing_newer_than_es5() {
     let code: Vec<&str> = RETURN_SCRIPT.lines().filter(|line| !line.starts_with("//")).collect();
@@ -87,7 +90,8 @@ fn the_script_that_sends_the_answer_of_a_sign_in_has_nothing_newer_than_es5() {
     assert!(code.contains(".submit();") && !SCRIPT.contains("data-sends-itself"));
 }
 
-/// Safari, 1Password and others make passwords by these rules, which are those of the check.
+/// Safari, 1Password and others generate passwords by these rules. They are the rules of the
+/// password check.
 #[test]
 fn every_field_for_a_new_password_tells_password_managers_its_rules() {
     let rules = "minlength: 15; maxlength: 1024;";
@@ -110,7 +114,7 @@ fn elements_are_closed_in_the_order_in_which_they_were_opened() {
             match tag.name.strip_prefix('/') {
                 Some(closed) => assert_eq!(open.pop().as_deref(), Some(closed), "{name}"),
                 None if ["!doctype", "meta", "link", "input", "img"].contains(&tag.name.as_str()) => {}
-                // Parts of a picture that close themselves.
+                // Self-closing elements of an SVG picture.
                 None if tag.attribute("/").is_some() => {}
                 None => open.push(tag.name),
             }
@@ -128,7 +132,7 @@ fn every_page_names_its_language_title_heading_and_main_content() {
         let root = tags.iter().find(|tag| tag.name == "html").unwrap();
         assert_eq!(root.attribute("lang"), Some(language), "{name}");
         assert_eq!((count("title"), count("h1"), count("main")), (1, 1, 1), "{name}");
-        // A page that is shown once cannot be shown in the other language.
+        // A page that is shown only once cannot be shown in the other language.
         if ["kept-form", "send-again", "return-form", "recovery-codes", "recovery-used"]
             .iter()
             .any(|once| name.starts_with(once))
@@ -180,7 +184,7 @@ fn markup_in_any_value_stays_text() {
         for ((name, html), (_, plain)) in every_page(&Sample::filled_with(hostile), language).into_iter().zip(plain) {
             assert!(!html.contains("<script>") && !html.contains("<b ") && !html.contains("'\">"), "{name}:\n{html}");
             assert_eq!(shape(&html), shape(&plain), "{name}: a value changed the structure of the page");
-            // Escaped once, not twice: a person reads exactly what was given.
+            // Escaped once, not twice: the user sees exactly the given value.
             assert!(text(&html).contains(hostile), "{name}:\n{html}");
         }
     }

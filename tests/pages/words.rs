@@ -1,4 +1,4 @@
-//! The words: each page in its own language, and none outside of the message files.
+//! Texts: each page in its own language, and all texts in the message files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ fn every_page_is_worded_in_its_own_language() {
             let start = html.find("<h1>").unwrap();
             text(&html[start..html.find("</h1>").unwrap()])
         };
-        // The page of a client or a person is headed by its name.
+        // The heading of the page of a client or user is its name.
         let named = heading(&turkish) == Sample::plain().client || heading(&turkish) == Sample::plain().person;
         assert!(named || heading(&turkish) != heading(&english), "{name}");
         assert_ne!(text(&turkish), text(&english), "{name}");
@@ -69,7 +69,7 @@ fn ui_locales_comes_before_the_saved_choice_and_that_before_the_browser() {
     assert_eq!(pages.language(Some(""), Some(""), Some("")), Language::English);
 }
 
-/// What the build says of an English file and a Turkish one.
+/// Returns the build's errors for an English and a Turkish file.
 fn faults(english: &str, turkish: &str) -> String {
     methods(&[english.into(), turkish.into()]).err().unwrap_or_default().join("\n")
 }

@@ -1,6 +1,8 @@
-//! A disk that the kernel makes read-only while the server works, as it does after an error of the device. On an ext4 of
-//! the test's own in a file: needs root, a loop device and `mkfs.ext4`, so `cargo test` builds it and leaves it out, and
-//! `make test` runs it where there are these.
+//! A disk that the kernel remounts read-only while the server runs, as it does after a device
+//! error.
+//!
+//! The test mounts an ext4 image. It needs root, a loop device and `mkfs.ext4`, so `cargo test`
+//! only builds it, and `make test` runs it where these are available.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -20,7 +22,7 @@ use serde_json::Value;
 
 use crate::support::{Browser, Instance, PASSWORD, REDIRECT_URI, Settings, Upstream, wait_until};
 
-/// A small disk, mounted while this lives.
+/// A small disk, unmounted on drop.
 struct Disk {
     image: PathBuf,
     mounted_on: PathBuf,
@@ -45,12 +47,12 @@ impl Disk {
         succeed(Command::new("umount").arg(&self.mounted_on));
     }
 
-    /// What a disk's error does to the file system.
+    /// Triggers a file system error, as a device error would.
     fn meet_an_error(&self) {
         let source =
             succeed(Command::new("findmnt").args(["--noheadings", "--output", "SOURCE"]).arg(&self.mounted_on));
         let device = source.trim().strip_prefix("/dev/").unwrap();
-        // The write itself may be answered with the error that it makes.
+        // This write may return the error that it causes.
         let _ = fs::write(format!("/sys/fs/ext4/{device}/trigger_fs_error"), "1");
         assert!(fs::write(self.mounted_on.join("probe"), "x").is_err(), "the disk is still writable");
     }
@@ -132,7 +134,8 @@ async fn a_disk_that_becomes_read_only_stops_writes_and_loses_nothing() {
     wait_until("the log tells", || instance.log().contains("read-only"));
     assert!(!instance.has_ended());
 
-    // The kernel lets nobody make it writable again: the operator stops the server and repairs the disk.
+    // The kernel does not permit making it writable again: the operator must stop the server and
+    // repair the disk.
     instance.stop();
     disk.repair();
     instance.start();

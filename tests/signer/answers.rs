@@ -17,7 +17,7 @@ const PIN_INCORRECT: u64 = 0xa0;
 const USER_NOT_LOGGED_IN: u64 = 0x101;
 const SESSION_COUNT: u64 = 0xb1;
 
-/// Returns a shim around the fixture's token, which gets a key, and its settings.
+/// Wraps the fixture's token in a shim and generates a key. Returns the shim and its settings.
 fn shimmed(softhsm: &SoftHsm) -> (Shim, Hsm) {
     let shim = Shim::build(softhsm.root());
     let hsm = Hsm { module: shim.module().to_owned(), ..hsm(softhsm) };
@@ -98,7 +98,7 @@ fn a_fault_of_any_function_is_outlived() {
         let (signer, _) = open(&hsm, brisk());
         for call in Call::ALL {
             for code in [DEVICE_ERROR, 0x5, 0x6, 0xb3, 0x101, 0x190] {
-                // A failed device, so that the repair calls every function.
+                // A failed device, so that recovery calls every function.
                 shim.fail(call, code, 1);
                 shim.fail(Call::SignInit, if call == Call::SignInit { code } else { DEVICE_ERROR }, 1);
                 let _ = sign_one(&signer, b"message");

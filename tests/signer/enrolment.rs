@@ -139,7 +139,7 @@ fn a_new_node_seals_with_the_data_key_that_it_was_sent() {
         let second = world.start().await.unwrap().unwrap();
         let sealed = world.sealer().await.seal(b"p", [1; 12], b"hunter2").unwrap();
         assert_eq!(second.open(b"p", &sealed).unwrap().as_slice(), b"hunter2");
-        // Now its own token unwraps it, and the request is gone.
+        // Now the node's own token unwraps it, and the request is gone.
         let again = world.start().await.unwrap().unwrap();
         assert_eq!(again.open(b"p", &sealed).unwrap().as_slice(), b"hunter2");
         assert!(world.store().await.node_request("b").await.unwrap().is_none());
@@ -163,7 +163,7 @@ fn the_enrolment_key_decrypts_and_does_nothing_else() {
     });
 }
 
-/// An attacker with write access encrypts a known data key, and signs with an own key.
+/// An attacker with write access encrypts a known data key and signs it with a separate key.
 #[test]
 fn a_data_key_from_a_stranger_is_not_taken() {
     in_world("a_data_key_from_a_stranger_is_not_taken", async |world| {

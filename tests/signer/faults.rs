@@ -1,4 +1,4 @@
-//! Errors at a start: one clear line each.
+//! Errors at startup: one clear line each.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use sealgate_signer::{PinProblem, Pkcs11Signer, SignerOpenError, Unobserved};
 use crate::softhsm::{PIN, SPY, in_own_process};
 use crate::support::{LABEL, generate, hsm, module, session, slot};
 
-/// The module, initialized by the test itself.
+/// Opens and initializes the module without the signer.
 fn initialized_module() -> Pkcs11 {
     let module = module();
     module.initialize(CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK)).unwrap();

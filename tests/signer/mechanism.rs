@@ -1,4 +1,4 @@
-//! The two ways to ask a token for an RS256 signature.
+//! Two ways to request an RS256 signature from a token.
 
 use std::fs;
 use std::path::PathBuf;

@@ -201,7 +201,7 @@ fn pin_changed_under_the_signer_is_tried_once_and_never_again() {
         let (signer, counts) = open(&recorded, Timing { probe_interval: Duration::from_millis(50), ..quick() });
         sign_one(&signer, b"before").unwrap();
         assert_eq!(softhsm.recorded_calls("C_Login"), 1);
-        // Directly in the module to which the recording module passes calls on.
+        // Called directly in the module to which the recording module forwards calls.
         let module = module();
         let session = session(&module);
         session.set_pin(&PIN.into(), &"271828".into()).unwrap();
@@ -262,7 +262,7 @@ fn signer_whose_call_hangs_can_be_dropped() {
 
 #[test]
 fn process_whose_calls_all_hang_aborts() {
-    // The body sits in the call until the process aborts, so the abort is seen from one process further out.
+    // The body waits in the call until the process aborts, so a parent process checks the abort.
     let name = "recovery::process_whose_calls_all_hang_aborts";
     let outcome = std::panic::catch_unwind(|| {
         in_own_process(name, LABEL, |softhsm| {
@@ -281,8 +281,9 @@ fn process_whose_calls_all_hang_aborts() {
     assert!(message.contains("answered with: no signature in the time allowed"), "{message}");
 }
 
-/// Starts processes that hold a write lock on each of the token's files. SoftHSM waits for such a lock without limit: a
-/// real call into a real module that does not return.
+/// Starts processes that hold a write lock on each of the token's files.
+///
+/// SoftHSM waits for such a lock without limit, so a real call into a real module does not return.
 fn hold_token_files(softhsm: &SoftHsm) -> Vec<Child> {
     const LOCK: &str = r#"
         use Fcntl;

@@ -1,4 +1,4 @@
-//! Signatures, keys and the queue, with a token that works.
+//! Signatures, keys and the queue, with a working token.
 
 use std::sync::Arc;
 use std::time::Duration;

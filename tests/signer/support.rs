@@ -15,10 +15,10 @@ use sealgate_signer::{ErrorClass, KeyReport, KeySize, Observer, Pkcs11Signer, Si
 
 use crate::softhsm::{MODULE, PIN, SoftHsm};
 
-/// The label of the token and of the key.
+/// Label of the token and of the key.
 pub(crate) const LABEL: &str = "sealgate";
 
-/// Settings for the fixture's token.
+/// Returns settings for the fixture's token.
 pub(crate) fn hsm(softhsm: &SoftHsm) -> Hsm {
     Hsm {
         module: PathBuf::from(MODULE),
@@ -36,12 +36,12 @@ pub(crate) fn hsm(softhsm: &SoftHsm) -> Hsm {
     }
 }
 
-/// Makes a 2048-bit key with the configured label.
+/// Generates a 2048-bit key with the configured label.
 pub(crate) fn generate(hsm: &Hsm) -> KeyReport {
     signer::generate(hsm, KeySize::Rsa2048, &[0xa1, 0x5e], false).unwrap()
 }
 
-/// Pauses and limits short enough for a test.
+/// Returns pauses and limits that are short enough for a test.
 pub(crate) fn quick() -> Timing {
     Timing {
         first_pause: Duration::from_millis(20),
@@ -53,7 +53,7 @@ pub(crate) fn quick() -> Timing {
     }
 }
 
-/// A signer that counts what it does.
+/// Opens a signer that counts its events.
 pub(crate) fn open(hsm: &Hsm, timing: Timing) -> (Pkcs11Signer, Arc<Counts>) {
     let counts = Arc::new(Counts::default());
     let observer: Arc<dyn Observer> = counts.clone();
@@ -74,7 +74,7 @@ pub(crate) fn sign_one(signer: &Pkcs11Signer, message: &[u8]) -> Result<(), Sign
     Ok(())
 }
 
-/// Waits until `condition` holds; panics after `limit`. Yields how long it took.
+/// Waits until `condition` holds and returns how long it took; panics after `limit`.
 pub(crate) fn wait_until(limit: Duration, what: &str, condition: impl Fn() -> bool) -> Duration {
     let start = Instant::now();
     while !condition() {
@@ -84,22 +84,23 @@ pub(crate) fn wait_until(limit: Duration, what: &str, condition: impl Fn() -> bo
     start.elapsed()
 }
 
-/// Another user of the module in this process; a module has one state for all of them.
+/// Opens the module as another user in this process. A module has one state for all users in a
+/// process.
 pub(crate) fn module() -> Pkcs11 {
     Pkcs11::new(MODULE).unwrap()
 }
 
-/// The slot of the test's token, in an initialized module.
+/// Returns the slot of the test's token, in an initialized module.
 pub(crate) fn slot(module: &Pkcs11) -> Slot {
     module.get_slots_with_initialized_token().unwrap()[0]
 }
 
-/// A session of the test's own that can write, logged in.
+/// Opens a separate read-write session, logged in.
 pub(crate) fn session(module: &Pkcs11) -> Session {
     session_at(module, slot(module))
 }
 
-/// The same at another token.
+/// Opens a separate read-write session at another token.
 pub(crate) fn session_at(module: &Pkcs11, slot: Slot) -> Session {
     let session = module.open_rw_session(slot).unwrap();
     match session.login(UserType::User, Some(&PIN.into())) {

@@ -2,8 +2,8 @@
 //! removed at the end.
 //!
 //! Needs `softhsm2-util` and `pkcs11-tool`, and fails if they are absent. Uses only std and
-//! tempfile, so that every test binary can include it: `#[path = "support/softhsm.rs"] mod
-//! softhsm;`.
+//! tempfile, so that every test binary can include it:
+//! `#[path = "support/softhsm.rs"] mod softhsm;`.
 //!
 //! SoftHSM reads `SOFTHSM2_CONF` once per process, and a PKCS #11 module has one state per process.
 //! A test that starts the real binary passes [`SoftHsm::configuration`] to the child in that
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// Path of SoftHSM's module in Debian's package.
 pub(crate) const MODULE: &str = "/usr/lib/softhsm/libsofthsm2.so";
 
-/// Module of OpenSC that logs every call to [`SoftHsm::call_record`] and forwards it to [`MODULE`].
+/// Module of `OpenSC` that logs every call to [`SoftHsm::call_record`] and forwards it to [`MODULE`].
 pub(crate) const SPY: &str = "/usr/lib/x86_64-linux-gnu/pkcs11/pkcs11-spy.so";
 
 /// User PIN of every token created here.

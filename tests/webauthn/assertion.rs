@@ -1,4 +1,5 @@
-//! Each check of an assertion (Level 3 §7.2), by an answer that fails this one alone: what is bent is signed again.
+//! Checks of an assertion (Level 3 §7.2). Each test fails one check only, because the modified
+//! assertion is signed again.
 
 use sealgate_domain::secret::base64url;
 use sealgate_domain::webauthn::{
@@ -100,7 +101,7 @@ fn a_key_that_can_be_copied_stays_one() {
     assert_eq!(with_flags(UP | UV), Err(CeremonyError::BackupEligibilityChanged));
 }
 
-/// Eve has Bob's password, and a key of her own.
+/// An attacker has the user's password and a separate key.
 #[test]
 fn nobody_finishes_anothers_sign_in_with_a_key_of_their_own() {
     let (bob, _) = es256();
@@ -109,7 +110,7 @@ fn nobody_finishes_anothers_sign_in_with_a_key_of_their_own() {
     let bobs = [record(&bob, SecurityKey)];
     let eves = eve.assertion(ORIGIN, RP_ID, &CHALLENGE);
     assert_eq!(assert_by(&bob, &eves.asserted(&eve), SecondFactor, &bobs), Err(CeremonyError::NotTheirs));
-    // Under Bob's credential id, by Eve's key.
+    // The user's credential ID, signed with the attacker's key.
     let forged = Ceremony { id: bob.id.clone(), user_handle: None, ..eves.clone() };
     assert_eq!(assert_by(&bob, &forged.asserted(&eve), SecondFactor, &bobs), Err(CeremonyError::Signature));
     let named = Ceremony { id: bob.id.clone(), ..eves };
@@ -133,7 +134,7 @@ fn a_sign_in_with_nothing_typed_needs_a_passkey_that_names_its_owner() {
             assert_eq!(assert_by(&authenticator, &bent, purpose, &passkey), Err(CeremonyError::OtherUserHandle));
         }
     }
-    // The thief of a key without a PIN has set one.
+    // An attacker has stolen a key without a PIN and has set one.
     for purpose in [SignIn, Confirmation] {
         let answer = sound.asserted(&authenticator);
         assert_eq!(assert_by(&authenticator, &answer, purpose, &key), Err(CeremonyError::NotAPasskey));
@@ -169,7 +170,8 @@ fn a_signature_is_of_this_key_over_these_data() {
     }
 }
 
-/// ECDSA signatures of WebAuthn are DER; the same numbers side by side, as JOSE has them, are not one.
+/// ECDSA signatures of WebAuthn are DER. The concatenated numbers, as in JOSE, are no valid
+/// signature.
 #[test]
 fn a_fixed_length_ecdsa_signature_is_none() {
     let (authenticator, sound) = es256();
@@ -212,7 +214,7 @@ fn a_count_that_does_not_grow_tells_of_a_copy() {
         let refused = Err(CeremonyError::SignCount { presented });
         let expected = if grown { Ok((presented, true, false)) } else { refused };
         assert_eq!(sign_in(UP | UV, bound.clone()), expected, "{stored} {presented}");
-        // Devices that share a key do not share its count: noted, not refused.
+        // Devices that share a key do not share its counter: this is reported, but not rejected.
         assert_eq!(sign_in(UP | UV | BE | BS, synced.clone()), Ok((presented, true, !grown)), "{stored} {presented}");
     }
 }

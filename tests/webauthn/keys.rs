@@ -1,4 +1,4 @@
-//! Public keys that are none.
+//! Invalid public keys.
 
 use sealgate_domain::webauthn::{CborFault, CeremonyError, CredentialKey, CredentialRecord, KeyAlgorithm};
 
@@ -11,7 +11,7 @@ fn judged(key: &[u8]) -> Result<KeyAlgorithm, CeremonyError> {
     CredentialKey::from_cose(key).map(|key| key.algorithm())
 }
 
-/// The base point of P-256.
+/// Base point of P-256.
 const X: &str = "6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296";
 const Y: &str = "4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5";
 
@@ -45,7 +45,7 @@ fn a_point_lies_on_its_curve() {
     ] {
         assert_eq!(judged(&map(&point(x, y))), Err(CeremonyError::NotAKey));
     }
-    // The curve's prime added to a coordinate is a second form of it, where it fits.
+    // Adding the curve's prime to a coordinate gives a second encoding, if it fits.
     let prime = hex("ffffffff00000001000000000000000000000000ffffffffffffffffffffffff");
     assert_eq!(judged(&map(&point(&prime, &y))), Err(CeremonyError::NotAKey));
 }
@@ -58,7 +58,7 @@ fn a_key_has_its_members_and_no_others() {
         members[at].1 = value;
         judged(&map(&members))
     };
-    // A key of another kind, curve or algorithm.
+    // A key of another type, curve or algorithm.
     for (at, value) in [(0, int(1)), (0, int(3)), (0, text("EC2")), (2, int(2)), (2, int(8)), (2, text("P-256"))] {
         assert_eq!(with(at, value), Err(CeremonyError::NotAKey));
     }

@@ -1,5 +1,5 @@
-//! The ceremonies of WebAuthn: the vectors of the specification, each check on its own, and answers with a bit or an end that is
-//! not theirs.
+//! WebAuthn ceremonies: the test vectors of the specification, each check separately, and responses
+//! with changed bits or truncated parts.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -46,13 +46,14 @@ fn register_for(
     RegistrationResponse::parse(answer)?.verify(&RegistrationTerms { relying_party, challenge, kind })
 }
 
-/// What an account keeps after a registration of this key.
+/// Returns the credential record of an account after registration.
 fn record(authenticator: &Authenticator, kind: CredentialKind) -> CredentialRecord {
     let made = register(&authenticator.registration(ORIGIN, RP_ID, &CHALLENGE).registered(), kind);
     CredentialRecord { sign_count: 7, ..made.unwrap().credential }
 }
 
-/// What became of an assertion: the count, whether its user was verified, and whether the count stood still.
+/// Result of an assertion: the counter, whether the user was verified, and whether the counter did
+/// not increase.
 type Asserted = Result<(u32, bool, bool), CeremonyError>;
 
 fn assert_by(

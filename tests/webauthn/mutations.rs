@@ -1,4 +1,5 @@
-//! Answers with a bit or an end that is not theirs: nothing panics, and nothing that is signed is taken.
+//! Responses with a changed bit or a truncated part. Nothing may panic, and no signed part may be
+//! changed.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +41,7 @@ fn no_flipped_bit_and_no_shorter_answer_signs_in() {
                 assert!(sign_in(parts).is_err(), "part {part} up to {at}");
             }
         }
-        // What became of each is not the same for all: the bits reach the checks that they are for.
+        // The errors must differ: the bits reach the checks for which they are meant.
         for reason in ["OtherRelyingParty", "NotPresent", "NotVerified", "OtherChallenge", "OtherOrigin", "Signature"] {
             assert!(reasons.contains(reason), "{algorithm:?} {reason}: {reasons:?}");
         }
@@ -58,7 +59,8 @@ fn a_registration_with_another_bit_is_refused_or_of_the_same_id() {
             for bit in 0..8 {
                 let mut bent = whole.clone();
                 bent[at] ^= 1 << bit;
-                // Without attestation nothing signs a registration: another AAGUID, count or key is as good as this.
+                // Without attestation, nothing signs a registration: another AAGUID, counter or key
+                // is valid too.
                 if let Ok(made) = register(&registered(&sound.id, text, &bent), CredentialKind::Passkey) {
                     assert_eq!(made.credential.id.as_bytes(), sound.id);
                     assert_eq!(made.credential.key.algorithm(), algorithm);
@@ -91,7 +93,7 @@ proptest! {
         }
     }
 
-    /// Whatever stands behind the flags and the count of a sound site.
+    /// Random bytes after the flags and the counter of a valid response.
     #[test]
     fn what_follows_the_flags_is_read_whole_or_refused(
         flags: u8,

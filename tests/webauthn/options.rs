@@ -1,4 +1,4 @@
-//! What pages hand to browsers, in the JSON of Level 3 §5.1.9.
+//! JSON that the pages pass to browsers (Level 3 §5.1.9).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Each check of a registration (Level 3 §7.1), by an answer that fails this one alone.
+//! Checks of a registration (Level 3 §7.1). Each response fails one check only.
 
 use sealgate_domain::webauthn::{
     BackupState, CborFault, CeremonyBlame, CeremonyError, CredentialKind, CredentialRecord, KeyAlgorithm,
@@ -58,14 +58,14 @@ fn client_data_are_of_this_ceremony_this_challenge_and_this_page() {
         (":false", ":true", Err(CeremonyError::CrossOrigin)),
         (":false", r#":false,"topOrigin":"https://id.example.test""#, Err(CeremonyError::CrossOrigin)),
         (":false", r#":false,"topOrigin":null"#, Err(CeremonyError::CrossOrigin)),
-        // What is not JSON of the specification.
+        // JSON that the specification does not permit.
         (":false", r#":"false""#, Err(CeremonyError::ClientData)),
         (":false", ":null", Err(CeremonyError::ClientData)),
         (":false", r#":false,"type":"webauthn.create""#, Err(CeremonyError::ClientData)),
         (":false}", r#":false}{"type":"webauthn.create"}"#, Err(CeremonyError::ClientData)),
         ("\"webauthn.create\"", "1", Err(CeremonyError::ClientData)),
         ("\"type\"", "\"Type\"", Err(CeremonyError::ClientData)),
-        // What browsers may do.
+        // Variations that browsers may send.
         (r#","crossOrigin":false"#, "", Ok(())),
         (":false", r#":false,"tokenBinding":{"status":"supported"},"x1b9":[[{}]]"#, Ok(())),
         ("\"type\"", " \"\\u0074ype\"", Ok(())),
@@ -97,7 +97,7 @@ fn the_authenticator_speaks_of_this_site_and_of_somebody_who_was_there() {
         (UP | UV | AT | BS, passkey, Err(CeremonyError::BackupFlags)),
         (UP | UV | AT | BE, passkey, Ok(BackupState::Eligible)),
         (UP | UV | AT | BE | BS, passkey, Ok(BackupState::BackedUp)),
-        // Bits without a meaning yet.
+        // Reserved bits.
         (UP | UV | AT | 1 << 1 | 1 << 5, passkey, Ok(BackupState::DeviceBound)),
     ] {
         assert_eq!(with_flags(flags, kind), expected, "{flags:b} {kind:?}");
@@ -131,7 +131,7 @@ fn authenticator_data_end_where_they_say() {
         ),
         (Ceremony { attested: vec![7; 17], ..sound.clone() }, Err(CeremonyError::AuthenticatorDataLength)),
         (
-            // An id that is said to be longer than all that follows.
+            // The length of the ID exceeds the data that follow.
             Ceremony { attested: [&[7; 16][..], &[0xff, 0xff], &[1; 200]].concat(), ..sound.clone() },
             Err(CeremonyError::AuthenticatorDataLength),
         ),
@@ -232,7 +232,7 @@ fn the_answer_is_the_json_of_a_credential() {
     );
 }
 
-/// The three groups by which a refusal is told on.
+/// Each error belongs to one of three groups, which determine the message.
 #[test]
 fn a_refusal_says_who_can_do_something_about_it() {
     for (error, blame) in [

@@ -1,5 +1,5 @@
-//! The test vectors of Web Authentication Level 3, section "Test Vectors" (W3C): all fifteen pairs of ceremonies, made by others.
-//! `vectors.json` holds the values that they name.
+//! Test vectors of Web Authentication Level 3, section "Test Vectors" (W3C): all fifteen pairs of
+//! ceremonies. `vectors.json` contains their values.
 
 use sealgate_domain::secret::base64url;
 use sealgate_domain::webauthn::{
@@ -48,7 +48,8 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
-/// The challenge, and the client data that hold it. One vector has a challenge of 128 bytes: ours have 32, so it gets one.
+/// Returns the challenge and the client data that contain it. One vector has a challenge of 128
+/// bytes; it is replaced, because the server only issues challenges of 32 bytes.
 fn challenge(hex: &str, client_data: &str) -> (CeremonyChallenge, Vec<u8>) {
     let (challenge, client_data) = (bytes(hex), bytes(client_data));
     if let Some(challenge) = CeremonyChallenge::parse(&base64url(&challenge)) {
@@ -60,7 +61,7 @@ fn challenge(hex: &str, client_data: &str) -> (CeremonyChallenge, Vec<u8>) {
     (ours, text.replace(&base64url(&challenge), &ours.to_string()).into_bytes())
 }
 
-/// What becomes of a vector: of its registration and, where that is taken, of its assertion.
+/// Returns the result of a vector: of its registration and, if that is accepted, of its assertion.
 fn outcome(vector: &Vector) -> Result<(), CeremonyError> {
     let relying_party = RelyingParty::of_issuer(&"https://example.org".parse().unwrap()).unwrap();
     let made = &vector.registration;

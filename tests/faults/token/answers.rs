@@ -1,4 +1,4 @@
-//! What clients see of each class of answer.
+//! Responses to clients for each class of token error.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ const DEVICE_ERROR: u64 = 0x30;
 const USER_NOT_LOGGED_IN: u64 = 0x101;
 const PIN_INCORRECT: u64 = 0xa0;
 
-/// The answers that the short form tries: one or two of a class. The long form tries all.
+/// Token errors that the short run tests: one or two per class. The long run tests all.
 const SHORT: [&str; 8] = [
     "CKR_DEVICE_REMOVED",
     "CKR_CRYPTOKI_NOT_INITIALIZED",
@@ -36,7 +36,7 @@ async fn each_answer_of_the_token_costs_no_code_and_no_refresh_token() {
     let mut family = client.family().await;
     let all = rounds(0) > 0;
     for (name, code, class) in ANSWERS.into_iter().filter(|(name, ..)| all || SHORT.contains(name)) {
-        // Given once: the retry within the request heals it.
+        // A single error: the retry within the request succeeds.
         let before = client.errors(class).await;
         shim.fail(Call::Sign, code, 1);
         let reply = client.refresh(&family).await;
@@ -48,7 +48,8 @@ async fn each_answer_of_the_token_costs_no_code_and_no_refresh_token() {
         }
         assert!(client.errors(class).await > before, "{name} is not counted as {class}");
 
-        // Given until it ends: refused, and asked for again with the same code and the same refresh token.
+        // A permanent error: requests are refused. Afterwards the same code and the same refresh
+        // token must work.
         let unused = client.code().await;
         shim.fail(Call::Sign, code, FOREVER);
         for reply in [client.refresh(&family).await, client.redeem(&unused).await] {
@@ -70,12 +71,12 @@ async fn a_wrong_signature_never_reaches_a_client() {
     let world = World::start("").await;
     let (client, shim) = (&world.client, &world.shim);
     let mut family = client.family().await;
-    // `Client` verifies every token that it gets.
+    // `Client` verifies every token that it receives.
     for times in [1, 2, 3] {
         shim.sign_wrongly(times);
         client.back_within(BACK, &mut family, "wrong signatures").await;
     }
-    // The second signature of an answer may be skipped when the first was wrong.
+    // The second signature of a response may be skipped if the first one was wrong.
     assert!(client.errors("wrong_signature").await >= 3);
     let unused = client.code().await;
     shim.sign_wrongly(FOREVER);
@@ -110,7 +111,7 @@ async fn a_pin_that_is_refused_while_the_program_runs_is_tried_once() {
     assert!(!client.ready().await);
     world.instance.tells("it was tried once");
 
-    // A person mends it and starts the program anew: the refresh token is as good as before.
+    // The operator repairs the token and restarts the server: the refresh token is still valid.
     shim.heal();
     world.instance.stop();
     world.instance.start();
@@ -126,7 +127,7 @@ async fn a_wrong_pin_is_tried_once_at_the_start() {
     world.instance.softhsm.write_pin_file("999999", 0o600);
     let before = world.shim.calls(Call::Login);
     let refused = world.instance.try_run(&["serve"], "");
-    // systemd does not start the service again after this status.
+    // systemd does not restart the service after this status.
     assert_eq!(refused.status.code(), Some(1));
     assert_eq!(world.shim.calls(Call::Login), before + 1);
 }
@@ -157,7 +158,7 @@ async fn a_device_that_hangs_is_noticed_in_five_seconds_and_the_process_ends_for
     assert!(hung.elapsed() < Duration::from_secs(12), "{:?}", hung.elapsed());
     assert!(world.instance.log().contains("cannot be cancelled; aborting"));
 
-    // What systemd does then. The device is back.
+    // systemd's reaction. The device is back.
     shim.heal();
     world.instance.start();
     for reply in [world.client.refresh(&family).await, world.client.redeem(&unused).await] {
@@ -175,7 +176,8 @@ async fn a_slow_device_is_waited_for_and_never_past_the_deadline() {
     let reply = client.refresh(&family).await;
     assert!(reply.is_tokens() && reply.took >= Duration::from_millis(400), "{reply:?}");
     family = reply.refresh_token();
-    // Longer than a request may take: refused in time, and served again when the device is quick again.
+    // Longer than a request may take: refused in time, and served again when the device is fast
+    // again.
     shim.delay(Call::Sign, Duration::from_millis(2500));
     let reply = client.refresh(&family).await;
     assert!(reply.is_later() && reply.took < ANSWERED, "{reply:?}");
@@ -203,7 +205,8 @@ async fn faults_of_every_function_under_load_are_outlived() {
     while Instant::now() < end {
         let call = Call::ALL[chance.below(Call::ALL.len())];
         let (_, code, class) = ANSWERS[chance.below(ANSWERS.len())];
-        // A refused login latches, and a caller's bug is answered 500: both have tests of their own.
+        // A refused login is not retried, and an error of the caller is answered with 500. Both
+        // have separate tests.
         let code = if call == Call::Login || class == "bug" { DEVICE_ERROR } else { code };
         shim.fail(call, code, 1 + chance.below(3) as u64);
         tokio::time::sleep(chance.milliseconds(1, 120)).await;

@@ -1,4 +1,5 @@
-//! The real program on tokens that fail: what clients see over HTTP, and that nothing is used up by a failed signature.
+//! The real server on failing tokens: the HTTP responses to clients, and that a failed signature
+//! consumes no code or refresh token.
 
 mod answers;
 mod outage;

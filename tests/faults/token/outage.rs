@@ -1,4 +1,4 @@
-//! A device that goes in the middle of the load and comes back.
+//! A device that disappears under load and returns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,16 +9,19 @@ use tokio::task::JoinSet;
 use super::world::{BACK, Client, World, redeem, renew};
 use crate::{MACHINE, rounds};
 
-/// Tasks of the load.
+/// Number of tasks that make load.
 const TASKS: usize = 12;
 
-/// How long a device is away: ten seconds in the long form.
+/// Returns how long a device is absent: ten seconds in the long run.
 pub(crate) fn absence() -> Duration {
     Duration::from_secs(if rounds(0) > 0 { 10 } else { 3 })
 }
 
-/// Stops a device in the middle of load and lets it come back. Every request is answered in its deadline, refusals tell
-/// when to come again, nothing is used up by a failed signature, and service is back soon, by itself.
+/// Stops a device under load and lets it return.
+///
+/// Asserts that every request is answered before its deadline, that refusals say when to retry,
+/// that a failed signature consumes no code or token, and that service resumes soon without
+/// intervention.
 pub(crate) async fn outlives(what: &str, client: &Arc<Client>, mut stop: impl FnMut(), mut start: impl FnMut()) {
     let over = Arc::new(AtomicBool::new(false));
     let mut load = JoinSet::new();

@@ -1,5 +1,5 @@
-//! SoftHSM behind a p11-kit server's socket, which stands for an HSM in the network: the process that signs dies and
-//! comes back, or stops answering. Needs p11-kit and p11-kit-modules.
+//! SoftHSM behind the socket of a p11-kit server, as a model of a network HSM: the signing process
+//! dies and returns, or stops responding. Needs p11-kit and p11-kit-modules.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -18,7 +18,8 @@ use crate::support::{Instance, wait_until};
 const SERVER: &str = "/usr/libexec/p11-kit/p11-kit-server";
 const CLIENT: &str = "/usr/lib/x86_64-linux-gnu/pkcs11/p11-kit-client.so";
 
-/// A p11-kit server in front of an instance's SoftHSM. It starts a process for each connection: all are in one group.
+/// A p11-kit server in front of an instance's SoftHSM. It starts a process for each connection; all
+/// of them are in one process group.
 struct Remote {
     socket: PathBuf,
     configuration: PathBuf,
@@ -70,8 +71,8 @@ impl Drop for Remote {
     }
 }
 
-/// p11-kit's client knows few mechanisms, and AES-GCM is none of them: a wrapping key that was made in the token itself is
-/// seen through it and cannot be used.
+/// The p11-kit client supports few mechanisms, and AES-GCM is not among them. It lists a wrapping
+/// key that was generated in the token, but cannot use it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrapping_key_that_the_module_cannot_use_is_said_to_be_that_before_and_after_its_first_use() {
     let _shared = MACHINE.read().await;
@@ -132,11 +133,11 @@ async fn world() -> (Instance, Remote, Arc<Client>) {
     let secret = instance.add_confidential_client("web");
     let remote = Remote::new(&instance);
     instance.environment.push(("P11_KIT_SERVER_ADDRESS", format!("unix:path={}", remote.socket.display())));
-    // What this client cannot use is not there.
+    // Remove the key that this client cannot use.
     instance.softhsm.pkcs11_tool("sealgate", &["--delete-object", "--type", "secrkey", "--label", "sealgate-wrap"]);
     assert!(std::path::Path::new(CLIENT).exists(), "{CLIENT} is absent; install p11-kit-modules");
-    // One call at a time: p11-kit's client leaves a thread waiting for ever when its server dies while two are under way
-    // and the one whose answer has begun fails.
+    // One call at a time: if p11-kit's server dies during two calls and the one whose response has
+    // begun fails, its client blocks one thread forever.
     configure_hsm(&instance, CLIENT.as_ref(), "sessions = 1");
     instance.start();
     let client = Arc::new(Client::new(&instance, &secret).await);

@@ -1,6 +1,8 @@
-//! A TPM 2.0, emulated by swtpm, through tpm2-pkcs11: a slow device with one session, which signs by
-//! `CKM_SHA256_RSA_PKCS` only: for `CKM_RSA_PKCS` tpm2-pkcs11 decrypts, and our keys do not decrypt. Needs swtpm,
-//! swtpm-tools, libtpm2-pkcs11-1 and libtss2-tcti-swtpm0.
+//! A TPM 2.0, emulated by swtpm, through tpm2-pkcs11: a slow device with one session.
+//!
+//! It signs with `CKM_SHA256_RSA_PKCS` only, because tpm2-pkcs11 implements `CKM_RSA_PKCS` as a
+//! decryption, which the keys do not permit. Needs swtpm, swtpm-tools, libtpm2-pkcs11-1 and
+//! libtss2-tcti-swtpm0.
 
 use std::fs;
 use std::net::TcpListener;
@@ -50,7 +52,7 @@ impl Tpm {
             .spawn()
             .unwrap_or_else(|error| panic!("swtpm: {error}; install swtpm"));
         self.emulator = Some(emulator);
-        // A connection would be the emulator's one and only.
+        // A connection would take the only one that the emulator accepts.
         wait_until("the TPM listens", || TcpListener::bind(("127.0.0.1", self.port + 1)).is_err());
     }
 
@@ -67,7 +69,7 @@ impl Tpm {
         ]
     }
 
-    /// `pkcs11-tool`, as in the ceremony.
+    /// Runs `pkcs11-tool`, as in the key ceremony.
     fn tool(&self, arguments: &[&str]) {
         assert!(Path::new(MODULE).exists(), "{MODULE} is absent; install libtpm2-pkcs11-1");
         let mut command = Command::new("pkcs11-tool");
@@ -84,7 +86,7 @@ impl Drop for Tpm {
     }
 }
 
-/// Two free ports, one after the other.
+/// Returns two consecutive free ports.
 fn two_ports() -> u16 {
     loop {
         let (first, second) = (free_port(), free_port());

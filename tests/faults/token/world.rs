@@ -1,4 +1,4 @@
-//! A running program on a token that can be made to fail, and a client that looks closely at each answer.
+//! A running server on a token with injected faults, and a client that checks each response.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,16 +15,16 @@ use serde_json::Value;
 use crate::shim::Shim;
 use crate::support::{Browser, Instance, REDIRECT_URI, Settings};
 
-/// `hsm.sign_timeout_seconds` here.
+/// Value of `hsm.sign_timeout_seconds`.
 pub(crate) const SIGN_TIMEOUT: Duration = Duration::from_secs(2);
-/// When an answer is there at the latest: the machine is busy with other tests.
+/// Maximum time for a response. It allows for a machine that is busy with other tests.
 pub(crate) const ANSWERED: Duration = Duration::from_secs(4);
-/// How long a client of the load waits after a refusal: not to meet the limit of requests a minute.
+/// Pause of a load client after a refusal, to stay below the limit of requests per minute.
 const AGAIN: Duration = Duration::from_millis(60);
-/// How soon after the device's return there is service.
+/// Maximum time from the return of the device to the first response with tokens.
 pub(crate) const BACK: Duration = Duration::from_secs(2);
 
-/// With limits as high as they go: the load has to stay below.
+/// Returns settings with the highest rate limits; the load must stay below them.
 pub(crate) fn settings() -> Settings {
     Settings {
         sections: "[rate_limits]\nauthorize = 4095\npages = 4095\ntoken = 4095\njwks = 4095".into(),
@@ -32,7 +32,7 @@ pub(crate) fn settings() -> Settings {
     }
 }
 
-/// Puts lines into the `[hsm]` section, and another module into its place.
+/// Replaces the module in the `[hsm]` section and adds lines to it.
 pub(crate) fn configure_hsm(instance: &Instance, module: &Path, lines: &str) {
     let text = fs::read_to_string(instance.config()).unwrap();
     let (before, after) = text.split_once("module = ").unwrap();
@@ -42,7 +42,7 @@ pub(crate) fn configure_hsm(instance: &Instance, module: &Path, lines: &str) {
     fs::write(instance.config(), format!("{before}{hsm}{after}")).unwrap();
 }
 
-/// A program on the shim, running, and its client.
+/// A running server with the shim as its token, and a client.
 pub(crate) struct World {
     pub(crate) instance: Instance,
     pub(crate) shim: Shim,
@@ -71,7 +71,7 @@ pub(crate) struct Client {
     keys: BTreeMap<String, Value>,
 }
 
-/// An answer of the token endpoint.
+/// Response of the token endpoint.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -81,12 +81,12 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// Tokens, which were verified.
+    /// Returns whether the response contains tokens. Their signatures were verified.
     pub(crate) fn is_tokens(&self) -> bool {
         self.status == 200
     }
 
-    /// A refusal that tells the client to come again.
+    /// Returns whether the response is a refusal that tells the client to retry.
     pub(crate) fn is_later(&self) -> bool {
         self.status == 503
             && self.retry_after.as_deref() == Some("1")
@@ -122,7 +122,7 @@ impl Client {
         format!("{}/oauth/authorize?{}", self.base, query.finish())
     }
 
-    /// A code for the person who is signed in; takes no signature.
+    /// Requests a code for the signed-in user. This needs no signature.
     pub(crate) async fn code(&self) -> String {
         let page = self.browser.open(&self.authorize()).await;
         page.returned("code").unwrap_or_else(|| panic!("no code: {page:?}"))
@@ -136,7 +136,8 @@ impl Client {
         self.token(&[("grant_type", "refresh_token"), ("refresh_token", token)]).await
     }
 
-    /// A new family of refresh tokens. The token may be failing already: a refusal for the moment uses no code up.
+    /// Creates a family of refresh tokens. Retries if the token already fails, because a temporary
+    /// refusal does not consume the code.
     pub(crate) async fn family(&self) -> String {
         let (code, begun) = (self.code().await, Instant::now());
         loop {
@@ -149,7 +150,7 @@ impl Client {
         }
     }
 
-    /// Asks for tokens and verifies those that come with the published keys.
+    /// Requests tokens and verifies them with the published keys.
     async fn token(&self, fields: &[(&str, &str)]) -> Reply {
         let started = Instant::now();
         let request = self.http.post(format!("{}/oauth/token", self.base)).basic_auth("web", Some(&self.secret));
@@ -179,25 +180,25 @@ impl Client {
         key.verify(&RSA_PKCS1_2048_8192_SHA256, input.as_bytes(), &decode(signature)).is_ok()
     }
 
-    /// Whether the admin listener says that requests can be served.
+    /// Returns whether the admin listener reports that the server is ready.
     pub(crate) async fn ready(&self) -> bool {
         self.http.get(format!("{}/readyz", self.admin)).send().await.unwrap().status() == 200
     }
 
-    /// A number of the metrics.
+    /// Returns the value of a metric.
     pub(crate) async fn metric(&self, series: &str) -> u64 {
         let text = self.http.get(format!("{}/metrics", self.admin)).send().await.unwrap().text().await.unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         line.map_or(0, |value| value.trim().parse().unwrap())
     }
 
-    /// Signatures that failed with a class.
+    /// Returns the number of failed signatures of a class.
     pub(crate) async fn errors(&self, class: &str) -> u64 {
         self.metric(&format!("sealgate_sign_errors_total{{class=\"{class}\"}}")).await
     }
 
-    /// Renews a family until there are tokens, and fails when that takes longer than `limit`. A refresh token that a
-    /// failed signature had used up would be refused here for good.
+    /// Refreshes a family until it gets tokens; panics if that takes longer than `limit`. If a
+    /// failed signature had consumed the refresh token, the server would refuse it permanently.
     pub(crate) async fn back_within(&self, limit: Duration, family: &mut String, after: &str) -> Duration {
         let from = Instant::now();
         loop {
@@ -213,19 +214,20 @@ impl Client {
     }
 }
 
-/// What one task of the load met.
+/// Results of one load task.
 #[derive(Debug, Default)]
 pub(crate) struct Met {
     pub(crate) tokens: usize,
     pub(crate) later: usize,
     pub(crate) slowest: Duration,
-    /// The code that could not be redeemed yet.
+    /// Code that could not be redeemed yet.
     pub(crate) code: Option<String>,
     pub(crate) family: Option<String>,
 }
 
 impl Met {
-    /// Notes an answer: tokens or "come again", in time. Yields whether it was tokens.
+    /// Records a response, which must be in time and contain tokens or a temporary refusal. Returns
+    /// whether it contains tokens.
     fn note(&mut self, reply: &Reply) -> bool {
         assert!(reply.is_tokens() || reply.is_later(), "{reply:?}");
         assert!(reply.took < ANSWERED, "{reply:?}");
@@ -239,7 +241,7 @@ impl Met {
     }
 }
 
-/// Renews one family until told to stop. A rotation that was refused is asked for again with the same token.
+/// Refreshes one family until stopped. Retries a refused rotation with the same token.
 pub(crate) async fn renew(client: Arc<Client>, stop: Arc<AtomicBool>) -> Met {
     let mut met = Met::default();
     let mut family = client.family().await;
@@ -255,7 +257,7 @@ pub(crate) async fn renew(client: Arc<Client>, stop: Arc<AtomicBool>) -> Met {
     met
 }
 
-/// Redeems codes until told to stop, each until it gives tokens.
+/// Redeems codes until stopped. Retries each code until it gives tokens.
 pub(crate) async fn redeem(client: Arc<Client>, stop: Arc<AtomicBool>) -> Met {
     let mut met = Met::default();
     while !stop.load(Ordering::SeqCst) {
