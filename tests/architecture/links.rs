@@ -1,5 +1,8 @@
-//! The links between the documents: each leads to a file that exists, and each fragment to a heading of that file. The site
-//! (`make docs`) consists of the pages in docs/, so each of them is in the summary, and none links to a file outside.
+//! Links between documents: each leads to an existing file, and each fragment to a heading of that
+//! file.
+//!
+//! The site (`make docs`) consists of the pages in docs/, so each of them must be in the summary,
+//! and none may link to a file outside.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +20,7 @@ fn prose_of(path: &Path) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the targets of the inline links and images of a text: what is between `](` and `)`.
+/// Returns the targets of the inline links and images of a text: the text between `](` and `)`.
 fn targets(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split_once(')')?.0.split_whitespace().next())
 }

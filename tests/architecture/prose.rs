@@ -1,14 +1,16 @@
-//! Counts phrases that make technical prose hard to read (CONTRIBUTING.md, "Style") and holds each folder to its limit in
-//! `prose.txt`.
+//! Counts phrases that make technical prose hard to read (CONTRIBUTING.md, "Style"), and holds each
+//! folder to its limit in `prose.txt`.
 //!
-//! Reads the comments of Rust, JavaScript, shell and TOML files, string literals of five words or more in Rust, the English page
-//! texts, and the paragraphs of Markdown files outside of code blocks.
+//! Reads the comments of Rust, JavaScript, shell and TOML files, string literals of five words or
+//! more in Rust, the English page texts, and the paragraphs of Markdown files outside of code
+//! blocks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// Phrases as sequences of words. `|` separates alternatives for one word, `*` is any word, and `!word` forbids a following word.
+/// Phrases as sequences of words. `|` separates alternatives for one word, `*` is any word, and
+/// `!word` forbids a following word.
 const PHRASES: &[&str] = &[
     "whoever",
     "whatever is|was|a|the|it|they|comes|has",

@@ -1,4 +1,4 @@
-// A browser without scripts: keeps cookies by host, follows redirects, signs in and allows.
+// Browser without scripts: stores cookies by host, follows redirects, signs in and consents.
 
 import http from "node:http";
 import https from "node:https";
@@ -6,13 +6,14 @@ import https from "node:https";
 const { EMAIL, PASSWORD, REDIRECT_URI, SIGNED_OUT_URI } = process.env;
 const PATIENCE = 20_000;
 
-/// Applications are hosts below localhost here, which not every resolver knows.
+/// Resolves application hosts below localhost, which not every resolver supports.
 function lookup(host, options, done) {
   if (options.all) done(null, [{ address: "127.0.0.1", family: 4 }]);
   else done(null, "127.0.0.1", 4);
 }
 
-/// One request. Not fetch(): it calls every request a script's (`Sec-Fetch-Mode: cors`), and servers answer those with 401.
+/// Sends one request. fetch() is unsuitable: it marks every request as a script's (`Sec-Fetch-Mode: cors`), and
+/// servers answer those with 401.
 function exchange(url, { method = "GET", headers, body }) {
   return new Promise((resolve, reject) => {
     const form = body === undefined ? {} : { "content-type": "application/x-www-form-urlencoded", "content-length": Buffer.byteLength(body) };
@@ -35,19 +36,19 @@ export class Browser {
   #ends;
   #person;
 
-  /// `ends`: the addresses at which it stops without opening them, those of a client that has no server.
+  /// `ends`: URLs at which it stops without opening them, because the client has no server.
   constructor(ends = [REDIRECT_URI, SIGNED_OUT_URI], person = { email: EMAIL, password: PASSWORD }) {
     this.#ends = ends;
     this.#person = person;
   }
 
-  /// The Cookie header that it sends to a host.
+  /// Returns the Cookie header for a host.
   cookies(host) {
     return [...(this.#cookies.get(host) ?? [])].map(([name, value]) => `${name}=${value}`).join("; ");
   }
 
   async #send(url, options = {}) {
-    // As in a browser, the port keeps no cookies apart (RFC 6265 §8.5).
+    // Cookies do not distinguish ports (RFC 6265 §8.5).
     const jar = this.#cookies.get(url.hostname) ?? new Map();
     const headers = {
       accept: "text/html",
@@ -67,7 +68,7 @@ export class Browser {
     return response;
   }
 
-  /// Follows redirects from a response to the first page, or to an address of the client.
+  /// Follows redirects from a response to the first page or to a URL of the client.
   async #follow(url, response) {
     for (let hops = 0; hops < 15; hops += 1) {
       const { location } = response.headers;
@@ -94,18 +95,18 @@ export class Browser {
     return this.#follow(url, await this.#send(url, { method: "POST", body: form.toString() }));
   }
 
-  /// Opens an address and answers the provider's pages that come, in the order in which they may come.
+  /// Opens a URL and submits the provider's pages in their possible order.
   async pass(address) {
     let page = await this.open(address);
     if (page.html?.includes('id="login-submit"')) page = await this.submit(page, { ...this.#person });
     if (page.html?.includes('id="consent-allow"')) page = await this.submit(page, { "consent-allow": "yes", offline_access: "true" });
-    // The script of this page would do so at once.
+    // In a browser, the script of this page submits it immediately.
     if (page.html?.includes('id="return-submit"')) page = await this.submit(page, {});
     if (page.html?.includes('id="logout-confirm"')) page = await this.submit(page, {});
     return page;
   }
 
-  /// The same, when the way ends at an address of the client; yields the address.
+  /// Does the same as pass(), and returns the URL of the client at which it ends.
   async go(address) {
     const page = await this.pass(address);
     if (page.html !== undefined) throw new Error(`stopped at ${page.url} (${page.status}): ${page.html}`);
@@ -113,7 +114,7 @@ export class Browser {
   }
 }
 
-/// Waits until a server of a relying party answers at all.
+/// Waits until a relying party's server responds.
 export async function listening(address) {
   const deadline = Date.now() + PATIENCE;
   for (;;) {

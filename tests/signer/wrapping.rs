@@ -135,7 +135,7 @@ fn the_store_keeps_its_data_key_over_a_restart() {
     });
 }
 
-/// An engine whose first read of data keys misses the one that another node stores concurrently.
+/// Engine whose first read of data keys misses the one stored concurrently by another node.
 struct Behind {
     engine: Arc<MemoryEngine>,
     looked: AtomicBool,

@@ -21,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 /// Maximum time that a test waits for an e-mail.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How the server speaks TLS.
+/// TLS mode of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speaks {
     Clear,

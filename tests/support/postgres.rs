@@ -111,7 +111,7 @@ impl PostgresServer {
         server
     }
 
-    /// Starts a standby of this server; `name` is the name with which it acknowledges.
+    /// Starts a standby of this server, which acknowledges commits as `name`.
     pub(crate) fn standby(&self, name: &str) -> Self {
         let place = place();
         let address = format!("host=127.0.0.1 port={} user=sealgate application_name={name}", self.port);
@@ -216,7 +216,7 @@ impl PostgresServer {
             "-addext",
             end,
         ]);
-        // The test runs as root and can read it regardless of its mode.
+        // If the test runs as root, it can read the file regardless of its mode.
         PathBuf::from(ca)
     }
 

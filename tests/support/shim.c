@@ -21,17 +21,17 @@
 #define SESSIONS 65536
 
 enum {
-    GONE,       /* the code that every call answers with while the device is away; 0: it is there */
-    WRONG,      /* how many signatures shall be wrong: well-formed, of another digest */
-    EMPTY,      /* how many searches shall find nothing */
-    UNDRAINED,  /* not 0: a C_Sign that fails leaves its operation active, which PKCS#11 forbids and modules do */
-    RELEASED,   /* calls that hang go on when this changes */
-    FLAGS,      /* further CKF_ flags of the token */
-    MOST,       /* sessions that may be open at once; 0: any number */
-    HANGING,    /* note: calls that hang now */
-    SHARED,     /* note: how often a session was used by a second thread at once */
-    UNDER_CALL, /* note: how often the module was finalized under a call */
-    OPEN,       /* note: sessions that are open */
+    GONE,       /* return value of every call while the device is absent; 0: it is present */
+    WRONG,      /* number of signatures to make wrong: well-formed, but over another digest */
+    EMPTY,      /* number of searches that find nothing */
+    UNDRAINED,  /* not 0: a failing C_Sign leaves its operation active, which PKCS#11 forbids, but some modules do */
+    RELEASED,   /* calls that hang resume when this changes */
+    FLAGS,      /* additional CKF_ flags of the token */
+    MOST,       /* maximum number of open sessions; 0: no limit */
+    HANGING,    /* output: number of calls that hang now */
+    SHARED,     /* output: number of concurrent uses of a session by a second thread */
+    UNDER_CALL, /* output: number of times the module was finalized during a call */
+    OPEN,       /* output: number of open sessions */
 };
 
 /* The functions that a test can control, in the order of their words. */
@@ -51,7 +51,7 @@ static atomic_char busy[SESSIONS];
 
 static _Atomic uint64_t *rule(int function, int part) { return &words[16 + 8 * function + part]; }
 
-/* One of a number of times. */
+/* Takes one of the remaining times. Returns 0 if there are none. */
 static int take(_Atomic uint64_t *left) {
     uint64_t now = atomic_load(left);
     while (now != 0) {

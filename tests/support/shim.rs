@@ -1,5 +1,4 @@
-//! A token with injected faults: compiles `shim.c` and writes the words by which a test controls it
-//! at run time.
+//! Token with injected faults: compiles `shim.c`, and writes its control words at run time.
 //!
 //! The words are in a file that the module maps. The kernel makes a write to a file visible in all
 //! its mappings, so tests need no unsafe code.

@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 /// Path of SoftHSM's module in Debian's package.
 pub(crate) const MODULE: &str = "/usr/lib/softhsm/libsofthsm2.so";
 
-/// Module of `OpenSC` that logs every call to [`SoftHsm::call_record`] and forwards it to [`MODULE`].
+/// Module of `OpenSC` that logs every call to [`SoftHsm::call_record`] and forwards it to
+/// [`MODULE`].
 pub(crate) const SPY: &str = "/usr/lib/x86_64-linux-gnu/pkcs11/pkcs11-spy.so";
 
 /// User PIN of every token created here.

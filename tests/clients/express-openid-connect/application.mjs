@@ -1,4 +1,4 @@
-// An Express application that signs people in with express-openid-connect, written as its own documentation says.
+// An Express application with express-openid-connect, as in its documentation.
 
 import { randomBytes } from "node:crypto";
 import express from "express";
@@ -13,7 +13,7 @@ application.use(
     clientID: CLIENT_ID,
     clientSecret: CLIENT_SECRET,
     secret: randomBytes(32).toString("hex"),
-    // A port does not keep cookies apart.
+    // Cookies do not distinguish ports.
     session: { name: "express" },
     authorizationParams: {
       response_type: "code",

@@ -86,7 +86,7 @@ impl Reply {
         self.status == 200
     }
 
-    /// Returns whether the response is a refusal that tells the client to retry.
+    /// Returns whether the response is a refusal with a time to retry.
     pub(crate) fn is_later(&self) -> bool {
         self.status == 503
             && self.retry_after.as_deref() == Some("1")
