@@ -35,8 +35,7 @@ pub const CODE_DIGITS: usize = 8;
 /// last but one.
 const MOST_RESETS: usize = 2;
 
-/// Maximum number of address changes that can be undone. An attacker who changes the address twice
-/// must not evict the first.
+/// Maximum number of undo links. Each further change of address adds one.
 const MOST_UNDOS: usize = 5;
 
 /// Number of random bytes in a link's token.
@@ -184,6 +183,10 @@ impl AddressUndo {
         Self { hash, address, verified, changed_at: Some(now), expires_at: now.plus(UNDO_LIFE) }
     }
 
+    fn is_for(&self, address: &Email) -> bool {
+        self.address.lookup_key() == address.lookup_key()
+    }
+
     /// Reports whether an item added at `at` came after the change, or less than `margin` before
     /// it.
     pub fn is_after(&self, at: UnixTime, margin: Duration) -> bool {
@@ -271,44 +274,51 @@ impl AccountLinks {
         CodeVerdict::Over
     }
 
-    /// Adds a link that undoes a change of address.
+    /// Returns the link of the earliest change of address that can still be undone.
     ///
-    /// It expires no later than the links before it. An attacker may have made the first change.
-    /// The owner's next change would then send the attacker a link that outlives the owner's own.
-    /// If there are too many, the oldest is kept and the one before the newest is evicted.
-    pub fn add_undo(&mut self, mut undo: AddressUndo, now: UnixTime) {
+    /// Only the address of this link can undo. A later address may belong to an attacker, who made
+    /// the first change.
+    pub fn first_undo(&self, now: UnixTime) -> Option<&AddressUndo> {
+        self.undos.iter().find(|undo| now < undo.expires_at)
+    }
+
+    /// Adds a link that undoes a change of address. Returns the address that it must be sent to.
+    ///
+    /// If an earlier change can still be undone, the link is another one for that change, with the
+    /// same address and expiry. If there are too many, the oldest is kept and the one before the
+    /// newest is evicted.
+    pub fn add_undo(&mut self, mut undo: AddressUndo, now: UnixTime) -> Email {
         self.undos.retain(|known| known.expires_at > now);
-        let earliest = self.undos.iter().map(|known| known.expires_at).min();
-        undo.expires_at = earliest.map_or(undo.expires_at, |earliest| earliest.min(undo.expires_at));
+        if let Some(first) = self.first_undo(now) {
+            undo = AddressUndo { hash: undo.hash, ..first.clone() };
+        }
         if self.undos.len() == MOST_UNDOS {
             self.undos.pop();
         }
+        let address = undo.address.clone();
         self.undos.push(undo);
+        address
     }
 
-    /// Reports whether the account returns to an earlier address, a change from which can still be
-    /// undone.
-    ///
-    /// Drops the link of that address and the later ones, because these would undo the return.
+    /// Reports whether the account returns to the address that can undo the changes since. Drops
+    /// its links, because nothing is left to undo.
     pub fn return_to(&mut self, address: &Email, now: UnixTime) -> bool {
-        self.undos.retain(|known| known.expires_at > now);
-        let known = self.undos.iter().position(|undo| undo.address.lookup_key() == address.lookup_key());
-        if let Some(at) = known {
-            self.undos.truncate(at);
+        let is_return = self.first_undo(now).is_some_and(|first| first.is_for(address));
+        if is_return {
+            self.undos.clear();
         }
-        known.is_some()
+        is_return
     }
 
+    /// Returns the undo link with this hash if it is valid.
     pub fn undo(&self, hash: SecretHash, now: UnixTime) -> Option<&AddressUndo> {
-        self.undos.iter().find(|undo| undo.hash == hash && now < undo.expires_at)
+        let first = self.first_undo(now)?;
+        self.undos.iter().find(|undo| undo.hash == hash && now < undo.expires_at && undo.is_for(&first.address))
     }
 
-    /// Drops the link with this hash and the later ones. They would restore addresses that are
-    /// newer than the restored one.
-    pub fn drop_undos_from(&mut self, hash: SecretHash) {
-        if let Some(at) = self.undos.iter().position(|undo| undo.hash == hash) {
-            self.undos.truncate(at);
-        }
+    /// Drops all undo links but the one that is being used.
+    pub fn keep_only_undo(&mut self, hash: SecretHash) {
+        self.undos.retain(|undo| undo.hash == hash);
     }
 
     /// Invalidates all links and codes that grant access, after access was revoked or credentials
@@ -470,33 +480,36 @@ mod tests {
     }
 
     #[test]
-    fn no_undo_link_outlives_an_earlier_one() {
+    fn further_links_are_for_the_first_address_until_its_end() {
         let mut links = AccountLinks::none(anna().sub);
-        links.add_undo(undo(1, 100), at(1));
-        links.add_undo(undo(2, 150), at(50));
-        links.add_undo(undo(3, 90), at(50));
-        let ends: Vec<u64> = links.undos.iter().map(|undo| undo.expires_at.seconds()).collect();
-        assert_eq!(ends, [100, 100, 90]);
-        links.add_undo(undo(4, 250), at(120));
-        assert_eq!(links.undos.last().unwrap().expires_at, at(250), "the others are over");
+        let first = undo(1, 100);
+        assert_eq!(links.add_undo(first.clone(), at(1)), first.address);
+        assert_eq!(links.add_undo(undo(2, 150), at(50)), first.address);
+        assert_eq!(links.undos[1], AddressUndo { hash: hash(2), ..first });
+        assert_eq!(links.add_undo(undo(3, 250), at(100)).as_str(), "3@example.test");
+        assert_eq!(links.undos, [undo(3, 250)], "the others are over");
     }
 
     #[test]
-    fn a_return_to_an_earlier_address_ends_its_link_and_the_later_ones() {
-        let with = |numbers: &[u8]| {
-            let mut links = AccountLinks::none(anna().sub);
-            for number in numbers {
-                links.add_undo(undo(*number, 100), at(1));
-            }
-            links
-        };
+    fn a_stored_link_of_a_later_address_is_not_valid() {
+        let mut links = AccountLinks::none(anna().sub);
+        links.undos = vec![undo(1, 100), undo(2, 100)];
+        assert!(links.undo(hash(1), at(2)).is_some() && links.undo(hash(2), at(2)).is_none());
+        links.keep_only_undo(hash(1));
+        assert_eq!(links.undos, [undo(1, 100)]);
+    }
+
+    #[test]
+    fn a_return_to_the_first_address_ends_its_links() {
+        let mut links = AccountLinks::none(anna().sub);
+        links.add_undo(undo(1, 100), at(1));
+        links.add_undo(undo(2, 100), at(1));
         let address = |text: &str| Email::parse(text).unwrap();
-        let mut links = with(&[1, 2, 3]);
-        assert!(links.return_to(&address("2@EXAMPLE.test"), at(2)));
-        assert_eq!(links, with(&[1]));
-        assert!(!links.return_to(&address("3@example.test"), at(2)));
-        assert_eq!(links, with(&[1]));
+        assert!(!links.return_to(&address("2@example.test"), at(2)));
         assert!(!links.return_to(&address("1@example.test"), at(100)), "it can be taken back no more");
+        assert_eq!(links.undos.len(), 2);
+        assert!(links.return_to(&address("1@EXAMPLE.test"), at(2)));
+        assert!(links.is_empty());
     }
 
     #[test]

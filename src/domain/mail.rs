@@ -158,8 +158,8 @@ pub enum Mail {
         #[serde(default)]
         purpose: CodePurpose,
     },
-    /// Sent to the old address. `token` is the token of the undo link, `new_address` is partly
-    /// hidden.
+    /// Sent to the address that can undo the change. `token` is the token of the undo link,
+    /// `new_address` is partly hidden.
     AddressChanged {
         token: String,
         new_address: String,
@@ -229,7 +229,7 @@ pub enum Notice {
     AppPasswordCreated,
     /// Sent to the new address.
     AddressChanged,
-    /// Sent to the replaced address if the change cannot be undone.
+    /// Sent to the replaced address if it cannot undo the change.
     AddressReplaced,
     /// An administrator changed the account.
     AdministratorActed,

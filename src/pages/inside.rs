@@ -38,7 +38,7 @@ pub enum Done {
     Password,
     AddressVerified,
     AddressChanged,
-    /// The address was changed, without a link to undo the change.
+    /// The address was changed, without an undo link for the replaced address.
     AddressReturned,
     Session,
     OtherSessions,

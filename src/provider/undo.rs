@@ -79,7 +79,8 @@ async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Undoable, F
 /// Restores the account. Returns the outcome and the names of the second steps added since the
 /// change or shortly before it.
 ///
-/// The link is used up last, so that the user can open it again after a crash.
+/// The restoring commit drops all other undo links. The used one is dropped last, so that the user
+/// can open it again after a crash.
 async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcome, Vec<String>), Failure> {
     let (store, subject) = (&ctx.sealgate.store, link.link.subject);
     let revocation = store.new_revocation(subject, EndReason::PasswordChanged, ctx.now);
@@ -98,7 +99,7 @@ async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcom
         (None, Vec::new())
     };
     let change = |links: &mut AccountLinks| {
-        links.drop_undos_from(link.link.hash);
+        links.undos.retain(|undo| undo.hash != link.link.hash);
         if let Some(reset) = &reset {
             links.add_reset(reset.clone(), ctx.now);
         }
@@ -147,6 +148,7 @@ async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, revocation: &Revoc
         next.password = next.password.map(|_| password.clone());
         let mut next_links = links.value.clone();
         next_links.take_back();
+        next_links.keep_only_undo(link.link.hash);
         let written = store
             .put_user_and_links_beside(factors.as_ref(), (&user, &next), (Some(&links), &next_links), revocation)
             .await?;

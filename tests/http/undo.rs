@@ -2,6 +2,7 @@
 
 use sealgate_admin::command::Command;
 use sealgate_admin::{Directory, execute};
+use sealgate_domain::account_links::{AccountLinks, AddressUndo, LinkToken};
 use sealgate_domain::mail::{Mail, MailMessage, Notice};
 use sealgate_domain::user::{Email, User, UserState};
 use sealgate_domain::webauthn::KeyAlgorithm;
@@ -139,15 +140,77 @@ async fn the_first_of_several_changes_is_taken_back_with_those_that_followed() {
     assert_eq!(anna(&provider).await.email, provider.anna.email);
 }
 
+/// The owner, who still knows the password, moves the account on from the attacker's address.
 #[tokio::test]
-async fn a_later_change_that_is_taken_back_leaves_the_way_to_the_first_address() {
+async fn only_the_first_address_can_undo_a_further_change_and_each_of_its_links_does() {
+    for used in 0..2 {
+        let provider = Provider::with(MAIL).await;
+        let thief = with_anna(&provider).await;
+        let first = taken_to(&thief, &provider, "thief@evil.test").await;
+        let owner = with_anna_at(&provider, "thief@evil.test").await;
+        let mails = move_to(&owner, &provider, "owner@new.test").await;
+        let (to_first, others): (Vec<_>, Vec<_>) =
+            mails.into_iter().partition(|mail| mailbox::address(mail) == "anna@example.test");
+        assert_told_without_link(&others, "thief@evil.test");
+        let [to_first] = to_first.as_slice() else { panic!("{to_first:?}") };
+        let Mail::AddressChanged { new_address, .. } = &to_first.mail else { panic!("{to_first:?}") };
+        assert_eq!(new_address, "o…@new.test");
+        let links = [first, format!("/oauth/undo?token={}", mailbox::token(to_first))];
+        press(&provider.browser(), &links[used]).await;
+        assert_eq!(anna(&provider).await.email, provider.anna.email, "{used}");
+        for link in &links {
+            assert!(provider.browser().open(link).await.text().contains(OVER));
+        }
+    }
+}
+
+/// Earlier versions sent a link to each replaced address.
+#[tokio::test]
+async fn a_stored_link_of_a_later_address_undoes_nothing() {
     let provider = Provider::with(MAIL).await;
-    let browser = with_anna(&provider).await;
-    let first = taken_to(&browser, &provider, "one@new.test").await;
-    let second = taken_to(&browser, &provider, "two@new.test").await;
-    press(&provider.browser(), &second).await;
-    assert_eq!(anna(&provider).await.email.as_str(), "one@new.test");
-    press(&provider.browser(), &first).await;
+    let thief = with_anna(&provider).await;
+    taken_to(&thief, &provider, "thief@evil.test").await;
+    let (link, token) = LinkToken::new(provider.anna.sub, [9; 24]);
+    let later = AddressUndo::new(link.hash, &anna(&provider).await, provider.sealgate.clock.now());
+    let add = |links: &mut AccountLinks| links.undos.push(later.clone());
+    provider.sealgate.store.change_account_links(provider.anna.sub, &[], add).await.unwrap();
+    let page = provider.browser().open(&format!("/oauth/undo?token={}", token.expose())).await;
+    assert!(page.status == 400 && page.text().contains(OVER), "{page:?}");
+}
+
+/// A failure after the restoring commit leaves only the used link, so that the owner can try again.
+#[tokio::test]
+async fn an_interrupted_undo_leaves_no_other_link() {
+    let (provider, meddler) = Provider::meddled_with(MAIL).await;
+    let thief = with_anna(&provider).await;
+    let first = taken_to(&thief, &provider, "one@evil.test").await;
+    let second = taken_to(&thief, &provider, "two@evil.test").await;
+    meddler.fail(Some(b's'));
+    let failed = press(&provider.browser(), &first).await;
+    assert!(failed.status >= 500, "{failed:?}");
+    meddler.fail(None);
+    assert_eq!(anna(&provider).await.email, provider.anna.email);
+    assert!(provider.browser().open(&second).await.text().contains(OVER));
+    let undone = press(&provider.browser(), &first).await;
+    assert!(undone.text().contains("a reset link to your old address"), "{undone:?}");
+    assert_login(&thief.open("/account").await);
+    assert!(provider.browser().open(&first).await.text().contains(OVER));
+}
+
+/// The page of another link shows when the address changes, before the undo is complete.
+#[tokio::test]
+async fn no_other_link_works_once_the_account_is_restored() {
+    let (provider, meddler) = Provider::meddled_with(MAIL).await;
+    let thief = with_anna(&provider).await;
+    let first = taken_to(&thief, &provider, "one@evil.test").await;
+    let second = taken_to(&thief, &provider, "two@evil.test").await;
+    let (owner, other) = (provider.browser(), provider.browser());
+    let page = other.open(&second).await;
+    let stop = meddler.stop(At::AfterCommit, b'u');
+    let press_other = other.submit_only(&page, &[("undo-submit", "yes")]);
+    let (undone, late) = tokio::join!(press(&owner, &first), stop.meanwhile(press_other));
+    assert!(undone.text().contains("a reset link to your old address"), "{undone:?}");
+    assert!(late.status == 400 && late.text().contains(OVER), "{late:?}");
     assert_eq!(anna(&provider).await.email, provider.anna.email);
 }
 

@@ -271,11 +271,13 @@ async fn take_code(
 /// Sessions remain valid: the user has just verified a code in one of them, and none depends on the
 /// address.
 ///
-/// The old address receives a link that undoes the change, with two exceptions:
+/// The old address receives a link that undoes the change, with three exceptions:
 ///
 /// - An unverified address: the user has not proven to own it.
-/// - An account that returns to an earlier address: the replaced address may belong to an attacker
+/// - An account that returns to the earlier address: the replaced address may belong to an attacker
 ///   who changed it.
+/// - An address that was itself reached by a change that can still be undone, for the same reason.
+///   The earlier address receives a further link, with the end of its first one.
 fn move_to(
     ctx: &RequestContext<'_>,
     user: &mut User,
@@ -284,18 +286,20 @@ fn move_to(
 ) -> Result<(Vec<WaitingMail>, Done), Failure> {
     let notice = |notice| Mail::Notice { notice, count: 1 };
     let is_return = links.return_to(&new, ctx.now);
-    let (to_old, done) = if is_return || !user.email_verified {
-        (notice(Notice::AddressReplaced), Done::AddressReturned)
-    } else {
+    let is_first = links.first_undo(ctx.now).is_none();
+    let mut mails = Vec::new();
+    if !is_return && (user.email_verified || !is_first) {
         let (link, token) = LinkToken::new(user.sub, ctx.random());
-        links.add_undo(AddressUndo::new(link.hash, user, ctx.now), ctx.now);
-        let new_address = partly_hidden(&new);
-        (Mail::AddressChanged { token: token.expose().to_owned(), new_address }, Done::AddressChanged)
-    };
-    let mails = vec![
-        mailing::new_mail(ctx, Some(user.sub), Some(&user.email), to_old)?,
-        mailing::new_mail(ctx, Some(user.sub), Some(&new), notice(Notice::AddressChanged))?,
-    ];
+        let address = links.add_undo(AddressUndo::new(link.hash, user, ctx.now), ctx.now);
+        let mail = Mail::AddressChanged { token: token.expose().to_owned(), new_address: partly_hidden(&new) };
+        mails.push(mailing::new_mail(ctx, Some(user.sub), Some(&address), mail)?);
+    }
+    let done = if is_first && !mails.is_empty() { Done::AddressChanged } else { Done::AddressReturned };
+    if done == Done::AddressReturned {
+        let mail = notice(Notice::AddressReplaced);
+        mails.push(mailing::new_mail(ctx, Some(user.sub), Some(&user.email), mail)?);
+    }
+    mails.push(mailing::new_mail(ctx, Some(user.sub), Some(&new), notice(Notice::AddressChanged))?);
     // Invalidate the links that were mailed to the old address.
     links.take_back();
     (user.email, user.email_verified, user.updated_at) = (new, true, ctx.now);
