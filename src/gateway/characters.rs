@@ -6,7 +6,7 @@
 //! requirements.
 
 use crate::reading;
-use crate::reading::Ambiguous;
+use crate::reading::{Ambiguous, Effort};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a set of characters, each there or not")]
@@ -105,11 +105,12 @@ pub(super) fn as_data(marked: &[u8]) -> Vec<u8> {
     read_as(marked, [false; 3], (Cut::Nothing, false))
 }
 
-/// Returns every reading of a path, with each sequence of slashes replaced by one.
+/// Returns every reading of a path other than [`as_data`], with each sequence of slashes replaced by
+/// one.
 ///
 /// # Errors
-/// If one of them contains a dot segment.
-pub(super) fn readings(marked: &[u8]) -> Result<Vec<Vec<u8>>, Ambiguous> {
+/// If one of them contains a dot segment, or if they take too much work.
+pub(super) fn readings(marked: &[u8], effort: &mut Effort) -> Result<Vec<Vec<u8>>, Ambiguous> {
     let has = Characters::of(marked);
     let both = |has: bool| if has { &[false, true][..] } else { &[false][..] };
     let cuts = [
@@ -121,11 +122,12 @@ pub(super) fn readings(marked: &[u8]) -> Result<Vec<Vec<u8>>, Ambiguous> {
         (Cut::Rest, true),
     ];
     let cuts = cuts.get(..if has.semicolon { cuts.len() } else { 1 }).unwrap_or_default();
-    let mut found: Vec<Vec<u8>> = Vec::new();
+    let mut found: Vec<Vec<u8>> = vec![as_data(marked)];
     for slash in both(has.slash) {
         for double_slash in both(has.double_slash) {
             for backslash in both(has.backslash) {
                 for cut in cuts {
+                    effort.spend(marked.len())?;
                     let read = reading::tidied(&read_as(marked, [*slash, *double_slash, *backslash], *cut))?;
                     if !found.contains(&read) {
                         found.push(read);
@@ -134,7 +136,7 @@ pub(super) fn readings(marked: &[u8]) -> Result<Vec<Vec<u8>>, Ambiguous> {
             }
         }
     }
-    Ok(found)
+    Ok(found.split_off(1))
 }
 
 /// Returns one reading of a path.
@@ -177,7 +179,10 @@ mod tests {
 
     fn all(raw: &str) -> Result<Vec<String>, Ambiguous> {
         let path = CanonicalPath::parse_with(raw, Characters::ALL)?;
-        let texts = path.readings()?.into_iter().map(|read| String::from_utf8(read).unwrap());
+        if !path.characters().is_any() {
+            return Ok(Vec::new());
+        }
+        let texts = path.interpretations()?.map(|(text, _)| String::from_utf8(text.to_vec()).unwrap());
         Ok(texts.map(|text| text.replace('\u{1}', "%2F").replace('\u{2}', "%5C").replace('\u{4}', "%252F")).collect())
     }
 
@@ -299,7 +304,8 @@ mod tests {
             let Ok(path) = CanonicalPath::parse_with(&raw, Characters::ALL) else { return Ok(()) };
             // One path in five has none. That is more than proptest lets a test reject.
             if !path.characters().is_any() { return Ok(()) }
-            let Ok(readings) = path.readings() else { return Ok(()) };
+            let Ok(readings) = path.interpretations() else { return Ok(()) };
+            let readings: Vec<&[u8]> = readings.map(|(text, _)| text).collect();
             let theirs = as_some_server_reads(&raw, decodings, backslash, cut);
             let plain = |text: &[u8]| -> Vec<u8> {
                 // Twice: a doubly escaped slash remains data to most servers.

@@ -6,24 +6,36 @@
 //! forwarded path has exactly the bytes that were checked.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use http::uri::PathAndQuery;
 
 use crate::characters;
 use crate::characters::Characters;
 use crate::reading;
-use crate::reading::Ambiguous;
+use crate::reading::{Ambiguous, Effort};
 
 /// Path with one meaning: every escape decoded once, no empty or dot segments, no escaped
 /// separators.
 ///
 /// [`Characters`] that an application reads as data give it other readings;
-/// [`CanonicalPath::readings`] returns them.
+/// [`CanonicalPath::interpretations`] returns them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CanonicalPath<'a> {
     text: Cow<'a, [u8]>,
     /// The path with marks for such characters; empty if it has none.
     marked: Vec<u8>,
+    /// Computed once, because several checks of a request need them.
+    readings: OnceLock<Result<Readings, Ambiguous>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Readings {
+    /// Those in which characters that are data to the application separate.
+    texts: Vec<Vec<u8>>,
+    /// For the path and for each of these texts: its readings by servers that fold letters or open
+    /// Windows names.
+    others: Vec<Vec<Vec<u8>>>,
 }
 
 impl<'a> CanonicalPath<'a> {
@@ -63,12 +75,13 @@ impl<'a> CanonicalPath<'a> {
         let marked = if raw.contains(&b'%') { Cow::Owned(decode(raw, data)?) } else { Cow::Borrowed(raw) };
         check_segments(&marked)?;
         if !Characters::of(&marked).is_any() {
-            return Ok(Self { text: marked, marked: Vec::new() });
+            return Ok(Self { text: marked, marked: Vec::new(), readings: OnceLock::new() });
         }
         if characters::begins_with_two(&marked) {
             return Err(Ambiguous::EmptySegment);
         }
-        Ok(Self { text: Cow::Owned(characters::as_data(&marked)), marked: marked.into_owned() })
+        let text = Cow::Owned(characters::as_data(&marked));
+        Ok(Self { text, marked: marked.into_owned(), readings: OnceLock::new() })
     }
 
     /// Returns the path, decoded once.
@@ -85,13 +98,26 @@ impl<'a> CanonicalPath<'a> {
         Characters::of(&self.marked)
     }
 
-    /// Returns the readings by servers that treat these characters as separators; none if the path
-    /// has no such characters.
+    /// Returns the path and its readings by servers that treat these characters as separators. Each
+    /// has its own readings by servers that fold letters or open Windows names; most have none.
     ///
     /// # Errors
-    /// If a reading contains a dot segment.
-    pub(super) fn readings(&self) -> Result<Vec<Vec<u8>>, Ambiguous> {
-        if self.marked.is_empty() { Ok(Vec::new()) } else { characters::readings(&self.marked) }
+    /// If a reading contains a dot segment or could be decoded again, or if the readings take too
+    /// much work.
+    pub(super) fn interpretations(&self) -> Result<impl Iterator<Item = (&[u8], &[Vec<u8>])>, Ambiguous> {
+        let Readings { texts, others } = self.readings.get_or_init(|| self.read()).as_ref().map_err(|why| *why)?;
+        let texts = std::iter::once(self.as_bytes()).chain(texts.iter().map(Vec::as_slice));
+        Ok(texts.zip(others.iter().map(Vec::as_slice)))
+    }
+
+    fn read(&self) -> Result<Readings, Ambiguous> {
+        let mut effort = Effort::for_path();
+        let texts = if self.marked.is_empty() { Vec::new() } else { characters::readings(&self.marked, &mut effort)? };
+        let all = std::iter::once(self.as_bytes()).chain(texts.iter().map(Vec::as_slice));
+        let others =
+            all.map(|text| if reading::is_odd(text) { reading::readings(text, &mut effort) } else { Ok(Vec::new()) });
+        let others = others.collect::<Result<_, _>>()?;
+        Ok(Readings { texts, others })
     }
 }
 

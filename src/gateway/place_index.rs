@@ -53,8 +53,8 @@ impl PlaceIndex {
 
     /// Adds the numbers of the places at these paths and below them, in any letter case. May add a
     /// number twice.
-    pub(super) fn add_below(&self, paths: &BTreeSet<Vec<u8>>, found: &mut Vec<usize>) {
-        let names = paths.iter().map(|path| name(path)).filter(|name| name.len() <= self.max_key_bytes);
+    pub(super) fn add_below<'p>(&self, paths: impl Iterator<Item = &'p [u8]>, found: &mut Vec<usize>) {
+        let names = paths.map(name).filter(|name| name.len() <= self.max_key_bytes);
         let names: BTreeSet<Vec<u8>> = names.map(<[u8]>::to_ascii_lowercase).collect();
         for name in &names {
             // Places below another one of these names are added with that name.

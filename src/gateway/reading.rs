@@ -15,6 +15,8 @@ use icu_normalizer::DecomposingNormalizerBorrowed;
 use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
 use icu_properties::{CodePointMapData, CodePointSetData};
 
+use crate::work;
+
 /// Reason to refuse a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ambiguous {
@@ -37,6 +39,8 @@ pub(super) enum Ambiguous {
     /// Some servers read a path of another rule: they ignore letter case, fold letters or omit
     /// characters.
     Spelling,
+    /// The readings of the path are too long to compare all of them with the rules.
+    Readings,
 }
 
 impl Ambiguous {
@@ -52,6 +56,7 @@ impl Ambiguous {
             Self::EmptySegment => "empty_segment",
             Self::DotSegment => "dot_segment",
             Self::Spelling => "spelling",
+            Self::Readings => "too_many_readings",
         }
     }
 
@@ -73,7 +78,36 @@ impl Ambiguous {
             Self::EmptySegment => "The path has an empty segment.",
             Self::DotSegment => "The path has a segment that some servers read as . or ..",
             Self::Spelling => "Some servers read the path as one that another rule is for.",
+            Self::Readings => "The path is too long for its characters that servers read in different ways.",
         }
+    }
+}
+
+/// Work that the readings of one path may still take: one unit for each byte that is copied.
+///
+/// The readings multiply the length of a path: some letters fold to 18 others, and characters that
+/// are data to the application give up to 40 readings. A path that needs more work is refused, so
+/// that no request costs much more than an ordinary one.
+#[derive(Debug)]
+pub(super) struct Effort(usize);
+
+impl Effort {
+    const FOR_PATH: usize = 64 * 1024;
+    /// Units of a folded letter.
+    const LETTER: usize = 12;
+
+    pub(super) const fn for_path() -> Self {
+        Self(Self::FOR_PATH)
+    }
+
+    /// Takes units from those that are left.
+    ///
+    /// # Errors
+    /// If too few are left.
+    pub(super) fn spend(&mut self, units: usize) -> Result<(), Ambiguous> {
+        self.0 = self.0.checked_sub(units).ok_or(Ambiguous::Readings)?;
+        work::count(units);
+        Ok(())
     }
 }
 
@@ -91,11 +125,11 @@ pub(super) fn is_odd(path: &[u8]) -> bool {
 /// Returns the other readings of a decoded path. They must be compared without letter case.
 ///
 /// # Errors
-/// If one of them contains a dot segment, or could be decoded again.
-pub(super) fn readings(path: &[u8]) -> Result<Vec<Vec<u8>>, Ambiguous> {
+/// If one of them contains a dot segment, or could be decoded again, or if they take too much work.
+pub(super) fn readings(path: &[u8], effort: &mut Effort) -> Result<Vec<Vec<u8>>, Ambiguous> {
     let mut texts = vec![Cow::Borrowed(path)];
     if !path.is_ascii() {
-        for folded in folded(path) {
+        for folded in folded(path, effort)? {
             if has_escape(&folded) {
                 return Err(Ambiguous::Twice);
             }
@@ -109,6 +143,7 @@ pub(super) fn readings(path: &[u8]) -> Result<Vec<Vec<u8>>, Ambiguous> {
         let cut = text.iter().position(|byte| matches!(byte, b'?' | b'#' | b';'));
         let cut = cut.and_then(|end| text.get(..end)).map(|text| Cow::Owned(text.to_vec()));
         for text in [Some(text), cut].into_iter().flatten() {
+            effort.spend(text.len())?;
             found.push(as_windows_reads(&text));
             found.push(text.into_owned());
         }
@@ -182,9 +217,9 @@ fn has_escape(text: &[u8]) -> bool {
 ///
 /// A path that is not UTF-8 is read as ISO-8859-9, and a second time with its valid UTF-8 parts
 /// read as UTF-8: many servers decode each name or each letter separately.
-fn folded(path: &[u8]) -> Vec<Vec<u8>> {
+fn folded(path: &[u8], effort: &mut Effort) -> Result<Vec<Vec<u8>>, Ambiguous> {
     if let Ok(text) = str::from_utf8(path) {
-        return vec![folded_text(text)];
+        return Ok(vec![folded_text(text, effort)?]);
     }
     let latin: String = path.iter().map(|byte| latin_5(*byte)).collect();
     let mut mixed = String::with_capacity(path.len());
@@ -192,20 +227,20 @@ fn folded(path: &[u8]) -> Vec<Vec<u8>> {
         mixed.push_str(chunk.valid());
         mixed.extend(chunk.invalid().iter().map(|byte| latin_5(*byte)));
     }
-    vec![folded_text(&latin), folded_text(&mixed)]
+    Ok(vec![folded_text(&latin, effort)?, folded_text(&mixed, effort)?])
 }
 
-fn folded_text(text: &str) -> Vec<u8> {
-    let apart = DecomposingNormalizerBorrowed::new_nfkd().normalize(text);
-    let mut folded = String::with_capacity(apart.len());
-    for letter in apart.chars() {
+fn folded_text(text: &str, effort: &mut Effort) -> Result<Vec<u8>, Ambiguous> {
+    let mut folded = String::with_capacity(text.len());
+    for letter in DecomposingNormalizerBorrowed::new_nfkd().normalize_iter(text.chars()) {
+        effort.spend(Effort::LETTER)?;
         if letter.is_ascii() {
             folded.push(letter.to_ascii_lowercase());
         } else if !is_left_out(letter) {
             folded.extend(nearest(letter).to_uppercase().flat_map(char::to_lowercase));
         }
     }
-    folded.into_bytes()
+    Ok(folded.into_bytes())
 }
 
 /// Decodes a byte of ISO-8859-9, which old Turkish applications use, with the ellipsis of
@@ -296,6 +331,10 @@ mod tests {
 
     use super::*;
 
+    fn readings(path: &[u8]) -> Result<Vec<Vec<u8>>, Ambiguous> {
+        super::readings(path, &mut Effort::for_path())
+    }
+
     fn read(path: &str) -> Vec<String> {
         let readings = readings(path.as_bytes()).unwrap();
         readings.into_iter().map(|reading| String::from_utf8(reading).unwrap()).collect()
@@ -382,6 +421,17 @@ mod tests {
         for other in ["/~anna/x", "/admini~", "/other~1", "/administration~1", "/x/admini~1", "/admini~x"] {
             assert_eq!(written_out(other.as_bytes(), b"/administration/"), None, "{other}");
         }
+    }
+
+    #[test]
+    fn readings_that_take_too_much_work_are_refused() {
+        // U+FDFA folds to 18 letters.
+        for (letter, most) in [("\u{fdfa}", 200), ("ş", 2_000), ("ı", 3_000), ("가", 1_000)] {
+            let path = |count: usize| format!("/{}", letter.repeat(count));
+            assert!(readings(path(most).as_bytes()).is_ok(), "{letter}");
+            assert!(readings(path(5_500).as_bytes()) == Err(Ambiguous::Readings), "{letter}");
+        }
+        assert!(readings(format!("/a:?{}", "x".repeat(28_000)).as_bytes()).is_ok());
     }
 
     proptest! {

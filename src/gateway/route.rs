@@ -246,19 +246,16 @@ impl Routes {
     pub(super) fn find(&self, path: &CanonicalPath<'_>) -> Result<Option<&RoutePlace>, Ambiguous> {
         let near = self.near(path.as_bytes());
         let Some(found) = longest(&near, path.as_bytes(), |one, other| one == other) else { return Ok(None) };
-        self.check(path.as_bytes(), &near, found)?;
-        if path.characters().is_any() {
-            if !found.characters().cover(path.characters()) {
-                return Err(Ambiguous::Hidden);
+        if !found.characters().cover(path.characters()) {
+            return Err(Ambiguous::Hidden);
+        }
+        for (read, others) in path.interpretations()? {
+            let near = self.near(read);
+            let place = longest(&near, read, |one, other| one == other);
+            if !place.is_some_and(|place| place.asks_the_same_as(found)) {
+                return Err(Ambiguous::Spelling);
             }
-            for read in path.readings()? {
-                let near = self.near(&read);
-                let place = longest(&near, &read, |one, other| one == other);
-                if !place.is_some_and(|place| place.asks_the_same_as(found)) {
-                    return Err(Ambiguous::Spelling);
-                }
-                self.check(&read, &near, found)?;
-            }
+            self.check(read, others, &near, found)?;
         }
         Ok(Some(found))
     }
@@ -269,26 +266,22 @@ impl Routes {
     /// # Errors
     /// If the path can be read in more than one way, which [`Routes::find`] refuses too.
     pub(super) fn below(&self, path: &CanonicalPath<'_>, found: &RoutePlace) -> Result<Vec<&RoutePlace>, Ambiguous> {
-        let mut texts = path.readings()?;
-        texts.push(path.as_bytes().to_vec());
-        let mut names = BTreeSet::new();
+        let mut names: Vec<&[u8]> = Vec::new();
         let mut below = Vec::new();
-        for text in texts {
-            if reading::is_odd(&text) {
-                names.extend(reading::readings(&text)?);
-                // The short names are expanded to segments of this place. If any place is below the
-                // path, this one is.
-                let is_below = |number: usize, read: &[u8]| {
-                    let place = self.places.get(number).map(|place| reading::as_windows_reads(place.path.as_bytes()));
-                    place.is_some_and(|place| place_index::is_below(&place, &reading::as_windows_reads(read)))
-                };
-                below.extend(
-                    self.written_out(&text).filter(|(number, read)| is_below(*number, read)).map(|(number, _)| number),
-                );
-            }
-            names.insert(text);
+        for (text, others) in path.interpretations()? {
+            names.push(text);
+            names.extend(others.iter().map(Vec::as_slice));
+            // The short names are expanded to segments of this place. If any place is below the
+            // path, this one is.
+            let is_below = |number: usize, read: &[u8]| {
+                let place = self.places.get(number).map(|place| reading::as_windows_reads(place.path.as_bytes()));
+                place.is_some_and(|place| place_index::is_below(&place, &reading::as_windows_reads(read)))
+            };
+            below.extend(
+                self.written_out(text).filter(|(number, read)| is_below(*number, read)).map(|(number, _)| number),
+            );
         }
-        self.index.add_below(&names, &mut below);
+        self.index.add_below(names.into_iter(), &mut below);
         below.sort_unstable();
         below.dedup();
         let places = below.into_iter().filter_map(|number| self.places.get(number));
@@ -301,25 +294,30 @@ impl Routes {
     }
 
     /// Checks that every other reading of the path leads to the same rules.
-    fn check(&self, path: &[u8], near: &[&RoutePlace], found: &RoutePlace) -> Result<(), Ambiguous> {
+    /// `others` are its readings by servers that fold letters or open Windows names.
+    fn check(
+        &self,
+        path: &[u8],
+        others: &[Vec<u8>],
+        near: &[&RoutePlace],
+        found: &RoutePlace,
+    ) -> Result<(), Ambiguous> {
         let spelled = |blind: &RoutePlace| blind.path.eq_ignore_ascii_case(&found.path);
         match longest(near, path, <[u8]>::eq_ignore_ascii_case) {
             Some(blind) if !blind.asks_the_same_as(found) && !spelled(blind) => return Err(Ambiguous::Spelling),
             _ => {}
         }
-        if is_below_a_name(near, path, found) || (reading::is_odd(path) && self.is_read_otherwise(path, found)?) {
+        if is_below_a_name(near, path, found) || self.is_read_otherwise(path, others, found) {
             return Err(Ambiguous::Spelling);
         }
         Ok(())
     }
 
     /// Returns whether another reading of the path leads to other rules.
-    fn is_read_otherwise(&self, path: &[u8], found: &RoutePlace) -> Result<bool, Ambiguous> {
+    fn is_read_otherwise(&self, path: &[u8], others: &[Vec<u8>], found: &RoutePlace) -> bool {
         let cut = path.iter().position(|byte| matches!(byte, b'?' | b'#'));
-        if reading::readings(path)?.iter().any(|read| self.has_other_rules(read, found, cut)) {
-            return Ok(true);
-        }
-        Ok(self.written_out(path).any(|(_, read)| self.has_other_rules(&read, found, None)))
+        others.iter().any(|read| self.has_other_rules(read, found, cut))
+            || self.written_out(path).any(|(_, read)| self.has_other_rules(&read, found, None))
     }
 
     /// Returns the readings of a path in which its short names are expanded to segments of a place,
@@ -639,7 +637,7 @@ mod tests {
             ["/a~1".repeat(7_000), format!("/a~1/{}", "x".repeat(28_000)), format!("/a~1{}", "/b".repeat(14_000))]
         {
             work::take();
-            assert!(!routes.is_read_otherwise(path.as_bytes(), found).unwrap());
+            assert!(!routes.is_read_otherwise(path.as_bytes(), &[], found));
             let per_rule = work::take() / rules.len();
             assert!((1..200).contains(&per_rule), "{per_rule} for each rule");
         }
@@ -667,7 +665,7 @@ mod tests {
             let routes = Routes::new(&rules);
             let all: Vec<&RoutePlace> = routes.places.iter().collect();
             let found = |place: Option<&RoutePlace>| place.map(|place| place.path.clone());
-            for read in reading::readings(raw.as_bytes()).unwrap_or_default().into_iter().chain([raw.clone().into_bytes()]) {
+            for read in reading::readings(raw.as_bytes(), &mut reading::Effort::for_path()).unwrap_or_default().into_iter().chain([raw.clone().into_bytes()]) {
                 let near = routes.near(&read);
                 let exact = |one: &[u8], other: &[u8]| one == other;
                 let windows = |read: &[u8], rule: &[u8]| read.eq_ignore_ascii_case(&reading::as_windows_reads(rule));

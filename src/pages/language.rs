@@ -45,12 +45,15 @@ pub(super) fn from_accept_language(header: &str, default: Language) -> Option<La
     best.map(|(language, ..)| language)
 }
 
+/// Number of ranges that are read. Browsers send about ten.
+const MAX_RANGES: usize = 64;
+
 /// Returns the weight of the language in thousandths and its position: from a range that names it,
 /// otherwise from `*`.
 fn weight_of(language: Language, header: &str) -> Option<(u16, usize)> {
     let mut named: Option<(u16, usize)> = None;
     let mut any: Option<(u16, usize)> = None;
-    for (position, range) in header.split(',').enumerate() {
+    for (position, range) in header.split(',').enumerate().take(MAX_RANGES) {
         let (tag, parameters) = range.split_once(';').unwrap_or((range, ""));
         let Some(weight) = weight(parameters) else { continue };
         let slot = if language_from_tag(tag) == Some(language) {
@@ -127,6 +130,14 @@ mod tests {
             for default in LANGUAGES {
                 assert_eq!(from_accept_language(header, default), Some(language), "{header}");
             }
+        }
+    }
+
+    #[test]
+    fn the_first_ranges_are_read() {
+        for (others, read) in [(63, Some(Language::Turkish)), (64, None), (27_000, None)] {
+            let header = format!("{}tr", ",".repeat(others));
+            assert_eq!(from_accept_language(&header, Language::English), read, "{others}");
         }
     }
 

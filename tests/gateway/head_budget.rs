@@ -58,6 +58,8 @@ fn path() -> impl Strategy<Value = String> {
         "%C4%B1",
         "%FD",
         "%C2%AD",
+        // Folds to 18 letters.
+        "%EF%B7%BA",
         "area7",
         "Sub",
         "/area12/sub",
@@ -98,6 +100,17 @@ fn the_work_for_a_head_does_not_grow_with_its_bytes_times_the_rules() {
         Ok(())
     });
     judged.unwrap();
+    // Letters are folded and readings are compared up to a limit, once for each request.
+    for unit in ["%EF%B7%BA", "%EF%B7%BA;a/", "a%2Fb;c%5Cd%252Fe/", "a%DE%2Fb;c%5Cd%252Fe/", "%DE", "a./", "%C3%9F"] {
+        for start in ["/", "/a%2Fb;c%5Cd%252Fe/"] {
+            let path = format!("{start}{}", unit.repeat(27_000 / unit.len()));
+            for method in ["GET", "DELETE", "PROPFIND", "COPY"] {
+                let destination = [("destination", path.as_str())];
+                let work = cost(method, &path, if method == "COPY" { &destination } else { &[] });
+                assert!(work < 10 * path.len(), "{method} {start}{unit}: {work}");
+            }
+        }
+    }
     // A path with a single reading is compared with each rule once.
     for path in
         ["/a~1".repeat(7_000), format!("/a~1/{}", "x".repeat(28_000)), format!("/AREA~7{}", "/b".repeat(14_000))]

@@ -78,6 +78,27 @@ async fn what_an_application_reads_as_data_passes_byte_for_byte() {
 }
 
 #[tokio::test]
+async fn a_path_whose_readings_are_too_long_is_refused() {
+    let world = World::with(SITE).await;
+    let sound = [
+        format!("/files/a;b/{}", "x".repeat(4_000)),
+        format!("/api/a%2Fb/{}", "x".repeat(8_000)),
+        format!("/both/a;b%2Fc/{}", "%C5%9F".repeat(60)),
+        format!("/{}", "x".repeat(20_000)),
+        format!("/{}", "%C5%9F".repeat(1_500)),
+        format!("/{}", "%EF%B7%BA".repeat(100)),
+    ];
+    world.lets_through(&sound.each_ref().map(String::as_str)).await;
+    let refused = [
+        format!("/both/a;b%2Fc%5Cd/{}", "x".repeat(8_000)),
+        format!("/both/a;b%2Fc%5Cd/{}", "%C5%9F".repeat(1_000)),
+        format!("/{}", "%EF%B7%BA".repeat(1_000)),
+        format!("/x%2F{}", "%EF%B7%BA".repeat(1_000)),
+    ];
+    world.refuses_to_read("site.test", &refused.each_ref().map(String::as_str)).await;
+}
+
+#[tokio::test]
 async fn a_reading_that_comes_to_another_rule_is_refused() {
     let world = World::with(SITE).await;
     let refused = [

@@ -9,14 +9,16 @@ mod path;
 #[path = "../../../src/gateway/reading.rs"]
 #[allow(dead_code, reason = "the gate's other files use the rest")]
 mod reading;
+#[path = "../../../src/gateway/work.rs"]
+#[allow(dead_code, reason = "the gate's other files use the rest")]
+mod work;
 
 /// Returns the path of a request as the gateway interprets it, or `None` if it is ambiguous.
 pub fn canonical(raw: &str) -> Option<Vec<u8>> {
-    let path = path::CanonicalPath::parse(raw).ok()?.as_bytes().to_vec();
+    let path = path::CanonicalPath::parse(raw).ok()?;
     // No other interpretation may panic, for any path.
-    if reading::is_odd(&path) {
-        let _ = reading::readings(&path);
-    }
+    let _ = path.interpretations().map(Iterator::count);
+    let path = path.as_bytes().to_vec();
     let _ = reading::written_out(&path, b"/administration/");
     Some(path)
 }
@@ -25,5 +27,8 @@ pub fn canonical(raw: &str) -> Option<Vec<u8>> {
 /// ambiguous or contains none of them.
 pub fn readings(raw: &str) -> Option<Vec<Vec<u8>>> {
     let path = path::CanonicalPath::parse_with(raw, characters::Characters::ALL).ok()?;
-    path.readings().ok().filter(|readings| !readings.is_empty())
+    if !path.characters().is_any() {
+        return None;
+    }
+    Some(path.interpretations().ok()?.map(|(text, _)| text.to_vec()).collect())
 }
