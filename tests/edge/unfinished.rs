@@ -1,8 +1,8 @@
 //! Access revoked while a request body is incomplete: the application receives no more of it.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -157,6 +157,64 @@ fn a_body_that_came_whole_is_answered_in_words() {
     // The test expects that nothing happens, so there is no event to wait for.
     thread::sleep(Duration::from_millis(500));
     assert!(!record.has_ended(), "it is cut off no more");
+}
+
+/// Uploads to an application that starts to read after access was revoked. Returns its bytes.
+///
+/// Without a length, the client sends as much as the edge takes. The last byte of a body with a
+/// length is `z`.
+fn received_by_a_stopped_application(length: Option<usize>) -> Vec<u8> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let edge = Edge::with(&[listener.local_addr().unwrap()], |parts| {
+        let timeout = Duration::from_secs(30);
+        parts.server.body_timeout = timeout;
+        (parts.apps[0].read_timeout, parts.apps[0].write_timeout) = (timeout, timeout);
+    });
+    let (go, may_go) = mpsc::channel::<()>();
+    let application = thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            // Health checks send no data.
+            if stream.peek(&mut [0]).is_ok_and(|length| length > 0) {
+                may_go.recv().unwrap();
+                let (mut received, mut buffer) = (Vec::new(), [0; 64 * 1024]);
+                while let Ok(length @ 1..) = stream.read(&mut buffer) {
+                    received.extend_from_slice(&buffer[..length]);
+                    if received.ends_with(b"z") {
+                        break;
+                    }
+                }
+                return received;
+            }
+        }
+        Vec::new()
+    });
+    let mut client = edge.client();
+    let announced = length.unwrap_or(100_000_000);
+    client.send(format!("POST /post HTTP/1.1\r\nHost: a\r\nContent-Length: {announced}\r\n\r\n").as_bytes());
+    if let Some(length) = length {
+        let mut body = vec![b'x'; length];
+        body[length - 1] = b'z';
+        client.send(&body);
+    } else {
+        client.stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+        while client.stream.write(&[b'x'; 64 * 1024]).is_ok() {}
+    }
+    // Wait until the queue of the edge is full. No event shows this.
+    thread::sleep(Duration::from_millis(500));
+    edge.front.end("/post");
+    client.stream.set_read_timeout(Some(SOON + SOON)).unwrap();
+    let answer = client.stream.read(&mut [0; 1024]);
+    go.send(()).unwrap();
+    let received = application.join().unwrap();
+    assert!(!received.ends_with(b"z"), "the application has it whole");
+    assert!(answer.map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |length| length == 0));
+    received
+}
+
+#[test]
+fn the_end_of_a_body_that_an_application_does_not_read_is_discarded() {
+    let taken_by_the_kernel = received_by_a_stopped_application(None).len();
+    received_by_a_stopped_application(Some(taken_by_the_kernel + 130_000));
 }
 
 #[tokio::test(flavor = "multi_thread")]

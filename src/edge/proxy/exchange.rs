@@ -18,6 +18,10 @@ use super::snapshot::{Snapshot, Snapshots, Validity};
 use crate::upstream::{Handle, PinnedConnection, Turn, UpstreamServer};
 use crate::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin};
 
+/// Length in bytes of a body that the kernel's send buffer always accepts. None of it waits in
+/// Pingora's queue.
+const BUFFERED_BODY: u64 = 8 * 1024;
+
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each says one thing of the exchange, and they do not exclude one another"
@@ -36,7 +40,7 @@ pub struct Exchange {
     pub(crate) turn: Option<Turn>,
     /// The last positive decision on the request.
     judged: Judged,
-    /// Whether the request has a body, and whether all of it was sent to the upstream.
+    /// Whether the request has a body, and whether all of it was passed to Pingora.
     pub(crate) has_body: bool,
     pub(crate) body_sent: bool,
     /// Handle of the upstream connection, if a body is sent on one that may be reused.
@@ -206,9 +210,9 @@ impl Exchange {
         validity
     }
 
-    /// Returns whether the exchange is registered as long-lived.
-    pub(crate) const fn is_long_lived(&self) -> bool {
-        self.long_lived.is_some()
+    /// Returns whether the exchange is registered as long-lived because of its answer.
+    pub(crate) fn has_lasting_answer(&self) -> bool {
+        self.long_lived.as_ref().is_some_and(|last| last.status.is_some())
     }
 
     /// Registers the exchange as long-lived. The head of its answer, if present, replaces an
@@ -219,7 +223,7 @@ impl Exchange {
         session: &Session,
         answer: Option<&ResponseHeader>,
     ) {
-        if self.is_long_lived() && answer.is_none() {
+        if self.long_lived.is_some() && answer.is_none() {
             return;
         }
         let (Some(app), Some(switch)) = (self.app().map(str::to_owned), self.switch.clone()) else { return };
@@ -242,11 +246,20 @@ impl Exchange {
         }
     }
 
-    /// Records that the whole body was sent, and ends a registration without an answer. The
-    /// answer's head decides again.
+    /// Records that the whole body was passed to Pingora.
+    ///
+    /// The end of a longer body may still wait in Pingora's queue, because the upstream does not
+    /// read. The registration then stays until the answer, so that a cut discards that end.
     pub(crate) fn body_is_sent(&mut self) {
         self.body_sent = true;
-        if self.long_lived.as_ref().is_some_and(|last| last.status.is_none()) {
+        if self.uploaded <= BUFFERED_BODY {
+            self.end_registration_of_body();
+        }
+    }
+
+    /// Ends a registration without an answer. The answer decides again.
+    pub(crate) fn end_registration_of_body(&mut self) {
+        if !self.has_lasting_answer() {
             self.long_lived = None;
         }
     }

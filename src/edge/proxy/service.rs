@@ -525,6 +525,9 @@ impl ProxyHttp for Proxy {
             session.set_read_timeout(exchange.server.as_ref().map(|server| server.stream_timeout));
         }
         exchange.answered_early = exchange.has_body && !exchange.body_sent;
+        if !exchange.answered_early {
+            exchange.end_registration_of_body();
+        }
         if length == Some(0) {
             exchange.end_of_answer();
         }
@@ -567,7 +570,7 @@ impl ProxyHttp for Proxy {
         if let Some(silence) = exchange.silence() {
             silence.renew();
         }
-        if !end_of_stream && !exchange.is_long_lived() && exchange.started.elapsed() > LONG {
+        if !end_of_stream && !exchange.has_lasting_answer() && exchange.started.elapsed() > LONG {
             exchange.begin_to_last(&self.long_lived, session, session.response_written());
         }
         if end_of_stream {
