@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::assurance::AssuranceLevel;
 use crate::secret::{Secret, SecretHash, base64url};
 use crate::time::UnixTime;
 use crate::user::Subject;
@@ -20,20 +21,29 @@ pub struct AppPassword {
     pub name: String,
     /// Hash of the password.
     pub hash: SecretHash,
+    /// Level of the sign-in that created it. Older records have none and count as the lowest.
+    #[serde(default = "lowest")]
+    pub level: AssuranceLevel,
     pub created_at: UnixTime,
     /// Approximate time of the last use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<UnixTime>,
 }
 
+const fn lowest() -> AssuranceLevel {
+    AssuranceLevel::One
+}
+
 impl AppPassword {
-    /// Creates a new one. Returns it with the password, which is not stored.
-    pub fn new(app: &str, name: &str, random: &[u8; 20], now: UnixTime) -> (Self, Secret) {
+    /// Creates a new one in a sign-in of this level. Returns it with the password, which is not
+    /// stored.
+    pub fn new(app: &str, name: &str, level: AssuranceLevel, random: &[u8; 20], now: UnixTime) -> (Self, Secret) {
         let secret = Secret::from_random(random);
         let password = Self {
             app: app.to_owned(),
             name: name.to_owned(),
             hash: secret.hash(),
+            level,
             created_at: now,
             last_used_at: None,
         };

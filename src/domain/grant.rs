@@ -156,7 +156,7 @@ pub struct Refresh {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
-    /// The client revoked its refresh token (RFC 7009).
+    /// The client revoked its refresh token (RFC 7009), or the user signed out everywhere else.
     Revoked,
     /// Its code was presented again (RFC 6749 §4.1.2).
     CodeReplayed,

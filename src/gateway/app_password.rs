@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::task::JoinSet;
 
 use crate::outcome::GateReply;
-use crate::policy::Credential;
+use crate::policy::{Credential, Program};
 use crate::request::AppRequest;
 use sealgate_core::state::Sealgate;
 use sealgate_core::web::failure::error;
@@ -54,7 +54,8 @@ pub(super) async fn credential(ctx: &AppRequest<'_>, noted: &AppPasswordUses) ->
             if !ctx.is_again() {
                 noted.note(user.sub, &hash, found.last_used_at, ctx.now);
             }
-            Ok(Credential::Program(Arc::new(user)))
+            let required = ctx.level_in_force(&user).await.map_err(|error| ctx.failed(&error))?;
+            Ok(Credential::Program(Arc::new(Program { user, level: found.level, required })))
         }
         user => Err(wrong(ctx, user.as_ref())),
     }

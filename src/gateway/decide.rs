@@ -291,7 +291,10 @@ impl Gateway {
             return Box::pin(foreign_token::credential(ctx, source, token)).await;
         }
         match ctx.sealgate.bearer(token, ctx.now).await {
-            Ok(bearer) => Ok(Credential::Bearer(bearer)),
+            Ok(bearer) => {
+                let required = ctx.level_in_force(&bearer.user).await.map_err(|error| ctx.failed(&error))?;
+                Ok(Credential::Bearer(bearer, required))
+            }
             Err(BearerFault::Invalid) => Err(refuse_token(ctx)),
             Err(BearerFault::Store(error)) => Err(ctx.failed(&error)),
         }

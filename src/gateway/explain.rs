@@ -201,13 +201,18 @@ fn split(url: &str) -> Option<(&str, &str)> {
 fn credential(config: &Config, asker: &Asker, now: UnixTime) -> Option<Credential> {
     Some(match asker {
         Asker::Nobody => Credential::Nobody,
-        Asker::Token { claims, user, vouched_for } => Credential::Bearer(Arc::new(Bearer {
-            scope: Scope::parse(&claims.scope).ok()?,
-            client: ClientId::parse(&claims.client_id)?,
-            claims: claims.as_ref().clone(),
-            user: Arc::new(user.as_ref().clone()),
-            vouched_for: *vouched_for,
-        })),
+        Asker::Token { claims, user, vouched_for } => {
+            let policy = config.factors.policy_for(user, now);
+            let required = policy.in_force(AssuranceLevel::parse(&claims.acr) != Some(AssuranceLevel::One));
+            let bearer = Bearer {
+                scope: Scope::parse(&claims.scope).ok()?,
+                client: ClientId::parse(&claims.client_id)?,
+                claims: claims.as_ref().clone(),
+                user: Arc::new(user.as_ref().clone()),
+                vouched_for: *vouched_for,
+            };
+            Credential::Bearer(Arc::new(bearer), required)
+        }
         Asker::Foreign(foreign) => Credential::Foreign(Arc::new(foreign.as_ref().clone())),
         Asker::Person(user, level) => {
             let policy = config.factors.policy_for(user, now);

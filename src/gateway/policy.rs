@@ -27,6 +27,7 @@ use sealgate_core::tokens::bearer::Bearer;
 use sealgate_domain::assurance::{
     AssuranceLevel, AssuranceRequirement, AssuranceShortfall, AuthenticationSteps, RecoveryCodeWorth,
 };
+use sealgate_domain::oauth::claims::AccessTokenClaims;
 use sealgate_domain::oauth::trusted_token::Foreign;
 use sealgate_domain::scope::ScopeValue;
 use sealgate_domain::session::SessionId;
@@ -37,14 +38,24 @@ use sealgate_domain::user::User;
 #[derive(Debug, Clone)]
 pub(super) enum Credential {
     Nobody,
-    /// A valid access token of this issuer.
-    Bearer(Arc<Bearer>),
+    /// A valid access token of this issuer, and the level that `[factors]` requires of its user.
+    Bearer(Arc<Bearer>, AssuranceLevel),
     /// A valid token of another issuer that the application trusts.
     Foreign(Arc<Foreign>),
     /// The session of a browser.
     Browser(Arc<SignedIn>),
     /// An application password.
-    Program(Arc<User>),
+    Program(Arc<Program>),
+}
+
+/// User of an application password.
+#[derive(Debug, Clone)]
+pub(super) struct Program {
+    pub user: User,
+    /// Level of the sign-in that created the password.
+    pub level: AssuranceLevel,
+    /// Level that `[factors]` requires of the user.
+    pub required: AssuranceLevel,
 }
 
 /// Sign-in of a browser.
@@ -62,12 +73,12 @@ pub(super) struct SignedIn {
 /// Strength and age of the sign-in that a credential proves.
 enum Proof<'a> {
     Browser(&'a SignedIn),
-    /// Claims of our token: its level, and the time when that was reached.
-    Claims(Option<AssuranceLevel>, UnixTime),
+    /// Our token and the level that `[factors]` requires of its user.
+    Claims(&'a AccessTokenClaims, AssuranceLevel),
     /// Claims of another issuer's token. The order of its context classes is unknown.
     Foreign(Option<&'a str>, Option<UnixTime>),
     /// An application password: no sign-in.
-    None,
+    Program(&'a Program),
 }
 
 impl Proof<'_> {
@@ -96,12 +107,18 @@ impl Proof<'_> {
                 }
                 required.judge(&signed_in.steps, now)
             }
-            Self::Claims(level, at) => required.judge_reached(level.or(any), || Some(*at), now),
+            Self::Claims(claims, in_force) => {
+                required.level = required.level.max(*in_force);
+                required.judge_reached(AssuranceLevel::parse(&claims.acr).or(any), || Some(claims.auth_time), now)
+            }
             Self::Foreign(acr, at) => {
                 let is_named = any.is_some() || acr.is_some_and(named);
                 required.judge_reached(is_named.then_some(required.level), || *at, now)
             }
-            Self::None => required.judge_reached(any, || None, now),
+            Self::Program(program) => {
+                required.level = required.level.max(program.required);
+                required.judge_reached(any.map(|_| program.level), || None, now)
+            }
         };
         judged.map_err(|shortfall| match shortfall {
             AssuranceShortfall::Level(level) => Refused::Acr(level),
@@ -115,10 +132,10 @@ impl Credential {
     pub(super) fn who(&self) -> Option<Principal<'_>> {
         match self {
             Self::Nobody => None,
-            Self::Bearer(bearer) => Some(Principal::Ours(&bearer.user)),
+            Self::Bearer(bearer, _) => Some(Principal::Ours(&bearer.user)),
             Self::Foreign(foreign) => Some(Principal::Foreign(foreign)),
             Self::Browser(signed_in) => Some(Principal::Ours(&signed_in.user)),
-            Self::Program(user) => Some(Principal::Ours(user)),
+            Self::Program(program) => Some(Principal::Ours(&program.user)),
         }
     }
 
@@ -126,27 +143,27 @@ impl Credential {
     pub(super) fn user(&self) -> Option<&User> {
         match self {
             Self::Nobody | Self::Foreign(_) => None,
-            Self::Bearer(bearer) => Some(&bearer.user),
+            Self::Bearer(bearer, _) => Some(&bearer.user),
             Self::Browser(signed_in) => Some(&signed_in.user),
-            Self::Program(user) => Some(user),
+            Self::Program(program) => Some(&program.user),
         }
     }
 
     /// Returns whether the credential is a token of a client that receives refresh tokens.
     pub(super) fn has_offline_access(&self) -> bool {
-        matches!(self, Self::Bearer(bearer) if bearer.scope.contains(ScopeValue::OfflineAccess))
+        matches!(self, Self::Bearer(bearer, _) if bearer.scope.contains(ScopeValue::OfflineAccess))
     }
 
     /// Returns whether the credential came in `Authorization`. The client is then not redirected to
     /// sign in, and the header is not forwarded.
     pub(super) fn is_by_token(&self) -> bool {
-        matches!(self, Self::Bearer(_) | Self::Foreign(_) | Self::Program(_))
+        matches!(self, Self::Bearer(..) | Self::Foreign(_) | Self::Program(_))
     }
 
     /// Returns the session at the provider, if the credential is of one.
     pub(super) fn session(&self) -> Option<SessionId> {
         match self {
-            Self::Nobody | Self::Bearer(_) | Self::Foreign(_) | Self::Program(_) => None,
+            Self::Nobody | Self::Bearer(..) | Self::Foreign(_) | Self::Program(_) => None,
             Self::Browser(signed_in) => Some(signed_in.session),
         }
     }
@@ -290,10 +307,9 @@ fn judge<'a, 'c>(
     let (who, proof) = match (rule.access, credential) {
         // Public paths never get an identity, so that the application cannot rely on one.
         (Access::Public, _) => return Ok(None),
-        (Access::Bearer | Access::SignedIn, Credential::Bearer(bearer)) => {
+        (Access::Bearer | Access::SignedIn, Credential::Bearer(bearer, required)) => {
             judge_token(asked, rule, bearer)?;
-            let level = AssuranceLevel::parse(&bearer.claims.acr);
-            (Principal::Ours(&bearer.user), Proof::Claims(level, bearer.claims.auth_time))
+            (Principal::Ours(&bearer.user), Proof::Claims(&bearer.claims, *required))
         }
         (Access::Bearer | Access::SignedIn, Credential::Foreign(foreign)) => {
             judge_foreign(asked, rule, foreign)?;
@@ -302,7 +318,9 @@ fn judge<'a, 'c>(
         (Access::SignedIn, Credential::Browser(signed_in)) => {
             (Principal::Ours(&signed_in.user), Proof::Browser(signed_in))
         }
-        (Access::SignedIn, Credential::Program(user)) if rule.basic => (Principal::Ours(user), Proof::None),
+        (Access::SignedIn, Credential::Program(program)) if rule.basic => {
+            (Principal::Ours(&program.user), Proof::Program(program))
+        }
         (_, Credential::Program(_) | Credential::Nobody) | (Access::Bearer, Credential::Browser(_)) => {
             return Err(Refused::Unknown);
         }
@@ -426,7 +444,12 @@ mod tests {
     }
 
     fn bearer_with(aud: Audience, scope: &str, acr: &str) -> Credential {
-        Credential::Bearer(Arc::new(Bearer {
+        bearer_under(AssuranceLevel::One, aud, scope, acr)
+    }
+
+    /// As `bearer_with`, with a level that `[factors]` requires.
+    fn bearer_under(required: AssuranceLevel, aud: Audience, scope: &str, acr: &str) -> Credential {
+        let bearer = Bearer {
             claims: AccessTokenClaims {
                 iss: "https://id.test".into(),
                 sub: anna().sub.to_string(),
@@ -447,7 +470,8 @@ mod tests {
             user: Arc::new(anna()),
             client: ClientId::parse("c1").unwrap(),
             vouched_for: true,
-        }))
+        };
+        Credential::Bearer(Arc::new(bearer), required)
     }
 
     fn ours() -> Audience {
@@ -707,8 +731,18 @@ mod tests {
             let expected = if is_enough { None } else { Some("acr".to_owned()) };
             assert_eq!(decided(&rule(acr), &browser_under(required, done)).err(), expected, "{required} {done:?}");
         }
-        // A token has the level of its sign-in, which was checked when it was issued.
-        assert!(decided(&rule(&[]), &bearer(ours(), "openid")).is_ok());
+        // A token has the level of its sign-in, an application password that of the sign-in that created it.
+        let level = |acr| AssuranceLevel::parse(acr).unwrap();
+        let program =
+            |acr, required| Credential::Program(Arc::new(Program { user: anna(), level: level(acr), required }));
+        for (required, acr, is_enough) in [(two, "1", false), (two, "2", true), (three, "2", false), (three, "3", true)]
+        {
+            let expected = if is_enough { None } else { Some("acr".to_owned()) };
+            let token = bearer_under(required, ours(), "openid", acr);
+            assert_eq!(decided(&rule(&[]), &token).err(), expected, "{required} {acr}");
+            let basic = Rule { basic: true, ..rule(&[]) };
+            assert_eq!(decided(&basic, &program(acr, required)).err(), expected, "{required} {acr}");
+        }
         let demanded = |level, acr: &[&str]| Refused::Acr(level).demanded(&rule(acr)).into_owned();
         assert_eq!(demanded(three, &["2"]), ["3"]);
         assert_eq!(demanded(two, &[]), ["2"]);

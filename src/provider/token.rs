@@ -16,6 +16,7 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::limits::Bucket;
 use sealgate_core::web::response::Response;
 use sealgate_domain::answers::AnswerOutcome;
+use sealgate_domain::assurance::{AssuranceLevel, AssuranceRequirement};
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::{Client, ConsentRule};
 use sealgate_domain::code::{Code, RedeemFault, UNKNOWN_CODE};
@@ -163,14 +164,14 @@ async fn refresh(
             }
         };
         caller.prove(ctx).await?;
-        require_level(client, &grant.acr)?;
+        let user = person(ctx, grant.subject).await?;
+        require_level(ctx, client, &user, &grant.acr).await?;
         // Scopes that the operator has removed from the client are not granted on refresh either.
         let most = grant.scope.intersection(client.scope);
         let scope = narrower.unwrap_or(most);
         if !scope.is_subset_of(most) {
             return Err(Refusal::new(ErrorCode::InvalidScope, "The scope was not granted.").into());
         }
-        let user = person(ctx, grant.subject).await?;
         let tokens = mint(ctx, &authorization(grant, scope), &user).await?;
         let detail = again.as_ref().map(|_| "again");
         let salt = again.clone().unwrap_or_else(|| Salt::from_random(ctx.random()));
@@ -217,18 +218,27 @@ async fn still_valid(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> 
     if !code.scope.is_subset_of(client.scope) {
         return Err(Refusal::invalid_grant("The client may no longer ask for this scope.").into());
     }
-    require_level(&client, code.sign_in.acr())?;
+    require_level(ctx, &client, &user, code.sign_in.acr()).await?;
     Ok(user)
 }
 
-/// Checks that the sign-in meets the client's level, regardless of the level in the authorization
-/// request. The user can edit that request's address, and the client's level may have risen since.
-/// On failure the code or refresh token remains unused.
-fn require_level(client: &Client, acr: &str) -> Result<(), Refusal> {
-    if client.is_served_by(acr) {
-        return Ok(());
+/// Checks that the sign-in meets the level of the client and the level that `[factors]` requires of
+/// the user, regardless of the level in the authorization request. The user can edit that request's
+/// address, and both levels may have risen since.
+///
+/// On failure the code or refresh token remains unused and the grant stays active: a requirement
+/// that was set by mistake can be undone.
+async fn require_level(ctx: &RequestContext<'_>, client: &Client, user: &User, acr: &str) -> Result<(), Failure> {
+    if !client.is_served_by(acr) {
+        let why = "The client needs a stronger sign-in than this one was. Sign in again.";
+        return Err(Refusal::invalid_grant(why).into());
     }
-    Err(Refusal::invalid_grant("The client needs a stronger sign-in than this one was. Sign in again."))
+    let in_force = AssuranceRequirement::level(ctx.level_in_force(user).await?);
+    if in_force.judge_reached(AssuranceLevel::parse(acr), || None, ctx.now).is_err() {
+        let why = "The account needs a stronger sign-in than this one was. Sign in again.";
+        return Err(Refusal::invalid_grant(why).into());
+    }
+    Ok(())
 }
 
 /// Returns the user, if enabled.

@@ -193,6 +193,7 @@ fn read<T: DeserializeOwned>(key: &Key, bytes: &Value) -> Option<T> {
 mod tests {
     use super::*;
     use sealgate_domain::app_password::AppPassword;
+    use sealgate_domain::assurance::AssuranceLevel;
     use sealgate_domain::client::ClientId;
     use sealgate_domain::secret::SecretHash;
     use sealgate_domain::time::UnixTime;
@@ -250,7 +251,7 @@ mod tests {
         let key = table::app_passwords(subject);
         let made = |number: u8, last_used_at| AppPassword {
             last_used_at,
-            ..AppPassword::new("wiki", "git", &[number; 20], UnixTime::from_seconds(1)).0
+            ..AppPassword::new("wiki", "git", AssuranceLevel::One, &[number; 20], UnixTime::from_seconds(1)).0
         };
         let record = |passwords: Vec<AppPassword>| record::encode(&AppPasswords { subject, passwords }).unwrap();
         let step = |before: Vec<AppPassword>, after: Vec<AppPassword>| Changes {

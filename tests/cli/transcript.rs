@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::{env, fs};
 
 use sealgate_domain::app_password::AppPassword;
+use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 use sealgate_store::{AppPasswordAdded, Store};
@@ -144,7 +145,7 @@ async fn live(store: &Store, subject: Subject) -> (String, String) {
     allow(store, subject, "wiki").await;
     allow(store, subject, "app").await;
     let made = UnixTime::from_seconds(1_700_000_000);
-    let (password, _) = AppPassword::new("git", "laptop", &random(&OsEntropy), made);
+    let (password, _) = AppPassword::new("git", "laptop", AssuranceLevel::One, &random(&OsEntropy), made);
     assert_eq!(store.add_app_password(subject, &password).await.unwrap(), AppPasswordAdded::Yes);
     (id.to_string(), password.id())
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use sealgate_config::LoginConfig;
 use sealgate_core::password::{Line, Passwords};
 use sealgate_domain::app_password::AppPassword;
+use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Subject};
 use sealgate_store::AppPasswordAdded;
@@ -63,7 +64,8 @@ fn adding_prints_the_sub_alone_for_scripts() {
 /// Adds an application password of this user for the application `git`. Returns its ID.
 async fn app_password(site: &Site, sub: &str, name: &str) -> String {
     let random = sealgate_system::clock::random(&sealgate_system::clock::OsEntropy);
-    let (password, _) = AppPassword::new("git", name, &random, UnixTime::from_seconds(1_700_000_000));
+    let (password, _) =
+        AppPassword::new("git", name, AssuranceLevel::One, &random, UnixTime::from_seconds(1_700_000_000));
     let added = site.store().await.add_app_password(Subject::parse(sub).unwrap(), &password).await.unwrap();
     assert_eq!(added, AppPasswordAdded::Yes);
     password.id()

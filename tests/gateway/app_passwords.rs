@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sealgate_domain::app_password::AppPassword;
+use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::user::{User, UserState};
 use sealgate_domain::username::Username;
 use sealgate_store::{AddOutcome, AppPasswordAdded, RenameOutcome};
@@ -50,13 +51,31 @@ async fn world() -> World {
 /// Creates an application password of this user. Returns its secret and id.
 async fn made(world: &World, user: &User, app: &str) -> (String, String) {
     let random = sealgate_system::clock::random(&sealgate_system::clock::OsEntropy);
-    let (password, secret) = AppPassword::new(app, "a program", &random, world.clock.now());
+    let (password, secret) = AppPassword::new(app, "a program", AssuranceLevel::One, &random, world.clock.now());
     assert_eq!(world.sealgate.store.add_app_password(user.sub, &password).await.unwrap(), AppPasswordAdded::Yes);
     (secret.expose().to_owned(), password.id())
 }
 
 fn basic(name: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{name}:{password}")))
+}
+
+/// A password is as strong as the sign-in that created it. A level that comes into force later
+/// refuses it, and says why.
+#[tokio::test]
+async fn one_of_a_weak_sign_in_ends_where_a_higher_level_comes_into_force() {
+    let world = World::with(&format!("{APPS}\n[factors]\ngroups = {{ strong = \"2\" }}")).await;
+    let (weak, _) = made(&world, &world.anna, "git").await;
+    let random = sealgate_system::clock::random(&sealgate_system::clock::OsEntropy);
+    let (password, strong) = AppPassword::new("git", "two", AssuranceLevel::Two, &random, world.clock.now());
+    assert_eq!(world.sealgate.store.add_app_password(world.anna.sub, &password).await.unwrap(), AppPasswordAdded::Yes);
+    let with = async |secret: &str| ask(&world, "https://git.test/x", &basic(ANNA, secret)).await;
+    with(&weak).await.arrived();
+    with(strong.expose()).await.arrived();
+    let strengthen = |user: &mut User| user.groups.extend(["strong".to_owned()]);
+    world.sealgate.store.change_user(world.anna.sub, strengthen).await.unwrap();
+    with(&weak).await.assert_refused(401, "insufficient_user_authentication");
+    with(strong.expose()).await.arrived();
 }
 
 async fn ask(world: &World, url: &str, authorization: &str) -> Reply {

@@ -6,6 +6,7 @@ use sealgate_domain::assurance::AuthenticationMethod::{Passkey, Password, Recove
 use sealgate_domain::assurance::{AuthenticationStep, AuthenticationSteps};
 use sealgate_domain::session::SessionCookie;
 use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::User;
 use sealgate_store::Committed;
 use sealgate_system::clock::Clock;
 
@@ -314,4 +315,16 @@ async fn a_recovery_code_makes_an_old_password_no_younger_at_a_rule() {
     world.wait(31);
     done(&world, &browser, &[(Password, 300), (RecoveryCode, 5)]).await;
     assert_eq!(browser.visit("https://id.test/recent/x").await.arrived(), ("portal", "/recent/x"));
+}
+
+/// A level that comes into force later also refuses the access tokens of weaker sign-ins.
+#[tokio::test]
+async fn a_token_of_a_weak_sign_in_ends_where_a_higher_level_comes_into_force() {
+    let world = World::with(&format!("{BANK}\n[factors]\ngroups = {{ strong = \"2\" }}")).await;
+    let token = format!("Bearer {}", world.access_token("openid").await);
+    let fetch = async || world.call("GET", "https://bank.test/news/", &[("authorization", &*token)]).await;
+    fetch().await.arrived();
+    let strengthen = |user: &mut User| user.groups.extend(["strong".to_owned()]);
+    world.sealgate.store.change_user(world.anna.sub, strengthen).await.unwrap();
+    assert_needs(&fetch().await, &["acr_values=\"2\""]);
 }

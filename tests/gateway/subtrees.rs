@@ -4,6 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sealgate_domain::app_password::AppPassword;
+use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_store::AppPasswordAdded;
 use sealgate_system::clock::{Clock, OsEntropy, random};
 
@@ -186,7 +187,7 @@ async fn a_public_path_does_not_open_what_is_closed_below_it() {
     ben.sign_in_at(&at("/"), BEN).await.arrived();
     let token = format!("Bearer {}", world.access_token("openid").await);
     let secrets = random(&OsEntropy);
-    let (password, secret) = AppPassword::new("dav", "a program", &secrets, world.clock.now());
+    let (password, secret) = AppPassword::new("dav", "a program", AssuranceLevel::One, &secrets, world.clock.now());
     let added = world.sealgate.store.add_app_password(world.anna.sub, &password).await.unwrap();
     assert_eq!(added, AppPasswordAdded::Yes);
     let basic = format!("Basic {}", STANDARD.encode(format!("{ANNA}:{}", secret.expose())));

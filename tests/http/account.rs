@@ -282,6 +282,27 @@ async fn sessions_are_shown_and_ended_one_by_one_or_all_others_at_once() {
     assert_code(&browser.open(&silent).await);
 }
 
+/// Signing out everywhere else also ends the tokens that were given in the other sessions. Those of
+/// the own session and of other users stay.
+#[tokio::test]
+async fn signing_out_everywhere_else_ends_the_tokens_of_the_other_sessions() {
+    let provider = Provider::new().await;
+    let (own, other) = (provider.browser(), provider.browser());
+    let client = provider.c1();
+    let tokens = async |browser: &Browser<'_>| {
+        Tokens::of(&client.redeem(&client.code_in(browser, &[("scope", "openid offline_access")]).await).await)
+    };
+    let (kept, ended) = (tokens(&own).await, tokens(&other).await);
+    let page = own.get("/account/sessions").await;
+    assert!(page.text().contains("access of applications"), "{page:?}");
+    let done = own.submit(&page, &[("others", "yes")]).await;
+    assert!(done.text().contains("You were signed out everywhere else"), "{done:?}");
+    assert_eq!(provider.userinfo(&ended.access).await.status, 401);
+    client.refresh(&ended.refresh).await.assert_error(400, "invalid_grant");
+    assert_eq!(provider.userinfo(&kept.access).await.status, 200);
+    Tokens::of(&client.refresh(&kept.refresh).await);
+}
+
 #[tokio::test]
 async fn nobody_ends_somebody_elses_session() {
     let provider = Provider::new().await;

@@ -7,6 +7,7 @@ use sealgate_domain::assurance::{AssuranceLevel, AuthenticationStep, Authenticat
 use sealgate_domain::client::ClientId;
 use sealgate_domain::session::SessionCookie;
 use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::User;
 use sealgate_store::Committed;
 use sealgate_system::clock::Clock;
 use serde_json::json;
@@ -50,6 +51,23 @@ async fn a_level_that_rises_holds_at_the_next_refresh() {
     // Nothing was used up: an administrator can undo a requirement that was set by mistake.
     demand(&provider, None).await;
     Tokens::of(&provider.c1().refresh(&second.refresh).await);
+}
+
+/// The level that `[factors]` requires of a user may rise after the sign-in.
+#[tokio::test]
+async fn a_level_in_force_holds_for_codes_and_refresh_tokens_of_weaker_sign_ins() {
+    let provider = Provider::with("[factors]\ngroups = { strong = \"2\" }").await;
+    let tokens = provider.c1().tokens(OFFLINE).await;
+    let code = provider.c1().code(&[]).await;
+    let store = &provider.sealgate.store;
+    let strengthen = |user: &mut User| user.groups.extend(["strong".to_owned()]);
+    store.change_user(provider.anna.sub, strengthen).await.unwrap();
+    assert_too_weak(&provider.c1().redeem(&code).await);
+    assert_too_weak(&provider.c1().refresh(&tokens.refresh).await);
+    // Nothing was used up.
+    store.change_user(provider.anna.sub, |user| user.groups.clear()).await.unwrap();
+    Tokens::of(&provider.c1().redeem(&code).await);
+    Tokens::of(&provider.c1().refresh(&tokens.refresh).await);
 }
 
 /// Records these steps in the browser's session, performed this many seconds ago. The cookie is

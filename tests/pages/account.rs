@@ -205,7 +205,7 @@ fn application_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)
     add("account-applications", page(&applications));
     add("account-applications-none", page(&[]));
 
-    let (fresh, _) = AppPassword::new(client, person, &[0; 20], BEFORE);
+    let (fresh, _) = AppPassword::new(client, person, AssuranceLevel::One, &[0; 20], BEFORE);
     let used = AppPassword { last_used_at: Some(AT), ..fresh.clone() };
     let both = [(&fresh, client), (&used, client)];
     let page_for = |apps, passwords, fault, needed, made| {

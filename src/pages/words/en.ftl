@@ -407,7 +407,7 @@ done-address-verified = Your address is verified.
 done-address-changed = Your address was changed. We also notified your old address; the change can be undone from there for up to 14 days.
 done-address-returned = Your address was changed. We also notified your old address.
 done-session = The session was ended.
-done-other-sessions = You were signed out everywhere else.
+done-other-sessions = You were signed out everywhere else, and the applications that you allowed there have no access.
 done-withdrawn = The application’s access was removed.
 done-app-password = The application password was revoked. It no longer works.
 done-factor-added = The two-factor method was added. You will be asked for it when you sign in with your password.
@@ -573,6 +573,8 @@ sessions-last-seen = Last used: { $moment }
 sessions-end = Sign out
 sessions-end-named = Sign out: { $device }, { $address }
 sessions-end-others = Sign out everywhere else
+sessions-end-others-hint = This also ends the access of applications that you allowed in those sessions.
+sessions-app-passwords = Application passwords keep working until you revoke them:
 sessions-only = You are not signed in anywhere else.
 
 applications-title = Applications with access

@@ -384,7 +384,7 @@ done-address-verified = Adresiniz doğrulandı.
 done-address-changed = Adresiniz değiştirildi. Eski adresinize de bilgi verildi; değişiklik en fazla 14 gün boyunca oradan geri alınabilir.
 done-address-returned = Adresiniz değiştirildi. Eski adresinize de bilgi verildi.
 done-session = Oturum kapatıldı.
-done-other-sessions = Diğer bütün oturumlar kapatıldı.
+done-other-sessions = Diğer bütün oturumlar kapatıldı; o oturumlarda izin verdiğiniz uygulamaların erişimi sona erdi.
 done-withdrawn = Uygulamanın erişimi kaldırıldı.
 done-app-password = Uygulama parolası iptal edildi. Artık kullanılamaz.
 done-factor-added = Doğrulama yöntemi eklendi. Parolanızla oturum açarken istenecek.
@@ -537,6 +537,8 @@ sessions-last-seen = Son kullanım: { $moment }
 sessions-end = Oturumu kapat
 sessions-end-named = Oturumu kapat: { $device }, { $address }
 sessions-end-others = Diğer bütün oturumları kapat
+sessions-end-others-hint = Bu oturumlarda izin verdiğiniz uygulamaların erişimi de sona erer.
+sessions-app-passwords = Uygulama parolaları siz iptal edene kadar çalışmaya devam eder:
 sessions-only = Başka hiçbir yerde oturumunuz açık değil.
 
 applications-title = Erişim izni olan uygulamalar

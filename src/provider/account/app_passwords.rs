@@ -58,7 +58,8 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
 }
 
 async fn add(ctx: &RequestContext<'_>, visitor: &Visitor, app: &App, typed: &Typed) -> Result<Effect, Failure> {
-    let (password, secret) = AppPassword::new(&app.name, &typed.name, &ctx.random(), ctx.now);
+    let level = visitor.sign_in.level();
+    let (password, secret) = AppPassword::new(&app.name, &typed.name, level, &ctx.random(), ctx.now);
     match ctx.sealgate.store.add_app_password(visitor.user.sub, &password).await? {
         AppPasswordAdded::Full => {
             Ok(Effect::Refused(show(ctx, visitor, typed, Some(AppPasswordFault::Full), None).await?))

@@ -10,6 +10,7 @@ use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::audit::AuditKind;
+use sealgate_domain::grant::EndReason;
 use sealgate_domain::session::SessionId;
 use sealgate_pages::{Done, Problem, SessionsPage, html};
 
@@ -25,6 +26,10 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let (mut cookie, mut is_own) = (None, false);
     let (done, said) = if form.has("others") {
         cookie = visitor.keep_this_session_only(ctx, store, |_| ()).await?;
+        // The sessions have ended, so no new grants come from them. If this session has ended too,
+        // its grants end as well, and the guard of the page would refuse the commits.
+        let kept = cookie.is_some().then_some(visitor.session.value.id);
+        store.for_server().end_other_grants_of_user(subject, kept, EndReason::Revoked, ctx.now).await?;
         let known = known_browser::find(ctx, Some(&visitor.user)).await?;
         store.forget_browsers(subject, known.map(|known| known.mark)).await?;
         (Done::OtherSessions, Some("all others".to_owned()))
