@@ -58,7 +58,7 @@ tls = "none"
 from = "Sealgate demo <no-reply@example.com>"
 END
 # The application only needs the standard library.
-rustc --edition 2024 -O -o "$run/legacy" examples/legacy.rs
+[ "$run/legacy" -nt examples/legacy.rs ] || rustc --edition 2024 -O -o "$run/legacy" examples/legacy.rs
 [ -e "$run/hsm/pin" ] || echo "creating a SoftHSM token in $run/hsm"
 hsm/init-token.sh "$run/hsm" sealgate >/dev/null
 SOFTHSM2_CONF=$(realpath "$run")/hsm/softhsm2.conf
@@ -102,15 +102,29 @@ cat <<END
   your account   http://localhost:$port/account
   the console    http://localhost:$port/console
   metrics        http://127.0.0.1:$admin_port/metrics
+  log            $run/log
 
   user           $email
   password       $(cat "$run/password")
+                 an administrator, in the group "staff"
 
   public client        demo-native   redirect http://127.0.0.1/callback, any port
   confidential client  demo-web      redirect http://localhost:3000/callback
                        secret        $(cat "$run/client-secret")
 
+  Next:
+    add a passkey                   http://localhost:$port/account/security
+    register a client, see events   http://localhost:$port/console
+    call /api/ with a token         curl -H "Authorization: Bearer TOKEN" http://app.localhost:$port/api/
+                                    (TOKEN: an access token of one of the clients, with the scope "profile")
+    call /files/ from a program     create an application password at http://localhost:$port/account/app-passwords, then
+                                    curl -u $email http://app.localhost:$port/files/
+
   Stop with Ctrl-C.
 
 END
-"$sealgate" serve --config "$config"
+# The log goes to a file, so that the lines above stay visible.
+if "$sealgate" serve --config "$config" >"$run/log" 2>&1; then exit 0; else status=$?; fi
+echo "sealgate ended with status $status; the end of $run/log:" >&2
+tail -n 20 "$run/log" >&2
+exit "$status"

@@ -36,7 +36,7 @@ mkdir -p "$run"
 run=$(realpath "$run")
 sealgate=$(realpath "$sealgate")
 haproxy=$(PATH=$PATH:/usr/sbin:${CARGO_TARGET_DIR:-target}/tools/bin command -v haproxy)
-rustc --edition 2024 -O -o "$run/legacy" examples/legacy.rs
+[ "$run/legacy" -nt examples/legacy.rs ] || rustc --edition 2024 -O -o "$run/legacy" examples/legacy.rs
 
 # PostgreSQL does not run as root. For root, the databases belong to the package's user, in a separate
 # directory.
@@ -49,6 +49,8 @@ fi
 postgres=$(find /usr/lib/postgresql -name pg_ctl -type f | sort -V | tail -1)
 bin=$(dirname "$postgres")
 "${as[@]}" mkdir -p "$database"
+# `make clean` deletes the databases that this file names.
+grep -qxF "$database" "$run/databases" 2>/dev/null || echo "$database" >>"$run/databases"
 
 children=() databases=()
 # Stop the nodes first, because their last writes need the databases. The databases do not receive the
@@ -228,8 +230,10 @@ cat <<END
 
   user           demo@example.com
   password       $(cat "$run/password")
+                 an administrator, in the group "staff"
 
   nodes          $(for node in "${nodes[@]}"; do printf '127.0.0.1:%s  ' "$(node_port "$node")"; done)
+  logs           $run/node-N/log
   metrics        $(for node in "${nodes[@]}"; do printf '127.0.0.1:%s  ' "$(admin_port "$node")"; done)
   databases      127.0.0.1:$primary_port (primary)  127.0.0.1:$standby_port (standby), in $database
 

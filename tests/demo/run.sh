@@ -22,7 +22,7 @@ group=
 end() {
     status=$?
     [ -z "$group" ] || kill -KILL -- "-$group" 2>/dev/null || true
-    [ "$status" = 0 ] || { echo "--- what make run said"; tail -n 60 "$work/said" 2>/dev/null || true; }
+    [ "$status" = 0 ] || { echo "--- what make run said"; tail -n 60 "$work/said" "$work/run/log" 2>/dev/null || true; }
     rm -rf "$work"
     exit "$status"
 }
@@ -47,5 +47,5 @@ if kill -0 -- "-$group" 2>/dev/null; then
 fi
 group=
 wait "$make" || true
-grep -q 'sealgate::app::server: stopped' "$work/said" || { echo "the server did not stop in order" >&2; exit 1; }
+grep -q 'sealgate::app::server: stopped' "$work/run/log" || { echo "the server did not stop in order" >&2; exit 1; }
 echo "ok make run ($program)"

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Browser, listening } from "../clients/browser.mjs";
 
@@ -41,6 +42,16 @@ const page = await person.pass(application);
 assert.deepEqual([page.status, page.url.href], [200, application]);
 assert.match(page.html, /x-forwarded-user/i);
 assert.ok(page.html.includes(email), "the application is not told who it is");
+
+// The log goes to a file, so that the password and the secret stay visible.
+assert.equal(shown(/^ *log +(\S+)$/m), `${dirname(said)}/run/log`);
+assert.match(text, /^ *an administrator/m);
+for (const path of ["/account/security", "/account/app-passwords", "/console"]) {
+  assert.ok(text.includes(`${provider}${path}`), `make run does not name ${path}`);
+}
+assert.ok(readFileSync(`${dirname(said)}/run/log`, "utf8").includes("/public/hello"), "no access log");
+const last = readFileSync(said, "utf8").trimEnd().split("\n").at(-1);
+assert.match(last, /Stop with Ctrl-C/, `printed after the addresses: ${last}`);
 
 const document = await (await fetch(`${provider}/.well-known/openid-configuration`)).json();
 assert.equal(document.issuer, provider);
