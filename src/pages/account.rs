@@ -41,6 +41,15 @@ impl HomeApp<'_> {
     fn letter(&self) -> String {
         initial(self.title)
     }
+
+    /// Returns the class of the letter's colour, which depends on the title only.
+    fn tint(&self) -> &'static str {
+        const TINTS: [&str; 6] = ["tint-0", "tint-1", "tint-2", "tint-3", "tint-4", "tint-5"];
+        // FNV-1a: the colour must be the same in every process.
+        let hash =
+            self.title.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        TINTS.get((hash >> 16) as usize % TINTS.len()).copied().unwrap_or_default()
+    }
 }
 
 /// The profile. Its form sends `csrf`, `name`, `phone_number` and `picture`.

@@ -64,7 +64,15 @@ impl Frame<'_> {
 }
 
 /// Returns the letter that replaces a missing picture, in its original case, because upper case
-/// depends on the language.
+/// depends on the language. An English article before other words does not count.
 pub(super) fn initial(name: &str) -> String {
+    let name = match name.trim_start().split_once(char::is_whitespace) {
+        Some((first, rest)) if is_article(first) && rest.contains(char::is_alphanumeric) => rest,
+        _ => name,
+    };
     name.chars().find(|letter| letter.is_alphanumeric()).map(String::from).unwrap_or_default()
+}
+
+fn is_article(word: &str) -> bool {
+    ["the", "a", "an"].iter().any(|article| word.eq_ignore_ascii_case(article))
 }

@@ -282,3 +282,26 @@ fn security_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     add("account-security-codes-first", make(false));
     all
 }
+
+#[test]
+fn icons_of_applications_skip_the_article_and_differ() {
+    let icon = |title: &'static str| {
+        let sample = Sample { client: title, ..Sample::plain() };
+        let pages = crate::sample::pages(title, sealgate_config::Language::English);
+        let frame = crate::sample::frame(&pages, sealgate_config::Language::English, "/");
+        let all = account_pages(&frame, &sample);
+        let (_, html) = all.into_iter().find(|(name, _)| name == "home").unwrap();
+        let icon = html.split("<ul class=\"rows apps\">").nth(1).unwrap().split("<span class=\"seal").nth(1).unwrap();
+        let (class, rest) = icon.split_once("\" aria-hidden=\"true\">").unwrap();
+        (class.trim().to_owned(), rest.split_once('<').unwrap().0.to_owned())
+    };
+    for (title, letter) in
+        [("The legacy application", "l"), ("A wiki", "w"), ("An", "A"), ("Theatre", "T"), ("the", "t")]
+    {
+        assert_eq!(icon(title).1, letter, "{title}");
+    }
+    assert_eq!(icon("Wiki"), icon("Wiki"));
+    let titles = ["Wiki", "Mail", "Files", "Calendar", "Notes", "Tickets", "Forum", "Chat"];
+    let tints: std::collections::BTreeSet<_> = titles.iter().map(|title| icon(title).0).collect();
+    assert!(tints.len() >= 3 && tints.iter().all(|tint| tint.starts_with("tint-")), "{tints:?}");
+}

@@ -439,3 +439,19 @@ fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     add("console-audit-wrong", page(&events, previous, next, &[AuditField::Person, AuditField::From, AuditField::To]));
     all
 }
+
+#[test]
+fn the_list_of_users_shows_who_has_no_credential() {
+    for (name, state, active) in
+        [("console-users.en", "No password", "Active"), ("console-users.tr", "Parola yok", "Etkin")]
+    {
+        let html = crate::sample::page(name);
+        let rows: Vec<_> = html.split("row-user").skip(1).collect();
+        let shown = |row: &str| (row.contains(state), row.contains(active));
+        // An authenticator app alone does not sign anyone in, a passkey does.
+        assert_eq!(shown(rows[0]), (true, false), "{}", rows[0]);
+        assert_eq!(shown(rows[1]), (false, true), "{}", rows[1]);
+        assert_eq!(shown(rows[2]), (true, false), "{}", rows[2]);
+        assert!(rows[3..].iter().all(|row| !row.contains(state)), "{html}");
+    }
+}

@@ -46,6 +46,10 @@ fn colours_have_the_contrast_of_wcag_aa_in_light_and_dark() {
         check("on-accent", "accent", 4.5);
         check("on-accent", "accent-strong", 4.5);
         check("bad", "bad-wash", 4.5);
+        for tint in ["tint-1", "tint-2", "tint-3", "tint-4", "tint-5"] {
+            check("on-accent", tint, 4.5);
+            check(tint, "card", 3.0);
+        }
         for edge in ["edge", "accent", "bad"] {
             check(edge, "card", 3.0);
         }

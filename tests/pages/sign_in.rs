@@ -55,6 +55,32 @@ fn ids_and_names_that_password_managers_and_clients_rely_on_stay() {
 }
 
 #[test]
+fn the_sign_in_page_shows_each_choice_next_to_what_it_concerns() {
+    let html = page("login.en");
+    let order = [
+        "id=\"password\"",
+        "id=\"forgot-password\"",
+        "id=\"login-submit\"",
+        "class=\"or\"",
+        "id=\"passkey-login\"",
+        "id=\"create-account\"",
+    ];
+    let places: Vec<_> = order.iter().map(|part| html.find(part).unwrap_or_else(|| panic!("{part}: {html}"))).collect();
+    assert!(places.is_sorted(), "{places:?}\n{html}");
+    assert!(!page("login-no-passkeys.en").contains("class=\"or\""));
+}
+
+#[test]
+fn a_new_account_is_not_told_to_sign_in_next() {
+    for (name, sentence) in
+        [("new-account.en", "You are signed in right away."), ("new-account.tr", "Oturumunuz hemen açılır.")]
+    {
+        let html = page(name);
+        assert!(text(&html).contains(sentence), "{html}");
+    }
+}
+
+#[test]
 fn allow_and_deny_look_the_same() {
     let html = page("consent.en");
     let tags = tags(&html);

@@ -36,6 +36,13 @@ pub struct UserLine {
     pub invitation: Option<InvitationState>,
 }
 
+impl UserLine {
+    /// Returns whether the user has something to sign in with: a password or a passkey.
+    fn has_credential(&self) -> bool {
+        self.user.password.is_some() || self.factor == UserFactor::Passkey
+    }
+}
+
 /// The strongest factor of a user besides the password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserFactor {

@@ -34,8 +34,10 @@ login-throttled-minutes =
         [one] Too many sign-in attempts. Wait one minute and try again. Each wrong attempt makes the next wait longer.
        *[other] Too many sign-in attempts. Wait { $minutes } minutes and try again. Each wrong attempt makes the next wait longer.
     }
-login-forgot = Forgot your password?
-login-create-account = Create an account
+login-forgot = Forgot?
+login-forgot-label = Forgot? Reset your password
+login-create-account = No account? Create one
+login-or = or
 login-wrong-credentials-reset = Incorrect email address, username or password. Check them and try again. If you have forgotten your password, reset it below.
 login-busy = Many people are signing in right now, so your password was not checked. Wait a few seconds and try again.
 
@@ -78,6 +80,7 @@ create-code-none = No email? Check the address, wait a few minutes, then enter i
 create-finish-title = Set up your account
 create-finish-lead = Your <bdi>{ $operator }</bdi> account will have this address: <bdi>{ $address }</bdi>
 create-finish-submit = Create account and continue
+create-finish-then = You are signed in right away.
 
 ## Invitations
 
@@ -762,6 +765,7 @@ user-signed-in = Last sign-in
 user-role-admin-short = Administrator
 user-role-developer-short = Developer
 state-enabled = Active
+state-no-password = No password
 users-none = No one was found.
 users-none-yet = No one was found so far. There are more users to search: go to the next page.
 user-new = Add a user

@@ -26,8 +26,10 @@ login-wrong-credentials =
     yeni bir parola isteyin.
 login-throttled-seconds = Çok fazla oturum açma denemesi yapıldı. { $seconds } saniye bekleyip yeniden deneyin. Her hatalı deneme bir sonraki bekleme süresini uzatır.
 login-throttled-minutes = Çok fazla oturum açma denemesi yapıldı. { $minutes } dakika bekleyip yeniden deneyin. Her hatalı deneme bir sonraki bekleme süresini uzatır.
-login-forgot = Parolanızı mı unuttunuz?
-login-create-account = Hesap oluştur
+login-forgot = Unuttum
+login-forgot-label = Unuttum, parolayı sıfırla
+login-create-account = Hesabınız yok mu? Hesap oluşturun
+login-or = veya
 login-wrong-credentials-reset = E-posta adresi, kullanıcı adı veya parola hatalı. Kontrol edip yeniden deneyin. Parolanızı unuttuysanız aşağıdan sıfırlayın.
 login-busy = Şu anda çok sayıda kişi oturum açtığı için parolanız kontrol edilemedi. Birkaç saniye bekleyip yeniden deneyin.
 
@@ -70,6 +72,7 @@ create-code-none = E-posta gelmedi mi? Adresi kontrol edin, birkaç dakika bekle
 create-finish-title = Hesabınızı hazırlayın
 create-finish-lead = <bdi>{ $operator }</bdi> hesabınızın adresi şu olacak: <bdi>{ $address }</bdi>
 create-finish-submit = Hesabı oluştur ve devam et
+create-finish-then = Oturumunuz hemen açılır.
 
 ## Davetler
 
@@ -722,6 +725,7 @@ user-signed-in = Son oturum açma
 user-role-admin-short = Yönetici
 user-role-developer-short = Geliştirici
 state-enabled = Etkin
+state-no-password = Parola yok
 users-none = Kullanıcı bulunamadı.
 users-none-yet = Şimdiye kadar kullanıcı bulunamadı. Bakılacak başka kullanıcılar var; sonraki sayfaya geçin.
 user-new = Kullanıcı ekle
