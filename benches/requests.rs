@@ -34,7 +34,7 @@ use std::net::IpAddr;
 
 use http::request::Parts;
 use sealgate_edge::origin::Origin;
-use sealgate_edge::{Front, Verdict, check_head};
+use sealgate_edge::{Front, RouteDecision, check_head};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::browser::Browser;
@@ -139,14 +139,14 @@ impl Decided<'_> {
     /// The name prevents the compiler from merging identical functions, which callgrind could not
     /// distinguish.
     fn forward(&self, head: &Parts, name: &str) {
-        self.all(head, name, |verdict| matches!(verdict, Verdict::Forward(_)));
+        self.all(head, name, |verdict| matches!(verdict, RouteDecision::Forward(_)));
     }
 
     fn refuse(&self, head: &Parts, status: u16, name: &str) {
-        self.all(head, name, |verdict| matches!(verdict, Verdict::Answer(answer) if answer.status() == status));
+        self.all(head, name, |verdict| matches!(verdict, RouteDecision::Answer(answer) if answer.status() == status));
     }
 
-    fn all(&self, head: &Parts, name: &str, expected: impl Fn(&Verdict) -> bool) {
+    fn all(&self, head: &Parts, name: &str, expected: impl Fn(&RouteDecision) -> bool) {
         self.runtime.block_on(async {
             for _ in 0..TIMES {
                 assert!(expected(&self.world.site.decide(black_box(head)).await), "{name}");

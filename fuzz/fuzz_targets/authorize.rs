@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sealgate_fuzz::domain::client::ClientType;
-use sealgate_fuzz::oauth::authorize::{AuthorizationRequest, ReturnTo, WayBack};
+use sealgate_fuzz::oauth::authorize::{AuthorizationRequest, ReturnTo, AuthorizationRedirect};
 use sealgate_fuzz::oauth::params::Params;
 use sealgate_fuzz::{REDIRECT_URIS, client};
 use url::Url;
@@ -41,10 +41,10 @@ fuzz_target!(|raw: &[u8]| {
 });
 
 /// Checks that the location is the registered URI followed by our answer, with `state` as it was sent.
-fn check(way: &ReturnTo, back: &WayBack, (name, value): (&str, &str), params: &Params) {
+fn check(way: &ReturnTo, back: &AuthorizationRedirect, (name, value): (&str, &str), params: &Params) {
     let location = match back {
-        WayBack::Redirect(location) => location,
-        WayBack::Form { action, fields } => {
+        AuthorizationRedirect::Redirect(location) => location,
+        AuthorizationRedirect::Form { action, fields } => {
             assert_eq!(action, way.redirect_uri());
             assert!(
                 fields.iter().any(|(field, text)| (*field, text.as_str()) == (name, value))

@@ -3,11 +3,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use sealgate_fuzz::oauth::algorithm::Algorithm;
-use sealgate_fuzz::oauth::jwk_set::{LONGEST_KID, MOST_KEYS, Numbers, read};
+use sealgate_fuzz::oauth::jwk_set::{MAX_KID_LENGTH, MAX_KEYS, Numbers, read};
 
 fuzz_target!(|document: &[u8]| {
     let Ok(keys) = read(document) else { return };
-    assert!(keys.len() <= MOST_KEYS);
+    assert!(keys.len() <= MAX_KEYS);
     // Every JSON parser finds the same members, because none is repeated.
     let whole: serde_json::Value = serde_json::from_slice(document).expect("JSON");
     assert!(keys.len() <= whole["keys"].as_array().expect("a list").len());
@@ -30,7 +30,7 @@ fuzz_target!(|document: &[u8]| {
             Numbers::Ed25519(key) => assert!(key.len() == 32 && kinds == [&("EdDSA", Algorithm::EdDsa)]),
         }
         if let Some(kid) = &key.kid {
-            assert!(!kid.is_empty() && kid.len() <= LONGEST_KID);
+            assert!(!kid.is_empty() && kid.len() <= MAX_KID_LENGTH);
             let alike = |other: &Numbers| std::mem::discriminant(other) == std::mem::discriminant(&key.numbers);
             assert!(!keys[at + 1..].iter().any(|other| other.kid == key.kid && alike(&other.numbers)));
         }

@@ -22,7 +22,7 @@ use sealgate_store::AddOutcome;
 use sealgate_system::clock::random;
 
 /// Maximum number of users in one invitation.
-const MOST_INVITED: usize = 5_000;
+const MAX_INVITED: usize = 5_000;
 
 /// Outbox capacity reserved for mails that users wait for, such as reset links.
 const LEFT_FREE: usize = 1_000;
@@ -54,7 +54,7 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
     }
     file.faults.extend(faults);
     let now = directory.clock.now();
-    let mut judged = judge(file, MOST_INVITED, now).await?;
+    let mut judged = judge(file, MAX_INVITED, now).await?;
     judged.faults.extend(existing(directory, &judged.people).await?);
     if !judged.faults.is_empty() {
         return Err(refused(judged.faults, NOBODY));

@@ -7,8 +7,7 @@ use super::arguments::{self, Setting};
 use super::person::Person;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{
-    AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType,
-    LONGEST_REFRESH_RETRY,
+    AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType, MAX_REFRESH_RETRY,
 };
 use sealgate_domain::profile::is_line;
 use sealgate_domain::rate_limit::RateLimit;
@@ -19,12 +18,12 @@ use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
 /// Maximum length of a name, characters, and maximum number of URIs of each kind.
-const LONGEST_NAME: usize = 200;
-const MOST_URIS: usize = 100;
+const MAX_NAME_LENGTH: usize = 200;
+const MAX_URIS: usize = 100;
 /// Maximum length of a description, characters, as in the console.
-const LONGEST_DESCRIPTION: usize = 500;
+const MAX_DESCRIPTION_LENGTH: usize = 500;
 /// Maximum `default_max_age`, seconds: the maximum lifetime of a session, a year.
-const LONGEST_MAX_AGE: u64 = 366 * 24 * 60 * 60;
+const MAX_AGE_LIMIT: u64 = 366 * 24 * 60 * 60;
 
 /// A new client.
 ///
@@ -159,7 +158,7 @@ impl<T: Clone> Setting<T> {
 }
 
 /// Values from the server that changes of settings need.
-pub(super) struct Means {
+pub(super) struct SettingsInput {
     /// Secret for a client that becomes confidential.
     pub(super) secret: ClientSecret,
     pub(super) owner: Option<Subject>,
@@ -174,7 +173,7 @@ impl ClientSettings {
     }
 
     /// Applies the changes to a client, or returns every error.
-    pub(super) fn apply(&self, client: &mut Client, means: &Means) -> Result<(), Vec<String>> {
+    pub(super) fn apply(&self, client: &mut Client, means: &SettingsInput) -> Result<(), Vec<String>> {
         let mut faults = Vec::new();
         if let Some(name) = &self.name {
             faults.extend(name_fault(name));
@@ -224,7 +223,7 @@ impl ClientSettings {
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
-    fn authenticate(&self, client: &mut Client, means: &Means) -> Result<(), String> {
+    fn authenticate(&self, client: &mut Client, means: &SettingsInput) -> Result<(), String> {
         let client_type = self.client_type.unwrap_or(client.client_type);
         if client_type != client.client_type {
             client.client_type = client_type;
@@ -239,9 +238,10 @@ impl ClientSettings {
     fn detail(&self, client: &mut Client, faults: &mut Vec<String>) {
         let details = &mut client.details;
         Setting::apply(self.description.as_ref(), &mut details.description);
-        if self.description.as_ref().and_then(Setting::value).is_some_and(|text| !is_line(text, LONGEST_DESCRIPTION)) {
+        if self.description.as_ref().and_then(Setting::value).is_some_and(|text| !is_line(text, MAX_DESCRIPTION_LENGTH))
+        {
             faults.push(format!(
-                "a description has 1 to {LONGEST_DESCRIPTION} characters, all of them visible, and no line breaks"
+                "a description has 1 to {MAX_DESCRIPTION_LENGTH} characters, all of them visible, and no line breaks"
             ));
         }
         for (what, setting, kept) in [
@@ -257,14 +257,14 @@ impl ClientSettings {
             }
         }
         Setting::apply(self.default_max_age.as_ref(), &mut details.default_max_age);
-        if self.default_max_age.as_ref().and_then(Setting::value).is_some_and(|seconds| *seconds > LONGEST_MAX_AGE) {
-            faults.push(format!("a default max_age is at most {LONGEST_MAX_AGE} seconds"));
+        if self.default_max_age.as_ref().and_then(Setting::value).is_some_and(|seconds| *seconds > MAX_AGE_LIMIT) {
+            faults.push(format!("a default max_age is at most {MAX_AGE_LIMIT} seconds"));
         }
     }
 
     /// Transfers a client. An approved client stays approved under a developer, until that
     /// developer changes it.
-    fn hand_over(&self, client: &mut Client, means: &Means) {
+    fn hand_over(&self, client: &mut Client, means: &SettingsInput) {
         if self.owner.is_none() {
             return;
         }
@@ -305,18 +305,18 @@ pub(super) fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
 
 pub(super) fn name_fault(name: &str) -> Option<String> {
     let fault =
-        || format!("a client's name has 1 to {LONGEST_NAME} characters, all of them visible, and no line breaks");
-    (!is_line(name, LONGEST_NAME)).then(fault)
+        || format!("a client's name has 1 to {MAX_NAME_LENGTH} characters, all of them visible, and no line breaks");
+    (!is_line(name, MAX_NAME_LENGTH)).then(fault)
 }
 
 pub(super) fn retry_fault(seconds: Option<u64>) -> Option<String> {
-    let too_long = seconds.is_some_and(|seconds| seconds > LONGEST_REFRESH_RETRY);
-    too_long.then(|| format!("a refresh token can be retried for at most {LONGEST_REFRESH_RETRY} seconds"))
+    let too_long = seconds.is_some_and(|seconds| seconds > MAX_REFRESH_RETRY);
+    too_long.then(|| format!("a refresh token can be retried for at most {MAX_REFRESH_RETRY} seconds"))
 }
 
 pub(super) fn uris(kind: &str, written: &[String], faults: &mut Vec<String>) -> Vec<RedirectUri> {
-    if written.len() > MOST_URIS {
-        faults.push(format!("a client has at most {MOST_URIS} {kind}s"));
+    if written.len() > MAX_URIS {
+        faults.push(format!("a client has at most {MAX_URIS} {kind}s"));
     }
     let mut uris = Vec::new();
     for text in written {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::answer::{Answer, ClientAnswer, EndedAnswer, InitialToken, ListPage, Rows, ShownSecret};
 use super::arguments::Setting;
 use super::client_settings::{
-    ClientSettings, Means, NewClient, auth_method, changes, default_scope, kept, name_fault, retry_fault, scope, uris,
+    ClientSettings, NewClient, SettingsInput, auth_method, changes, default_scope, kept, name_fault, retry_fault,
+    scope, uris,
 };
 use super::command::ClientCommand;
 use super::directory::{CommandError, Directory, PAGE};
@@ -25,7 +26,7 @@ use sealgate_system::clock::random;
 
 /// Maximum overlap of an old secret and maximum lifetime of an initial access token, seconds: 90
 /// days.
-const LONGEST_WAIT: u64 = 90 * 24 * 60 * 60;
+const MAX_WAIT: u64 = 90 * 24 * 60 * 60;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: ClientCommand) -> Result<Answer, CommandError> {
     match command {
@@ -154,8 +155,11 @@ async fn set(directory: &Directory<'_>, id: &ClientId, settings: &ClientSettings
         None => None,
     };
     let (secret, now) = (fresh_secret(directory), directory.clock.now());
-    let means =
-        Means { secret: kept(&secret, now), owner, decision: ClientDecision { by: directory.authority, at: now } };
+    let means = SettingsInput {
+        secret: kept(&secret, now),
+        owner,
+        decision: ClientDecision { by: directory.authority, at: now },
+    };
     let outcome = Mutex::new(Ok(Vec::new()));
     let change = |client: &mut Client| {
         let mut next = client.clone();
@@ -177,8 +181,8 @@ async fn set(directory: &Directory<'_>, id: &ClientId, settings: &ClientSettings
 }
 
 async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds: u64) -> Result<Answer, CommandError> {
-    if overlap_seconds > LONGEST_WAIT {
-        return Err(CommandError::invalid(format!("two secrets overlap for at most {LONGEST_WAIT} seconds (90 days)")));
+    if overlap_seconds > MAX_WAIT {
+        return Err(CommandError::invalid(format!("two secrets overlap for at most {MAX_WAIT} seconds (90 days)")));
     }
     let now = directory.clock.now();
     let secret = fresh_secret(directory);
@@ -255,9 +259,9 @@ async fn delete(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, Comm
 }
 
 async fn initial_token(directory: &Directory<'_>, lifetime_seconds: u64) -> Result<Answer, CommandError> {
-    if !(1..=LONGEST_WAIT).contains(&lifetime_seconds) {
+    if !(1..=MAX_WAIT).contains(&lifetime_seconds) {
         return Err(CommandError::invalid(format!(
-            "an initial access token works for 1 to {LONGEST_WAIT} seconds (90 days)"
+            "an initial access token works for 1 to {MAX_WAIT} seconds (90 days)"
         )));
     }
     let token = fresh_secret(directory);

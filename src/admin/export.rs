@@ -13,7 +13,7 @@ use sealgate_domain::time::UnixTime;
 use sealgate_store::{ExportRecord, Position, Store, StoreError, export_format};
 
 /// Maximum length of a line, bytes; several times the longest record.
-const LONGEST_LINE: u64 = 2 << 20;
+const MAX_LINE_LENGTH: u64 = 2 << 20;
 /// Number of records that are imported at once.
 const PAGE: usize = 64;
 /// Identifier in the first line.
@@ -177,9 +177,9 @@ impl<R: BufRead> Lines<'_, R> {
     /// incomplete.
     fn advance(&mut self) -> Result<bool, ExportError> {
         self.line.clear();
-        self.file.take(LONGEST_LINE).read_until(b'\n', &mut self.line)?;
+        self.file.take(MAX_LINE_LENGTH).read_until(b'\n', &mut self.line)?;
         if self.line.last() != Some(&b'\n') {
-            if self.line.len() as u64 == LONGEST_LINE {
+            if self.line.len() as u64 == MAX_LINE_LENGTH {
                 return Err(ExportError::Altered { line: self.read + 1 });
             }
             return Ok(false);

@@ -6,7 +6,7 @@ use super::answer::{Answer, ImportAnswer};
 use super::directory::{CommandError, Directory};
 use super::import_settings::Import;
 use super::people_check::{STEP, existing, judge, refused};
-use super::people_file::{LineFault, MOST_PEOPLE};
+use super::people_file::{LineFault, MAX_PEOPLE};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::user::{Subject, User, UserState};
 use sealgate_store::AddOutcome;
@@ -18,7 +18,7 @@ const NOBODY: &str = "nobody was imported";
 pub(super) async fn execute(directory: &Directory<'_>, import: Import) -> Result<Answer, CommandError> {
     let Import { dry_run, file, .. } = import;
     let (now, skipped) = (directory.clock.now(), file.skipped);
-    let mut judged = judge(file, MOST_PEOPLE, now).await?;
+    let mut judged = judge(file, MAX_PEOPLE, now).await?;
     judged.faults.extend(existing(directory, &judged.people).await?);
     if !judged.faults.is_empty() {
         return Err(refused(judged.faults, NOBODY));

@@ -9,7 +9,7 @@ use sealgate_domain::mail::MailId;
 use sealgate_domain::time::UnixTime;
 
 /// Maximum number of mails in one answer.
-const MOST_SHOWN: usize = 500;
+const MAX_SHOWN: usize = 500;
 
 /// Cursor of the list: the state, the time and the id of the last mail of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,20 +77,20 @@ async fn list(directory: &Directory<'_>, place: Option<Place>) -> Result<Answer,
         _ => (None, None),
     };
     if waiting.is_none() {
-        let dead = directory.store.dead_mails(given_up, MOST_SHOWN).await?;
+        let dead = directory.store.dead_mails(given_up, MAX_SHOWN).await?;
         if let Some(last) = dead.last() {
             let next = Place::GivenUp(last.at, last.mail.id);
             return Ok(page(dead.into_iter().map(MailAnswer::given_up), Some(next)));
         }
     }
-    let waiting = directory.store.waiting_mails_after(waiting, MOST_SHOWN).await?;
+    let waiting = directory.store.waiting_mails_after(waiting, MAX_SHOWN).await?;
     let next = waiting.last().map(|last| Place::Waiting(last.value.due_at, last.value.id));
     Ok(page(waiting.into_iter().map(|mail| MailAnswer::waiting(mail.value)), next))
 }
 
 async fn list_sent(directory: &Directory<'_>, place: Option<Place>) -> Result<Answer, CommandError> {
     let after = place.and_then(|place| if let Place::Sent(at, id) = place { Some((at, id)) } else { None });
-    let sent = directory.store.sent_mails(after, MOST_SHOWN).await?;
+    let sent = directory.store.sent_mails(after, MAX_SHOWN).await?;
     let next = sent.last().map(|last| Place::Sent(last.at, last.id));
     Ok(page(sent.into_iter().map(MailAnswer::sent), next))
 }

@@ -2,7 +2,7 @@
 
 use super::directory::{CommandError, Directory};
 use super::person::Person;
-use sealgate_domain::profile::{LONGEST_NAME, MOST_GROUPS, is_group, is_line, is_phone_number, is_picture, is_seen};
+use sealgate_domain::profile::{MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_phone_number, is_picture, is_seen};
 use sealgate_domain::user::{Email, User};
 use sealgate_domain::username::Username;
 
@@ -48,8 +48,8 @@ pub(super) fn username_taken(username: &Username) -> CommandError {
 /// Returns the invalid attributes of a user, one line each.
 pub(super) fn faults(user: &User) -> Vec<String> {
     let mut faults = Vec::new();
-    if !is_line(&user.name, LONGEST_NAME) {
-        faults.push(format!("a name has 1 to {LONGEST_NAME} characters, all of them visible, and no line breaks"));
+    if !is_line(&user.name, MAX_NAME_LENGTH) {
+        faults.push(format!("a name has 1 to {MAX_NAME_LENGTH} characters, all of them visible, and no line breaks"));
     }
     if !is_seen(user.email.as_str()) {
         faults.push("the address has characters that cannot be seen".to_owned());
@@ -60,8 +60,8 @@ pub(super) fn faults(user: &User) -> Vec<String> {
     if user.picture.as_deref().is_some_and(|picture| !is_picture(picture)) {
         faults.push("a picture is the https URL of an image".to_owned());
     }
-    if user.groups.len() > MOST_GROUPS {
-        faults.push(format!("a person is in at most {MOST_GROUPS} groups"));
+    if user.groups.len() > MAX_GROUPS {
+        faults.push(format!("a person is in at most {MAX_GROUPS} groups"));
     }
     for group in &user.groups {
         if !is_group(group) {

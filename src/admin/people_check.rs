@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use super::directory::{CommandError, Directory};
 use super::people_file::{LineFault, PeopleFile, PersonRow};
 use sealgate_core::password;
-use sealgate_domain::profile::{LONGEST_NAME, MOST_GROUPS, is_group, is_line, is_phone_number, is_seen};
+use sealgate_domain::profile::{MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_phone_number, is_seen};
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Subject, User, UserState};
 use sealgate_domain::username::Username;
 
 /// Maximum number of errors that a report lists.
-const MOST_FAULTS: usize = 1000;
+const MAX_FAULTS: usize = 1000;
 /// Number of users after which the task yields, and number of audit records in one write.
 pub(super) const STEP: usize = 128;
 
@@ -29,8 +29,8 @@ pub(super) struct Judged {
 /// Creates the error report. `end` states that nothing was changed.
 pub(super) fn refused(mut faults: Vec<LineFault>, end: &str) -> CommandError {
     faults.sort();
-    let more = faults.len().saturating_sub(MOST_FAULTS);
-    faults.truncate(MOST_FAULTS);
+    let more = faults.len().saturating_sub(MAX_FAULTS);
+    faults.truncate(MAX_FAULTS);
     let mut lines: Vec<String> = faults.iter().map(LineFault::to_string).collect();
     if more > 0 {
         lines.push(format!("and {more} more"));
@@ -104,18 +104,18 @@ impl Judged {
                  none",
             );
         }
-        if !is_line(&row.name, LONGEST_NAME) {
+        if !is_line(&row.name, MAX_NAME_LENGTH) {
             fault(
                 "name",
-                &format!("a name has 1 to {LONGEST_NAME} characters, all of them visible, and no line breaks"),
+                &format!("a name has 1 to {MAX_NAME_LENGTH} characters, all of them visible, and no line breaks"),
             );
         }
         let phone_number = Some(row.phone_number.clone()).filter(|number| !number.is_empty());
         if phone_number.as_deref().is_some_and(|number| !is_phone_number(number)) {
             fault("phone_number", "it is written as +90 555 111 22 33: a plus sign and 6 to 15 digits");
         }
-        if row.groups.len() > MOST_GROUPS {
-            fault("groups", &format!("a person is in at most {MOST_GROUPS} groups"));
+        if row.groups.len() > MAX_GROUPS {
+            fault("groups", &format!("a person is in at most {MAX_GROUPS} groups"));
         }
         if !row.groups.iter().all(|group| is_group(group)) {
             fault("groups", "a group has 1 to 100 visible characters and no commas");

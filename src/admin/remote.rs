@@ -13,7 +13,7 @@ use super::peer;
 use super::wire::{self, Reply};
 
 /// Maximum length of an answer, bytes; several times a page of the largest clients.
-const LONGEST_ANSWER: usize = 64 << 20;
+const MAX_ANSWER_LENGTH: usize = 64 << 20;
 
 /// Reason why a server did not answer a command.
 #[derive(Debug, thiserror::Error)]
@@ -44,10 +44,10 @@ pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer,
         )));
     }
     let line = wire::line(command).map_err(|error| AskError::Failed(error.to_string()))?;
-    if line.len() > wire::LONGEST_COMMAND {
+    if line.len() > wire::MAX_COMMAND_LENGTH {
         return Err(AskError::Failed(format!(
             "the command is longer than {} bytes; give it in parts",
-            wire::LONGEST_COMMAND
+            wire::MAX_COMMAND_LENGTH
         )));
     }
     let silent = |_| AskError::Failed(format!("the server on {shown} does not answer; look at its log"));
@@ -56,7 +56,7 @@ pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer,
     let written = timeout(wire::PATIENCE, stream.write_all(&line)).await.map_err(silent)?;
     drop(line);
     let longest = wire::EXECUTION + 2 * wire::PATIENCE;
-    let read = timeout(longest, wire::read_line(&mut stream, LONGEST_ANSWER)).await.map_err(silent)?;
+    let read = timeout(longest, wire::read_line(&mut stream, MAX_ANSWER_LENGTH)).await.map_err(silent)?;
     let Ok(Some(line)) = read else {
         let why = written.and(read).err().map_or_else(String::new, |error| format!(" ({error})"));
         return Err(AskError::Failed(format!("the server on {shown} hung up without an answer{why}; look at its log")));

@@ -30,7 +30,7 @@ use sealgate_core::state::Sealgate;
 use sealgate_domain::time::UnixTime;
 
 /// Maximum number of connections; further ones wait in the kernel's queue.
-const MOST_CONNECTIONS: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 /// Timeout for the check at the start whether a server listens on an existing socket.
 const CONNECT: Duration = Duration::from_secs(2);
 /// Maximum time that commands in progress may take after a stop was requested.
@@ -161,7 +161,7 @@ where
             tokio::select! {
                 () = &mut stopped => break,
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
-                accepted = listener.accept(), if connections.len() < MOST_CONNECTIONS => match accepted {
+                accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                     Ok((stream, _)) => {
                         connections.spawn(converse(stream, Arc::clone(&execute)));
                     }
@@ -195,7 +195,7 @@ where
         let refusal = "only root and the server's own user may give commands".to_owned();
         return answer(&mut stream, &Reply::Errors(vec![refusal])).await;
     }
-    let read = timeout(wire::PATIENCE, wire::read_line(&mut stream, wire::LONGEST_COMMAND)).await;
+    let read = timeout(wire::PATIENCE, wire::read_line(&mut stream, wire::MAX_COMMAND_LENGTH)).await;
     // Otherwise the peer has gone, or has sent nothing that could be answered.
     let Ok(Ok(Some(line))) = read else { return };
     let reply = match serde_json::from_slice::<Command>(&line) {
@@ -288,7 +288,7 @@ mod tests {
         let reply = exchange(&running.path(), b"{\"user\":{\"set_password\":\"hunter2hunter2\"}}\n").await;
         let reply = String::from_utf8(reply).unwrap();
         assert!(reply.contains("does not know this command") && !reply.contains("hunter2"), "{reply}");
-        assert_eq!(exchange(&running.path(), &vec![b'x'; wire::LONGEST_COMMAND + 1]).await, b"");
+        assert_eq!(exchange(&running.path(), &vec![b'x'; wire::MAX_COMMAND_LENGTH + 1]).await, b"");
         assert!(ask(&running.path(), running.directory.path(), &Command::Status).await.is_ok());
     }
 
@@ -317,7 +317,7 @@ mod tests {
     async fn silent_peers_are_let_go_and_others_wait_for_their_turn() {
         let running = Running::start(fine);
         let mut silent = Vec::new();
-        for _ in 0..MOST_CONNECTIONS {
+        for _ in 0..MAX_CONNECTIONS {
             silent.push(UnixStream::connect(running.path()).await.unwrap());
         }
         let answer = ask(&running.path(), running.directory.path(), &Command::Status).await;

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use super::answer::Answer;
 
 /// Maximum length of a command, bytes. An import of many users reaches it.
-pub(super) const LONGEST_COMMAND: usize = 16 << 20;
+pub(super) const MAX_COMMAND_LENGTH: usize = 16 << 20;
 /// Initial capacity of the buffer, bytes; sufficient for nearly every command.
 const FIRST_ROOM: usize = 64 * 1024;
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::app::duty::Duty;
+use crate::app::duty::LeasedTask;
 use crate::app::server::Stop;
 use sealgate_core::state::Sealgate;
 use sealgate_store::{LeaseName, StoreError};
@@ -23,7 +23,7 @@ pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
         return;
     }
     let mut counting =
-        Counting { duty: Duty::new(&sealgate, LeaseName::Counting), sealgate, last: None, clients: None };
+        Counting { duty: LeasedTask::new(&sealgate, LeaseName::Counting), sealgate, last: None, clients: None };
     loop {
         let looked = async {
             tokio::time::sleep(LOOK).await;
@@ -37,12 +37,12 @@ pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
             },
         }
     }
-    counting.duty.let_go().await;
+    counting.duty.release().await;
 }
 
 struct Counting {
     sealgate: Arc<Sealgate>,
-    duty: Duty,
+    duty: LeasedTask,
     /// When this node last counted, and last counted the clients.
     last: Option<Instant>,
     clients: Option<Instant>,

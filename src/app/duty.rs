@@ -10,14 +10,14 @@ use sealgate_store::{Fence, Lease, LeaseName};
 pub(crate) const LOOK: Duration = Duration::from_secs(2);
 
 /// One node's side of such a task.
-pub(crate) struct Duty {
+pub(crate) struct LeasedTask {
     sealgate: Arc<Sealgate>,
     lease: Lease,
     /// Whether the last attempt to hold the lease failed.
     is_failing: bool,
 }
 
-impl Duty {
+impl LeasedTask {
     pub(crate) fn new(sealgate: &Arc<Sealgate>, name: LeaseName) -> Self {
         Self { sealgate: Arc::clone(sealgate), lease: Lease::new(name, sealgate.rotation.server()), is_failing: false }
     }
@@ -38,8 +38,8 @@ impl Duty {
     }
 
     /// Releases the lease for another node, at a stop.
-    pub(crate) async fn let_go(&mut self) {
-        self.lease.let_go(&self.sealgate.store).await;
+    pub(crate) async fn release(&mut self) {
+        self.lease.release(&self.sealgate.store).await;
         self.sealgate.metrics.lease_held(self.lease.name().as_str(), false);
     }
 }

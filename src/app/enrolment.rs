@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::app::duty;
-use crate::app::duty::Duty;
+use crate::app::duty::LeasedTask;
 use crate::app::server::Stop;
 use sealgate_core::state::Sealgate;
 use sealgate_domain::factors::Factors;
@@ -24,7 +24,7 @@ const REST: Duration = Duration::from_millis(20);
 /// Counts at once and every few minutes if this node holds the lease, and reads published counts,
 /// until `stop`.
 pub async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
-    let mut counting = Counting { duty: Duty::new(&sealgate, LeaseName::People), sealgate, last: None };
+    let mut counting = Counting { duty: LeasedTask::new(&sealgate, LeaseName::People), sealgate, last: None };
     loop {
         tokio::select! {
             biased;
@@ -39,12 +39,12 @@ pub async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
             () = tokio::time::sleep(duty::LOOK) => {}
         }
     }
-    counting.duty.let_go().await;
+    counting.duty.release().await;
 }
 
 struct Counting {
     sealgate: Arc<Sealgate>,
-    duty: Duty,
+    duty: LeasedTask,
     /// When this node last tried to count.
     last: Option<Instant>,
 }
@@ -99,7 +99,7 @@ impl Counting {
 ///
 /// Excludes disabled users and those with a pending invitation. Users and factors are merged in
 /// order of `sub`. Returns `None` if another node holds the lease.
-async fn count(store: &Store, duty: &mut Duty) -> Result<Option<EnrolmentShare>, StoreError> {
+async fn count(store: &Store, duty: &mut LeasedTask) -> Result<Option<EnrolmentShare>, StoreError> {
     let mut enrolment = EnrolmentShare::default();
     let mut factors = FactorCursor { store, after: None, read: VecDeque::new(), ended: false };
     let mut after = None;

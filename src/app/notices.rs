@@ -4,7 +4,7 @@
 //! the server's next periodic run, at most two seconds later.
 
 use sealgate_core::state::Sealgate;
-use sealgate_domain::audit::{AuditEvent, Telling};
+use sealgate_domain::audit::{AuditEvent, NoticeContext};
 use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, RequestOrigin, WaitingMail};
 use sealgate_domain::user::Subject;
 use sealgate_store::StoreError;
@@ -34,7 +34,12 @@ pub async fn write(sealgate: &Sealgate) {
     }
 }
 
-async fn tell(sealgate: &Sealgate, subject: Subject, event: &AuditEvent, telling: &Telling) -> Result<(), StoreError> {
+async fn tell(
+    sealgate: &Sealgate,
+    subject: Subject,
+    event: &AuditEvent,
+    telling: &NoticeContext,
+) -> Result<(), StoreError> {
     let store = &sealgate.store;
     let Some(user) = store.user(subject).await? else { return Ok(()) };
     let now = sealgate.clock.now();

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::app::duty::Duty;
+use crate::app::duty::LeasedTask;
 use crate::app::server::Stop;
 use crate::app::{address_lookup, reset_lookup};
 use sealgate_config::Config;
@@ -38,11 +38,11 @@ const LOOK_BEHIND: Duration = Duration::from_secs(5);
 const TURN: usize = 4;
 
 /// Number of users in a row with an ambiguous response, after which sending pauses.
-const MOST_UNCLEAR: usize = 5;
+const MAX_UNCLEAR: usize = 5;
 
 /// Pause after the mail server was unusable. It doubles while that continues.
 const FIRST_PAUSE: Duration = Duration::from_secs(30);
-const LONGEST_PAUSE: Duration = Duration::from_mins(10);
+const MAX_PAUSE: Duration = Duration::from_mins(10);
 
 /// The mail server of one configuration, and settings for its e-mails.
 struct Relay {
@@ -83,7 +83,7 @@ impl Relay {
 pub(crate) struct OutboxWorker {
     sealgate: Arc<Sealgate>,
     /// One of several nodes sends, because the rate limit applies to all.
-    duty: Duty,
+    duty: LeasedTask,
     /// Mail server of the current configuration.
     relay: Option<Arc<Relay>>,
     /// The configuration of [`Self::relay`].
@@ -125,13 +125,13 @@ pub async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
             tracing::warn!(%error, "the outbox cannot be read or written; mails wait");
         }
     }
-    worker.duty.let_go().await;
+    worker.duty.release().await;
 }
 
 impl OutboxWorker {
     pub(crate) fn new(sealgate: Arc<Sealgate>) -> Self {
         Self {
-            duty: Duty::new(&sealgate, LeaseName::Mailing),
+            duty: LeasedTask::new(&sealgate, LeaseName::Mailing),
             sealgate,
             relay: None,
             config: None,
@@ -151,7 +151,7 @@ impl OutboxWorker {
     /// When the store fails; the rest is done at the next check.
     async fn look(&mut self) -> Result<(), StoreError> {
         let Some(relay) = self.relay() else {
-            self.duty.let_go().await;
+            self.duty.release().await;
             return Ok(());
         };
         if self.duty.hold().await.is_none() {
@@ -317,7 +317,7 @@ impl OutboxWorker {
     /// Pauses sending. Logs it once, and then at each unsuccessful end of a pause.
     fn rest(&mut self, error: &str) {
         let before = self.pause.map(|(_, pause)| pause).max(self.unclear_pause);
-        let pause = before.map_or(FIRST_PAUSE, |pause| (pause * 2).min(LONGEST_PAUSE));
+        let pause = before.map_or(FIRST_PAUSE, |pause| (pause * 2).min(MAX_PAUSE));
         self.pause = Some((Instant::now() + pause, pause));
         self.sealgate.metrics.mail_relay(false);
         tracing::error!(
@@ -394,11 +394,11 @@ impl OutboxWorker {
     /// pauses.
     fn takes_nobody(&mut self, subject: Option<Subject>, answer: &str) -> bool {
         self.unclear.extend(subject);
-        if self.unclear.len() < MOST_UNCLEAR {
+        if self.unclear.len() < MAX_UNCLEAR {
             return false;
         }
         self.unclear.clear();
-        self.rest(&format!("it takes no mail to {MOST_UNCLEAR} people in a row ({answer})"));
+        self.rest(&format!("it takes no mail to {MAX_UNCLEAR} people in a row ({answer})"));
         self.unclear_pause = self.pause.map(|(_, pause)| pause);
         true
     }

@@ -21,7 +21,7 @@ use sealgate_edge::{Change, Changer, Front};
 use sealgate_system::log::SetFilter;
 
 /// Maximum number of changes in an audit record; the log has all.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 
 pub(crate) struct Reloader {
     file: PathBuf,
@@ -158,8 +158,8 @@ fn lines(faults: &[impl ToString]) -> Vec<String> {
 
 /// Returns the changed keys in one line of bounded length.
 fn named(changed: &[String]) -> String {
-    let mut named: Vec<&str> = changed.iter().take(MOST_NAMED).map(String::as_str).collect();
-    let more = changed.len().saturating_sub(MOST_NAMED);
+    let mut named: Vec<&str> = changed.iter().take(MAX_NAMED).map(String::as_str).collect();
+    let more = changed.len().saturating_sub(MAX_NAMED);
     let rest = format!("{more} more");
     if more > 0 {
         named.push(&rest);

@@ -17,7 +17,7 @@ use sealgate_system::clock::random;
 ///
 /// E-mails are sent one after another. An attacker who requests another user's link and then their
 /// own could otherwise see from their own e-mail's time whether one was sent before it.
-pub const LONGEST_DELAY: Duration = Duration::from_secs(10);
+pub const MAX_DELAY: Duration = Duration::from_secs(10);
 
 /// The e-mail for the user.
 enum Answer {
@@ -106,7 +106,7 @@ fn made(
     let message = MailMessage { to: Some(user.email.clone()), mail, ..message.clone() };
     let mail = sealgate.store.new_mail((id, random(entropy)), Some(user.sub), &message, now)?;
     // The modulo bias of a 32-bit number is negligible.
-    let delay = u64::from(u32::from_be_bytes(random(entropy))) % (LONGEST_DELAY.as_secs() + 1);
+    let delay = u64::from(u32::from_be_bytes(random(entropy))) % (MAX_DELAY.as_secs() + 1);
     let due_at = now.plus(Duration::from_secs(delay));
     Ok(WaitingMail { due_at, ..mail })
 }

@@ -28,8 +28,8 @@ const CLAIM: Duration = Duration::from_mins(10);
 
 /// After a failure, the retry comes after this fraction of a key's time, within these bounds.
 const TRIES: u32 = 16;
-const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_hours(1);
+const MIN_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_hours(1);
 
 /// Interval of searches in the token for a key that another server announced.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -76,7 +76,7 @@ async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, looked: &m
     let outcome = rotate(sealgate, every).await;
     *not_before = match &outcome {
         Ok(()) => None,
-        Err(_) => Some(Instant::now() + (every / TRIES).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)),
+        Err(_) => Some(Instant::now() + (every / TRIES).clamp(MIN_PAUSE, MAX_PAUSE)),
     };
     settle(sealgate, outcome.err());
 }

@@ -10,7 +10,7 @@ pub(crate) use fault::NotSealing;
 use sealgate_config as config;
 use sealgate_domain::key_ring::TokenHolder;
 use sealgate_signer as signer;
-use sealgate_signer::{Fresh, KeptKey, WrappedKey};
+use sealgate_signer::{FreshRandom, KeptKey, WrappedKey};
 use sealgate_store::sealer::Sealer;
 use sealgate_store::{Store, StoreError};
 use sealgate_system::clock::{Entropy, random};
@@ -63,8 +63,8 @@ async fn kept(store: &Store) -> Result<Vec<WrappedKey>, StoreError> {
     Ok(kept.into_iter().map(|(wrapping_id, bytes)| WrappedKey { wrapping_id, bytes }).collect())
 }
 
-fn fresh(entropy: &dyn Entropy) -> Fresh {
-    Fresh { key: Zeroizing::new(random(entropy)), nonce: random(entropy) }
+fn fresh(entropy: &dyn Entropy) -> FreshRandom {
+    FreshRandom { key: Zeroizing::new(random(entropy)), nonce: random(entropy) }
 }
 
 /// Loads the data key, if the token has a wrapping key. The first time, generates, wraps and stores

@@ -19,7 +19,8 @@ use sealgate_core::state::Sealgate;
 use sealgate_domain::answers::HEARTBEAT_INTERVAL;
 use sealgate_domain::error::Refusal;
 use sealgate_edge::{
-    Again, AnsweredBy, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health, Occasion, Policy, Verdict,
+    AnswerReason, AnsweredBy, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health, Policy, Reauthorization,
+    RouteDecision,
 };
 use sealgate_gateway as gateway;
 use sealgate_gateway::{GateOutcome, Gateway};
@@ -78,11 +79,11 @@ impl Site {
         bare.eq_ignore_ascii_case(&self.authority)
     }
 
-    async fn gate(&self, app: usize, head: &request::Parts) -> Verdict {
+    async fn gate(&self, app: usize, head: &request::Parts) -> RouteDecision {
         match self.gateway.admit(&self.sealgate, app, head).await {
-            GateOutcome::Respond(reply) => Verdict::Answer(reply.response.finish()),
-            GateOutcome::ReadForm => Verdict::Local { body_limit: gateway::MAX_FORM_BYTES, route: &Form },
-            GateOutcome::Forward(permit) => Verdict::Forward(Forward {
+            GateOutcome::Respond(reply) => RouteDecision::Answer(reply.response.finish()),
+            GateOutcome::ReadForm => RouteDecision::Local { body_limit: gateway::MAX_FORM_BYTES, route: &Form },
+            GateOutcome::Forward(permit) => RouteDecision::Forward(Forward {
                 app: permit.app(),
                 allow_get_body: permit.allows_get_body(),
                 rewrite: permit.rewrite(head),
@@ -175,16 +176,16 @@ impl Site {
 
 #[async_trait]
 impl Front for Site {
-    async fn decide(&self, head: &request::Parts) -> Verdict {
+    async fn decide(&self, head: &request::Parts) -> RouteDecision {
         let host = host(&head.headers);
         let config = &self.sealgate.config;
         if Gateway::is_asked_by_proxy(config, head) {
-            return Verdict::Answer(Box::pin(self.gateway.answer_proxy(&self.sealgate, head)).await.finish());
+            return RouteDecision::Answer(Box::pin(self.gateway.answer_proxy(&self.sealgate, head)).await.finish());
         }
         let app = self.gateway.app_of(host);
         if self.is_issuer(host) && (app.is_none() || provider::owns(config, head.uri.path())) {
             let route = provider::route(config, head.uri.path());
-            return Verdict::Local { body_limit: route.body_limit(), route };
+            return RouteDecision::Local { body_limit: route.body_limit(), route };
         }
         if let Some(app) = app {
             return self.gate(app, head).await;
@@ -192,27 +193,27 @@ impl Front for Site {
         // An unknown host name: serve only public documents that are the same for everyone.
         let route = provider::route(config, head.uri.path());
         if route.is_public_document() {
-            return Verdict::Local { body_limit: 0, route };
+            return RouteDecision::Local { body_limit: 0, route };
         }
-        if head.extensions.get::<Again>().is_some() {
+        if head.extensions.get::<Reauthorization>().is_some() {
             // The answer is discarded, and must not count against a rate limit.
-            return Verdict::Answer(Response::default());
+            return RouteDecision::Answer(Response::default());
         }
-        Verdict::Answer(provider::misdirected(&self.sealgate, head).finish())
+        RouteDecision::Answer(provider::misdirected(&self.sealgate, head).finish())
     }
 
-    async fn answer(&self, head: &request::Parts, occasion: Occasion) -> Option<Response<Bytes>> {
+    async fn answer(&self, head: &request::Parts, occasion: AnswerReason) -> Option<Response<Bytes>> {
         let sealgate = &self.sealgate;
         match occasion {
-            Occasion::Local(route, body) => Some(match route.downcast_ref::<provider::ProviderRoute>() {
+            AnswerReason::Local(route, body) => Some(match route.downcast_ref::<provider::ProviderRoute>() {
                 Some(route) => provider::dispatch(sealgate, route, head, body).await,
                 None => self.gateway.take_form(sealgate, head, body).await.finish(),
             }),
-            Occasion::NoBody(status) => {
+            AnswerReason::NoBody(status) => {
                 let refusal = Refusal::invalid_request("The body is too long or came too slowly.");
                 Some(provider::refuse(sealgate, head, status, refusal).finish())
             }
-            Occasion::Unanswered(status) => self.gateway.unanswered(sealgate, head, status),
+            AnswerReason::Unanswered(status) => self.gateway.unanswered(sealgate, head, status),
         }
     }
 }

@@ -22,7 +22,7 @@ use sealgate_core::tokens::trusted;
 use sealgate_edge::{Resolver, inherited_sockets};
 use sealgate_signer::{ErrorClass, Observer, Pkcs11Signer};
 use sealgate_store::Store;
-use sealgate_store::engine::{Beat, CommitObserver, Engine, RerunCause};
+use sealgate_store::engine::{CommitObserver, Engine, Heartbeat, RerunCause};
 use sealgate_store::postgres::{PostgresEngine, PostgresSettings};
 use sealgate_store::sealer::Sealer;
 use sealgate_store::sled::{CopyVerifier, Options, SledEngine};
@@ -208,7 +208,7 @@ impl CommitObserver for StoreWatch {
         self.0.store_queue.set(i64::try_from(waiting).unwrap_or(i64::MAX));
     }
 
-    fn beat(&self, beat: &Beat) {
+    fn beat(&self, beat: &Heartbeat) {
         self.0.beat(beat.seconds, beat.at, beat.nodes, beat.clock_offset);
     }
 

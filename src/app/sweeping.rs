@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::app::duty;
-use crate::app::duty::Duty;
+use crate::app::duty::LeasedTask;
 use crate::app::server::Stop;
 use sealgate_core::state::Sealgate;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
@@ -22,18 +22,18 @@ const STEP_OF_FLEET: usize = 512;
 const RESTS: u32 = 4;
 /// The same over a network, where a step mostly waits for round trips.
 const RESTS_OF_FLEET: u32 = 1;
-const LONGEST_REST: Duration = Duration::from_secs(1);
+const MAX_REST_LENGTH: Duration = Duration::from_secs(1);
 /// Number of removed records after which the backlog is counted again, and the maximum of that
 /// count.
 const RECORDS_A_COUNT: usize = 4096;
-const MOST_PENDING: usize = 16_384;
+const MAX_PENDING: usize = 16_384;
 /// Audit records trimmed at a time: more than unauthenticated requests can create between two runs.
-const MOST_TRIMMED: usize = 16_384;
+const MAX_TRIMMED: usize = 16_384;
 
 /// Runs at once and then every half minute if this node holds the lease, until `stop`.
 pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
     let mut sweeper = Sweeper {
-        duty: Duty::new(&sealgate, LeaseName::Sweeping),
+        duty: LeasedTask::new(&sealgate, LeaseName::Sweeping),
         place: SweepPlace::default(),
         is_fleet: sealgate.store.is_shared(),
         sealgate,
@@ -59,12 +59,12 @@ pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
             () = tokio::time::sleep(duty::LOOK) => {}
         }
     }
-    sweeper.duty.let_go().await;
+    sweeper.duty.release().await;
 }
 
 struct Sweeper {
     sealgate: Arc<Sealgate>,
-    duty: Duty,
+    duty: LeasedTask,
     place: SweepPlace,
     is_fleet: bool,
 }
@@ -87,10 +87,10 @@ impl Sweeper {
                 if !more {
                     break;
                 }
-                tokio::time::sleep((rests * started.elapsed()).min(LONGEST_REST)).await;
+                tokio::time::sleep((rests * started.elapsed()).min(MAX_REST_LENGTH)).await;
             }
             let (store, now) = (&self.sealgate.store, self.sealgate.clock.now());
-            match store.expired_pending(&self.place, now, MOST_PENDING).await {
+            match store.expired_pending(&self.place, now, MAX_PENDING).await {
                 Ok(pending) => {
                     self.sealgate.metrics.expired_pending.set(i64::try_from(pending).unwrap_or(i64::MAX));
                 }
@@ -100,7 +100,7 @@ impl Sweeper {
         let Some(fence) = self.duty.hold().await else { return };
         let (settings, now) = (&self.sealgate.config.audit, self.sealgate.clock.now());
         let trimmed =
-            self.sealgate.store.trim_audit(&fence, now, settings.keep, settings.max_records, MOST_TRIMMED).await;
+            self.sealgate.store.trim_audit(&fence, now, settings.keep, settings.max_records, MAX_TRIMMED).await;
         match trimmed {
             Ok(removed) => self.sealgate.metrics.swept.inc_by(removed as u64),
             Err(error) => tracing::warn!(%error, "the audit trail was not trimmed"),

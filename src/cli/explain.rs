@@ -22,7 +22,7 @@ use sealgate_gateway::{Asker, Explanation, IdentityHeader, explain};
 use sealgate_system::clock::{Clock as _, SystemClock};
 
 /// Maximum length of a token on standard input, bytes.
-const LONGEST_INPUT: u64 = 64 * 1024;
+const MAX_INPUT_LENGTH: u64 = 64 * 1024;
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArguments {
@@ -80,7 +80,7 @@ fn read(token: String) -> Result<String, CommandFailure> {
         return Ok(token);
     }
     let mut text = String::new();
-    let read = std::io::stdin().take(LONGEST_INPUT).read_to_string(&mut text);
+    let read = std::io::stdin().take(MAX_INPUT_LENGTH).read_to_string(&mut text);
     read.map_err(|error| CommandFailure::line(format_args!("cannot read the token: {error}")))?;
     Ok(text.trim().to_owned())
 }

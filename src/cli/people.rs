@@ -15,7 +15,7 @@ use sealgate_admin::answer::{ListPage, Rows};
 use sealgate_admin::command::{Command, ExportFormat, UserCommand};
 use sealgate_admin::import_settings::Import;
 use sealgate_admin::people_file;
-use sealgate_admin::people_file::{MOST_BYTES, MOST_INVITEE_BYTES, PeopleFile, PeopleFormat};
+use sealgate_admin::people_file::{MAX_BYTES, MAX_INVITEE_BYTES, PeopleFile, PeopleFormat};
 
 /// Reads the file that an import names.
 pub(super) fn read(import: &mut Import) -> Result<(), CommandFailure> {
@@ -29,13 +29,13 @@ pub(super) fn read(import: &mut Import) -> Result<(), CommandFailure> {
     if !is_htpasswd && source.email_domain.is_some() {
         return Err(CommandFailure::line("--email-domain is for --format htpasswd; other files have addresses"));
     }
-    import.file = people_file::read(&whole(&source.file, MOST_BYTES)?, source);
+    import.file = people_file::read(&whole(&source.file, MAX_BYTES)?, source);
     Ok(())
 }
 
 /// Reads the file of users to invite.
 pub(super) fn read_invitees(from: &Path) -> Result<PeopleFile, CommandFailure> {
-    Ok(people_file::read_invitees(&whole(from, MOST_INVITEE_BYTES)?))
+    Ok(people_file::read_invitees(&whole(from, MAX_INVITEE_BYTES)?))
 }
 
 /// Reads a whole file, or standard input.

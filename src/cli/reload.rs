@@ -11,14 +11,14 @@ use super::printable::printable;
 use sealgate_admin as admin;
 use sealgate_admin::command::Command;
 use sealgate_admin::{Answer, AskError};
-use sealgate_config::{Config, Reach};
+use sealgate_config::{Config, ServerAddress};
 
 /// Reloads the configuration of the running server.
 ///
 /// Reads only the server's location from the file, because the server reports errors in it, also in
 /// its log.
 pub(super) fn run(file: &Path, output: &Output) -> Result<(), CommandFailure> {
-    let Some(Reach { socket, owned }) = Config::reach(file) else {
+    let Some(ServerAddress { socket, owned }) = Config::reach(file) else {
         let faults = Config::read(file).err().unwrap_or_default();
         return Err(not_reloaded(faults.iter().map(ToString::to_string).collect()));
     };

@@ -30,17 +30,17 @@ use super::settings::owned_place;
 use super::{
     Accent, AdminConfig, AuditConfig, BeatDurability, Config, Console, Durability, FleetConfig, Hsm, IssuerUrl,
     KeysConfig, Language, Log, LogFormat, LoginConfig, Mechanism, PagesConfig, PeopleRegistration,
-    PeopleRegistrationMode, PostgresConfig, RateLimits, Reach, Registration, RegistrationMode, ServerConfig,
+    PeopleRegistrationMode, PostgresConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig,
     SessionsConfig, SledConfig, StoreConfig, TokensConfig,
 };
-use sealgate_domain::client::{ClientId, LONGEST_REFRESH_RETRY};
+use sealgate_domain::client::{ClientId, MAX_REFRESH_RETRY};
 use sealgate_domain::key_ring::KeyTimes;
-use sealgate_domain::rate_limit::{MOST_PER_MINUTE, RateLimit};
+use sealgate_domain::rate_limit::{MAX_PER_MINUTE, RateLimit};
 use sealgate_domain::user::Email;
 use tls::CertificateChain;
 
 /// Maximum staleness of a node's data: a revocation takes effect on every node within one second.
-const LONGEST_STALENESS_MS: u64 = 900;
+const MAX_STALENESS_MS: u64 = 900;
 
 /// Maximum clock difference between this machine and a token's verifier, seconds.
 const CLOCKS_DIFFER: u64 = 5 * MINUTE;
@@ -62,14 +62,14 @@ fn content(path: &Path) -> Result<(String, PathBuf), String> {
 }
 
 /// Reads the file at `path` and returns how to reach the server that runs with it.
-pub(super) fn reach(path: &Path) -> Option<Reach> {
+pub(super) fn reach(path: &Path) -> Option<ServerAddress> {
     let (content, base) = content(path).ok()?;
     let (reading, files) = (ConfigReader::new(&content), Files::unchecked(base));
     let mut root = reading.recovered();
     let store = store(root.section("store"), &files)?;
     let admin = admin(root.section("admin"), &files, &[], Some(&store))?;
     let owned = owned_place(&store, &admin.socket).to_owned();
-    Some(Reach { socket: admin.socket, owned })
+    Some(ServerAddress { socket: admin.socket, owned })
 }
 
 pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>> {
@@ -339,7 +339,7 @@ fn fleet(mut section: Section<'_, '_>) -> Option<FleetConfig> {
     let node = section.required_text("node", "write a name that no other node has, such as \"id-1\"", address::name);
     let beats = [("replicated", BeatDurability::Replicated), ("local", BeatDurability::Local)];
     let beat = section.choice("beat", &beats).unwrap_or(BeatDurability::Replicated);
-    let staleness_ms = section.number("staleness_ms", LONGEST_STALENESS_MS, 300..=LONGEST_STALENESS_MS);
+    let staleness_ms = section.number("staleness_ms", MAX_STALENESS_MS, 300..=MAX_STALENESS_MS);
     Some(FleetConfig { node: node?, beat, staleness_ms })
 }
 
@@ -349,7 +349,7 @@ fn tokens(mut section: Section<'_, '_>) -> TokensConfig {
         // RFC 6749 §4.1.2 recommends ten minutes at most.
         authorization_code: section.seconds("authorization_code_seconds", 5 * MINUTE, 1..=10 * MINUTE),
         refresh_token: section.seconds("refresh_token_seconds", 30 * DAY, 1..=366 * DAY),
-        refresh_retry: section.seconds("refresh_retry_seconds", 0, 0..=LONGEST_REFRESH_RETRY),
+        refresh_retry: section.seconds("refresh_retry_seconds", 0, 0..=MAX_REFRESH_RETRY),
         groups_scope: section.flag("groups_scope", false),
     }
 }
@@ -395,7 +395,7 @@ fn sessions(mut section: Section<'_, '_>) -> SessionsConfig {
 
 fn rate_limits(mut section: Section<'_, '_>) -> RateLimits {
     let mut limit = |key, default| {
-        let requests = section.number_or("none", key, default, 1..=MOST_PER_MINUTE);
+        let requests = section.number_or("none", key, default, 1..=MAX_PER_MINUTE);
         requests.map_or(RateLimit::Unlimited, RateLimit::PerMinute)
     };
     RateLimits {

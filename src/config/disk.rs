@@ -29,7 +29,7 @@ const CREDENTIALS_VARIABLE: &str = "$CREDENTIALS_DIRECTORY/";
 const SYSTEMD_CREDENTIALS: &str = "/run/credentials/";
 
 /// Maximum length of a Unix socket's path, bytes: `sun_path` without its final NUL (unix(7)).
-const LONGEST_SOCKET_PATH: usize = 107;
+const MAX_SOCKET_PATH_LENGTH: usize = 107;
 
 /// Resolves the files that a configuration names and optionally checks them.
 pub(super) struct Files {
@@ -109,9 +109,9 @@ impl Files {
     /// Checks the path of a Unix socket to be created.
     pub(super) fn socket(&self, path: PathBuf) -> Result<PathBuf, String> {
         let length = path.as_os_str().len();
-        if length > LONGEST_SOCKET_PATH {
+        if length > MAX_SOCKET_PATH_LENGTH {
             return Err(format!(
-                "{} has {length} bytes; a Unix socket's path has at most {LONGEST_SOCKET_PATH}, write a shorter one",
+                "{} has {length} bytes; a Unix socket's path has at most {MAX_SOCKET_PATH_LENGTH}, write a shorter one",
                 path.display()
             ));
         }

@@ -43,7 +43,7 @@ pub use people_registration::{PeopleRegistration, PeopleRegistrationMode};
 pub use secret_file::{read_longer_secret_file, read_secret_file};
 pub use settings::{
     AdminConfig, CertificateEnd, Console, EXPIRES_SOON, FleetConfig, FormPost, ForwardAuth, KeysConfig, Log, LogFormat,
-    PostgresConfig, RateLimits, Reach, Registration, SessionsConfig, TokensConfig, days_left,
+    PostgresConfig, RateLimits, Registration, ServerAddress, SessionsConfig, TokensConfig, days_left,
 };
 pub use settings::{
     AuditConfig, BeatDurability, Config, Durability, Hsm, LoginConfig, Mechanism, PagesConfig, RegistrationMode,
@@ -80,7 +80,7 @@ impl Config {
     /// Returns how to reach a server that runs with this file, even if the file has other errors.
     ///
     /// Returns none if the file cannot be read or does not contain the location.
-    pub fn reach(path: &Path) -> Option<Reach> {
+    pub fn reach(path: &Path) -> Option<ServerAddress> {
         check::reach(path)
     }
 

@@ -187,7 +187,7 @@ const NOBODY: &str = "x-user-agent";
 /// Fields that override the method in some frameworks. They are removed if a rule depends on
 /// methods.
 const METHOD_OVERRIDES: &[&str] = &["x-http-method-override", "x-http-method", "x-method-override"];
-const SHORTEST_METHOD_OVERRIDE: usize = "x-http-method".len();
+const MIN_METHOD_OVERRIDE_LENGTH: usize = "x-http-method".len();
 
 /// Fields that control an exchange or carry credentials. They are forwarded unchanged, but not in
 /// another spelling.
@@ -263,7 +263,7 @@ pub struct Terms<'a, O> {
 pub fn override_method(headers: &HeaderMap) -> bool {
     // Folding never lengthens a name.
     let names_method = |name: &str| {
-        name.len() >= SHORTEST_METHOD_OVERRIDE && !is_everyday(name) && METHOD_OVERRIDES.contains(&&*folded(name))
+        name.len() >= MIN_METHOD_OVERRIDE_LENGTH && !is_everyday(name) && METHOD_OVERRIDES.contains(&&*folded(name))
     };
     headers.keys().any(|name| names_method(name.as_str()))
 }

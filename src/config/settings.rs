@@ -158,7 +158,7 @@ pub struct AdminConfig {
 
 /// How the command line finds a running server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reach {
+pub struct ServerAddress {
     pub socket: PathBuf,
     /// A path that belongs to the user that the server runs as.
     pub owned: PathBuf,

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::not_serving::NotServing;
-use sealgate_domain::key_ring::{Introduction, KeyFault, KeyRing, KeyState};
+use sealgate_domain::key_ring::{FirstKeyTrust, KeyFault, KeyRing, KeyState};
 use sealgate_domain::time::UnixTime;
-use sealgate_signer::{SignError, Signer, Vouching};
+use sealgate_signer::{EndorsementPlan, SignError, Signer};
 use sealgate_store::{Store, StoreError};
 use sealgate_system::clock::Clock;
 
@@ -61,7 +61,7 @@ pub async fn endorse(
         let Some(again) = signer.vouching(&ring, now) else { return Ok(None) };
         vouching = again;
     }
-    let Vouching { due, untrusted, .. } = vouching;
+    let EndorsementPlan { due, untrusted, .. } = vouching;
     if due.is_empty() {
         return Ok(Some(untrusted));
     }
@@ -78,7 +78,7 @@ pub async fn endorse(
     let ring = endorsed.await?;
     for (endorsement, _) in &made {
         let (kid, by) = (&endorsement.kid, &endorsement.by);
-        if let Some(Introduction { holder, word_of }) = &endorsement.introduced {
+        if let Some(FirstKeyTrust { holder, word_of }) = &endorsement.introduced {
             tracing::warn!(kid, by, holder, word_of, "believes a node's first key from now on, on another's word");
         } else {
             tracing::info!(kid, by, "endorsed a key of the fleet");

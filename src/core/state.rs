@@ -350,7 +350,7 @@ impl Sealgate {
         let basis = self.store.basis()?;
         self.follow_changed_keys().await?;
         let bearer = self.bearers.verify(&self.issuer, &self.store, &self.config, token, now).await?;
-        self.store.acts_on(&basis)?;
+        self.store.ensure_current(&basis)?;
         Ok(bearer)
     }
 }

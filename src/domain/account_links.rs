@@ -26,17 +26,17 @@ pub const CODE_LIFE: Duration = Duration::from_mins(15);
 pub const UNDO_LIFE: Duration = Duration::from_hours(14 * 24);
 
 /// Number of wrong codes that end a verification.
-pub(crate) const MOST_CODE_TRIES: u32 = 5;
+pub(crate) const MAX_CODE_TRIES: u32 = 5;
 
 /// Number of digits of a verification code.
 pub const CODE_DIGITS: usize = 8;
 
 /// Maximum number of valid reset links. E-mails may arrive out of order, so the user may open the
 /// last but one.
-const MOST_RESETS: usize = 2;
+const MAX_RESETS: usize = 2;
 
 /// Maximum number of undo links. Each further change of address adds one.
-const MOST_UNDOS: usize = 5;
+const MAX_UNDOS: usize = 5;
 
 /// Number of random bytes in a link's token.
 pub const LINK_BYTES: usize = 24;
@@ -221,7 +221,7 @@ impl AccountLinks {
     pub fn add_reset(&mut self, link: ResetLink, now: UnixTime) {
         self.resets.retain(|known| known.expires_at > now);
         self.resets.push(link);
-        let superfluous = self.resets.len().saturating_sub(MOST_RESETS);
+        let superfluous = self.resets.len().saturating_sub(MAX_RESETS);
         self.resets.drain(..superfluous);
     }
 
@@ -251,7 +251,7 @@ impl AccountLinks {
         let open = |pending: &&PendingVerification| {
             pending.session == session
                 && pending.account == account
-                && pending.failures < MOST_CODE_TRIES
+                && pending.failures < MAX_CODE_TRIES
                 && now < pending.expires_at
         };
         self.verification.as_ref().filter(open).filter(|_| user.is_enabled())
@@ -267,7 +267,7 @@ impl AccountLinks {
         }
         let Some(pending) = &mut self.verification else { return CodeVerdict::Over };
         pending.failures += 1;
-        if pending.failures < MOST_CODE_TRIES {
+        if pending.failures < MAX_CODE_TRIES {
             return CodeVerdict::Wrong;
         }
         self.verification = None;
@@ -292,7 +292,7 @@ impl AccountLinks {
         if let Some(first) = self.first_undo(now) {
             undo = AddressUndo { hash: undo.hash, ..first.clone() };
         }
-        if self.undos.len() == MOST_UNDOS {
+        if self.undos.len() == MAX_UNDOS {
             self.undos.pop();
         }
         let address = undo.address.clone();
@@ -519,7 +519,7 @@ mod tests {
             links.add_undo(undo(number, 100), at(1));
         }
         assert!(links.undo(hash(0), at(2)).is_some() && links.undo(hash(19), at(2)).is_some());
-        assert_eq!(links.undos.len(), MOST_UNDOS);
+        assert_eq!(links.undos.len(), MAX_UNDOS);
         links.take_back();
         assert!(links.undo(hash(0), at(2)).is_some() && links.undo(hash(0), at(100)).is_none());
     }

@@ -10,10 +10,10 @@ use crate::time::UnixTime;
 use crate::user::Subject;
 
 /// Maximum number of application passwords per user.
-pub const MOST_APP_PASSWORDS: usize = 50;
+pub const MAX_APP_PASSWORDS: usize = 50;
 
 /// Maximum length of a name in characters.
-pub const LONGEST_APP_PASSWORD_NAME: usize = 60;
+pub const MAX_APP_PASSWORD_NAME_LENGTH: usize = 60;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppPassword {
@@ -73,7 +73,7 @@ impl AppPasswords {
 
     /// Reports whether another password can be added.
     pub fn has_room(&self) -> bool {
-        self.passwords.len() < MOST_APP_PASSWORDS
+        self.passwords.len() < MAX_APP_PASSWORDS
     }
 
     /// Returns the password of this application with this hash.

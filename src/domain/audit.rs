@@ -313,12 +313,12 @@ pub struct AuditEvent {
     pub count: u64,
     /// Notification to the user by e-mail. It is not stored with the event.
     #[serde(skip)]
-    pub telling: Option<Telling>,
+    pub telling: Option<NoticeContext>,
 }
 
 /// Notification of an event and the data for its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Telling {
+pub struct NoticeContext {
     pub notice: Notice,
     /// Language of the user's browser. None for an action of another party: the operator's language
     /// is used.
@@ -387,7 +387,7 @@ impl AuditEvent {
 
     /// Returns the event with a notification by e-mail.
     #[must_use]
-    pub fn telling(self, telling: Telling) -> Self {
+    pub fn telling(self, telling: NoticeContext) -> Self {
         Self { telling: Some(telling), ..self }
     }
 

@@ -286,7 +286,7 @@ pub struct Client {
 
 /// Maximum retry window of a client in seconds. Clients repeat a request soon after an answer is
 /// lost.
-pub const LONGEST_REFRESH_RETRY: u64 = 300;
+pub const MAX_REFRESH_RETRY: u64 = 300;
 
 impl Client {
     pub fn is_enabled(&self) -> bool {

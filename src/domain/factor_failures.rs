@@ -13,7 +13,7 @@ use crate::time::UnixTime;
 
 /// Consecutive failures after which the factor is blocked, until another factor of the user or an
 /// administrator unblocks it. NIST SP 800-63B allows a hundred.
-pub(crate) const MOST_FACTOR_FAILURES: u32 = 50;
+pub(crate) const MAX_FACTOR_FAILURES: u32 = 50;
 
 /// Consecutive failures without a wait. The last of them notifies the user that an attacker knows
 /// the password.
@@ -23,7 +23,7 @@ const FREE: u32 = 5;
 const FIRST_WAIT: Duration = Duration::from_secs(30);
 
 /// Maximum wait. It applies to the user too.
-const LONGEST_WAIT: Duration = Duration::from_hours(1);
+const MAX_WAIT: Duration = Duration::from_hours(1);
 
 /// Failures of a factor since its last success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub enum FailureNotice {
 impl FactorFailures {
     /// Reports whether the factor may be tried now.
     pub fn verdict(&self, now: UnixTime) -> TryVerdict {
-        if self.count >= MOST_FACTOR_FAILURES {
+        if self.count >= MAX_FACTOR_FAILURES {
             return TryVerdict::Blocked;
         }
         let Some(last) = self.last else { return TryVerdict::Free };
@@ -73,7 +73,7 @@ impl FactorFailures {
         let count = self.count.saturating_add(1);
         let notice = match count {
             FREE => FailureNotice::TellOwner,
-            MOST_FACTOR_FAILURES => FailureNotice::Blocked,
+            MAX_FACTOR_FAILURES => FailureNotice::Blocked,
             _ => FailureNotice::None,
         };
         (Self { count, last: Some(now) }, notice)
@@ -93,14 +93,14 @@ impl FactorFailures {
 
     /// Reports whether the factor is blocked.
     pub const fn is_blocked(&self) -> bool {
-        self.count >= MOST_FACTOR_FAILURES
+        self.count >= MAX_FACTOR_FAILURES
     }
 
     fn wait(&self) -> Duration {
         match self.count.checked_sub(FREE + 1) {
             None => Duration::ZERO,
             Some(doublings) => {
-                FIRST_WAIT.saturating_mul(2_u32.checked_pow(doublings).unwrap_or(u32::MAX)).min(LONGEST_WAIT)
+                FIRST_WAIT.saturating_mul(2_u32.checked_pow(doublings).unwrap_or(u32::MAX)).min(MAX_WAIT)
             }
         }
     }

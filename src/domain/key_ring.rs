@@ -20,17 +20,17 @@ use super::time::UnixTime;
 
 pub use endorsement::{Endorsement, PublicJwk};
 pub use fault::KeyFault;
-pub use holders::{DueEndorsement, Introduction};
+pub use holders::{DueEndorsement, FirstKeyTrust};
 pub use life::{KeyLife, KeyState, KeyTimes};
 pub use rotation::Rotating;
 pub use trust::{TokenHolder, Trust, statement};
 
 /// Maximum number of keys in a ring, including removed ones: twenty years of monthly rotation.
-const MOST_KEYS: usize = 256;
+const MAX_KEYS: usize = 256;
 /// Maximum number of keys of each node with its own token: three years.
 ///
 /// The ring is one record, which has space for a dozen nodes.
-const MOST_KEYS_OF_NODE: usize = 36;
+const MAX_KEYS_OF_NODE: usize = 36;
 
 /// Length of a kid: SHA-256 in base64url (RFC 7638).
 const KID_LENGTH: usize = 43;
@@ -88,7 +88,7 @@ impl KeyRing {
 
     /// Reports whether the ring has no space for another key of this holder.
     fn is_full(&self, holder: Option<&str>) -> bool {
-        let most = if holder.is_some() { MOST_KEYS_OF_NODE } else { MOST_KEYS };
+        let most = if holder.is_some() { MAX_KEYS_OF_NODE } else { MAX_KEYS };
         self.keys.iter().filter(|key| key.holder.as_deref() == holder).count() >= most
     }
 
@@ -144,7 +144,7 @@ impl KeyRing {
     /// becomes active, as at a first start. If there is none, the new key becomes active.
     ///
     /// # Errors
-    /// `NotAKid`, `Known`, `TooMany`, `NotAdmitted`, and `Unannounced` if it is ambiguous which of
+    /// `NotAKid`, `CachedSession`, `TooMany`, `NotAdmitted`, and `Unannounced` if it is ambiguous which of
     /// the others signs.
     pub fn announce(&mut self, kid: &str, others: &[String], now: UnixTime) -> Result<(), KeyFault> {
         let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';

@@ -21,10 +21,10 @@ pub const KNOWN_FOR: Duration = Duration::from_hours(180 * 24);
 const RENEWED_AFTER: Duration = Duration::from_hours(24);
 
 /// Maximum number of known browsers per user; the least recently used is evicted.
-const MOST_BROWSERS: usize = 16;
+const MAX_BROWSERS: usize = 16;
 
 /// Maximum number of users for whom a browser has a mark.
-const MOST_MARKS: usize = 5;
+const MAX_MARKS: usize = 5;
 
 /// Length of a mark: 16 random bytes in base64url.
 const MARK_LENGTH: usize = 22;
@@ -37,7 +37,7 @@ impl Marks {
     /// Parses a cookie's value; ignores invalid marks.
     pub fn parse(value: &str) -> Self {
         let sound = |text: &&str| text.len() == MARK_LENGTH;
-        Self(value.split('.').take(MOST_MARKS).filter(sound).map(Secret::new).collect())
+        Self(value.split('.').take(MAX_MARKS).filter(sound).map(Secret::new).collect())
     }
 
     /// Reports whether there is none.
@@ -53,7 +53,7 @@ impl Marks {
     /// Returns the cookie's value with a new mark, which may replace an old one.
     pub fn with(&self, fresh: &Secret, replaced: Option<SecretHash>) -> Secret {
         let kept = self.0.iter().filter(|mark| replaced != Some(mark.hash()));
-        let marks: Vec<&str> = std::iter::once(fresh).chain(kept).take(MOST_MARKS).map(Secret::expose).collect();
+        let marks: Vec<&str> = std::iter::once(fresh).chain(kept).take(MAX_MARKS).map(Secret::expose).collect();
         Secret::new(marks.join("."))
     }
 }
@@ -103,7 +103,7 @@ impl KnownBrowsers {
     pub fn learn(&mut self, mark: SecretHash, replaced: Option<SecretHash>, now: UnixTime) {
         self.browsers.retain(|known| replaced != Some(known.mark) && now.since(known.at) < KNOWN_FOR);
         self.browsers.insert(0, KnownBrowser { mark, at: now });
-        self.browsers.truncate(MOST_BROWSERS);
+        self.browsers.truncate(MAX_BROWSERS);
         self.expires_at = now.plus(KNOWN_FOR);
     }
 
@@ -161,10 +161,10 @@ mod tests {
             known.learn(mark(byte).hash(), None, NOW);
             marks = Marks::parse(marks.with(&mark(byte), None).expose());
         }
-        assert_eq!((known.browsers.len(), marks.0.len()), (MOST_BROWSERS, MOST_MARKS));
+        assert_eq!((known.browsers.len(), marks.0.len()), (MAX_BROWSERS, MAX_MARKS));
         assert_eq!(known.find(&marks, NOW).unwrap().mark, mark(39).hash());
         let long = vec![mark(1).expose().to_owned(); 1000].join(".");
-        assert_eq!(Marks::parse(&long).0.len(), MOST_MARKS);
+        assert_eq!(Marks::parse(&long).0.len(), MAX_MARKS);
         assert!(Marks::parse("x.y").is_empty());
     }
 }

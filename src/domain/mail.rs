@@ -32,10 +32,10 @@ pub const UNDO_PATH: &str = "/oauth/undo";
 const FIRST_WAIT: Duration = Duration::from_secs(30);
 
 /// Maximum delay between two attempts.
-const LONGEST_WAIT: Duration = Duration::from_hours(1);
+const MAX_WAIT: Duration = Duration::from_hours(1);
 
 /// Maximum length of a stored answer of a mail server, in characters.
-const MOST_ANSWER: usize = 200;
+const MAX_ANSWER: usize = 200;
 
 /// Kind of an e-mail. The names are part of the file format, of metrics and of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -327,7 +327,7 @@ impl WaitingMail {
     /// # Errors
     /// Returns a reason if this was the last attempt.
     pub fn postponed(&self, answer: &str, now: UnixTime, jitter: u8) -> Result<Self, DeadReason> {
-        let doubled = FIRST_WAIT.saturating_mul(1 << self.attempts.min(16)).min(LONGEST_WAIT);
+        let doubled = FIRST_WAIT.saturating_mul(1 << self.attempts.min(16)).min(MAX_WAIT);
         let wait = doubled.mul_f64(0.8 + 0.4 * f64::from(jitter) / 255.0);
         let left = self.not_after.since(now).saturating_sub(FIRST_WAIT);
         if left.is_zero() {
@@ -420,7 +420,7 @@ impl DeadMail {
 
 /// Shortens a server's answer to one line for storage and display.
 fn cut(answer: &str) -> String {
-    answer.chars().filter(|char| !char.is_control()).take(MOST_ANSWER).collect()
+    answer.chars().filter(|char| !char.is_control()).take(MAX_ANSWER).collect()
 }
 
 /// Returns the first letter and the domain of an address, for users who need not know all of it.
@@ -466,7 +466,7 @@ mod tests {
     fn an_answer_is_kept_as_one_short_line() {
         let mail = waiting(MailKind::Test);
         let sent = SentMail::new(&mail, &format!("250 ok\r\nX: {}", "x".repeat(1000)), mail.created_at);
-        assert!(sent.answer.starts_with("250 okX: xx") && sent.answer.len() == MOST_ANSWER);
+        assert!(sent.answer.starts_with("250 okX: xx") && sent.answer.len() == MAX_ANSWER);
     }
 
     #[test]

@@ -9,9 +9,9 @@ use crate::user::Email;
 
 /// Maximum length of the local part (RFC 5321 §4.5.3.1.1), the domain (§4.5.3.1.2) and a label (RFC
 /// 1035 §2.3.4), in bytes.
-const LONGEST_LOCAL: usize = 64;
-const LONGEST_DOMAIN: usize = 253;
-const LONGEST_LABEL: usize = 63;
+const MAX_LOCAL_LENGTH: usize = 64;
+const MAX_DOMAIN_LENGTH: usize = 253;
+const MAX_LABEL_LENGTH: usize = 63;
 
 /// Deliverable address in ASCII.
 ///
@@ -35,17 +35,17 @@ impl MailAddress {
                 && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte))
         };
         // The library would decode %41 to A.
-        if local.len() > LONGEST_LOCAL || !local.split('.').all(atom) || domain.contains('%') {
+        if local.len() > MAX_LOCAL_LENGTH || !local.split('.').all(atom) || domain.contains('%') {
             return None;
         }
         let Ok(Host::Domain(domain)) = Host::parse(domain) else { return None };
         let label = |label: &str| {
-            (1..=LONGEST_LABEL).contains(&label.len())
+            (1..=MAX_LABEL_LENGTH).contains(&label.len())
                 && !label.starts_with('-')
                 && !label.ends_with('-')
                 && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         };
-        let sound = domain.len() <= LONGEST_DOMAIN && domain.split('.').all(label);
+        let sound = domain.len() <= MAX_DOMAIN_LENGTH && domain.split('.').all(label);
         sound.then(|| Self { local: local.to_owned(), domain })
     }
 

@@ -6,18 +6,18 @@
 use icu_normalizer::ComposingNormalizerBorrowed;
 use zeroize::Zeroizing;
 
-use crate::profile::LONGEST_PASSWORD;
+use crate::profile::MAX_PASSWORD_LENGTH;
 use crate::secret::Secret;
 use crate::user::{Email, plain_letters};
 use crate::username::Username;
 
 /// Minimum length of a password in characters: NIST's minimum for a single-factor sign-in, which is
 /// possible here.
-pub const SHORTEST_PASSWORD: usize = 15;
+pub const MIN_PASSWORD_LENGTH: usize = 15;
 
 /// Minimum length of a name that a password must not contain, in characters. Shorter ones would
 /// reject too many good passwords.
-const SHORTEST_NAME: usize = 4;
+const MIN_NAME_LENGTH: usize = 4;
 
 /// Minimum number of guesses (log10) of an acceptable password (zxcvbn's score 3).
 const MIN_GUESSES_LOG10: f64 = 8.0;
@@ -34,11 +34,11 @@ const MAX_JUDGED_IN_ALL: usize = 4 * MAX_JUDGED_CHARS;
 /// Reason to reject a new password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordFault {
-    /// Fewer than [`SHORTEST_PASSWORD`] characters.
-    #[error("a password has at least {SHORTEST_PASSWORD} characters; a few words are enough")]
+    /// Fewer than [`MIN_PASSWORD_LENGTH`] characters.
+    #[error("a password has at least {MIN_PASSWORD_LENGTH} characters; a few words are enough")]
     TooShort,
-    /// More than [`LONGEST_PASSWORD`] bytes.
-    #[error("a password has at most {LONGEST_PASSWORD} bytes")]
+    /// More than [`MAX_PASSWORD_LENGTH`] bytes.
+    #[error("a password has at most {MAX_PASSWORD_LENGTH} bytes")]
     TooLong,
     /// It contains a name of the user.
     #[error("the password contains the person's name, username or address, which are tried first; take another")]
@@ -66,14 +66,14 @@ pub struct Owner<'a> {
 /// Returns the first rule that it violates.
 pub fn check_form(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFault> {
     let password = password.expose();
-    if password.len() > LONGEST_PASSWORD {
+    if password.len() > MAX_PASSWORD_LENGTH {
         return Err(PasswordFault::TooLong);
     }
     // Counts composed characters, as they are hashed: a letter that a keyboard sends as two code
     // points counts once.
     let letters =
-        ComposingNormalizerBorrowed::new_nfc().normalize_iter(password.chars()).take(SHORTEST_PASSWORD).count();
-    if letters < SHORTEST_PASSWORD {
+        ComposingNormalizerBorrowed::new_nfc().normalize_iter(password.chars()).take(MIN_PASSWORD_LENGTH).count();
+    if letters < MIN_PASSWORD_LENGTH {
         return Err(PasswordFault::TooShort);
     }
     let plain = plain_letters(password);
@@ -106,7 +106,7 @@ impl Owner<'_> {
         let joined: String = self.name.split_whitespace().collect();
         let names = [address, local, self.name.trim(), &joined].into_iter();
         let names = names.chain(self.username.map(Username::as_str)).chain(self.name.split_whitespace());
-        names.map(plain_letters).filter(|name| name.chars().count() >= SHORTEST_NAME).collect()
+        names.map(plain_letters).filter(|name| name.chars().count() >= MIN_NAME_LENGTH).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::account_links::{CODE_LIFE, MOST_CODE_TRIES};
+use crate::account_links::{CODE_LIFE, MAX_CODE_TRIES};
 use crate::secret::SecretHash;
 use crate::time::UnixTime;
 use crate::user::Email;
@@ -97,7 +97,7 @@ impl PendingRegistration {
     /// Checks an entered code.
     pub fn take_code(&self, typed: SecretHash, now: UnixTime) -> RegistrationVerdict {
         let RegistrationStep::Code { code, failures, good_until } = self.step else { return RegistrationVerdict::Over };
-        if !self.is_live(now) || now >= good_until || failures >= MOST_CODE_TRIES {
+        if !self.is_live(now) || now >= good_until || failures >= MAX_CODE_TRIES {
             return RegistrationVerdict::Over;
         }
         if code == typed {
@@ -105,7 +105,7 @@ impl PendingRegistration {
             return RegistrationVerdict::Right(Self { step, ..self.clone() });
         }
         let failures = failures + 1;
-        if failures >= MOST_CODE_TRIES {
+        if failures >= MAX_CODE_TRIES {
             return RegistrationVerdict::Over;
         }
         let step = RegistrationStep::Code { code, failures, good_until };

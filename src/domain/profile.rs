@@ -5,14 +5,14 @@ use icu_properties::props::{CanonicalCombiningClass, JoiningType};
 use url::{Host, Url};
 
 /// Maximum length of a password in bytes.
-pub const LONGEST_PASSWORD: usize = 1024;
+pub const MAX_PASSWORD_LENGTH: usize = 1024;
 /// Maximum length of a name in characters.
-pub const LONGEST_NAME: usize = 200;
-const LONGEST_PHONE_NUMBER: usize = 32;
-const LONGEST_PICTURE: usize = 2000;
-const LONGEST_GROUP: usize = 100;
+pub const MAX_NAME_LENGTH: usize = 200;
+const MAX_PHONE_NUMBER_LENGTH: usize = 32;
+const MAX_PICTURE_LENGTH: usize = 2000;
+const MAX_GROUP_LENGTH: usize = 100;
 /// Maximum number of groups of a user: they are sent to applications in one header.
-pub const MOST_GROUPS: usize = 100;
+pub const MAX_GROUPS: usize = 100;
 
 /// Characters that are invisible or change how others are displayed, so that a name looks like
 /// another name (Unicode 16).
@@ -98,7 +98,7 @@ pub fn is_line(text: &str, longest: usize) -> bool {
 pub fn is_phone_number(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let allowed = |byte: u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'-' | b'.' | b'(' | b')');
-    text.len() <= LONGEST_PHONE_NUMBER
+    text.len() <= MAX_PHONE_NUMBER_LENGTH
         && (6..=15).contains(&digits)
         && text.strip_prefix('+').is_some_and(|rest| rest.bytes().all(allowed))
 }
@@ -115,7 +115,7 @@ pub(crate) fn seen_part(text: &str) -> String {
 
 /// Reports whether a text is the https URL of an image. The server never fetches it.
 pub fn is_picture(text: &str) -> bool {
-    is_line(text, LONGEST_PICTURE) && picture_origin(text).is_some()
+    is_line(text, MAX_PICTURE_LENGTH) && picture_origin(text).is_some()
 }
 
 /// Returns the origin of the https URL of an image, as a source in a Content-Security-Policy.
@@ -137,7 +137,7 @@ pub fn picture_origin(text: &str) -> Option<String> {
 /// Reports whether a text is a valid group name. A comma separates groups in the header for
 /// applications, so a comma in a name would grant another group.
 pub fn is_group(text: &str) -> bool {
-    is_line(text, LONGEST_GROUP) && !text.contains(',') && text.trim() == text
+    is_line(text, MAX_GROUP_LENGTH) && !text.contains(',') && text.trim() == text
 }
 
 #[cfg(test)]
@@ -157,16 +157,16 @@ mod tests {
     fn a_line_is_seen_as_what_it_is() {
         for name in ["Ayşe Yılmaz", "İSTANBUL Işık", "José", "محمد", "שלום", "王小明", "Zoë’s Wiki – 2", "🙂"]
         {
-            assert!(is_line(name, LONGEST_NAME), "{name}");
+            assert!(is_line(name, MAX_NAME_LENGTH), "{name}");
         }
         let unseen = "\u{0}\u{1f}\u{7f}\u{85}\u{9f}\u{ad}\u{34f}\u{61c}\u{115f}\u{180e}\u{200b}\u{200d}\u{200e}\u{200f}\u{2028}\u{2029}\
                       \u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2060}\u{2066}\u{2067}\u{2068}\u{2069}\u{206f}\u{2800}\u{3164}\u{e000}\
                       \u{fe0f}\u{feff}\u{ffa0}\u{fffb}\u{fffe}\u{e0001}\u{e0041}\u{e01ef}\u{f0000}\u{10ffff}";
         for letter in unseen.chars() {
-            assert!(!is_line(&format!("Wi{letter}ki"), LONGEST_NAME), "{}", letter.escape_unicode());
+            assert!(!is_line(&format!("Wi{letter}ki"), MAX_NAME_LENGTH), "{}", letter.escape_unicode());
         }
         for name in ["می\u{200c}خواهم", "علی\u{200c}نیا", "क्\u{200d}ष", "ක්\u{200d}ර"] {
-            assert!(is_line(name, LONGEST_NAME), "{name}");
+            assert!(is_line(name, MAX_NAME_LENGTH), "{name}");
         }
         // Joiners are invisible where no letters would join.
         for name in [
@@ -178,7 +178,7 @@ mod tests {
             "می\u{200d}خ",
             "م\u{200c}W",
         ] {
-            assert!(!is_line(name, LONGEST_NAME), "{}", name.escape_unicode());
+            assert!(!is_line(name, MAX_NAME_LENGTH), "{}", name.escape_unicode());
         }
         assert!(UNSEEN.is_sorted() && UNSEEN.iter().all(|(first, last)| first <= last));
     }

@@ -5,29 +5,29 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// Maximum limit, in requests per minute.
-pub const MOST_PER_MINUTE: u32 = 1_000_000;
+pub const MAX_PER_MINUTE: u32 = 1_000_000;
 
 /// Rate limit, written as a number or as the word `none`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub enum RateLimit {
-    /// Requests per minute, 1 to [`MOST_PER_MINUTE`].
+    /// Requests per minute, 1 to [`MAX_PER_MINUTE`].
     PerMinute(u32),
     Unlimited,
 }
 
 /// Error: not a valid limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a rate limit is a whole number from 1 to {MOST_PER_MINUTE}, or \"none\"")]
+#[error("a rate limit is a whole number from 1 to {MAX_PER_MINUTE}, or \"none\"")]
 pub struct RateLimitFault;
 
 impl RateLimit {
     /// Creates a limit in requests per minute.
     ///
     /// # Errors
-    /// Returns an error outside of 1 to [`MOST_PER_MINUTE`].
+    /// Returns an error outside of 1 to [`MAX_PER_MINUTE`].
     pub fn per_minute(requests: u32) -> Result<Self, RateLimitFault> {
-        if (1..=MOST_PER_MINUTE).contains(&requests) { Ok(Self::PerMinute(requests)) } else { Err(RateLimitFault) }
+        if (1..=MAX_PER_MINUTE).contains(&requests) { Ok(Self::PerMinute(requests)) } else { Err(RateLimitFault) }
     }
 
     /// Parses a limit.

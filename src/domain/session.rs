@@ -16,7 +16,7 @@ use crate::time::UnixTime;
 use crate::user::Subject;
 
 /// Maximum number of accounts that are signed in at the same time in one browser.
-pub(crate) const MOST_SIGN_INS: usize = 5;
+pub(crate) const MAX_SIGN_INS: usize = 5;
 
 /// How long the cookie before a renewed sign-in can still end the session.
 const OVERLAP: Duration = Duration::from_secs(30);
@@ -178,7 +178,7 @@ impl Session {
         self.last_seen_at = now;
         self.sign_ins.retain(|known| known.subject != sign_in.subject);
         self.sign_ins.insert(0, sign_in);
-        self.sign_ins.truncate(MOST_SIGN_INS);
+        self.sign_ins.truncate(MAX_SIGN_INS);
     }
 
     /// Selects a user who is already signed in.

@@ -1,6 +1,6 @@
 //! The edge: sockets, TLS and HTTP framing.
 //!
-//! It reads a request, asks the [`Front`] for a [`Verdict`], and either writes the answer or
+//! It reads a request, asks the [`Front`] for a [`RouteDecision`], and either writes the answer or
 //! forwards the request to an upstream. It limits slow, greedy and malformed peers (deadlines,
 //! sizes, counts). It contains no access policy.
 //!
@@ -34,7 +34,7 @@ pub use self::listen::service::{HttpService, Limits};
 pub use self::listen::tls::{Tls, watch_tls};
 pub use self::monitoring::{Phase, admin_service};
 pub use self::probe::Probe;
-pub use self::proxy::long_lived::{LongLived, Severable, watch_long_lived};
+pub use self::proxy::long_lived::{Cancellable, LongLived, watch_long_lived};
 pub use self::proxy::redirect::Redirect;
 pub use self::proxy::service::Proxy;
 pub use self::proxy::snapshot::Change;
@@ -42,7 +42,7 @@ pub use self::proxy::snapshot::Changer;
 pub use self::proxy::snapshot::{Snapshot, Snapshots, watch_upstreams};
 pub use self::proxy::transport_security::TransportSecurity;
 pub use self::request_id::RequestIds;
-pub use crate::origin::{Again, Origin};
+pub use crate::origin::{Origin, Reauthorization};
 pub use crate::rewrite::{AnswerRewrite, Rewrite};
 pub use upstream::Resolver;
 
@@ -54,14 +54,14 @@ pub trait Front: EdgeObserver + Policy + 'static {
     /// Decides on a request from its head, before any byte of its body is read.
     ///
     /// `Host` is present exactly once and valid. `Cookie` is present at most once, also over
-    /// HTTP/2. [`Again`] in the extensions marks a request that was permitted before and is still
+    /// HTTP/2. [`Reauthorization`] in the extensions marks a request that was permitted before and is still
     /// in progress.
-    async fn decide(&self, head: &request::Parts) -> Verdict;
+    async fn decide(&self, head: &request::Parts) -> RouteDecision;
 
     /// Answers a request that was decided on.
     ///
     /// `None` makes the edge send its own plain response.
-    async fn answer(&self, head: &request::Parts, occasion: Occasion) -> Option<Response<Bytes>>;
+    async fn answer(&self, head: &request::Parts, occasion: AnswerReason) -> Option<Response<Bytes>>;
 }
 
 /// Receives events about requests, connections, certificates and upstreams, for metrics and the
@@ -108,7 +108,7 @@ pub trait Policy {
 
 /// Decision on a request.
 #[derive(Debug)]
-pub enum Verdict {
+pub enum RouteDecision {
     /// Answer the request with this response and ignore its body.
     Answer(Response<Bytes>),
     /// Read the body, at most `body_limit` bytes, and call [`Front::answer`] with the route.
@@ -127,10 +127,10 @@ pub type RouteHandle = &'static (dyn Any + Send + Sync);
 
 /// Reason why the edge asks the front for an answer.
 #[derive(Debug)]
-pub enum Occasion {
-    /// A request that [`Verdict::Local`] claimed, with its body.
+pub enum AnswerReason {
+    /// A request that [`RouteDecision::Local`] claimed, with its body.
     Local(RouteHandle, Bytes),
-    /// A request that [`Verdict::Local`] claimed, whose body was too long (413) or too slow (408).
+    /// A request that [`RouteDecision::Local`] claimed, whose body was too long (413) or too slow (408).
     ///
     /// The connection closes after the answer.
     NoBody(StatusCode),

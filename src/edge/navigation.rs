@@ -10,7 +10,7 @@ use http::header::{ACCEPT, HOST, HeaderName, ORIGIN, SEC_WEBSOCKET_VERSION, UPGR
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 
-use crate::origin::Again;
+use crate::origin::Reauthorization;
 use sealgate_domain::error::{ErrorCode, Refusal};
 
 /// Refusal for a browser that looks ahead at a page that only its user may open.
@@ -78,13 +78,13 @@ impl Requester {
 pub fn is_navigation(head: &Parts) -> bool {
     // The re-evaluation of an open exchange has no response that could redirect the user.
     matches!(head.method, Method::GET | Method::HEAD)
-        && head.extensions.get::<Again>().is_none()
+        && head.extensions.get::<Reauthorization>().is_none()
         && Requester::of(&head.headers) == Requester::Window
 }
 
 /// Returns whether the response is shown as a page; includes responses to forms.
 pub fn reads_pages(head: &Parts) -> bool {
-    head.extensions.get::<Again>().is_none() && Requester::of(&head.headers).reads_pages()
+    head.extensions.get::<Reauthorization>().is_none() && Requester::of(&head.headers).reads_pages()
 }
 
 /// Returns whether a GET or POST that changes state was made by the user.
@@ -132,7 +132,7 @@ pub fn is_by_browser(headers: &HeaderMap) -> bool {
 /// Browsers send that in Fetch Metadata; for older ones, `Origin` decides.
 pub fn is_own_form(head: &Parts, own: &str) -> bool {
     let headers = &head.headers;
-    let waits = head.extensions.get::<Again>().is_none() && Requester::of(headers) == Requester::Window;
+    let waits = head.extensions.get::<Reauthorization>().is_none() && Requester::of(headers) == Requester::Window;
     if head.method != Method::POST || !waits {
         return false;
     }

@@ -55,7 +55,7 @@ impl Origin {
 /// The client did not send a new request, so this counts neither as use of a session nor as a
 /// decision.
 #[derive(Debug, Clone, Copy)]
-pub struct Again;
+pub struct Reauthorization;
 
 #[cfg(test)]
 mod tests {

@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use super::Health;
-use super::listen::service::Door;
+use super::listen::service::LoopbackConnector;
 
 /// Timeout for an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -23,14 +23,14 @@ const KEPT: Duration = Duration::from_secs(1);
 const STATUS_END: usize = 12;
 
 pub struct Probe {
-    doors: Vec<Door>,
+    doors: Vec<LoopbackConnector>,
     health: Arc<dyn Health>,
     last: Mutex<Option<(Instant, Result<(), String>)>>,
 }
 
 impl Probe {
     /// Creates a probe of these listeners. `health` names the host and path.
-    pub fn new(doors: Vec<Door>, health: Arc<dyn Health>) -> Self {
+    pub fn new(doors: Vec<LoopbackConnector>, health: Arc<dyn Health>) -> Self {
         Self { doors, health, last: Mutex::new(None) }
     }
 
@@ -68,7 +68,7 @@ impl Probe {
     }
 }
 
-async fn through(door: &Door, request: &[u8]) -> Result<(), String> {
+async fn through(door: &LoopbackConnector, request: &[u8]) -> Result<(), String> {
     let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");
     let (ours, theirs) = UnixStream::pair().map_err(|error| failed("no pair of sockets", error))?;
     ours.set_nonblocking(true).map_err(|error| failed("a socket of our own", error))?;

@@ -22,8 +22,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use lanes::Lanes;
-pub(super) use lanes::Turn;
+use lanes::FairQueue;
+pub(super) use lanes::QueueSlot;
 use lookup::LookupAnswer;
 pub use lookup::Resolver;
 pub(super) use pinned::{PinnedConnection, authenticates_connection};
@@ -49,7 +49,7 @@ pub struct Upstreams {
     /// Current servers of all sources.
     servers: RwLock<Arc<[Arc<UpstreamServer>]>>,
     turn: AtomicUsize,
-    lanes: Arc<Lanes>,
+    lanes: Arc<FairQueue>,
     /// Locked while the list of servers is rebuilt.
     trust: Mutex<(Vec<Stamp>, UpstreamTrust)>,
 }
@@ -80,7 +80,7 @@ impl Upstreams {
             sources,
             servers: RwLock::new(Arc::new([])),
             turn: AtomicUsize::new(0),
-            lanes: Arc::new(Lanes::new(app.max_requests, app.max_requests_per_client)),
+            lanes: Arc::new(FairQueue::new(app.max_requests, app.max_requests_per_client)),
             trust: Mutex::new((stamps, trust)),
         };
         upstreams.assemble().map_err(fault)?;
@@ -170,8 +170,8 @@ impl Upstreams {
         }
     }
 
-    /// Waits for a request's turn. Returns `None` if it does not come in time. See [`Lanes::turn`].
-    pub(super) async fn turn(&self, client: Option<IpAddr>) -> Option<Turn> {
+    /// Waits for a request's turn. Returns `None` if it does not come in time. See [`FairQueue::turn`].
+    pub(super) async fn turn(&self, client: Option<IpAddr>) -> Option<QueueSlot> {
         self.lanes.turn(client).await
     }
 

@@ -125,7 +125,7 @@ pub(super) struct AppPasswordUses(Mutex<HashMap<Used, UnixTime>>);
 type Used = (Subject, [u8; 32]);
 
 /// Maximum number of queued uses.
-const MOST_USES: usize = 10_000;
+const MAX_USES: usize = 10_000;
 
 /// Maximum number of concurrent writes.
 const AT_ONCE: usize = 64;
@@ -139,7 +139,7 @@ impl AppPasswordUses {
             return;
         }
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() < MOST_USES {
+        if waiting.len() < MAX_USES {
             waiting.insert((subject, *hash.as_bytes()), now);
         }
     }

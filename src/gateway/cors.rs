@@ -20,7 +20,7 @@ use sealgate_edge::rewrite::AnswerRewrite;
 /// Time for which a browser may cache a preflight response, in seconds.
 const REMEMBERED: &str = "600";
 /// Maximum length of the list of headers in a preflight, in bytes.
-const LONGEST_LIST: usize = 1024;
+const MAX_LIST_LENGTH: usize = 1024;
 /// Headers of the gateway's own responses that a page of another origin may read.
 const EXPOSED: &str = "WWW-Authenticate, Retry-After, X-Request-Id";
 
@@ -120,7 +120,7 @@ pub(super) fn preflight(place: &RoutePlace, head: &Parts) -> Option<Response> {
 /// Returns whether the text is a list of header names and has no other characters.
 fn is_list(text: &[u8]) -> bool {
     let sound = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_, ".contains(byte);
-    !text.is_empty() && text.len() <= LONGEST_LIST && text.iter().all(sound)
+    !text.is_empty() && text.len() <= MAX_LIST_LENGTH && text.iter().all(sound)
 }
 
 #[cfg(test)]

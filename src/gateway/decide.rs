@@ -29,7 +29,7 @@ use crate::reading::Ambiguous;
 use crate::refusal::{
     refuse, refuse_method, refuse_path, refuse_repeated, refuse_spelled_method, refuse_token, refuse_unopened,
 };
-use crate::remembered::Remembered;
+use crate::remembered::SessionCache;
 use crate::request::{AppRequest, Sessions};
 use crate::resource;
 use crate::route::Routes;
@@ -55,7 +55,7 @@ pub struct Gateway {
     uses: Arc<Uses>,
     password_uses: Arc<app_password::AppPasswordUses>,
     /// Keyed by the index of the application in this configuration.
-    remembered: Remembered,
+    remembered: SessionCache,
     assertions: Arc<Assertions>,
 }
 
@@ -94,7 +94,7 @@ impl AppGate {
 impl Gateway {
     /// Creates the gateway for this configuration.
     pub fn new(config: &Config) -> Self {
-        let remembered = Remembered::default();
+        let remembered = SessionCache::default();
         Self {
             gates: gates(config),
             hosts: Hosts::of(&config.apps),
@@ -112,7 +112,7 @@ impl Gateway {
         let (uses, assertions) = (Arc::clone(&self.uses), Arc::clone(&self.assertions));
         let password_uses = Arc::clone(&self.password_uses);
         let hosts = Hosts::of(&config.apps);
-        Self { gates: gates(config), hosts, uses, password_uses, remembered: Remembered::default(), assertions }
+        Self { gates: gates(config), hosts, uses, password_uses, remembered: SessionCache::default(), assertions }
     }
 
     /// Returns the application for a `Host` header, as an index into the configured ones.
@@ -228,7 +228,7 @@ impl Gateway {
         let store = &ctx.sealgate.store;
         let basis = store.basis().map_err(|error| ctx.failed(&error))?;
         let outcome = self.judge_credential(gate, ctx, asked).await?;
-        store.acts_on(&basis).map_err(|error| ctx.failed(&error))?;
+        store.ensure_current(&basis).map_err(|error| ctx.failed(&error))?;
         Ok(outcome)
     }
 

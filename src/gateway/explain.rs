@@ -14,7 +14,7 @@ use crate::decide::Hosts;
 use crate::depth::RequestDepth;
 use crate::destination::Destination;
 use crate::headers;
-use crate::headers::{ASSERTION, Told};
+use crate::headers::{ASSERTION, IdentityHeaderSet};
 use crate::path::CanonicalPath;
 use crate::policy;
 use crate::policy::{AccessRequest, Credential, Refused, SignedIn};
@@ -257,7 +257,7 @@ fn identity_headers(who: Principal<'_>, format: &config::IdentityHeaders) -> Vec
     headers
 }
 
-fn shown(told: &Told) -> IdentityHeader {
+fn shown(told: &IdentityHeaderSet) -> IdentityHeader {
     let text = |value: &HeaderValue| match std::str::from_utf8(value.as_bytes()) {
         Ok(text) => text.to_owned(),
         Err(_) => value.as_bytes().escape_ascii().to_string(),

@@ -28,11 +28,11 @@ const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(super) const ASSERTION: HeaderName = HeaderName::from_static("x-sealgate-assertion");
 
 /// Number of headers set in addition to the identity headers: cookies, address, host, scheme.
-const MOST_BESIDE_IDENTITY: usize = 4;
+const MAX_BESIDE_IDENTITY: usize = 4;
 
 /// Maximum length of the groups header, in bytes. Most servers accept 8 KiB for all headers
 /// together.
-const LONGEST_GROUPS: usize = 4096;
+const MAX_GROUPS_LENGTH: usize = 4096;
 
 /// Identity of a request, as headers for the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Identity {
     pub(super) fn of(who: Principal<'_>, format: &Arc<config::IdentityHeaders>) -> Result<Self, Unwritable> {
         let headers = told(who, format)?.into_iter().filter_map(|told| Some((told.name, told.value?)));
         // Capacity for the headers that an assertion and `rewrite` add.
-        let mut all = Vec::with_capacity(format.headers.len() + MOST_BESIDE_IDENTITY + 2);
+        let mut all = Vec::with_capacity(format.headers.len() + MAX_BESIDE_IDENTITY + 2);
         all.extend(headers);
         Ok(Self { headers: all, ..Self::nobody(format) })
     }
@@ -110,7 +110,7 @@ impl Identity {
     }
 }
 
-pub(super) struct Told {
+pub(super) struct IdentityHeaderSet {
     pub(super) name: HeaderName,
     /// Attribute that the value comes from. It differs from the configured one for users without a
     /// username.
@@ -120,12 +120,12 @@ pub(super) struct Told {
 }
 
 /// Returns the identity headers of a user, in the order of the configuration.
-pub(super) fn told(who: Principal<'_>, format: &config::IdentityHeaders) -> Result<Vec<Told>, Unwritable> {
+pub(super) fn told(who: Principal<'_>, format: &config::IdentityHeaders) -> Result<Vec<IdentityHeaderSet>, Unwritable> {
     let one = |(name, wanted): &(HeaderName, IdentityValue)| {
         let (from, value) = value_of(who, *wanted, format)?;
         // No encoding produces control characters, and a header value may have all other bytes.
         let value = HeaderValue::from_bytes(&value).ok().filter(|value| !value.is_empty());
-        Ok(Told { name: name.clone(), from, value })
+        Ok(IdentityHeaderSet { name: name.clone(), from, value })
     };
     format.headers.iter().map(one).collect()
 }
@@ -164,7 +164,7 @@ fn groups_of(who: Principal<'_>, format: &config::IdentityHeaders) -> Result<Vec
     let groups: Option<Vec<Vec<u8>>> =
         who.groups().iter().map(|group| written_group(group, format.names, delimiter)).collect();
     let groups = groups.ok_or(Unwritable::Letters)?.join([delimiter as u8].as_slice());
-    if groups.len() > LONGEST_GROUPS { Err(Unwritable::TooLong) } else { Ok(groups) }
+    if groups.len() > MAX_GROUPS_LENGTH { Err(Unwritable::TooLong) } else { Ok(groups) }
 }
 
 /// Returns the changes to a request and to its response.
@@ -183,7 +183,7 @@ pub(super) fn rewrite(
     let goes = |name: &&HeaderName| request_fields::goes(name, headers, &terms);
     let mut remove: Vec<HeaderName> = headers.keys().filter(goes).cloned().collect();
     let mut set = identity.headers;
-    set.reserve(MOST_BESIDE_IDENTITY);
+    set.reserve(MAX_BESIDE_IDENTITY);
     if identity.spent || format.authorization != AuthorizationHeader::Pass {
         remove.push(AUTHORIZATION);
     }

@@ -26,11 +26,11 @@ const LONGEST: Duration = Duration::from_secs(30);
 
 /// Sessions by application, id and the hash of the cookie's secret: an application's cookie is not
 /// valid for another one.
-pub(super) struct Remembered(Cache<(usize, SessionId, [u8; 32]), Arc<Known>>);
+pub(super) struct SessionCache(Cache<(usize, SessionId, [u8; 32]), Arc<CachedSession>>);
 
 /// Live session.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct CachedSession {
     pub signed_in: Arc<SignedIn>,
     /// Last use of the session according to the store.
     pub last_seen_at: UnixTime,
@@ -38,19 +38,23 @@ pub(super) struct Known {
     until: UnixTime,
 }
 
-impl Default for Remembered {
+impl Default for SessionCache {
     fn default() -> Self {
         Self(Cache::new(REMEMBERED))
     }
 }
 
-impl Remembered {
+impl SessionCache {
     /// Returns the user of the session cookie in a request to the application with this index.
-    pub(super) async fn find(&self, ctx: &AppRequest<'_>, app: usize) -> Result<Option<Arc<Known>>, StoreError> {
+    pub(super) async fn find(
+        &self,
+        ctx: &AppRequest<'_>,
+        app: usize,
+    ) -> Result<Option<Arc<CachedSession>>, StoreError> {
         let Some(cookie) = ctx.session_cookie() else { return Ok(None) };
         let key = (app, cookie.id, *cookie.hash().as_bytes());
         let store = &ctx.sealgate.store;
-        let stands = |known: &Known| known.access_counter == store.access_counter(known.signed_in.user.sub);
+        let stands = |known: &CachedSession| known.access_counter == store.access_counter(known.signed_in.user.sub);
         if let Some(known) = self.0.get(&key).filter(|known| ctx.now < known.until && stands(known)) {
             return Ok(Some(known));
         }
@@ -62,7 +66,7 @@ impl Remembered {
             return Ok(None);
         };
         let session::SessionSignIn { user, parent, steps, required, until } = found;
-        let known = Arc::new(Known {
+        let known = Arc::new(CachedSession {
             access_counter: before.of(user.sub),
             signed_in: Arc::new(SignedIn { user, session: parent.id, steps, required }),
             last_seen_at: parent.last_seen_at,

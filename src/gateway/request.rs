@@ -18,7 +18,7 @@ use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_edge::navigation;
 use sealgate_edge::navigation::Requester;
-use sealgate_pages::{ForbiddenPage, Problem, WayTo, WeakSignInPage, html};
+use sealgate_pages::{ForbiddenPage, LinkTarget, Problem, WeakSignInPage, html};
 use sealgate_store::StoreError;
 
 /// Kind of session cookie that an application accepts.
@@ -57,7 +57,7 @@ fn in_language(ctx: &RequestContext<'_>, language: &str) -> String {
     own_path("language", &[("lang", language), ("then", here(ctx).as_str())])
 }
 
-fn way<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, WayTo<'c>) {
+fn way<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, LinkTarget<'c>) {
     let waiting_helps = matches!(
         problem,
         Problem::TooManyRequests { .. } | Problem::Upstream | Problem::Unavailable | Problem::Internal
@@ -65,10 +65,10 @@ fn way<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, WayTo<'c>)
     match ctx.head.uri.path() {
         // Reload the same address with its query.
         path if waiting_helps && ctx.head.method == Method::GET && !path.starts_with("/.sealgate/") => {
-            (String::new(), WayTo::Again)
+            (String::new(), LinkTarget::Again)
         }
-        "/" => (format!("{}/account", ctx.sealgate.config.issuer.as_str()), WayTo::Account),
-        _ => ("/".to_owned(), WayTo::Start),
+        "/" => (format!("{}/account", ctx.sealgate.config.issuer.as_str()), LinkTarget::Account),
+        _ => ("/".to_owned(), LinkTarget::Start),
     }
 }
 

@@ -86,7 +86,7 @@ pub(super) async fn enabled(ctx: &AppRequest<'_>, subject: Subject) -> Result<Op
 pub(super) struct Uses(Mutex<HashSet<SessionId>>);
 
 /// Maximum number of queued sessions.
-const MOST_USES: usize = 10_000;
+const MAX_USES: usize = 10_000;
 
 /// Maximum number of concurrent writes.
 const AT_ONCE: usize = 64;
@@ -101,7 +101,7 @@ impl Uses {
             return;
         }
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() < MOST_USES {
+        if waiting.len() < MAX_USES {
             waiting.insert(session);
         }
     }

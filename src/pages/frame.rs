@@ -4,8 +4,8 @@ use std::borrow::Borrow;
 
 use super::language::language_tag;
 use super::words::{Argument, Markup, Words};
-use sealgate_domain::password_rules::SHORTEST_PASSWORD;
-use sealgate_domain::profile::LONGEST_PASSWORD;
+use sealgate_domain::password_rules::MIN_PASSWORD_LENGTH;
+use sealgate_domain::profile::MAX_PASSWORD_LENGTH;
 
 #[derive(Debug, Clone)]
 pub struct Frame<'a> {
@@ -45,7 +45,7 @@ impl Frame<'_> {
     /// `passwordrules`).
     #[expect(clippy::unused_self, reason = "templates call it on the frame")]
     pub(super) fn password_rules(&self) -> String {
-        format!("minlength: {SHORTEST_PASSWORD}; maxlength: {LONGEST_PASSWORD};")
+        format!("minlength: {MIN_PASSWORD_LENGTH}; maxlength: {MAX_PASSWORD_LENGTH};")
     }
 
     pub(super) fn seal(&self) -> String {

@@ -58,7 +58,9 @@ pub use invitation::InvitationPage;
 pub use language::language_from_tag;
 pub use language::language_tag;
 pub use mail::MailView;
-pub use problem::{ErrorPage, ForbiddenPage, KeptFormPage, Problem, SendAgainPage, Way, WayTo, WeakSignInPage};
+pub use problem::{
+    ErrorPage, ForbiddenPage, KeptFormPage, LinkTarget, PageLink, Problem, SendAgainPage, WeakSignInPage,
+};
 pub use reset::{ForgotPasswordPage, NewPasswordPage, NewPasswordProblem, ResetDonePage};
 pub use security::default_factor_name;
 pub use security::{

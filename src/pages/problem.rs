@@ -14,19 +14,19 @@ pub struct ErrorPage<'a> {
     pub frame: Frame<'a>,
     pub problem: Problem,
     pub request_id: &'a str,
-    pub way: Way<'a>,
+    pub way: PageLink<'a>,
 }
 
 /// A link from a page where a flow ends.
 #[derive(Debug, Clone, Copy)]
-pub struct Way<'a> {
+pub struct PageLink<'a> {
     pub address: &'a str,
-    pub to: WayTo<'a>,
+    pub to: LinkTarget<'a>,
 }
 
 /// The target of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WayTo<'a> {
+pub enum LinkTarget<'a> {
     /// The same page again.
     Again,
     Application(&'a str),
@@ -102,11 +102,11 @@ impl ErrorPage<'_> {
     fn way(&self) -> Markup {
         let t = self.frame.t;
         match self.way.to {
-            WayTo::Again => t.way_again(),
-            WayTo::Application(name) => t.way_application(name),
-            WayTo::Start => t.way_start(),
-            WayTo::Account => t.way_account(),
-            WayTo::AnotherAccount => t.way_another_account(),
+            LinkTarget::Again => t.way_again(),
+            LinkTarget::Application(name) => t.way_application(name),
+            LinkTarget::Start => t.way_start(),
+            LinkTarget::Account => t.way_account(),
+            LinkTarget::AnotherAccount => t.way_another_account(),
         }
     }
 }

@@ -32,7 +32,7 @@ const CODE: &str = "create-account/code";
 pub(super) const FINISH: &str = "create-account/finish";
 
 /// Maximum attempts to update a registration that other requests change at the same time.
-pub(super) const MOST_TRIES: usize = 8;
+pub(super) const MAX_TRIES: usize = 8;
 
 /// Registration begun in this browser: the pending request and the secret from the registration
 /// cookie.
@@ -125,7 +125,7 @@ pub(super) async fn code(ctx: &RequestContext<'_>) -> Result<Response, Failure> 
         return Ok(registering.show_code(ctx, true));
     };
     let (store, id) = (&ctx.sealgate.store, registering.id());
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let Some(pending) = store.pending_registration(&id).await? else { return Ok(registering.over(ctx)) };
         // The operator removed the domain in a reload: the correct code would lead back to this
         // page.

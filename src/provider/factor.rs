@@ -39,7 +39,7 @@ use sealgate_system::metrics::FactorOutcome;
 pub(super) const PAGE: &str = "factor";
 
 /// Maximum attempts to update factors that other requests change at the same time.
-const MOST_TRIES: usize = 8;
+const MAX_TRIES: usize = 8;
 
 /// Time that the browser waits for the user to touch their key.
 const CEREMONY: Duration = Duration::from_mins(5);
@@ -187,7 +187,7 @@ async fn prove(
     chosen: FactorChoice,
     sent: &str,
 ) -> Result<(bool, Response), Failure> {
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let mut factors = candidate.loaded.value.clone();
         let trial = try_one(ctx, &waiting, &mut factors, chosen, sent);
         if !trial.was_judged() {

@@ -32,7 +32,7 @@ use sealgate_store::{Committed, Loaded, Store, StoreError};
 static PAGE: LinkPage = LinkPage { name: "invitation", path: "/oauth/invitation", over: Problem::InvitationLink };
 
 /// Maximum attempts to update an account that other requests change at the same time.
-const MOST_TRIES: usize = 8;
+const MAX_TRIES: usize = 8;
 
 /// Account whose invitation has not been accepted.
 struct Invited {
@@ -143,7 +143,7 @@ async fn accept(
     link: &MailedLink,
     choose: impl Fn(&Invited) -> Option<Chosen> + Send,
 ) -> Result<Option<Response>, Failure> {
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let invited = find(ctx, link).await?;
         let Some(chosen) = choose(&invited) else { return Ok(None) };
         if put(ctx, &invited, &chosen).await? == Committed::Yes {

@@ -9,7 +9,7 @@ use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 
 use crate::ceremony::relying_party;
-use crate::create_account::{FINISH, MOST_TRIES, Registering, forgotten, require_open};
+use crate::create_account::{FINISH, MAX_TRIES, Registering, forgotten, require_open};
 use crate::enrolment::{Enrolled, key_options, new_factor_name, refusal, verified};
 use crate::new_password;
 use crate::sign_in;
@@ -24,7 +24,7 @@ use sealgate_domain::oauth::next_step::CredentialMark;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::password_rules::Owner;
 use sealgate_domain::pending_registration::{PendingPasskey, PendingRegistration};
-use sealgate_domain::profile::{LONGEST_NAME, is_line};
+use sealgate_domain::profile::{MAX_NAME_LENGTH, is_line};
 use sealgate_domain::session::SignIn;
 use sealgate_domain::user::{PasswordHash, Subject, User, UserState};
 use sealgate_domain::webauthn::{CeremonyChallenge, CredentialKind, UserEntity, UserHandle};
@@ -60,7 +60,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let Some(pending) = find(ctx, &registering).await? else { return Ok(registering.over(ctx)) };
     let proven = Proven { registering, pending };
     let name = form.one("person-name")?.unwrap_or_default().trim();
-    if !is_line(name, LONGEST_NAME) {
+    if !is_line(name, MAX_NAME_LENGTH) {
         return Ok(show_password(ctx, &proven, name, None, true));
     }
     if form.has("choose") || form.has("with") {
@@ -148,7 +148,7 @@ async fn create(
         updated_at: ctx.now,
     };
     let (store, registering) = (&ctx.sealgate.store, &proven.registering);
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let pending = find(ctx, registering).await?;
         if let Some(pending) = &pending
             && store.finish_registration(pending, &user, factors).await? == Committed::Yes
@@ -217,7 +217,7 @@ async fn show_passkey(
 ) -> Result<Response, Failure> {
     let relying_party = relying_party(ctx).ok_or(Failure::Unavailable)?;
     let fresh = PendingPasskey { challenge: ctx.random(), handle: ctx.random() };
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let Some(pending) = find(ctx, &proven.registering).await? else { return Ok(proven.registering.over(ctx)) };
         let next = pending.value.with_passkey(Some(fresh));
         if ctx.sealgate.store.change_registration(&pending, &next).await? == Committed::Conflict {

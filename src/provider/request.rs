@@ -5,14 +5,14 @@ use http::{HeaderName, HeaderValue, Method};
 
 use crate::own_page;
 use sealgate_core::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
-use sealgate_core::web::context::{PageHost, Party, RequestContext};
+use sealgate_core::web::context::{PageHost, ReferringApp, RequestContext};
 use sealgate_core::web::cookie;
 use sealgate_core::web::failure::Failure;
 use sealgate_domain::client::Client;
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_domain::oauth::credentials;
 use sealgate_domain::session::Session;
-use sealgate_pages::{Problem, WayTo, language_tag};
+use sealgate_pages::{LinkTarget, Problem, language_tag};
 use sealgate_store::{Loaded, StoreError};
 
 /// Header that names the initiator of a navigation relative to this site (Fetch Metadata §2.4).
@@ -21,7 +21,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Maximum length of a form that is converted to a query, bytes. Well below the smallest header
 /// limit of proxies.
-const LONGEST_QUERY: usize = 8 * 1024;
+const MAX_QUERY_LENGTH: usize = 8 * 1024;
 
 /// Page settings of the provider.
 pub(super) static PAGES: PageHost = PageHost {
@@ -43,18 +43,20 @@ fn in_language(ctx: &RequestContext<'_>, language: &str) -> String {
     format!("?{}{separator}lang={language}", pairs.join("&"))
 }
 
-fn way<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, WayTo<'c>) {
+fn way<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, LinkTarget<'c>) {
     let waiting_helps = matches!(problem, Problem::TooManyRequests { .. } | Problem::Unavailable | Problem::Internal);
     match (problem, ctx.party.get()) {
         (Problem::Console, _) => {
-            (ctx.sign_in_address("/console", &[("prompt", "select_account")]), WayTo::AnotherAccount)
+            (ctx.sign_in_address("/console", &[("prompt", "select_account")]), LinkTarget::AnotherAccount)
         }
         // The page's own address; a POST cannot be repeated by a link.
-        _ if waiting_helps && ctx.head.method != Method::POST => (String::new(), WayTo::Again),
-        (_, Some(party)) => (party.address.clone(), WayTo::Application(&party.name)),
+        _ if waiting_helps && ctx.head.method != Method::POST => (String::new(), LinkTarget::Again),
+        (_, Some(party)) => (party.address.clone(), LinkTarget::Application(&party.name)),
         // On an unknown host, a relative path would also lead to an unknown host.
-        (Problem::UnknownHost, None) => (format!("{}/account", ctx.sealgate.config.issuer.as_str()), WayTo::Account),
-        (_, None) => (ctx.path("/account"), WayTo::Account),
+        (Problem::UnknownHost, None) => {
+            (format!("{}/account", ctx.sealgate.config.issuer.as_str()), LinkTarget::Account)
+        }
+        (_, None) => (ctx.path("/account"), LinkTarget::Account),
     }
 }
 
@@ -108,7 +110,7 @@ impl ProviderRequest for RequestContext<'_> {
         let body = self.body();
         // Bytes that browsers write when they serialize a form (URL Standard §5.2).
         let written = |byte: &u8| byte.is_ascii_alphanumeric() || b"*-._~+%&=".contains(byte);
-        let fits = body.len() <= LONGEST_QUERY && body.iter().all(written);
+        let fits = body.len() <= MAX_QUERY_LENGTH && body.iter().all(written);
         if self.head.method != Method::POST || !across || !without || !fits || self.form().is_err() {
             return None;
         }
@@ -149,7 +151,7 @@ impl ProviderRequest for RequestContext<'_> {
         let vouched = client.id.as_str().starts_with(INTERNAL_CLIENT) || client.is_vouched_for();
         if let Some(address) = client.home().filter(|_| vouched) {
             // Keep the first value: a request concerns one client.
-            let _ = self.party.set(Party { name: client.name.clone(), address });
+            let _ = self.party.set(ReferringApp { name: client.name.clone(), address });
         }
     }
 

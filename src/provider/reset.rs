@@ -28,7 +28,7 @@ static PAGE: LinkPage = LinkPage { name: "reset", path: "/oauth/reset", over: Pr
 const DONE: &str = "/oauth/reset/done";
 
 /// Maximum attempts to update an account that other requests change at the same time.
-const MOST_TRIES: usize = 8;
+const MAX_TRIES: usize = 8;
 
 /// Account whose password the link may set.
 struct Resettable {
@@ -79,7 +79,7 @@ async fn set(ctx: &RequestContext<'_>, link: &MailedLink, hash: &PasswordHash) -
     let subject = link.link.subject;
     let store = &ctx.sealgate.store;
     let revocation = store.new_revocation(subject, EndReason::PasswordChanged, ctx.now);
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let Resettable { user, links } = find(ctx, link).await?;
         let next_user = User { password: Some(hash.clone()), ..user.value.clone() };
         let mut next_links = links.value.clone();

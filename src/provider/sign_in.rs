@@ -29,7 +29,7 @@ use sealgate_system::metrics::SignInOutcome;
 pub(super) const SIGN_IN: &str = "login";
 
 /// Maximum attempts to update a session that other requests change at the same time.
-const MOST_TRIES: usize = 8;
+const MAX_TRIES: usize = 8;
 
 /// Authentication steps that a user has completed for a pending request.
 #[derive(Debug, Clone)]
@@ -224,7 +224,7 @@ async fn renew(
     let id = session.value.id;
     let presented = ctx.cookie(ctx.cookies.session).and_then(SessionCookie::parse);
     let mut found = Some(session);
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let Some(session) = found.filter(|session| session.value.is_live(ctx.now)) else { break };
         if is_step_up && session.value.sign_in_of(sign_in.subject).is_none() {
             return Ok(None);

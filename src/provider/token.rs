@@ -34,7 +34,7 @@ use sealgate_store::{Committed, StoreError};
 use sealgate_system::metrics::{Replayed, TokenKind};
 
 /// Maximum attempts to commit while concurrent requests change the same record.
-const MOST_TRIES: usize = 8;
+const MAX_TRIES: usize = 8;
 
 const SIGN_IN_ENDED: &str = "The sign-in has ended.";
 
@@ -74,7 +74,7 @@ async fn redeem(
     verifier: Option<&CodeVerifier>,
 ) -> Result<Response, Failure> {
     let client = &caller.client;
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let Some(loaded) = ctx.sealgate.store.code(&code.hash()).await? else { return Err(UNKNOWN_CODE.into()) };
         let code = &loaded.value;
         match code.redeem(&client.id, redirect_uri, verifier, ctx.now) {
@@ -131,7 +131,7 @@ async fn refresh(
     let Some(token) = RefreshToken::parse(presented.expose()) else { return Err(unknown.into()) };
     let settings = &ctx.sealgate.config.tokens;
     let window = client.refresh_retry(settings.refresh_retry);
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let Some(loaded) = ctx.sealgate.store.grant(token.grant()).await? else { return Err(unknown.into()) };
         let grant = &loaded.value;
         let answers = &ctx.sealgate.answers;

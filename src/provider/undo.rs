@@ -38,7 +38,7 @@ static PAGE: LinkPage = LinkPage { name: "undo", path: UNDO_PATH, over: Problem:
 const BEFORE: Duration = Duration::from_hours(24);
 
 /// Maximum attempts to update an account that other requests change at the same time.
-const MOST_TRIES: usize = 8;
+const MAX_TRIES: usize = 8;
 
 /// Account whose change of address the link can undo.
 struct Undoable {
@@ -129,7 +129,7 @@ struct Restored {
 async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, revocation: &Revocation) -> Result<Restored, Failure> {
     let store = &ctx.sealgate.store;
     let password = nobodys_password(ctx).await?;
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let Undoable { user, links, undo } = find(ctx, link).await?;
         let factors = store.factors(user.value.sub).await?;
         let (added, has_new_passkey) =

@@ -38,7 +38,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let hash = SecretHash::of(token.as_bytes());
     ctx.charge(Bucket::UserInfo, &LimitKey::text(Bucket::UserInfo.name(), hash.as_bytes())).await?;
     // Charging a limit that the cluster counts together may have waited for the database.
-    store.acts_on(&basis)?;
+    store.ensure_current(&basis)?;
     if !bearer.scope.contains(ScopeValue::OpenId) {
         let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks the scope openid.");
         return Err(Failure::Bearer(Some(refusal)));

@@ -22,7 +22,7 @@ use sealgate_pages::{ConsoleRole, Done, Inside, Problem};
 use sealgate_store::{Loaded, Store};
 
 /// Maximum number of sessions that a page shows. "End every other session" is not limited by it.
-const MOST_SESSIONS: usize = 50;
+const MAX_SESSIONS: usize = 50;
 
 /// Signed-in user with their session.
 pub(super) struct Visitor {
@@ -213,7 +213,7 @@ pub(super) fn console_role(
 
 /// Returns the live sessions in which the user is signed in.
 pub(super) async fn live_sessions(ctx: &RequestContext<'_>, subject: Subject) -> Result<Vec<Session>, Failure> {
-    let mut sessions = ctx.sealgate.store.sessions_of_user(subject, None, MOST_SESSIONS).await?.sessions;
+    let mut sessions = ctx.sealgate.store.sessions_of_user(subject, None, MAX_SESSIONS).await?.sessions;
     sessions.retain(|session| session.is_live(ctx.now) && session.sign_in_of(subject).is_some());
     Ok(sessions)
 }

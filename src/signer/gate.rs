@@ -46,7 +46,7 @@ pub(super) enum SignerTask {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Stuck {
+pub(super) struct HungCalls {
     /// Number of workers inside one call for longer than the given time.
     pub(super) workers: usize,
     pub(super) all_workers: bool,
@@ -79,7 +79,7 @@ struct State {
     /// Whether the supervisor has to read the keys.
     look: bool,
     /// Set by the watchdog if calls do not return.
-    hung: Stuck,
+    hung: HungCalls,
     was_ready: bool,
 }
 
@@ -102,7 +102,7 @@ impl Gate {
             alone: false,
             parked: 0,
             look: false,
-            hung: Stuck::default(),
+            hung: HungCalls::default(),
             was_ready: true,
         };
         Self { state: Mutex::new(state), changed: Condvar::new(), observer }
@@ -127,7 +127,7 @@ impl Gate {
             Phase::Up if state.hung.all_workers || (state.alone && state.hung.supervisor) => {
                 Some(SignRefusal::Down("calls into the module do not return".into()))
             }
-            Phase::Repairing(_) if state.hung != Stuck::default() => {
+            Phase::Repairing(_) if state.hung != HungCalls::default() => {
                 Some(SignRefusal::Down("the repair waits for a call that does not return".into()))
             }
             Phase::Up | Phase::Repairing(_) => None,
@@ -136,7 +136,7 @@ impl Gate {
 
     /// Admits worker number `worker` until the pass is dropped. Waits until `deadline` for a repair
     /// in progress.
-    pub(super) fn enter(&self, worker: usize, deadline: Instant) -> Result<Pass<'_>, SignRefusal> {
+    pub(super) fn enter(&self, worker: usize, deadline: Instant) -> Result<CallPermit<'_>, SignRefusal> {
         let mut state = self.lock();
         loop {
             match &state.phase {
@@ -151,7 +151,7 @@ impl Gate {
                     if let Some(place) = state.inside.get_mut(worker) {
                         *place = Some(Instant::now());
                     }
-                    return Ok(Pass { gate: self, worker, epoch, slot });
+                    return Ok(CallPermit { gate: self, worker, epoch, slot });
                 }
                 Phase::Repairing(_) => {
                     let Some(left) = deadline.checked_duration_since(Instant::now()) else {
@@ -316,17 +316,17 @@ impl Gate {
     }
 
     /// Returns which threads have been inside one call for longer than `limit`.
-    pub(super) fn stuck(&self, limit: Duration) -> Stuck {
+    pub(super) fn stuck(&self, limit: Duration) -> HungCalls {
         let state = self.lock();
         let longer = |since: &Option<Instant>| since.is_some_and(|since| since.elapsed() >= limit);
         let workers = state.inside.iter().filter(|since| longer(since)).count();
-        Stuck { workers, all_workers: workers == state.inside.len(), supervisor: longer(&state.supervisor) }
+        HungCalls { workers, all_workers: workers == state.inside.len(), supervisor: longer(&state.supervisor) }
     }
 
     /// Records the watchdog's result. Returns whether this is the start of a hang.
-    pub(super) fn mark_hung(&self, hung: Stuck) -> bool {
+    pub(super) fn mark_hung(&self, hung: HungCalls) -> bool {
         let mut state = self.lock();
-        let new = state.hung == Stuck::default() && hung != Stuck::default();
+        let new = state.hung == HungCalls::default() && hung != HungCalls::default();
         if state.hung != hung {
             state.hung = hung;
             self.announce(state);
@@ -369,12 +369,12 @@ impl Gate {
 
 impl State {
     fn ready(&self) -> bool {
-        matches!(self.phase, Phase::Up) && self.hung == Stuck::default()
+        matches!(self.phase, Phase::Up) && self.hung == HungCalls::default()
     }
 }
 
 /// Permission to make calls; returned when dropped.
-pub(super) struct Pass<'a> {
+pub(super) struct CallPermit<'a> {
     gate: &'a Gate,
     worker: usize,
     /// The module's epoch during these calls.
@@ -382,7 +382,7 @@ pub(super) struct Pass<'a> {
     pub(super) slot: Slot,
 }
 
-impl Drop for Pass<'_> {
+impl Drop for CallPermit<'_> {
     fn drop(&mut self) {
         self.gate.leave(self.worker);
     }

@@ -10,13 +10,13 @@ use super::error::SignerOpenError;
 use super::key::{KeyReport, KeyTerms, SigningKey};
 use super::key_set::KeySet;
 use super::public_key::{KeyId, PublicKey};
-use super::vouching::{self, Vouching};
+use super::vouching::{self, EndorsementPlan};
 use sealgate_domain::key_ring::{KeyRing, KeyState, TokenHolder};
 use sealgate_domain::time::UnixTime;
 use sealgate_system::clock::Clock;
 
 /// Maximum number of callers that wait for a scan of the token at the same time.
-const MOST_WAITING: usize = 16;
+const MAX_WAITING: usize = 16;
 
 /// Channel that receives the outcome of a scan.
 pub(super) type LookReply = oneshot::Sender<Result<(), String>>;
@@ -119,7 +119,7 @@ impl Keychain {
     }
 
     /// See [`super::Signer::vouching`].
-    pub(super) fn vouching(&self, ring: &KeyRing, now: UnixTime) -> Option<Vouching> {
+    pub(super) fn vouching(&self, ring: &KeyRing, now: UnixTime) -> Option<EndorsementPlan> {
         self.read(|inner| Some(vouching::vouching(ring, inner.holder.as_ref()?, &inner.public(), now)))
     }
 
@@ -135,7 +135,7 @@ impl Keychain {
     pub(super) fn await_look(&self, reply: LookReply) -> bool {
         let mut waiting = self.waiting();
         waiting.retain(|reply| !reply.is_closed());
-        if waiting.len() >= MOST_WAITING {
+        if waiting.len() >= MAX_WAITING {
             return false;
         }
         waiting.push(reply);

@@ -59,8 +59,8 @@ pub use pool::Pkcs11Signer;
 pub use public_key::KeyId;
 pub use public_key::{PublicKey, Signature};
 pub use timing::Timing;
-pub use vouching::Vouching;
-pub use wrapping::{Fresh, WrappedKey, data_key, wrap_init};
+pub use vouching::EndorsementPlan;
+pub use wrapping::{FreshRandom, WrappedKey, data_key, wrap_init};
 pub use wrapping::{KeptKey, kept_data_key, wrap_received};
 
 /// Makes RS256 signatures (RFC 7518 §3.3).
@@ -103,7 +103,7 @@ pub trait Signer: Send + Sync {
 
     /// Returns this node's contributions to the ring about its own keys and those of other nodes.
     /// `None` if all nodes share one token.
-    fn vouching(&self, ring: &KeyRing, now: UnixTime) -> Option<Vouching>;
+    fn vouching(&self, ring: &KeyRing, now: UnixTime) -> Option<EndorsementPlan>;
 
     /// Whether the signer can sign now; `false` during a repair.
     fn ready(&self) -> bool;

@@ -25,7 +25,7 @@ use super::pkcs11::{Anchor, Initialized, Module};
 use super::public_key::{KeyId, Signature};
 use super::supervisor::{MAKING, Supervisor};
 use super::timing::Timing;
-use super::vouching::Vouching;
+use super::vouching::EndorsementPlan;
 use super::watchdog::Watchdog;
 use super::worker::{SignerJob, Worker};
 use sealgate_config as config;
@@ -257,7 +257,7 @@ impl Signer for Pkcs11Signer {
         self.keys.follow(ring, clock);
     }
 
-    fn vouching(&self, ring: &KeyRing, now: UnixTime) -> Option<Vouching> {
+    fn vouching(&self, ring: &KeyRing, now: UnixTime) -> Option<EndorsementPlan> {
         self.keys.vouching(ring, now)
     }
 

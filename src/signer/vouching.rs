@@ -7,7 +7,7 @@ use sealgate_domain::time::UnixTime;
 
 /// Entries that a node has to add to the ring.
 #[derive(Debug)]
-pub struct Vouching {
+pub struct EndorsementPlan {
     /// Own keys whose public members are missing in the ring.
     pub undescribed: Vec<(String, PublicJwk)>,
     /// Endorsement signatures to make, each with the own key that makes it.
@@ -34,7 +34,7 @@ pub(super) fn published(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey
     judge(holder, found, |trust| ring.trusted(trust, now).into_iter().filter_map(key).collect())
 }
 
-pub(super) fn vouching(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey], now: UnixTime) -> Vouching {
+pub(super) fn vouching(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey], now: UnixTime) -> EndorsementPlan {
     let is_undescribed = |key: &PublicKey| {
         let life = ring.find(key.kid().as_str()).filter(|life| life.holder.as_ref() == Some(&holder.node));
         // Removed keys need no description.
@@ -50,6 +50,6 @@ pub(super) fn vouching(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey]
         };
         let due = ring.due_endorsements(trust, now).into_iter().filter_map(with_key).collect();
         let untrusted = ring.untrusted(trust, now).into_iter().map(|life| life.kid.clone()).collect();
-        Vouching { undescribed, due, untrusted }
+        EndorsementPlan { undescribed, due, untrusted }
     })
 }

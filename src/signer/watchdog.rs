@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::fault::ErrorClass;
-use super::gate::{Gate, Stuck};
+use super::gate::{Gate, HungCalls};
 use super::observer::Observer;
 use super::timing::Timing;
 use sealgate_system::log;
@@ -24,13 +24,13 @@ impl Watchdog {
             let hung = self.gate.stuck(self.timing.hang_noticed);
             if self.gate.mark_hung(hung) {
                 self.observer.failed(ErrorClass::Hang);
-                let Stuck { workers, supervisor, .. } = hung;
+                let HungCalls { workers, supervisor, .. } = hung;
                 tracing::error!(workers, supervisor, "calls into the PKCS#11 module do not return");
             }
             let hopeless = self.gate.stuck(self.timing.hang_abort);
             // One hung call is enough: its thread and session are lost, and the server cannot
             // become ready again in this process.
-            if hopeless != Stuck::default() {
+            if hopeless != HungCalls::default() {
                 tracing::error!("a call into the PKCS#11 module does not return and cannot be cancelled; aborting");
                 log::flush();
                 std::process::abort();

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::encoding::Message;
 use super::error::SignError;
 use super::fault::{ErrorClass, TokenFault};
-use super::gate::{Epoch, Gate, Pass, SignRefusal};
+use super::gate::{CallPermit, Epoch, Gate, SignRefusal};
 use super::key::{self, SigningKey};
 use super::observer::Observer;
 use super::pkcs11::Module;
@@ -42,11 +42,11 @@ pub(super) struct Worker {
     /// The queue to return a job to if this worker has no session.
     pub(super) queue: Sender<SignerJob>,
     pub(super) observer: Arc<dyn Observer>,
-    pub(super) seat: Option<Seat>,
+    pub(super) seat: Option<WorkerSession>,
 }
 
 /// An open session and the handles found in it.
-pub(super) struct Seat {
+pub(super) struct WorkerSession {
     session: Session,
     epoch: Epoch,
     handles: Vec<(KeyId, ObjectHandle)>,
@@ -155,14 +155,14 @@ impl Worker {
         }
     }
 
-    fn sign_inside(&mut self, job: &SignerJob, pass: &Pass<'_>) -> Result<Signature, TokenFault> {
+    fn sign_inside(&mut self, job: &SignerJob, pass: &CallPermit<'_>) -> Result<Signature, TokenFault> {
         let seat = self.sit(pass)?;
         let handle = seat.handle(&job.key)?;
         key::sign(&seat.session, handle, &job.key, &job.message)
     }
 
     /// Returns the session for the current epoch. Opens one if necessary.
-    fn sit(&mut self, pass: &Pass<'_>) -> Result<&mut Seat, TokenFault> {
+    fn sit(&mut self, pass: &CallPermit<'_>) -> Result<&mut WorkerSession, TokenFault> {
         let seat = match self.seat.take() {
             Some(seat) if seat.epoch == pass.epoch => seat,
             old => {
@@ -170,14 +170,14 @@ impl Worker {
                     old.close(pass);
                 }
                 let session = self.module.open_session(pass.slot)?;
-                Seat { session, epoch: pass.epoch, handles: Vec::new() }
+                WorkerSession { session, epoch: pass.epoch, handles: Vec::new() }
             }
         };
         Ok(self.seat.insert(seat))
     }
 
     /// Drops the session after a failure of this class.
-    fn leave_seat(&mut self, pass: &Pass<'_>, class: ErrorClass) {
+    fn leave_seat(&mut self, pass: &CallPermit<'_>, class: ErrorClass) {
         let Some(seat) = self.seat.take() else { return };
         // A failing device may hang on one more call, and the reset voids the session anyway.
         if class != ErrorClass::Device {
@@ -203,7 +203,7 @@ impl Worker {
     }
 }
 
-impl Seat {
+impl WorkerSession {
     /// Returns the key's handle. Caches it, because a search costs a sixth of a signature and takes
     /// a lock in the module.
     fn handle(&mut self, key: &SigningKey) -> Result<ObjectHandle, TokenFault> {
@@ -218,7 +218,7 @@ impl Seat {
 
     /// Closes the session, unless the module was finalized since: another session may have the same
     /// handle by now.
-    fn close(self, pass: &Pass<'_>) {
+    fn close(self, pass: &CallPermit<'_>) {
         if self.epoch.incarnation == pass.epoch.incarnation
             && let Err(error) = self.session.close()
         {

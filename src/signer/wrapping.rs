@@ -52,7 +52,7 @@ pub enum KeptKey {
 }
 
 /// Random bytes for [`data_key`], in case it creates a key.
-pub struct Fresh {
+pub struct FreshRandom {
     pub key: Zeroizing<[u8; KEY_BYTES]>,
     /// The nonce to wrap it with.
     pub nonce: [u8; NONCE_BYTES],
@@ -157,7 +157,11 @@ pub(super) fn ids(session: &Session, hsm: &config::Hsm) -> Result<Vec<String>, S
 /// # Errors
 /// [`SignerOpenError::WrappingKey`] if the stored key cannot be unwrapped or the wrapping key is
 /// ambiguous. Others as for opening a signer.
-pub fn data_key(hsm: &config::Hsm, kept: &[WrappedKey], fresh: Fresh) -> Result<Option<DataKey>, SignerOpenError> {
+pub fn data_key(
+    hsm: &config::Hsm,
+    kept: &[WrappedKey],
+    fresh: FreshRandom,
+) -> Result<Option<DataKey>, SignerOpenError> {
     with_session(hsm, |session| {
         let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
         if let Some(known) = open_known(session, hsm, &found, kept)? {
@@ -191,7 +195,7 @@ pub fn kept_data_key(hsm: &config::Hsm, kept: &[WrappedKey]) -> Result<KeptKey, 
 ///
 /// # Errors
 /// [`SignerOpenError::WrappingKey`] if there is none or several; others as for opening a signer.
-pub fn wrap_received(hsm: &config::Hsm, received: Fresh) -> Result<WrappedKey, SignerOpenError> {
+pub fn wrap_received(hsm: &config::Hsm, received: FreshRandom) -> Result<WrappedKey, SignerOpenError> {
     with_session(hsm, |session| {
         let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
         let [(handle, id)] = &found[..] else {
@@ -232,7 +236,7 @@ fn wrap(
     hsm: &config::Hsm,
     handle: ObjectHandle,
     id: &str,
-    fresh: Fresh,
+    fresh: FreshRandom,
 ) -> Result<DataKey, SignerOpenError> {
     let bytes =
         encrypt(session, handle, id, fresh.nonce, fresh.key.as_slice()).map_err(|failed| failed.told(hsm, id))?;

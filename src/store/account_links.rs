@@ -8,7 +8,7 @@ use crate::record::Loaded;
 use crate::registry::{names_changes, user_creation};
 use crate::revocations::{Revocation, opened};
 use crate::table;
-use crate::{AddOutcome, Committed, MOST_CONFLICTS, RenameOutcome, Store, StoreError};
+use crate::{AddOutcome, Committed, MAX_CONFLICTS, RenameOutcome, Store, StoreError};
 use sealgate_domain::account_links::AccountLinks;
 use sealgate_domain::factors::Factors;
 use sealgate_domain::mail::WaitingMail;
@@ -35,7 +35,7 @@ impl Store {
         mails: &[WaitingMail],
         mut change: impl FnMut(&mut AccountLinks) -> T + Send,
     ) -> Result<T, StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let loaded = self.account_links(subject).await?;
             let mut next = loaded.as_ref().map_or_else(|| AccountLinks::none(subject), |found| found.value.clone());
             let made = change(&mut next);
@@ -59,7 +59,7 @@ impl Store {
         subject: Subject,
         change: impl Fn(&mut AccountLinks) + Send,
     ) -> Result<Committed, StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let loaded = self.account_links(subject).await?;
             let mut next = loaded.as_ref().map_or_else(|| AccountLinks::none(subject), |found| found.value.clone());
             change(&mut next);
@@ -127,7 +127,7 @@ impl Store {
         change: impl Fn(&mut User) + Send,
         left: impl Fn(&User, &User) -> Option<AddressLeft> + Send,
     ) -> Result<RenameOutcome, StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.user_record(subject).await? else { return Ok(RenameOutcome::Absent) };
             let mut next = loaded.value.clone();
             change(&mut next);

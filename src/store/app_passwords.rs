@@ -3,7 +3,7 @@
 use crate::engine::Changes;
 use crate::record;
 use crate::table;
-use crate::{Committed, MOST_CONFLICTS, Store, StoreError};
+use crate::{Committed, MAX_CONFLICTS, Store, StoreError};
 use sealgate_domain::app_password::{AppPassword, AppPasswords};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
@@ -30,7 +30,7 @@ impl Store {
         password: &AppPassword,
     ) -> Result<AppPasswordAdded, StoreError> {
         let key = table::app_passwords(subject);
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let changes = if let Some(loaded) = self.load::<AppPasswords>(key.clone()).await? {
                 let mut next = loaded.value.clone();
                 if !next.has_room() {
@@ -51,7 +51,7 @@ impl Store {
 
     /// Revokes one and returns it. It is invalid from the next request on.
     pub async fn revoke_app_password(&self, subject: Subject, id: &str) -> Result<Option<AppPassword>, StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<AppPasswords>(table::app_passwords(subject)).await? else { return Ok(None) };
             let mut next = loaded.value.clone();
             let Some(at) = next.passwords.iter().position(|password| password.id() == id) else { return Ok(None) };
@@ -65,7 +65,7 @@ impl Store {
 
     /// Revokes all of a user's.
     pub async fn end_app_passwords(&self, subject: Subject) -> Result<(), StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<AppPasswords>(table::app_passwords(subject)).await? else { return Ok(()) };
             let delete = vec![loaded.key().clone()];
             let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
@@ -78,7 +78,7 @@ impl Store {
 
     /// Records that the one with this hash was used.
     pub async fn note_app_password(&self, subject: Subject, hash: &[u8; 32], now: UnixTime) -> Result<(), StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<AppPasswords>(table::app_passwords(subject)).await? else { return Ok(()) };
             let mut next = loaded.value.clone();
             let meant = |password: &&mut AppPassword| password.hash.as_bytes() == hash;

@@ -23,10 +23,10 @@ use sealgate_domain::user::Subject;
 const STEP: usize = 64;
 
 /// Maximum number of records that one page reads, matching or not.
-const MOST_LOOKED_AT: usize = 4096;
+const MAX_EXAMINED: usize = 4096;
 
 /// Maximum number of a user's newest records read to find a sign-in.
-const MOST_FOR_SIGN_IN: usize = 64;
+const MAX_FOR_SIGN_IN: usize = 64;
 
 /// The share of records for events that anyone can cause: one in this many.
 const ANYBODYS_SHARE: usize = 10;
@@ -92,7 +92,7 @@ impl Store {
         // Skip events that are too new without reading them: IDs sort newest first.
         let oldest_unwanted = filter.until.map(|until| AuditId::new(until, 0));
         let (mut records, mut last, mut looked_at) = (Vec::new(), after.max(oldest_unwanted), 0);
-        while looked_at < MOST_LOOKED_AT {
+        while looked_at < MAX_EXAMINED {
             let after = last.map(|id| table::entry(prefix.clone(), id.as_bytes()));
             let rows = self.engine.scan(&prefix, after.as_deref(), PAGE).await?;
             if rows.is_empty() {
@@ -123,7 +123,7 @@ impl Store {
     /// Returns a user's last sign-in, according to a few of their newest events.
     pub async fn last_sign_in(&self, subject: Subject) -> Result<Option<UnixTime>, StoreError> {
         let prefix = table::of_user(subject, Indexed::Audit);
-        let rows = self.engine.scan(&prefix, None, MOST_FOR_SIGN_IN).await?;
+        let rows = self.engine.scan(&prefix, None, MAX_FOR_SIGN_IN).await?;
         let ids: Vec<AuditId> =
             rows.iter().filter_map(|(key, _)| table::entry_id(key)).map(AuditId::from_bytes).collect();
         for (id, event) in ids.iter().zip(self.audit_events(&ids).await?) {

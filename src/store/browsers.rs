@@ -3,7 +3,7 @@
 use crate::engine::Changes;
 use crate::record;
 use crate::table;
-use crate::{Committed, MOST_CONFLICTS, Store, StoreError};
+use crate::{Committed, MAX_CONFLICTS, Store, StoreError};
 use sealgate_domain::known_browser::KnownBrowsers;
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
@@ -25,7 +25,7 @@ impl Store {
         now: UnixTime,
     ) -> Result<(), StoreError> {
         let key = table::known_browsers(subject);
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let changes = if let Some(loaded) = self.load::<KnownBrowsers>(key.clone()).await? {
                 let mut next = loaded.value.clone();
                 next.learn(mark, replaced, now);
@@ -64,7 +64,7 @@ impl Store {
         subject: Subject,
         change: impl Fn(&mut KnownBrowsers) + Send,
     ) -> Result<(), StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<KnownBrowsers>(table::known_browsers(subject)).await? else { return Ok(()) };
             let mut next = loaded.value.clone();
             change(&mut next);

@@ -7,7 +7,7 @@ use crate::engine::Changes;
 use crate::leases::Fence;
 use crate::table;
 use crate::table::Table;
-use crate::tally::{Published, Tally};
+use crate::tally::{BoundedCount, Published};
 use crate::{Committed, Store, StoreError, record};
 use sealgate_domain::time::UnixTime;
 
@@ -54,7 +54,7 @@ impl Store {
     }
 
     /// Returns them in the order of [`PublishedCounts::all`].
-    fn tallies(&self) -> [&Tally; 5] {
+    fn tallies(&self) -> [&BoundedCount; 5] {
         [&self.interactions, &self.forms, &self.pending_registrations, &self.outbox, &self.registrations]
     }
 
@@ -84,7 +84,7 @@ impl Store {
 
     /// Applies the last published totals, plus additions by this process since.
     pub async fn follow_counts(&self) -> Result<(), StoreError> {
-        let ended = self.tallies().map(Tally::ended);
+        let ended = self.tallies().map(BoundedCount::ended);
         let Some(published) = self.load::<PublishedCounts>(table::counts()).await? else { return Ok(()) };
         for ((tally, published), ended) in self.tallies().into_iter().zip(published.value.all()).zip(ended) {
             tally.follow(published, ended);

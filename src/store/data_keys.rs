@@ -9,7 +9,7 @@ use crate::{Store, StoreError, record, table};
 use sealgate_domain::secret::{base64url, from_base64url};
 
 /// Maximum number of wrapping keys. A token is replaced a few times in a store's life.
-const MOST_DATA_KEYS: usize = 256;
+const MAX_DATA_KEYS: usize = 256;
 
 #[derive(PartialEq, Serialize, Deserialize)]
 pub(super) struct WrappedRecord {
@@ -26,7 +26,7 @@ impl WrappedRecord {
 impl Store {
     /// Returns the wrapped data keys, each with the ID of its wrapping key.
     pub async fn wrapped_data_keys(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
-        let rows = self.page::<WrappedRecord>(&table::data_keys(), None, MOST_DATA_KEYS).await?;
+        let rows = self.page::<WrappedRecord>(&table::data_keys(), None, MAX_DATA_KEYS).await?;
         rows.into_iter()
             .map(|row| {
                 let WrappedRecord { wrapping_id, wrapped } = row.value;

@@ -397,7 +397,7 @@ pub trait CommitObserver: Send + Sync {
     fn queue(&self, waiting: usize);
 
     /// A heartbeat was answered.
-    fn beat(&self, _beat: &Beat) {}
+    fn beat(&self, _beat: &Heartbeat) {}
 
     /// A batch is retried.
     fn rerun(&self, _cause: RerunCause) {}
@@ -431,7 +431,7 @@ impl RerunCause {
 
 /// A node's heartbeat to a shared store.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Beat {
+pub struct Heartbeat {
     /// Round-trip time.
     pub seconds: f64,
     /// Time of the heartbeat by the store's clock, in seconds since 1970.

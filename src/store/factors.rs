@@ -7,7 +7,7 @@ use crate::record::Loaded;
 use crate::revocations::{Revocation, opened};
 use crate::table;
 use crate::table::Table;
-use crate::{Committed, MOST_CONFLICTS, Store, StoreError};
+use crate::{Committed, MAX_CONFLICTS, Store, StoreError};
 use sealgate_domain::factors::Factors;
 use sealgate_domain::oauth::next_step::Interaction;
 use sealgate_domain::secret::SecretHash;
@@ -66,7 +66,7 @@ impl Store {
         revocation: Option<&Revocation>,
         mut change: impl FnMut(&mut Factors) -> T + Send,
     ) -> Result<FactorsChanged<T>, StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let loaded = self.factors(subject).await?;
             let mut next = loaded.as_ref().map_or_else(|| Factors::none(subject, handle), |found| found.value.clone());
             let made = change(&mut next);
@@ -110,7 +110,7 @@ impl Store {
 
     /// Removes all factors and credential entries of a user who is being deleted.
     pub(super) async fn remove_factors(&self, subject: Subject) -> Result<(), StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.factors(subject).await? else { return Ok(()) };
             let mut delete = vec![loaded.key().clone()];
             delete.extend(credential_keys(&loaded.value));

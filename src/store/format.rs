@@ -4,7 +4,7 @@ use crate::engine::{Changes, Expect, FormatRule};
 use crate::record::Loaded;
 use crate::versions;
 use crate::versions::format_record;
-use crate::{Committed, MOST_CONFLICTS, Store, StoreError, table};
+use crate::{Committed, MAX_CONFLICTS, Store, StoreError, table};
 
 impl Store {
     /// Loads the store's format.
@@ -45,7 +45,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Newer`], and nothing has changed; when the store fails.
     async fn raise_format(&self) -> Result<(), StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let format = self.format().await?;
             let expect = match &format {
                 Some(format) if format.value == u32::from(versions::newest()) => return Ok(()),

@@ -7,7 +7,7 @@ use crate::record;
 use crate::record::Loaded;
 use crate::table;
 use crate::table::{Indexed, Table};
-use crate::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::client::ClientId;
 use sealgate_domain::code::{Code, CodeState};
 use sealgate_domain::consent::Consent;
@@ -111,7 +111,7 @@ impl Store {
 
     /// Ends a grant, retrying on conflicts. Returns whether it was active.
     pub async fn end_grant(&self, id: GrantId, why: EndReason, now: UnixTime) -> Result<bool, StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.grant(id).await? else { return Ok(false) };
             if !loaded.value.is_active() {
                 return Ok(false);

@@ -16,7 +16,7 @@ use crate::commit_guard::{CommitGuard, PageSession};
 use crate::engine::{Changes, Expect, Key};
 use crate::record;
 use crate::record::Loaded;
-use crate::{Committed, MOST_CONFLICTS, Store, StoreError, table};
+use crate::{Committed, MAX_CONFLICTS, Store, StoreError, table};
 use sealgate_domain::oauth::next_step::CredentialMark;
 use sealgate_domain::session::{Session, SessionCookie, SessionId};
 use sealgate_domain::user::{Subject, User};
@@ -68,7 +68,7 @@ impl Store {
     /// changes their name in another tab).
     pub(super) async fn commit_under(&self, guard: &CommitGuard, changes: Changes) -> Result<Committed, StoreError> {
         let mut held = self.check(guard).await?;
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let mut guarded = changes.clone();
             let known = |key: &Key| changes.expect.iter().any(|expect| key_of(expect) == key);
             guarded.expect.extend(held.iter().filter(|expect| !known(key_of(expect))).cloned());

@@ -51,7 +51,7 @@ pub struct ExportRecord {
 }
 
 /// Maximum length of a client's or user's name, in characters.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME_LENGTH: usize = 200;
 /// Length of a key that does not follow from the record: the table byte and a hash or two half
 /// hashes.
 const HASHED: usize = 33;
@@ -228,7 +228,7 @@ fn client(read: &Read) -> Result<Entry, &'static str> {
     if client.id.as_str().starts_with(INTERNAL_CLIENT) {
         return Err("its id belongs to a protected application");
     }
-    if !is_line(&client.name, LONGEST_NAME) {
+    if !is_line(&client.name, MAX_NAME_LENGTH) {
         return Err("its name is not one line of up to 200 characters that can be seen");
     }
     let entry = read.under(table::client(&client.id), &client)?;
@@ -240,7 +240,7 @@ fn client(read: &Read) -> Result<Entry, &'static str> {
 
 fn user(read: &Read) -> Result<Entry, &'static str> {
     let user: User = read.typed()?;
-    if !is_line(&user.name, LONGEST_NAME) || !is_seen(user.email.as_str()) {
+    if !is_line(&user.name, MAX_NAME_LENGTH) || !is_seen(user.email.as_str()) {
         return Err("its name or address has characters that cannot be seen, or the name is not one line");
     }
     let mut entry = read.under(table::user(user.sub), &user)?;

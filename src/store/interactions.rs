@@ -22,7 +22,7 @@ use sealgate_domain::user::Subject;
 /// Maximum number of open sign-ins per browser, one per tab. The oldest is evicted.
 ///
 /// Requests at the provider and attempts at the gate count separately.
-const MOST_TABS: usize = 8;
+const MAX_TABS: usize = 8;
 
 /// Maximum number of a user's pending sign-ins in all browsers. Otherwise one account could use up
 /// the total.
@@ -40,7 +40,7 @@ pub(super) fn kept_until(expires_at: UnixTime) -> UnixTime {
 }
 
 /// Maximum number of expiry entries read to evict one: a few per minute of an interaction's life.
-const MOST_LOOKED_AT: usize = 256;
+const MAX_EXAMINED: usize = 256;
 
 /// Number of the oldest ones from which one is chosen for eviction.
 ///
@@ -76,10 +76,10 @@ impl Store {
     /// when the store fails.
     pub async fn begin_interaction(&self, id: &SecretHash, interaction: &Interaction) -> Result<(), StoreError> {
         let prefix = table::interactions(&interaction.browser);
-        let mut open: Vec<Loaded<Interaction>> = self.page(&prefix, None, MOST_TABS * 2).await?;
+        let mut open: Vec<Loaded<Interaction>> = self.page(&prefix, None, MAX_TABS * 2).await?;
         // Not by time: after a clock was set back, the newest would appear as the oldest.
         open.sort_by_key(|loaded| loaded.value.number);
-        for oldest in open.iter().take((open.len() + 1).saturating_sub(MOST_TABS)) {
+        for oldest in open.iter().take((open.len() + 1).saturating_sub(MAX_TABS)) {
             // A conflict means that the other tab has just finished it, which removes it too.
             let _ = self.drop_interaction(oldest).await?;
         }
@@ -106,9 +106,9 @@ impl Store {
         now: UnixTime,
     ) -> Result<(), StoreError> {
         let prefix = table::sign_in_attempts(&attempt.browser);
-        let mut open: Vec<Loaded<SignInAttempt>> = self.page(&prefix, None, MOST_TABS * 2).await?;
+        let mut open: Vec<Loaded<SignInAttempt>> = self.page(&prefix, None, MAX_TABS * 2).await?;
         open.sort_by_key(|loaded| loaded.value.number);
-        for oldest in open.iter().take((open.len() + 1).saturating_sub(MOST_TABS)) {
+        for oldest in open.iter().take((open.len() + 1).saturating_sub(MAX_TABS)) {
             let _ = self.finish_attempt(oldest).await?;
         }
         let key = table::sign_in_attempt(&attempt.browser, state);
@@ -167,7 +167,7 @@ impl Store {
     /// reading.
     async fn oldest(&self, now: UnixTime) -> Result<Vec<Changes>, StoreError> {
         let (mut idle, mut pending, mut after) = (Vec::new(), Vec::new(), None::<Key>);
-        for _ in 0..MOST_LOOKED_AT {
+        for _ in 0..MAX_EXAMINED {
             let rows = self.engine.scan(&table::all(Table::Expiry), after.as_deref(), 1).await?;
             let Some((entry, _)) = rows.into_iter().next() else { break };
             let Some((minute, record)) = table::expiry_of(&entry) else { break };

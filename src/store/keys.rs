@@ -4,7 +4,7 @@ use crate::engine::Counter;
 use crate::record;
 use crate::record::Loaded;
 use crate::table;
-use crate::{Committed, MOST_CONFLICTS, Store, StoreError};
+use crate::{Committed, MAX_CONFLICTS, Store, StoreError};
 use sealgate_domain::key_ring::{KeyFault, KeyRing};
 
 impl Store {
@@ -30,7 +30,7 @@ impl Store {
         &self,
         change: impl Fn(&mut KeyRing) -> Result<(), KeyFault> + Send,
     ) -> Result<Result<KeyRing, KeyFault>, StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let loaded: Option<Loaded<KeyRing>> = self.load(table::key_ring()).await?;
             let before = loaded.as_ref().map(|loaded| loaded.value.clone()).unwrap_or_default();
             let before = before.of_node(self.node.as_deref());

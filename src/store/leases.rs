@@ -158,14 +158,14 @@ impl Lease {
     }
 
     /// Releases the lease for another node. If the store fails, it expires after its length.
-    pub async fn let_go(&mut self, store: &Store) {
+    pub async fn release(&mut self, store: &Store) {
         let Some((held, _)) = self.held.take() else { return };
         let next = LeaseRecord { holder: None, ..held.value.clone() };
-        let let_go = match record::replace(&held, &next) {
+        let release = match record::replace(&held, &next) {
             Ok(changes) => store.commit(changes).await,
             Err(error) => Err(error),
         };
-        if let Err(error) = let_go {
+        if let Err(error) = release {
             tracing::debug!(%error, lease = self.name.as_str(), "a lease was not let go");
         }
     }
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(write(&there, &taken).await, Committed::Yes);
         assert!(one.hold(&here, at(42)).await.unwrap().is_none());
         // A released lease can be acquired at once.
-        other.let_go(&there).await;
+        other.release(&there).await;
         assert_eq!(write(&there, &taken).await, Committed::Conflict);
         assert!(one.hold(&here, at(42)).await.unwrap().is_some());
         assert!(other.hold(&there, at(42)).await.unwrap().is_none());

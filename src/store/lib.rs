@@ -67,7 +67,7 @@ use tokio::task::JoinSet;
 use crate::commit_guard::CommitGuard;
 use crate::engine::{Changes, Engine, EngineError, Key, Outcome, Value};
 use crate::sealer::Sealer;
-use crate::tally::Tally;
+use crate::tally::BoundedCount;
 use sealgate_domain::key_ring::TokenHolder;
 use sealgate_domain::user::Subject;
 
@@ -98,7 +98,7 @@ pub use versions::{FormatRange, RecordChange, VersionStep, add_step};
 
 /// Maximum number of consecutive conflicts before a change fails. Each means that another commit
 /// won.
-const MOST_CONFLICTS: usize = 64;
+const MAX_CONFLICTS: usize = 64;
 
 /// Number of records per scan in operations on many records.
 const PAGE: usize = 256;
@@ -115,7 +115,7 @@ impl AccessCounters {
 
 /// State that a decision depends on: see [`Store::basis`].
 #[derive(Debug)]
-pub struct Basis {
+pub struct ReadSnapshot {
     current: engine::Current,
     epoch: u64,
 }
@@ -144,16 +144,16 @@ pub struct Store {
     /// Whether commits are the server's own work, which the guard does not block.
     is_for_server: bool,
     /// Number of open interactions; `most_interactions` is the maximum.
-    interactions: Arc<Tally>,
+    interactions: Arc<BoundedCount>,
     most_interactions: usize,
     /// Number of stored forms.
-    forms: Arc<Tally>,
+    forms: Arc<BoundedCount>,
     sealing: Option<Arc<Sealing>>,
-    registrations: Arc<Tally>,
+    registrations: Arc<BoundedCount>,
     /// Number of self-registrations that are not confirmed yet.
-    pending_registrations: Arc<Tally>,
+    pending_registrations: Arc<BoundedCount>,
     /// Number of queued e-mails.
-    outbox: Arc<Tally>,
+    outbox: Arc<BoundedCount>,
     /// Number of the next revocation that this process starts.
     revocations: Arc<AtomicU64>,
     trail: Arc<AuditCounts>,
@@ -266,13 +266,13 @@ impl Store {
     ///
     /// # Errors
     /// [`EngineError::Stale`]: no decision can be made now.
-    pub fn basis(&self) -> Result<Basis, StoreError> {
+    pub fn basis(&self) -> Result<ReadSnapshot, StoreError> {
         if let Some(cause) = &*self.held_back.load() {
             return Err(EngineError::Stale(cause.to_string()).into());
         }
         // In this order: a change between the two reads is detected.
         let epoch = self.epoch();
-        Ok(Basis { current: self.engine.current()?, epoch })
+        Ok(ReadSnapshot { current: self.engine.current()?, epoch })
     }
 
     /// Blocks decisions in this process for the given cause, or allows them again without one.
@@ -290,7 +290,7 @@ impl Store {
     ///
     /// # Errors
     /// [`EngineError::Stale`]: access may have been revoked meanwhile.
-    pub fn acts_on(&self, basis: &Basis) -> Result<(), StoreError> {
+    pub fn ensure_current(&self, basis: &ReadSnapshot) -> Result<(), StoreError> {
         if basis.current.holds() {
             return Ok(());
         }

@@ -3,13 +3,13 @@
 //! With the same seed they share counts and windows, and a count does not reveal its subject. Each
 //! store has its own seed: exports leave it out.
 
-use crate::{Committed, MOST_CONFLICTS, Store, StoreError, record, table};
+use crate::{Committed, MAX_CONFLICTS, Store, StoreError, record, table};
 use sealgate_domain::secret::{base64url, from_base64url};
 
 impl Store {
     /// Returns this store's seed; sets it to `fresh` if there is none yet.
     pub async fn limit_seed(&self, fresh: [u8; 16]) -> Result<[u8; 16], StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             if let Some(known) = self.load::<String>(table::limit_seed()).await? {
                 let seed = from_base64url(&known.value).and_then(|bytes| bytes.try_into().ok());
                 return seed.ok_or_else(|| StoreError::Broken("the seed of the limits cannot be read".to_owned()));

@@ -8,7 +8,7 @@ use crate::engine::Changes;
 use crate::outbox::add_mails;
 use crate::record;
 use crate::table;
-use crate::{Committed, MOST_CONFLICTS, Store, StoreError};
+use crate::{Committed, MAX_CONFLICTS, Store, StoreError};
 use sealgate_domain::mail::{MailId, Notice, WaitingMail};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
@@ -44,7 +44,7 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let name = serde_json::to_string(&notice).map_err(|error| StoreError::Broken(error.to_string()))?;
         let key = table::notice_count(subject, name.trim_matches('"'));
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let loaded = self.load::<NoticeCount>(key.clone()).await?;
             let mut next_at = loaded.as_ref().map_or(now, |known| known.value.next_at);
             let known = loaded.as_ref().and_then(|known| known.value.waiting);

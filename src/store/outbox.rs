@@ -21,10 +21,10 @@ use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
 /// Maximum number of queued e-mails.
-pub(super) const MOST_WAITING: usize = 10_000;
+pub(super) const MAX_WAITING: usize = 10_000;
 
 /// Maximum number of stored undeliverable e-mails. The oldest is evicted.
-const MOST_DEAD: usize = 1_000;
+const MAX_TOMBSTONES: usize = 1_000;
 
 /// Numbers of e-mails in the outbox at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl Store {
 
     pub fn outbox_room(&self) -> OutboxRoom {
         let waiting = self.outbox.known();
-        OutboxRoom { waiting, free: MOST_WAITING.saturating_sub(waiting) }
+        OutboxRoom { waiting, free: MAX_WAITING.saturating_sub(waiting) }
     }
 
     /// Queues e-mails without another change. Returns false if the outbox is full.
@@ -232,10 +232,10 @@ impl Store {
 
     /// Moves an e-mail to the undeliverable ones. Evicts the oldest of these if there are too many.
     pub async fn give_mail_up(&self, mail: &Loaded<WaitingMail>, dead: &DeadMail) -> Result<Committed, StoreError> {
-        let kept = self.engine.scan(&table::all(Table::DeadMail), None, MOST_DEAD).await?;
+        let kept = self.engine.scan(&table::all(Table::DeadMail), None, MAX_TOMBSTONES).await?;
         let key = table::dead_mail(dead.at, dead.mail.id);
         let mut changes = removal(mail);
-        if kept.len() >= MOST_DEAD
+        if kept.len() >= MAX_TOMBSTONES
             && let Some((oldest, _)) = kept.into_iter().next()
         {
             changes.delete.push(oldest);
@@ -339,7 +339,7 @@ impl Store {
     }
 
     async fn find_dead(&self, id: MailId) -> Result<Option<Loaded<DeadMail>>, StoreError> {
-        let page: Vec<Loaded<DeadMail>> = self.readable(&table::all(Table::DeadMail), None, MOST_DEAD).await?;
+        let page: Vec<Loaded<DeadMail>> = self.readable(&table::all(Table::DeadMail), None, MAX_TOMBSTONES).await?;
         Ok(page.into_iter().find(|dead| dead.value.mail.id == id))
     }
 
@@ -543,10 +543,10 @@ mod tests {
     #[tokio::test]
     async fn there_is_an_end_to_what_waits_and_to_what_was_given_up() {
         let store = store().await;
-        store.outbox.set(MOST_WAITING);
+        store.outbox.set(MAX_WAITING);
         assert!(!store.add_mail(&[waiting(&store, 1, at(1))]).await.unwrap());
         assert_eq!(store.count_outbox().await.unwrap().waiting, 0);
-        for number in 0..=MOST_DEAD {
+        for number in 0..=MAX_TOMBSTONES {
             let id = MailId::from_bytes(u128::try_from(number).unwrap().to_be_bytes());
             let mail = WaitingMail { id, ..waiting(&store, 1, at(1)) };
             let _ = store.add_mail(std::slice::from_ref(&mail)).await.unwrap();
@@ -555,7 +555,7 @@ mod tests {
             let dead = DeadMail::new(mail.value.clone(), DeadReason::Failed, None, when);
             let _ = store.give_mail_up(&mail, &dead).await.unwrap();
         }
-        assert_eq!(store.count_outbox().await.unwrap().dead, MOST_DEAD);
+        assert_eq!(store.count_outbox().await.unwrap().dead, MAX_TOMBSTONES);
         assert_eq!(store.dead_mails(None, 1).await.unwrap()[0].at, at(11));
     }
 }

@@ -19,12 +19,12 @@ use sealgate_domain::user::User;
 
 /// Maximum number. The service sends up to 60 such e-mails a minute, and each one lives for an
 /// hour.
-const MOST_PENDING: usize = 10_000;
+const MAX_PENDING: usize = 10_000;
 
 impl Store {
     /// Returns whether another one can be started.
     pub fn has_room_for_registration(&self) -> bool {
-        self.pending_registrations.known() < MOST_PENDING && self.has_room_for_mail(1)
+        self.pending_registrations.known() < MAX_PENDING && self.has_room_for_mail(1)
     }
 
     /// Stores one together with the e-mail that carries its code.
@@ -41,7 +41,7 @@ impl Store {
         }
         // Reserve first: concurrent requests would all see the last free place.
         let begun = self.pending_registrations.begin(1);
-        if begun.before >= MOST_PENDING {
+        if begun.before >= MAX_PENDING {
             begun.give_back();
             return Ok(false);
         }
@@ -189,7 +189,7 @@ mod tests {
     #[tokio::test]
     async fn there_is_an_end_to_what_is_pending_and_what_goes_makes_room() {
         let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
-        store.pending_registrations.set(MOST_PENDING - 1);
+        store.pending_registrations.set(MAX_PENDING - 1);
         let ids = [1, 2, 3].map(|number| SecretHash::of(&[number]));
         assert!(store.begin_registration(&ids[0], &pending(), &mail(1)).await.unwrap());
         assert!(!store.has_room_for_registration());

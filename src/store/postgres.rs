@@ -37,7 +37,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use self::batch::Operation;
-use self::beat::{Beater, LastBeat};
+use self::beat::{HeartbeatTask, LastBeat};
 use self::connect::{Backoff, Servers};
 use self::counts::Counts;
 pub use self::fault::PostgresFault;
@@ -46,7 +46,7 @@ pub use self::formats::FormatSurvey;
 pub use self::formats::{FormatRaise, raise_format};
 pub use self::members::FleetMember;
 pub use self::members::{members, set_removed, wait_for_beats};
-use self::reader::{Asks, Readers};
+use self::reader::{ReadQueries, Readers};
 pub use self::schema::initialise;
 pub use self::settings::PostgresSettings;
 use self::survey::Setup;
@@ -98,7 +98,7 @@ impl PostgresEngine {
             .map_err(|error| PostgresFault::Threads(error.to_string()))?;
         let counters = Arc::<Counters>::default();
         let last_beat = Arc::new(LastBeat::new(settings.staleness, settings.formats));
-        let beater = Beater::new(&servers, &last_beat, &counters, &observer, settings);
+        let beater = HeartbeatTask::new(&servers, &last_beat, &counters, &observer, settings);
         let entered = runtime.spawn(enter(Arc::clone(&servers), beater, Arc::clone(&last_beat))).await;
         let (first, beating) = match entered.map_err(|error| PostgresFault::Threads(error.to_string())) {
             Ok(Ok(entered)) => entered,
@@ -169,7 +169,7 @@ impl Drop for PostgresEngine {
 /// Finds a primary and waits for the first heartbeat, at a start.
 async fn enter(
     servers: Arc<Servers>,
-    mut beater: Beater,
+    mut beater: HeartbeatTask,
     last_beat: Arc<LastBeat>,
 ) -> Result<(WriteLink, JoinHandle<()>), PostgresFault> {
     let (started, mut backoff) = (Instant::now(), Backoff::default());

@@ -10,7 +10,7 @@ use crate::record;
 use crate::record::Loaded;
 use crate::table;
 use crate::table::Table;
-use crate::{AddOutcome, Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+use crate::{AddOutcome, Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::client::{Client, SelfRegistration};
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
@@ -116,7 +116,7 @@ impl Store {
             if !changes.put.is_empty() && self.commit(changes).await? == Committed::Conflict {
                 // Another node has changed one of them: retry this page.
                 conflicts += 1;
-                if conflicts == MOST_CONFLICTS {
+                if conflicts == MAX_CONFLICTS {
                     return Err(StoreError::Contended);
                 }
                 continue;

@@ -8,7 +8,7 @@ use crate::record::Loaded;
 use crate::revocations::{Revocation, opened};
 use crate::table;
 use crate::table::Table;
-use crate::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::client::{Client, ClientId};
 use sealgate_domain::grant::EndReason;
 use sealgate_domain::secret::SecretHash;
@@ -39,7 +39,7 @@ pub enum AddOutcome {
 }
 
 /// Maximum number of users that one search reads.
-const MOST_LOOKED_AT: usize = 4096;
+const MAX_EXAMINED: usize = 4096;
 
 /// Users that match a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Store {
         id: &ClientId,
         change: impl Fn(&mut Client) + Send,
     ) -> Result<Option<Client>, StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(None) };
             let mut next = loaded.value.clone();
             change(&mut next);
@@ -95,7 +95,7 @@ impl Store {
 
     /// Removes only a client's record, retrying on conflicts.
     async fn remove_client(&self, id: &ClientId) -> Result<bool, StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(false) };
             let delete = vec![loaded.key().clone()];
             let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
@@ -255,7 +255,7 @@ impl Store {
     ///
     /// A name that is assigned concurrently must not remain as a dangling entry.
     async fn remove_user(&self, revocation: &Revocation) -> Result<bool, StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<User>(table::user(revocation.subject)).await? else { return Ok(false) };
             let delete = [loaded.key().clone()].into_iter().chain(names(&loaded.value)).collect();
             let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
@@ -284,7 +284,7 @@ impl Store {
         limit: usize,
     ) -> Result<UsersFound, StoreError> {
         let (mut users, mut last, mut looked_at) = (Vec::new(), after, 0);
-        while looked_at < MOST_LOOKED_AT {
+        while looked_at < MAX_EXAMINED {
             let page = self.users(last, PAGE).await?;
             let whole = page.len() == PAGE;
             looked_at += page.len();

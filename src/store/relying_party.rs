@@ -5,7 +5,7 @@
 use crate::record;
 use crate::table;
 use crate::table::Table;
-use crate::{Committed, FactorsChanged, MOST_CONFLICTS, PAGE, Store, StoreError};
+use crate::{Committed, FactorsChanged, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::assurance::FactorId;
 use sealgate_domain::factors::{FactorKind, Factors};
 use sealgate_domain::user::Subject;
@@ -34,7 +34,7 @@ impl Store {
 
     /// Sets the host for which keys are registered. Call it before any registration.
     pub async fn set_relying_party(&self, host: &str) -> Result<(), StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let next = host.to_owned();
             let changes = match self.load::<String>(table::relying_party()).await? {
                 Some(known) if known.value == next => return Ok(()),

@@ -14,7 +14,7 @@ use crate::grants::Ended;
 use crate::record;
 use crate::table;
 use crate::table::Table;
-use crate::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::grant::EndReason;
 use sealgate_domain::secret::base64url;
 use sealgate_domain::time::UnixTime;
@@ -134,7 +134,7 @@ impl Store {
         revocation: Option<&Revocation>,
         change: impl Fn(&mut User) + Send,
     ) -> Result<Option<User>, StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<User>(table::user(subject)).await? else { return Ok(None) };
             let mut next = loaded.value.clone();
             change(&mut next);

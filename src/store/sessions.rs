@@ -7,7 +7,7 @@ use crate::record;
 use crate::record::Loaded;
 use crate::table;
 use crate::table::Indexed;
-use crate::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::session::{AppSession, Session, SessionId};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
@@ -59,7 +59,7 @@ impl Store {
         id: SessionId,
         next: impl Fn(&Session) -> Option<Session> + Send,
     ) -> Result<bool, StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.session(id).await? else { return Ok(false) };
             let Some(session) = next(&loaded.value) else { return Ok(false) };
             let key = table::session(session.id);
@@ -97,7 +97,7 @@ impl Store {
 
     /// Ends a session and its dependent application sessions.
     pub async fn end_session(&self, id: SessionId) -> Result<bool, StoreError> {
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.session(id).await? else { return Ok(false) };
             let mut delete = vec![loaded.key().clone()];
             delete.extend(entries(&loaded.value));
@@ -151,7 +151,7 @@ impl Store {
     /// Repeats until a pass finds no session: a pass misses one that moves to another ID meanwhile.
     async fn end_sessions_but(&self, user: Subject, kept: Option<SessionId>) -> Result<usize, StoreError> {
         let mut ended = 0;
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             let (mut found, mut after) = (0, None);
             loop {
                 let page = self.sessions_of_user(user, after, PAGE).await?;

@@ -13,7 +13,7 @@ use sealgate_domain::user::{Subject, User};
 
 /// The current records that an access token depends on.
 #[derive(Debug)]
-pub struct TokenStanding {
+pub struct TokenState {
     pub grant: Option<Grant>,
     /// The registered client with the requested ID.
     pub client: Option<Client>,
@@ -32,13 +32,13 @@ impl Store {
         client: Option<&ClientId>,
         subject: Subject,
         jti: &str,
-    ) -> Result<TokenStanding, StoreError> {
+    ) -> Result<TokenState, StoreError> {
         let mut keys = vec![table::grant(grant), table::user(subject), table::revoked_token(jti)];
         keys.extend(client.map(table::client));
         let mut found = self.engine.get_many(&keys).await?.into_iter();
         let mut next = || found.next().flatten();
         let (grant, user, revoked, client) = (next(), next(), next(), next());
-        Ok(TokenStanding {
+        Ok(TokenState {
             grant: of(&keys, 0, grant)?.map(|loaded| loaded.value),
             client: of(&keys, 3, client)?.map(|loaded| loaded.value),
             user: of(&keys, 1, user)?.map(|loaded| loaded.value),

@@ -28,7 +28,7 @@ impl Published {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct BoundedCount {
     /// The total that is compared with the limit.
     known: AtomicUsize,
     /// Places that this process began since its start; `ended` of them are written or failed.
@@ -50,35 +50,35 @@ struct Followed {
 /// Reserved places. They stay reserved until given back, even if the caller no longer waits.
 #[derive(Debug)]
 #[must_use]
-pub(super) struct Begun<'t> {
-    tally: &'t Tally,
+pub(super) struct Reservation<'t> {
+    tally: &'t BoundedCount,
     places: usize,
     /// The total before.
     pub(super) before: usize,
 }
 
-impl Begun<'_> {
+impl Reservation<'_> {
     /// Returns the places after a failure.
     pub(super) fn give_back(self) {
         self.tally.less(self.places);
     }
 }
 
-impl Drop for Begun<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         self.tally.ended.fetch_add(self.places, Ordering::AcqRel);
     }
 }
 
-impl Tally {
+impl BoundedCount {
     pub(super) fn known(&self) -> usize {
         self.known.load(Ordering::Acquire)
     }
 
-    pub(super) fn begin(&self, places: usize) -> Begun<'_> {
+    pub(super) fn begin(&self, places: usize) -> Reservation<'_> {
         self.begun.fetch_add(places, Ordering::AcqRel);
         let before = self.known.fetch_add(places, Ordering::AcqRel);
-        Begun { tally: self, places, before }
+        Reservation { tally: self, places, before }
     }
 
     /// Removes one.
@@ -136,13 +136,13 @@ impl Tally {
 mod tests {
     use super::*;
 
-    fn look(tally: &Tally, number: u64, count: usize) {
+    fn look(tally: &BoundedCount, number: u64, count: usize) {
         tally.follow(Published { number, count }, tally.ended());
     }
 
     #[test]
     fn places_are_taken_before_anything_is_written_and_given_back() {
-        let tally = Tally::default();
+        let tally = BoundedCount::default();
         tally.set(3);
         let begun = tally.begin(2);
         assert_eq!((begun.before, tally.known()), (3, 5));
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_was_begun_here_since_a_count_began_is_added_to_it() {
-        let tally = Tally::default();
+        let tally = BoundedCount::default();
         look(&tally, 7, 100);
         assert_eq!(tally.known(), 100);
         drop(tally.begin(5));
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_is_being_written_while_others_are_counted_is_not_lost() {
-        let tally = Tally::default();
+        let tally = BoundedCount::default();
         look(&tally, 1, 0);
         let writing = tally.begin(1);
         for number in 2..9 {
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn counts_that_were_missed_do_no_harm() {
-        let tally = Tally::default();
+        let tally = BoundedCount::default();
         look(&tally, 1, 0);
         drop(tally.begin(4));
         // Two began since the last read: the second of them after it.

@@ -17,7 +17,7 @@ use prometheus::{
 };
 
 use crate::log;
-use book::{Book, SECONDS, Series};
+use book::{SECONDS, Series, SeriesRegistry};
 use factors::FactorSeries;
 use fleet::FleetSeries;
 use limits::LimitSeries;
@@ -111,14 +111,14 @@ scrape_configs:
 |---|---|---|---|
 ";
 
-fn certificates(book: &Book) -> Result<IntGaugeVec, prometheus::Error> {
+fn certificates(book: &SeriesRegistry) -> Result<IntGaugeVec, prometheus::Error> {
     let name = "sealgate_tls_certificate_not_after_timestamp_seconds";
     let gauges = IntGaugeVec::new(Opts::new(name, "Until when a certificate that is shown is good."), &["file"])?;
     book.enter("gauge", &gauges)?;
     Ok(gauges)
 }
 
-fn leases(book: &Book) -> Result<IntGaugeVec, prometheus::Error> {
+fn leases(book: &SeriesRegistry) -> Result<IntGaugeVec, prometheus::Error> {
     let help = "1 while this node does a piece of work for all that share its store: see docs/explanation/cluster.md.";
     let gauges = IntGaugeVec::new(Opts::new("sealgate_fleet_lease_held", help), &["name"])?;
     book.enter("gauge", &gauges)?;
@@ -196,7 +196,7 @@ impl Metrics {
     /// # Errors
     /// If two metrics share a name. This is a bug that every start would reveal.
     pub fn new() -> Result<Self, prometheus::Error> {
-        let book = Book::begun()?;
+        let book = SeriesRegistry::begun()?;
         let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), labels)?;
             book.enter("counter", &counters)?;
@@ -508,7 +508,7 @@ impl Metrics {
 }
 
 impl Foreign {
-    fn new(book: &Book) -> Result<Self, prometheus::Error> {
+    fn new(book: &SeriesRegistry) -> Result<Self, prometheus::Error> {
         let counters = |name: &str, help: &str| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), &["issuer", "outcome"])?;
             book.enter("counter", &counters)?;

@@ -17,8 +17,8 @@ use http::{HeaderName, HeaderValue, Response, StatusCode, request};
 use sealgate::app::server::{Server, ServerParts, StopSignal};
 use sealgate_config::{App, ServerConfig, Upstream, UpstreamTls};
 use sealgate_edge::{
-    Again, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health,
-    Occasion, Origin, Policy, Resolver, Rewrite, Verdict,
+    AnswerReason, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health,
+    Origin, Policy, Reauthorization, Resolver, Rewrite, RouteDecision,
 };
 use tokio::sync::oneshot;
 
@@ -72,9 +72,9 @@ pub(crate) struct TestFront {
 
 #[async_trait]
 impl Front for TestFront {
-    async fn decide(&self, head: &request::Parts) -> Verdict {
+    async fn decide(&self, head: &request::Parts) -> RouteDecision {
         assert!(head.extensions.get::<Origin>().is_some() && head.headers.get_all(HOST).iter().count() == 1);
-        let again = head.extensions.get::<Again>().is_some();
+        let again = head.extensions.get::<Reauthorization>().is_some();
         if again {
             let path = head.uri.path().to_owned();
             let has_ended = self.ended.lock().unwrap().contains(&path);
@@ -82,7 +82,7 @@ impl Front for TestFront {
             if has_ended {
                 let mut response = Response::new(Bytes::new());
                 *response.status_mut() = StatusCode::UNAUTHORIZED;
-                return Verdict::Answer(response);
+                return RouteDecision::Answer(response);
             }
         }
         match head.uri.path() {
@@ -90,14 +90,14 @@ impl Front for TestFront {
                 let mut response = Response::new(Bytes::from_static(br#"{"error":"unauthorized"}"#));
                 *response.status_mut() = StatusCode::UNAUTHORIZED;
                 response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-                Verdict::Answer(response)
+                RouteDecision::Answer(response)
             }
             "/panic" => panic!("asked to"),
-            path if path.starts_with("/local/") => Verdict::Local { body_limit: BODY_LIMIT, route: &"local" },
+            path if path.starts_with("/local/") => RouteDecision::Local { body_limit: BODY_LIMIT, route: &"local" },
             path => {
                 // The applications share one name. After a reload there may be only one.
                 let app = path.chars().nth(1).and_then(|digit| digit.to_digit(10)).filter(|_| !again).unwrap_or(0);
-                Verdict::Forward(Forward {
+                RouteDecision::Forward(Forward {
                     app: app as usize,
                     rewrite: Rewrite {
                         remove: vec![HeaderName::from_static("x-forged")],
@@ -111,22 +111,22 @@ impl Front for TestFront {
         }
     }
 
-    async fn answer(&self, head: &request::Parts, occasion: Occasion) -> Option<Response<Bytes>> {
+    async fn answer(&self, head: &request::Parts, occasion: AnswerReason) -> Option<Response<Bytes>> {
         let origin = head.extensions.get::<Origin>().unwrap();
         match occasion {
-            Occasion::NoBody(status) => {
+            AnswerReason::NoBody(status) => {
                 let mut response = Response::new(Bytes::from_static(br#"{"error":"the body did not come"}"#));
                 *response.status_mut() = status;
                 response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 Some(response)
             }
-            Occasion::Unanswered(status) => {
+            AnswerReason::Unanswered(status) => {
                 let page = b"<p lang=\"tr\">Uygulamaya ula\xc5\x9f\xc4\xb1lam\xc4\xb1yor.</p>";
                 let mut response = Response::new(Bytes::from_static(page));
                 *response.status_mut() = status;
                 (head.uri.path() == "/page").then_some(response)
             }
-            Occasion::Local(route, body) => {
+            AnswerReason::Local(route, body) => {
                 assert_eq!(route.downcast_ref::<&str>(), Some(&"local"), "the route that was found comes back");
                 if head.uri.path() == "/local/slow" {
                     self.slow.fetch_add(1, Ordering::SeqCst);

@@ -94,13 +94,13 @@ async fn without_a_beat_nothing_is_decided_and_nothing_read() {
     let engine = Arc::new(node(&named("a", &at(relay.port))).await);
     let store = Store::open(Arc::clone(&engine) as Arc<dyn Engine>, 10).await.unwrap();
     let basis = store.basis().unwrap();
-    store.acts_on(&basis).unwrap();
+    store.ensure_current(&basis).unwrap();
     // New connections fail too.
     relay.set(Manner::SwallowAnswers);
     relay.refuse(true);
     let cut = Instant::now();
     until("it is not believed", || async { is_stale(&*engine) }).await;
-    assert!(store.basis().is_err() && store.acts_on(&basis).is_err());
+    assert!(store.basis().is_err() && store.ensure_current(&basis).is_err());
     assert!(engine.get(b"k").await.is_err());
     println!("stale after {:?}", cut.elapsed());
     relay.set(Manner::Carry);
@@ -109,7 +109,7 @@ async fn without_a_beat_nothing_is_decided_and_nothing_read() {
     until("it beats again", || async { !is_stale(&*engine) }).await;
     assert_eq!(engine.get(b"k").await.unwrap(), None);
     // Nothing was revoked meanwhile: earlier decisions may be applied.
-    store.acts_on(&basis).unwrap();
+    store.ensure_current(&basis).unwrap();
 }
 
 /// As in a process that was suspended between its reads and its answer.
@@ -123,9 +123,9 @@ async fn a_decision_that_a_pause_has_overtaken_is_not_acted_on() {
     commit(&other, moving(Counter::Person(7))).await;
     until("it is known", || async { engine.counters().sum(7) > sum }).await;
     // The basis is valid for the time of its heartbeat; then only the counters count.
-    until("it is refused", || async { store.acts_on(&basis).is_err() }).await;
-    until("others are made", || async { store.basis().is_ok_and(|basis| store.acts_on(&basis).is_ok()) }).await;
-    assert!(store.acts_on(&basis).is_err(), "with a beat of now");
+    until("it is refused", || async { store.ensure_current(&basis).is_err() }).await;
+    until("others are made", || async { store.basis().is_ok_and(|basis| store.ensure_current(&basis).is_ok()) }).await;
+    assert!(store.ensure_current(&basis).is_err(), "with a beat of now");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -17,7 +17,7 @@ use sealgate_config::{Logo, Picture};
 use sealgate_domain::client::{AuthMethod, Client, ClientSecret, ClientType, ConsentRule};
 use sealgate_domain::secret::Secret;
 use sealgate_edge::origin::Origin;
-use sealgate_edge::{Front, Occasion, Verdict};
+use sealgate_edge::{AnswerReason, Front, RouteDecision};
 use sealgate_store::AddOutcome;
 use sealgate_store::engine::{Changes, Engine};
 use sealgate_system::clock::Clock;
@@ -96,12 +96,12 @@ impl Answers {
         let peer: IpAddr = address.parse().unwrap();
         head.extensions.insert(Origin { address: peer, peer, secure: true, request_id: "request-1".into() });
         match self.site.decide(&head).await {
-            Verdict::Answer(response) => Some(response),
-            Verdict::Local { body_limit, .. } if body.len() > body_limit => {
-                self.site.answer(&head, Occasion::NoBody(StatusCode::PAYLOAD_TOO_LARGE)).await
+            RouteDecision::Answer(response) => Some(response),
+            RouteDecision::Local { body_limit, .. } if body.len() > body_limit => {
+                self.site.answer(&head, AnswerReason::NoBody(StatusCode::PAYLOAD_TOO_LARGE)).await
             }
-            Verdict::Local { route, .. } => self.site.answer(&head, Occasion::Local(route, body)).await,
-            Verdict::Forward(_) => None,
+            RouteDecision::Local { route, .. } => self.site.answer(&head, AnswerReason::Local(route, body)).await,
+            RouteDecision::Forward(_) => None,
         }
     }
 
@@ -278,7 +278,7 @@ async fn of_the_documents(answers: &mut Answers) {
     let body = "a".repeat(64 * 1024 + 1);
     answers.add("body too long", "POST", &id("/oauth/token"), &[FORM], &body).await;
     let head = request("POST", &id("/oauth/login"), &PERSON, "").into_parts().0;
-    let slow = answers.site.answer(&head, Occasion::NoBody(StatusCode::REQUEST_TIMEOUT)).await;
+    let slow = answers.site.answer(&head, AnswerReason::NoBody(StatusCode::REQUEST_TIMEOUT)).await;
     answers.take_down("body too slow", slow);
 }
 
@@ -545,7 +545,7 @@ async fn in_place_of_an_application(answers: &mut Answers) {
         [(502, "GET", &PERSON[..]), (503, "POST", &PERSON), (500, "GET", &PERSON), (504, "GET", &[])]
     {
         let head = request(method, "https://wiki.test/a?b=c", fields, "").into_parts().0;
-        let occasion = Occasion::Unanswered(StatusCode::from_u16(status).unwrap());
+        let occasion = AnswerReason::Unanswered(StatusCode::from_u16(status).unwrap());
         let answer = answers.site.answer(&head, occasion).await;
         answers.take_down(&format!("unanswered: {status} to {method}, {} fields", fields.len()), answer);
     }

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use sealgate_edge::origin::Origin;
-use sealgate_edge::{Front, Verdict};
+use sealgate_edge::{Front, RouteDecision};
 
 use crate::browser::Browser;
 use crate::world::{ANNA, World};
@@ -57,7 +57,7 @@ impl<'a> Asked<'a> {
         let peer = "192.0.2.200".parse().unwrap();
         head.extensions.insert(Origin { peer, secure: true, request_id: "request-1".into(), ..Origin::unknown() });
         match world.site.decide(&head).await {
-            Verdict::Answer(response) => response,
+            RouteDecision::Answer(response) => response,
             other => panic!("not answered: {other:?}"),
         }
     }

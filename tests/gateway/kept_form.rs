@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use http::header;
 use sealgate_edge::origin::Origin;
-use sealgate_edge::{Front, Occasion, Verdict};
+use sealgate_edge::{AnswerReason, Front, RouteDecision};
 
 use crate::browser::{Browser, attribute, is_login};
 use crate::world::{ANNA, BEN, PASSWORD, Reply, World, encode, request};
@@ -404,12 +404,12 @@ async fn a_form_that_was_read_when_its_sender_had_just_signed_in_is_shown_to_the
         head.extensions.insert(Origin { address, secure: true, request_id: "request-1".into(), ..Origin::unknown() });
         head
     };
-    let Verdict::Local { route, .. } = world.site.decide(&head_with(&page_fields("3"))).await else {
+    let RouteDecision::Local { route, .. } = world.site.decide(&head_with(&page_fields("3"))).await else {
         panic!("the form of a stranger is read");
     };
     let head = head_with(&fields);
-    assert!(matches!(world.site.decide(&head).await, Verdict::Forward(_)));
-    let response = world.site.answer(&head, Occasion::Local(route, Bytes::from("a=b"))).await.unwrap();
+    assert!(matches!(world.site.decide(&head).await, RouteDecision::Forward(_)));
+    let response = world.site.answer(&head, AnswerReason::Local(route, Bytes::from("a=b"))).await.unwrap();
     assert_eq!(response.status(), 303);
     let location = response.headers()[header::LOCATION].to_str().unwrap();
     let shown = browser.visit(&format!("https://wiki.test{location}")).await;

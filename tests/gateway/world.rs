@@ -20,7 +20,7 @@ use sealgate_domain::secret::Secret;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::User;
 use sealgate_edge::origin::Origin;
-use sealgate_edge::{Front, Occasion, Verdict};
+use sealgate_edge::{AnswerReason, Front, RouteDecision};
 use sealgate_store::AddOutcome;
 use sealgate_store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
 use sealgate_store::memory::MemoryEngine;
@@ -230,11 +230,11 @@ impl World {
             ..Origin::unknown()
         });
         match self.site.decide(&head).await {
-            Verdict::Answer(response) => Reply::answered(response),
-            Verdict::Local { route, .. } => {
-                Reply::answered(self.site.answer(&head, Occasion::Local(route, body)).await.unwrap())
+            RouteDecision::Answer(response) => Reply::answered(response),
+            RouteDecision::Local { route, .. } => {
+                Reply::answered(self.site.answer(&head, AnswerReason::Local(route, body)).await.unwrap())
             }
-            Verdict::Forward(forward) => {
+            RouteDecision::Forward(forward) => {
                 let rewrite = forward.rewrite;
                 let mut headers = head.headers;
                 for name in &rewrite.remove {

@@ -1,6 +1,6 @@
 //! Tests application passwords on the account page.
 
-use sealgate_domain::app_password::MOST_APP_PASSWORDS;
+use sealgate_domain::app_password::MAX_APP_PASSWORDS;
 use sealgate_domain::audit::{AuditFilter, AuditKind};
 use sealgate_domain::secret::Secret;
 use sealgate_system::clock::Clock as _;
@@ -104,7 +104,7 @@ async fn what_will_not_do_is_refused() {
     for app in ["wiki", "nothing", ""] {
         assert_eq!(make(&browser, app, "x").await.status, 400, "{app}");
     }
-    for number in 0..MOST_APP_PASSWORDS {
+    for number in 0..MAX_APP_PASSWORDS {
         assert!(shown(&make(&browser, "git", &format!("program {number}")).await).is_some(), "{number}");
     }
     let page = make(&browser, "git", "one more").await;

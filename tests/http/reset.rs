@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sealgate::app::reset_lookup::{LONGEST_DELAY, look_up};
+use sealgate::app::reset_lookup::{MAX_DELAY, look_up};
 use sealgate_config::Language;
 use sealgate_core::password::hash_blocking;
 use sealgate_domain::account_links::{AccountLinks, AccountMark, Invitation, LINK_BYTES, LinkToken, RESET_LIFE};
@@ -54,7 +54,7 @@ pub(crate) async fn work(provider: &Provider) -> Vec<(WaitingMail, MailMessage)>
             let _ = look_up(&provider.sealgate, now, &mail, &message).await.unwrap();
         }
     }
-    mailbox::due(store, now.plus(LONGEST_DELAY)).await
+    mailbox::due(store, now.plus(MAX_DELAY)).await
 }
 
 /// Requests a link for this address or username and returns its token. Each request comes from
@@ -359,7 +359,7 @@ async fn nobody_foresees_when_a_mail_is_sent() {
     let mails = work(&provider).await;
     let delays: Vec<u64> = mails.iter().map(|(mail, _)| mail.due_at.seconds() - mail.created_at.seconds()).collect();
     assert_eq!(delays.len(), 9);
-    assert!(delays.iter().all(|delay| *delay <= LONGEST_DELAY.as_secs()), "{delays:?}");
+    assert!(delays.iter().all(|delay| *delay <= MAX_DELAY.as_secs()), "{delays:?}");
     assert!(delays.iter().any(|delay| *delay != delays[0]), "{delays:?}");
 }
 

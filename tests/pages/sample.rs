@@ -12,8 +12,8 @@ use sealgate_domain::user::{Email, Role, Subject, User, UserState};
 use sealgate_pages::{
     AccountChooserPage, Addresses, ClientLink, ConfirmLogoutPage, ConsentPage, CreateAccountPage, CreateAccountProblem,
     CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage, ForgotPasswordPage, Frame, InvitationPage, KeptFormPage,
-    LoginPage, LoginProblem, NewAccountPage, NewPasswordPage, NewPasswordProblem, Pages, PasskeyOffer, Problem,
-    ProveAddressPage, Publisher, ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, Way, WayTo,
+    LinkTarget, LoginPage, LoginProblem, NewAccountPage, NewPasswordPage, NewPasswordProblem, PageLink, Pages,
+    PasskeyOffer, Problem, ProveAddressPage, Publisher, ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage,
     WeakSignInPage, html, language_tag,
 };
 
@@ -295,15 +295,15 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     add("signed-out-plain", signed_out(None));
 
     let error =
-        |problem, to| html(&ErrorPage { frame: frame(), problem, request_id, way: Way { address: action, to } });
+        |problem, to| html(&ErrorPage { frame: frame(), problem, request_id, way: PageLink { address: action, to } });
     for (name, problem) in PROBLEMS {
-        add(&format!("error-{name}"), error(problem, WayTo::Application(client)));
+        add(&format!("error-{name}"), error(problem, LinkTarget::Application(client)));
     }
     for (name, to) in [
-        ("again", WayTo::Again),
-        ("start", WayTo::Start),
-        ("account", WayTo::Account),
-        ("another-account", WayTo::AnotherAccount),
+        ("again", LinkTarget::Again),
+        ("start", LinkTarget::Start),
+        ("account", LinkTarget::Account),
+        ("another-account", LinkTarget::AnotherAccount),
     ] {
         add(&format!("error-way-{name}"), error(Problem::Internal, to));
     }

@@ -2,7 +2,7 @@
 //! the announcements to screen readers.
 
 use sealgate_config::Language;
-use sealgate_pages::{ErrorPage, Problem, Way, WayTo, html};
+use sealgate_pages::{ErrorPage, LinkTarget, PageLink, Problem, html};
 
 use crate::markup::{Tag, tags, text};
 use crate::sample::{Sample, frame, page, pages};
@@ -130,7 +130,7 @@ fn a_wait_is_told_in_the_unit_that_a_person_would_use() {
     assert!(text(&page("error-too-many-requests-one.tr")).contains("1 saniye bekleyip bu sayfayı yenileyin."));
     let pages = pages("Acme", Language::English);
     let told = |seconds| {
-        let way = Way { address: "", to: WayTo::Again };
+        let way = PageLink { address: "", to: LinkTarget::Again };
         let frame = frame(&pages, Language::English, "/");
         text(&html(&ErrorPage { frame, problem: Problem::TooManyRequests { seconds }, request_id: "r", way }))
     };

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use sealgate::app::sealing;
 use sealgate_config::Hsm;
 use sealgate_signer as signer;
-use sealgate_signer::{Fresh, SignerOpenError, WrappedKey};
+use sealgate_signer::{FreshRandom, SignerOpenError, WrappedKey};
 use sealgate_store::Store;
 use sealgate_store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
 use sealgate_store::memory::MemoryEngine;
@@ -17,8 +17,8 @@ use zeroize::Zeroizing;
 use crate::softhsm::in_own_process;
 use crate::support::{LABEL, block_on, generate, hsm, module, open, quick, session, sign_one};
 
-fn fresh() -> Fresh {
-    Fresh { key: Zeroizing::new(random(&OsEntropy)), nonce: random(&OsEntropy) }
+fn fresh() -> FreshRandom {
+    FreshRandom { key: Zeroizing::new(random(&OsEntropy)), nonce: random(&OsEntropy) }
 }
 
 fn refusal(error: &SignerOpenError) -> String {

@@ -10,8 +10,8 @@ mod reading;
 mod row;
 mod table;
 
-pub use reading::{MOST_BYTES, MOST_INVITEE_BYTES, PeopleFormat, PeopleSource, read, read_invitees};
-pub(crate) use row::MOST_PEOPLE;
+pub use reading::{MAX_BYTES, MAX_INVITEE_BYTES, PeopleFormat, PeopleSource, read, read_invitees};
+pub(crate) use row::MAX_PEOPLE;
 pub(super) use row::PersonRow;
 pub use row::{LineFault, PeopleFile};
 pub use table::{write_header, write_row};

@@ -10,10 +10,10 @@ use super::{csv, htpasswd, ldif};
 use sealgate_domain::user::Email;
 
 /// Maximum size of a file, bytes.
-pub const MOST_BYTES: usize = 32 << 20;
+pub const MAX_BYTES: usize = 32 << 20;
 
 /// Maximum size of a file of invited users, bytes; it contains no hashes.
-pub const MOST_INVITEE_BYTES: usize = 4 << 20;
+pub const MAX_INVITEE_BYTES: usize = 4 << 20;
 
 /// The file and options for reading it. Only the command line uses them; they are not sent to the
 /// server.
@@ -85,7 +85,7 @@ fn domain(text: &str) -> Result<String, &'static str> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::row::MOST_PEOPLE;
+    use super::super::row::MAX_PEOPLE;
     use super::*;
 
     pub(in crate::people_file) fn read(format: PeopleFormat, text: &str) -> PeopleFile {
@@ -122,10 +122,10 @@ pub(super) mod tests {
             };
             let header = if format == PeopleFormat::Csv { "email,name\n" } else { "" };
             let text = |people| header.to_owned() + &(0..people).map(row).collect::<String>();
-            let whole = read(format, &text(MOST_PEOPLE));
-            assert_eq!((whole.rows.len(), whole.faults.len()), (MOST_PEOPLE, 0), "{format:?}");
-            let more = read(format, &text(MOST_PEOPLE + 5));
-            assert_eq!((more.rows.len(), more.faults.len()), (MOST_PEOPLE, 1), "{format:?}");
+            let whole = read(format, &text(MAX_PEOPLE));
+            assert_eq!((whole.rows.len(), whole.faults.len()), (MAX_PEOPLE, 0), "{format:?}");
+            let more = read(format, &text(MAX_PEOPLE + 5));
+            assert_eq!((more.rows.len(), more.faults.len()), (MAX_PEOPLE, 1), "{format:?}");
             assert!(more.faults[0].fault.contains("split the file"));
         }
     }

@@ -9,7 +9,7 @@ use sealgate_domain::secret::Secret;
 use sealgate_domain::time::UnixTime;
 
 /// Maximum number of users in one file. They are one commit of the store.
-pub(crate) const MOST_PEOPLE: usize = 10_000;
+pub(crate) const MAX_PEOPLE: usize = 10_000;
 
 /// A user as written in the file. An empty string means absent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -101,9 +101,9 @@ pub struct PeopleFile {
 impl PeopleFile {
     /// Returns whether another user fits. Adds one error if not.
     pub(super) fn has_room(&mut self, line: usize) -> bool {
-        let room = self.rows.len() < MOST_PEOPLE;
+        let room = self.rows.len() < MAX_PEOPLE;
         if !room {
-            self.faults.push(LineFault::new(line, format_args!("more than {MOST_PEOPLE} people; split the file")));
+            self.faults.push(LineFault::new(line, format_args!("more than {MAX_PEOPLE} people; split the file")));
         }
         room
     }

@@ -9,7 +9,7 @@ use sealgate_domain::admission::EnvelopeFault;
 use sealgate_domain::key_ring::TokenHolder;
 use sealgate_domain::secret::from_base64url;
 use sealgate_signer as signer;
-use sealgate_signer::{Fresh, PublicKey};
+use sealgate_signer::{FreshRandom, PublicKey};
 use sealgate_store::Store;
 use sealgate_store::sealer::Sealer;
 use sealgate_system::clock::{Entropy, random};
@@ -45,7 +45,7 @@ pub(crate) async fn take(
     if Sealer::new(&key)?.data_key_id() != envelope.data_key_id {
         return Err(EnvelopeFault::OtherDataKey.into());
     }
-    let wrapped = signer::wrap_received(hsm, Fresh { key, nonce: random(entropy) })?;
+    let wrapped = signer::wrap_received(hsm, FreshRandom { key, nonce: random(entropy) })?;
     store.keep_received_data_key(&holder.node, &wrapped.wrapping_id, &wrapped.bytes).await?;
     tracing::info!(node = holder.node, wrapping_key = wrapped.wrapping_id, "took the data key of the fleet");
     // The enrolment key protects nothing any more; a further request would reuse it.

@@ -21,9 +21,9 @@ use tokio::time::timeout;
 
 use sealgate_config::{App, ServerConfig};
 use sealgate_edge::{
-    Changer, Front, Health, HttpService, Limits, Listener, LongLived, Phase, Probe, Proxy, Quota, Redirect, RequestIds,
-    Resolver, Severable, Snapshot, Snapshots, Tls, TransportSecurity, Watch, admin_service, watch_long_lived,
-    watch_tls, watch_upstreams,
+    Cancellable, Changer, Front, Health, HttpService, Limits, Listener, LongLived, Phase, Probe, Proxy, Quota,
+    Redirect, RequestIds, Resolver, Snapshot, Snapshots, Tls, TransportSecurity, Watch, admin_service,
+    watch_long_lived, watch_tls, watch_upstreams,
 };
 use sealgate_system::clock::{OsEntropy, random};
 
@@ -194,7 +194,7 @@ impl Server {
         let configuration = Arc::clone(&server.configuration);
         let severable = |proxy| {
             let app = Arc::new(app(&configuration, &parts.server, proxy));
-            Severable { app, quota: Arc::clone(&quota), watch: Arc::clone(&watch) }
+            Cancellable { app, quota: Arc::clone(&quota), watch: Arc::clone(&watch) }
         };
         let mut http_service = HttpService::new(
             "public",

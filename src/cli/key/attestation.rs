@@ -21,7 +21,7 @@ use sealgate_system::fetch::Web;
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Maximum size of a document, bytes. A key set with chains has a few kilobytes per key.
-const LONGEST_DOCUMENT: u64 = 2 << 20;
+const MAX_DOCUMENT_LENGTH: u64 = 2 << 20;
 
 /// Maximum size of a file of root certificates, bytes.
 const LONGEST: u64 = 1 << 20;
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Attestation, output: &Output) -> Result<(), Comman
         let content = read(file).map_err(|error| fault(&format_args!("cannot be read ({error})")))?;
         roots.extend(attestation::roots(&content).map_err(|why| fault(&why))?);
     }
-    let web = Web::new(PATIENCE, LONGEST_DOCUMENT).map_err(CommandFailure::line)?;
+    let web = Web::new(PATIENCE, MAX_DOCUMENT_LENGTH).map_err(CommandFailure::line)?;
     let audit = attestation::audit(&web, &arguments.issuer, &roots, SystemClock.now()).map_err(CommandFailure::line)?;
     output.result(&audit, || audit.keys.iter().map(line).collect())?;
     verdict(&audit)

@@ -14,10 +14,10 @@ use sealgate_domain::profile::is_group;
 use sealgate_domain::user::Email;
 
 /// Maximum length of a PKCS#11 token label, bytes; tokens pad it with blanks (`CK_TOKEN_INFO`).
-const LONGEST_TOKEN_LABEL: usize = 32;
+const MAX_TOKEN_LABEL_LENGTH: usize = 32;
 /// Maximum length of a host name (RFC 1035 §2.3.4).
-const LONGEST_HOST: usize = 253;
-const LONGEST_HOST_PART: usize = 63;
+const MAX_HOST_LENGTH: usize = 253;
+const MAX_HOST_PART_LENGTH: usize = 63;
 
 /// Parses the issuer. Its path must be one that a request can arrive on.
 pub(super) fn issuer(text: &str) -> Result<IssuerUrl, String> {
@@ -91,8 +91,8 @@ pub(super) fn mail_domain(text: &str) -> Result<String, String> {
 }
 
 pub(super) fn token_label(text: &str) -> Result<String, String> {
-    if text.len() > LONGEST_TOKEN_LABEL {
-        return Err(format!("{text:?} has {} bytes; a token's label has at most {LONGEST_TOKEN_LABEL}", text.len()));
+    if text.len() > MAX_TOKEN_LABEL_LENGTH {
+        return Err(format!("{text:?} has {} bytes; a token's label has at most {MAX_TOKEN_LABEL_LENGTH}", text.len()));
     }
     name(text)
 }
@@ -129,12 +129,12 @@ fn host_name(text: &str) -> Result<(), String> {
     let Host::Domain(domain) = host else { return Ok(()) };
     let sound = |part: &str| {
         !part.is_empty()
-            && part.len() <= LONGEST_HOST_PART
+            && part.len() <= MAX_HOST_PART_LENGTH
             && !part.starts_with('-')
             && !part.ends_with('-')
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
-    if domain.len() > LONGEST_HOST || !domain.split('.').all(sound) { Err(problem()) } else { Ok(()) }
+    if domain.len() > MAX_HOST_LENGTH || !domain.split('.').all(sound) { Err(problem()) } else { Ok(()) }
 }
 
 /// Parses the public address of an application: an origin with the issuer's scheme.

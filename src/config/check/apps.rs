@@ -24,8 +24,8 @@ const OWN_PATH: &str = "/.sealgate/";
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 
 /// Maximum length of an application's title, characters.
-const LONGEST_TITLE: usize = 60;
-const LONGEST_DESCRIPTION: usize = 200;
+const MAX_TITLE_LENGTH: usize = 60;
+const MAX_DESCRIPTION_LENGTH: usize = 200;
 
 pub(super) struct Own<'a> {
     pub(super) issuer: Option<&'a IssuerUrl>,
@@ -73,9 +73,9 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         let problem = || format!("{text:?} is not one line of up to {longest} characters that can be seen");
         is_line(text, longest).then(|| text.to_owned()).ok_or_else(problem)
     };
-    let title = section.text("title", "write what people call it", |text| line(text, LONGEST_TITLE));
+    let title = section.text("title", "write what people call it", |text| line(text, MAX_TITLE_LENGTH));
     let description =
-        section.text("description", "write a description in one line", |text| line(text, LONGEST_DESCRIPTION));
+        section.text("description", "write a description in one line", |text| line(text, MAX_DESCRIPTION_LENGTH));
     let icon = section.text("icon", "write the file of a PNG or SVG picture", |text| files.logo(text));
     let url = section.text("url", "write the public address, such as \"https://wiki.example.com:8443\"", |text| {
         address::app_url(text, host.as_deref(), issuer)

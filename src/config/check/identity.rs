@@ -9,7 +9,7 @@ use crate::request_fields;
 use crate::{AuthorizationHeader, GroupsDelimiter, IdentityHeaders, IdentityValue, Names};
 
 /// Maximum number of identity headers; servers limit the number of header fields.
-const MOST_HEADERS: usize = 16;
+const MAX_HEADERS: usize = 16;
 /// Words after `X-Forwarded-` that describe the request's route; another part of the gateway writes
 /// them.
 const WAY: [&str; 12] =
@@ -82,8 +82,8 @@ fn headers(app: &mut Section<'_, '_>) -> Option<Vec<(HeaderName, IdentityValue)>
         taken.push(header.clone());
         Ok((header, value))
     });
-    if taken.len() > MOST_HEADERS {
-        app.fault("identity_headers", &format!("has {} headers; write at most {MOST_HEADERS}", taken.len()));
+    if taken.len() > MAX_HEADERS {
+        app.fault("identity_headers", &format!("has {} headers; write at most {MAX_HEADERS}", taken.len()));
     }
     // The file's table has no order.
     headers.map(|mut headers| {

@@ -8,11 +8,11 @@ use super::address;
 use super::spans::MINUTE;
 use crate::disk::Files;
 use sealgate_domain::mail_address::MailAddress;
-use sealgate_domain::profile::{LONGEST_NAME, is_line};
+use sealgate_domain::profile::{MAX_NAME_LENGTH, is_line};
 use sealgate_domain::user::Email;
 
 /// Maximum length of the user name at the mail server, bytes.
-const LONGEST_USERNAME: usize = 255;
+const MAX_USERNAME_LENGTH: usize = 255;
 
 pub(super) fn mail(mut section: Section<'_, '_>, files: &Files, issuer: Option<&IssuerUrl>) -> Option<MailConfig> {
     let server = "write the name of the mail server, such as \"smtp.example.com\"";
@@ -37,8 +37,9 @@ pub(super) fn mail(mut section: Section<'_, '_>, files: &Files, issuer: Option<&
     let from = section.required_text("from", written, |text| mailbox(text, written));
     let reply_to = section.text("reply_to", written, |text| mailbox(text, written));
     let username = section.text("username", "write the name that the mail server knows you by", |text| {
-        let sound = !text.is_empty() && text.len() <= LONGEST_USERNAME && !text.chars().any(char::is_control);
-        let problem = || format!("is not such a name; write 1 to {LONGEST_USERNAME} bytes without control characters");
+        let sound = !text.is_empty() && text.len() <= MAX_USERNAME_LENGTH && !text.chars().any(char::is_control);
+        let problem =
+            || format!("is not such a name; write 1 to {MAX_USERNAME_LENGTH} bytes without control characters");
         sound.then(|| text.to_owned()).ok_or_else(problem)
     });
     let password_file = section.text("password_file", "write the file that holds the password", |text| {
@@ -91,9 +92,9 @@ fn mailbox(text: &str, written: &str) -> Result<Mailbox, String> {
         None => ("", text),
     };
     let name = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
-    if !name.is_empty() && !is_line(name, LONGEST_NAME) {
+    if !name.is_empty() && !is_line(name, MAX_NAME_LENGTH) {
         return Err(format!(
-            "{text:?} has a name that cannot be shown; write at most {LONGEST_NAME} visible characters"
+            "{text:?} has a name that cannot be shown; write at most {MAX_NAME_LENGTH} visible characters"
         ));
     }
     let address = Email::parse(address).and_then(|email| MailAddress::of(&email));

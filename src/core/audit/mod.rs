@@ -17,19 +17,19 @@ use std::sync::{Mutex, PoisonError};
 
 use self::routine::Routine;
 use sealgate_config as config;
-use sealgate_domain::audit::{AuditEvent, AuditId, AuditKind, Telling};
+use sealgate_domain::audit::{AuditEvent, AuditId, AuditKind, NoticeContext};
 use sealgate_domain::time::UnixTime;
 use sealgate_store::{AuditRecord, Store, StoreError};
 use sealgate_system::clock::wall_clock_seconds;
 
 /// Maximum number of queued events until the next heartbeat. Further ones are only logged.
-const MOST_WAITING: usize = 8192;
+const MAX_WAITING: usize = 8192;
 
 /// Maximum number of queued distinct events that unauthenticated clients can cause.
-const MOST_ANYBODYS: usize = 256;
+const MAX_UNAUTHENTICATED: usize = 256;
 
 /// Maximum number of queued notifications. Users are not notified of further events.
-const MOST_TOLD: usize = 1024;
+const MAX_REPORTED: usize = 1024;
 
 #[derive(Debug)]
 pub struct AuditLog {
@@ -92,13 +92,13 @@ impl AuditLog {
     fn tell(&self, event: &AuditEvent) {
         let telling = event.telling.clone().or_else(|| {
             let notice = event.notice()?;
-            Some(Telling { notice, language: None, browser: None, system: None })
+            Some(NoticeContext { notice, language: None, browser: None, system: None })
         });
         if telling.is_none() || event.subject.is_none() {
             return;
         }
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() < MOST_TOLD {
+        if told.len() < MAX_REPORTED {
             told.push(AuditEvent { telling, ..event.clone() });
         }
     }
@@ -111,7 +111,7 @@ impl AuditLog {
     /// Queues the events again after the store failed.
     pub fn tell_later(&self, events: Vec<AuditEvent>) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = MOST_TOLD.saturating_sub(told.len());
+        let room = MAX_REPORTED.saturating_sub(told.len());
         told.extend(events.into_iter().take(room));
     }
 
@@ -183,7 +183,7 @@ impl Waiting {
     fn add(&mut self, event: AuditEvent) {
         if event.is_anybodys() {
             self.count(event);
-        } else if self.events.len() < MOST_WAITING {
+        } else if self.events.len() < MAX_WAITING {
             self.push(event);
         } else {
             self.lost += 1;
@@ -214,7 +214,7 @@ impl Waiting {
         };
         if let Some(known) = self.anybodys.iter_mut().find(alike) {
             known.event.count += event.count;
-        } else if self.anybodys.len() < MOST_ANYBODYS {
+        } else if self.anybodys.len() < MAX_UNAUTHENTICATED {
             let record = self.numbered(event);
             self.anybodys.push(record);
         } else if let Some(AuditRecord { event: rest, .. }) = self.anybodys.last_mut() {
@@ -228,15 +228,15 @@ impl Waiting {
         let (mut anybodys, mut events): (Vec<_>, Vec<_>) =
             records.into_iter().partition(|record| record.event.is_anybodys());
         for record in std::mem::take(&mut self.anybodys) {
-            if anybodys.len() < MOST_ANYBODYS {
+            if anybodys.len() < MAX_UNAUTHENTICATED {
                 anybodys.push(record);
             } else {
                 self.lost += record.event.count;
             }
         }
         events.append(&mut self.events);
-        self.lost += u64::try_from(events.len().saturating_sub(MOST_WAITING)).unwrap_or(u64::MAX);
-        events.truncate(MOST_WAITING);
+        self.lost += u64::try_from(events.len().saturating_sub(MAX_WAITING)).unwrap_or(u64::MAX);
+        events.truncate(MAX_WAITING);
         (self.anybodys, self.events) = (anybodys, events);
     }
 }

@@ -22,7 +22,7 @@ const TOGETHER: Duration = Duration::from_hours(1);
 /// a record.
 const MOST: usize = 32_768;
 /// Maximum number of records that are created at a time.
-const MOST_AT_ONCE: usize = 1024;
+const MAX_AT_ONCE: usize = 1024;
 
 /// Common properties of refreshes that are counted together.
 type Key = (GrantId, Option<IpAddr>);
@@ -77,7 +77,7 @@ impl Routine {
     /// a refresh in the period.
     pub(super) fn over(&mut self, now: UnixTime) -> Vec<AuditEvent> {
         let mut records = Vec::new();
-        while records.len() < MOST_AT_ONCE
+        while records.len() < MAX_AT_ONCE
             && let Some((_, key)) = self.since.pop_front_if(|(since, _)| now.since(*since) >= TOGETHER)
         {
             match self.counted.get_mut(&key).and_then(|counted| counted.take(key)) {

@@ -9,7 +9,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate_domain::limiter::{Brake, Counted, LimitKey, Limiter, Reading, Rule, Shares, shared_key};
+use sealgate_domain::limiter::{
+    Counted, FailureThrottle, LimitKey, Limiter, RateLimitStatus, Rule, Shares, shared_key,
+};
 use sealgate_domain::pace::Pace;
 use sealgate_domain::time::UnixTime;
 use sealgate_store::shared_counts::{BlockRequest, CountedGuess, NotCounted, SharedCounts};
@@ -39,7 +41,7 @@ pub enum Guess {
 /// Counts requests and guesses.
 pub struct RequestLimits {
     limiter: Limiter,
-    brake: Brake,
+    brake: FailureThrottle,
     fleet: Option<Fleet>,
 }
 
@@ -54,7 +56,7 @@ impl RequestLimits {
     /// Creates the limits of a process that shares nothing. The seeds must be unpredictable to
     /// clients.
     pub fn new(windows: [u8; 16], guesses: [u8; 16]) -> Self {
-        Self { limiter: Limiter::new(windows), brake: Brake::new(guesses), fleet: None }
+        Self { limiter: Limiter::new(windows), brake: FailureThrottle::new(guesses), fleet: None }
     }
 
     /// Creates the limits of a node. `seed` belongs to the store and is the same for all its nodes.
@@ -64,7 +66,7 @@ impl RequestLimits {
     }
 
     /// Counts a request if it is allowed. Refused requests are not counted.
-    pub async fn take(&self, scope: LimitScope, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
+    pub async fn take(&self, scope: LimitScope, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         match &self.fleet {
             Some(fleet) if scope == LimitScope::Fleet => self.take_shared(fleet, key, rule, now).await,
             _ => self.limiter.take(key, rule, now),
@@ -72,19 +74,19 @@ impl RequestLimits {
     }
 
     /// Counts a request against a limit of this node.
-    pub(crate) fn take_here(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
+    pub(crate) fn take_here(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         self.limiter.take(key, rule, now)
     }
 
     /// Returns the key's state as known locally, without counting.
-    pub fn peek(&self, scope: LimitScope, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
+    pub fn peek(&self, scope: LimitScope, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         match &self.fleet {
             Some(fleet) if scope == LimitScope::Fleet => fleet.shares.peek(key, rule, now),
             _ => self.limiter.peek(key, rule, now),
         }
     }
 
-    async fn take_shared(&self, fleet: &Fleet, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
+    async fn take_shared(&self, fleet: &Fleet, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         let ask = match fleet.shares.take(key, rule, now) {
             Ok(reading) => return reading,
             Err(ask) => ask,
@@ -102,10 +104,10 @@ impl RequestLimits {
     }
 
     /// Counts a request against this node's part of a limit.
-    fn take_part(&self, nodes: u32, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
+    fn take_part(&self, nodes: u32, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         let part = (rule.limit / nodes.max(1)).max(rule.limit.min(1));
         let reading = self.limiter.take(key, Rule { limit: part, ..rule }, now);
-        Reading { limit: rule.limit, ..reading }
+        RateLimitStatus { limit: rule.limit, ..reading }
     }
 
     /// Counts a guess under each of these keys, before it is made; counting afterwards would admit

@@ -14,7 +14,7 @@ use sha_crypt::{PasswordVerifier, ShaCrypt};
 use subtle::ConstantTimeEq;
 
 /// Maximum length of a hash in bytes.
-pub(super) const LONGEST_HASH: usize = 1024;
+pub(super) const MAX_HASH_LENGTH: usize = 1024;
 
 // The following limits permit common defaults and no more. At each limit a check takes up to one
 // second of a core, whether the password is right or wrong.
@@ -27,7 +27,7 @@ const MAX_SHA_CRYPT_ROUNDS: u32 = 656_000;
 const MAX_PBKDF2_ITERATIONS: u32 = 1_500_000;
 
 /// Maximum length of a password for crypt(3), in bytes.
-const LONGEST_SHA_CRYPT_PASSWORD: usize = 512;
+const MAX_SHA_CRYPT_PASSWORD_LENGTH: usize = 512;
 /// Maximum product of rounds and password bytes.
 ///
 /// Each round hashes the password again, so a long password must not cause more work.
@@ -103,7 +103,7 @@ impl<'h> ForeignHash<'h> {
     /// # Errors
     /// [`HashFault`].
     pub(super) fn parse(text: &'h str) -> Result<Self, HashFault> {
-        if text.len() > LONGEST_HASH {
+        if text.len() > MAX_HASH_LENGTH {
             return Err(HashFault::Unknown);
         }
         if let Some((name, value)) = text.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
@@ -207,7 +207,7 @@ fn sha_crypt<'h>(text: &'h str, scheme: &'static str, letters: usize) -> Result<
     if !sound {
         return Err(malformed);
     }
-    let longest = (MAX_SHA_CRYPT_BYTES / rounds as usize).min(LONGEST_SHA_CRYPT_PASSWORD);
+    let longest = (MAX_SHA_CRYPT_BYTES / rounds as usize).min(MAX_SHA_CRYPT_PASSWORD_LENGTH);
     Ok(ForeignHash { scheme, kind: Kind::ShaCrypt { hash: text, longest } })
 }
 
@@ -456,7 +456,7 @@ mod tests {
             Kind::ShaCrypt { longest, .. } => longest,
             _ => 0,
         };
-        assert_eq!(longest(SHA512), LONGEST_SHA_CRYPT_PASSWORD);
+        assert_eq!(longest(SHA512), MAX_SHA_CRYPT_PASSWORD_LENGTH);
         let costly = SHA512.replacen("$6$", "$6$rounds=656000$", 1);
         assert_eq!(longest(&costly), 195);
         let started = std::time::Instant::now();

@@ -30,7 +30,7 @@ use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use sealgate_config as config;
-use sealgate_domain::profile::LONGEST_PASSWORD;
+use sealgate_domain::profile::MAX_PASSWORD_LENGTH;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::user::PasswordHash;
 
@@ -40,7 +40,7 @@ pub use queue::PasswordError;
 use sealgate_domain::password_rules::{Owner, PasswordFault, check_form, is_common};
 
 /// Maximum length of a password in bytes. Longer ones are always wrong.
-pub(crate) const MAX_PASSWORD_BYTES: usize = LONGEST_PASSWORD;
+pub(crate) const MAX_PASSWORD_BYTES: usize = MAX_PASSWORD_LENGTH;
 
 /// Memory of a new hash in KiB (OWASP's second set: 19 MiB, two passes, one lane).
 const MEMORY_KIB: u32 = 19_456;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use tokio::sync::oneshot;
 
-use sealgate_domain::profile::LONGEST_PASSWORD;
+use sealgate_domain::profile::MAX_PASSWORD_LENGTH;
 use sealgate_domain::user::PasswordHash;
 
 /// Reason why a password was not hashed or checked.
@@ -25,7 +25,7 @@ pub enum PasswordError {
     #[error("the password was not checked in time")]
     Timeout,
     /// A new password is longer than [`crate::password::MAX_PASSWORD_BYTES`].
-    #[error("the password is longer than {LONGEST_PASSWORD} bytes")]
+    #[error("the password is longer than {MAX_PASSWORD_LENGTH} bytes")]
     TooLong,
     /// argon2 rejected its parameters, or its threads have ended: a bug.
     #[error("passwords cannot be checked")]

@@ -12,22 +12,22 @@ use crate::state::Sealgate;
 use crate::web::cookie;
 use sealgate_config::{Config, Language};
 use sealgate_domain::assurance::AssuranceLevel;
-use sealgate_domain::audit::{Actor, AuditEvent, AuditKind, Telling};
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind, NoticeContext};
 use sealgate_domain::error::Refusal;
-use sealgate_domain::limiter::Reading;
+use sealgate_domain::limiter::RateLimitStatus;
 use sealgate_domain::mail::{Notice, RequestOrigin};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::session::SessionCookie;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::User;
 use sealgate_edge::navigation;
-use sealgate_edge::origin::{Again, Origin};
-use sealgate_pages::{Problem, WayTo, device};
+use sealgate_edge::origin::{Origin, Reauthorization};
+use sealgate_pages::{LinkTarget, Problem, device};
 use sealgate_store::StoreError;
 use sealgate_system::clock;
 
 /// Maximum length of `User-Agent` that is read, bytes.
-const LONGEST_USER_AGENT: usize = 800;
+const MAX_USER_AGENT_LENGTH: usize = 800;
 
 #[derive(Debug)]
 pub enum Body {
@@ -58,12 +58,12 @@ pub struct PageHost {
     /// Returns the URL of this page in another language, given by its tag.
     pub in_language: fn(&RequestContext<'_>, &str) -> String,
     /// Returns the link on an error page, and the kind of its target.
-    pub way: for<'c> fn(&'c RequestContext<'_>, Problem) -> (String, WayTo<'c>),
+    pub way: for<'c> fn(&'c RequestContext<'_>, Problem) -> (String, LinkTarget<'c>),
 }
 
 /// The application that a request is for, as shown on its pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Party {
+pub struct ReferringApp {
     pub name: String,
     /// URL of its first page.
     pub address: String,
@@ -84,11 +84,11 @@ pub struct RequestContext<'a> {
     /// Language that the user has just chosen with the language switch of a page.
     pub switched: Option<Language>,
     /// Application that the request is for, if known.
-    pub party: OnceLock<Party>,
+    pub party: OnceLock<ReferringApp>,
     /// Languages that the client requested for the pages (`ui_locales`).
     pub ui_locales: OnceLock<String>,
     /// Rate limit reading of the charge; the inner value is none if no limit applies.
-    pub(super) charged: OnceLock<Option<Reading>>,
+    pub(super) charged: OnceLock<Option<RateLimitStatus>>,
 }
 
 impl<'a> RequestContext<'a> {
@@ -118,7 +118,7 @@ impl<'a> RequestContext<'a> {
 
     /// Returns whether an open exchange is being evaluated again.
     pub fn is_again(&self) -> bool {
-        self.head.extensions.get::<Again>().is_some()
+        self.head.extensions.get::<Reauthorization>().is_some()
     }
 
     /// Returns the body, empty if it was not read.
@@ -190,7 +190,7 @@ impl<'a> RequestContext<'a> {
     pub fn user_agent(&self) -> String {
         // Lossy, so that a byte beyond ASCII does not hide the device in the list of sessions.
         let bytes = self.head.headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
-        let text = String::from_utf8_lossy(bytes.get(..LONGEST_USER_AGENT).unwrap_or(bytes));
+        let text = String::from_utf8_lossy(bytes.get(..MAX_USER_AGENT_LENGTH).unwrap_or(bytes));
         text.chars().take(200).collect()
     }
 
@@ -235,10 +235,10 @@ impl<'a> RequestContext<'a> {
     /// Returns the data for a notification about an action in this request.
     ///
     /// The language of the request is used only if the user made it.
-    pub fn telling(&self, notice: Notice, actor: Actor) -> Telling {
+    pub fn telling(&self, notice: Notice, actor: Actor) -> NoticeContext {
         let RequestOrigin { browser, system, .. } = self.request_origin();
         let language = (actor == Actor::Person).then(|| self.language());
-        Telling { notice, language, browser, system }
+        NoticeContext { notice, language, browser, system }
     }
 
     /// Returns the origin of the request, for mails.

@@ -83,7 +83,7 @@ pub const LANGUAGE_SECONDS: u64 = 365 * 24 * 3600;
 
 /// Previous users of this browser on a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
+pub enum SignedOutMarker {
     Nobody,
     /// Only this user.
     By(Subject),
@@ -98,19 +98,19 @@ impl CookieNames {
     /// the next one who signs in. The cookie grants no access.
     pub fn left_by(&self, headers: &HeaderMap, person: Option<Subject>) -> HeaderValue {
         let only = match (self.left(headers), person) {
-            (Left::Nobody, person) => person,
-            (Left::By(before), Some(person)) => Some(person).filter(|person| *person == before),
-            (Left::By(_), None) | (Left::Somebody, _) => None,
+            (SignedOutMarker::Nobody, person) => person,
+            (SignedOutMarker::By(before), Some(person)) => Some(person).filter(|person| *person == before),
+            (SignedOutMarker::By(_), None) | (SignedOutMarker::Somebody, _) => None,
         };
         let value = only.map_or_else(|| "somebody".to_owned(), |person| person.to_string());
         set(self.left, &value, self.secure)
     }
 
     /// Returns who has signed out in this browser on this host.
-    pub fn left(&self, headers: &HeaderMap) -> Left {
+    pub fn left(&self, headers: &HeaderMap) -> SignedOutMarker {
         match find(headers, self.left) {
-            None => Left::Nobody,
-            Some(value) => Subject::parse(value).map_or(Left::Somebody, Left::By),
+            None => SignedOutMarker::Nobody,
+            Some(value) => Subject::parse(value).map_or(SignedOutMarker::Somebody, SignedOutMarker::By),
         }
     }
 }
@@ -259,13 +259,13 @@ mod tests {
             names.left(&headers(&[set.to_str().unwrap().split(';').next().unwrap()]))
         };
         let of = |person: Subject| format!("left={person}");
-        assert_eq!(names.left(&headers(&["a=b"])), Left::Nobody);
-        assert_eq!(after("a=b", Some(anna)), Left::By(anna));
-        assert_eq!(after(&of(anna), Some(anna)), Left::By(anna));
+        assert_eq!(names.left(&headers(&["a=b"])), SignedOutMarker::Nobody);
+        assert_eq!(after("a=b", Some(anna)), SignedOutMarker::By(anna));
+        assert_eq!(after(&of(anna), Some(anna)), SignedOutMarker::By(anna));
         for (before, person) in
             [("a=b", None), (&*of(anna), None), (&*of(anna), Some(ben)), ("left=somebody", Some(anna))]
         {
-            assert_eq!(after(before, person), Left::Somebody, "{before}");
+            assert_eq!(after(before, person), SignedOutMarker::Somebody, "{before}");
         }
     }
 

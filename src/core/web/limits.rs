@@ -4,7 +4,7 @@ use crate::limits::LimitScope;
 use crate::tokens::clients::INTERNAL_CLIENT;
 use crate::web::context::RequestContext;
 use sealgate_config::RateLimits;
-use sealgate_domain::limiter::{LimitKey, Reading, Rule};
+use sealgate_domain::limiter::{LimitKey, RateLimitStatus, Rule};
 use sealgate_domain::rate_limit::RateLimit;
 
 /// Rate limit bucket of a request.
@@ -109,7 +109,7 @@ impl Bucket {
 pub struct Exceeded(pub u64);
 
 impl Exceeded {
-    fn check(reading: Reading) -> Result<(), Self> {
+    fn check(reading: RateLimitStatus) -> Result<(), Self> {
         if reading.allowed { Ok(()) } else { Err(Self(reading.retry_after.unwrap_or(1))) }
     }
 }
@@ -120,7 +120,7 @@ impl RequestContext<'_> {
         Exceeded::check(self.take(LimitScope::Fleet, name, key, rule).await)
     }
 
-    async fn take(&self, scope: LimitScope, name: &'static str, key: &LimitKey<'_>, rule: Rule) -> Reading {
+    async fn take(&self, scope: LimitScope, name: &'static str, key: &LimitKey<'_>, rule: Rule) -> RateLimitStatus {
         let reading = self.sealgate.limits.take(scope, key, rule, self.now).await;
         self.sealgate.metrics.rate_limited(name, reading.allowed);
         reading
@@ -196,7 +196,7 @@ impl RequestContext<'_> {
     ///
     /// This is the charge, or the remaining general allowance of the address if nothing was
     /// charged. Returns `None` if no limit applies.
-    pub fn reading(&self) -> Option<Reading> {
+    pub fn reading(&self) -> Option<RateLimitStatus> {
         self.charged.get().copied().unwrap_or_else(|| {
             let key = LimitKey::address(Bucket::Pages.name(), self.origin.address);
             let limits = &self.sealgate.limits;

@@ -4,7 +4,7 @@ use http::StatusCode;
 
 use crate::web::context::RequestContext;
 use crate::web::response::Response;
-use sealgate_pages::{Addresses, ErrorPage, Frame, Problem, Way, html};
+use sealgate_pages::{Addresses, ErrorPage, Frame, PageLink, Problem, html};
 
 impl RequestContext<'_> {
     /// Returns the frame of a page: its language, its assets, and the same page in the other
@@ -31,7 +31,7 @@ impl RequestContext<'_> {
     /// Returns an error page.
     pub fn problem(&self, status: StatusCode, problem: Problem) -> Response {
         let (address, to) = (self.host.way)(self, problem);
-        let way = Way { address: &address, to };
+        let way = PageLink { address: &address, to };
         let page = ErrorPage { frame: self.frame(), problem, request_id: &self.origin.request_id, way };
         Response::html(status, html(&page), Some(self.host.form_action))
     }

@@ -11,7 +11,7 @@ use http::header::{
 use http::{HeaderValue, Method, StatusCode};
 use serde::Serialize;
 
-use sealgate_domain::limiter::Reading;
+use sealgate_domain::limiter::RateLimitStatus;
 use sealgate_pages as page;
 use sealgate_pages::Asset;
 
@@ -203,7 +203,7 @@ impl Response {
 
     /// Adds the rate limit headers (specification, "Rate limit headers"); none if no limit applies.
     #[must_use]
-    pub fn with_reading(mut self, reading: Option<&Reading>) -> Self {
+    pub fn with_reading(mut self, reading: Option<&RateLimitStatus>) -> Self {
         if let Some(reading) = reading {
             let headers = self.0.headers_mut();
             headers.insert(LIMIT, HeaderValue::from(reading.limit));

@@ -6,15 +6,15 @@ use url::Url;
 
 use crate::web::context::RequestContext;
 use crate::web::response::Response;
-use sealgate_domain::oauth::authorize::WayBack;
+use sealgate_domain::oauth::authorize::AuthorizationRedirect;
 use sealgate_domain::redirect_uri;
 use sealgate_pages::{ReturnFormPage, html};
 
 /// Creates the response to the browser.
-pub fn respond(ctx: &RequestContext<'_>, way: &WayBack) -> Response {
+pub fn respond(ctx: &RequestContext<'_>, way: &AuthorizationRedirect) -> Response {
     match way {
-        WayBack::Redirect(location) => Response::redirect(StatusCode::FOUND, location),
-        WayBack::Form { action, fields } => {
+        AuthorizationRedirect::Redirect(location) => Response::redirect(StatusCode::FOUND, location),
+        AuthorizationRedirect::Form { action, fields } => {
             // The URI is registered and was parsed before.
             let to = Url::parse(action).ok();
             let host = to.as_ref().and_then(Url::host_str).unwrap_or_default();

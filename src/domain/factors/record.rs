@@ -16,13 +16,13 @@ use crate::user::{Subject, User};
 use crate::webauthn::{CeremonyChallenge, CredentialId, CredentialKind, CredentialRecord, UserHandle};
 
 /// Maximum number of authenticator apps per user.
-pub(crate) const MOST_TOTP_APPS: usize = 5;
+pub(crate) const MAX_TOTP_APPS: usize = 5;
 
 /// Maximum number of security keys and passkeys per user.
-pub(crate) const MOST_KEYS: usize = 20;
+pub(crate) const MAX_KEYS: usize = 20;
 
 /// Maximum length of a factor's name in characters.
-pub(crate) const LONGEST_FACTOR_NAME: usize = 60;
+pub(crate) const MAX_FACTOR_NAME_LENGTH: usize = 60;
 
 /// Kind of a factor as shown to users and administrators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -165,7 +165,7 @@ pub struct Factors {
 }
 
 /// Maximum number of open enrolments per user: an app and a key, in two places.
-const MOST_PENDING: usize = 4;
+const MAX_PENDING: usize = 4;
 
 /// Summary of a user's factors for the sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -246,12 +246,12 @@ impl Factors {
 
     /// Reports whether another app can be added.
     pub fn has_room_for_app(&self) -> bool {
-        self.totp.len() < MOST_TOTP_APPS
+        self.totp.len() < MAX_TOTP_APPS
     }
 
     /// Reports whether another key can be added.
     pub fn has_room_for_key(&self) -> bool {
-        self.keys.len() < MOST_KEYS
+        self.keys.len() < MAX_KEYS
     }
 
     /// Begins an enrolment. Replaces one of the same kind with the same origin.
@@ -260,7 +260,7 @@ impl Factors {
         self.pending.retain(|known| {
             now < known.until && (known.origin != pending.origin || is_totp(&known.kind) != is_totp(&pending.kind))
         });
-        if self.pending.len() >= MOST_PENDING {
+        if self.pending.len() >= MAX_PENDING {
             self.pending.remove(0);
         }
         self.pending.push(pending);
@@ -371,7 +371,7 @@ impl Factors {
 ///
 /// Returns the default if nothing remains.
 pub fn factor_name(typed: &str, default: &str) -> String {
-    let cut: String = seen_part(typed).trim().chars().take(LONGEST_FACTOR_NAME).collect();
+    let cut: String = seen_part(typed).trim().chars().take(MAX_FACTOR_NAME_LENGTH).collect();
     // Truncation may leave a joiner at the end.
     let kept = seen_part(cut.trim());
     if kept.is_empty() { default.to_owned() } else { kept }

@@ -15,7 +15,7 @@ use crate::secret::base64url;
 use crate::time::UnixTime;
 
 /// Maximum number of endorsements of a key: one per node, two while a node's key is replaced.
-const MOST_ENDORSEMENTS: usize = 64;
+const MAX_ENDORSEMENTS: usize = 64;
 
 /// Endorsement that a node has to sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,12 +27,12 @@ pub struct DueEndorsement {
     /// The bytes to sign.
     pub statement: Vec<u8>,
     /// The trusted key that vouches for the first key of another node. None for other keys.
-    pub introduced: Option<Introduction>,
+    pub introduced: Option<FirstKeyTrust>,
 }
 
 /// Introduction of another node's first key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Introduction {
+pub struct FirstKeyTrust {
     /// The node that holds the key.
     pub holder: String,
     /// The kid of the trusted key that vouches for it.
@@ -115,7 +115,7 @@ impl KeyRing {
     /// It signs when verifiers know it. The caller must endorse it.
     ///
     /// # Errors
-    /// `NotAKid` if it is not a valid key, `Known`, `TooMany`.
+    /// `NotAKid` if it is not a valid key, `CachedSession`, `TooMany`.
     pub fn admit(&mut self, holder: &str, jwk: PublicJwk, now: UnixTime, times: KeyTimes) -> Result<String, KeyFault> {
         let kid = jwk.thumbprint().ok_or_else(|| KeyFault::NotAKid(String::new()))?;
         if self.find(&kid).is_some() {
@@ -153,7 +153,7 @@ impl KeyRing {
         }
         let Some(key) = self.find_mut(kid) else { return };
         key.endorsed.retain(|endorsement| endorsement.by != by);
-        if key.endorsed.len() < MOST_ENDORSEMENTS {
+        if key.endorsed.len() < MAX_ENDORSEMENTS {
             let signature = base64url(signature);
             key.endorsed.push(Endorsement { by: by.to_owned(), signature });
         }
@@ -219,7 +219,7 @@ impl KeyRing {
             let by_another = voucher.filter(|by| !is_trusted && by.holder != key.holder);
             let introduced = by_another.zip(key.holder.as_ref());
             let introduced =
-                introduced.map(|(by, holder)| Introduction { holder: holder.clone(), word_of: by.kid.clone() });
+                introduced.map(|(by, holder)| FirstKeyTrust { holder: holder.clone(), word_of: by.kid.clone() });
             for by in own.iter().filter(|by| by.kid != key.kid && !trust.endorses(by, key)) {
                 let (kid, by, statement) = (key.kid.clone(), by.kid.clone(), statement.clone());
                 due.push(DueEndorsement { kid, by, statement, introduced: introduced.clone() });

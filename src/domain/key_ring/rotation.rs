@@ -12,7 +12,7 @@ use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes};
 use crate::time::UnixTime;
 
 /// Maximum number of remembered ids of keys that were begun and not announced.
-const MOST_IDS: usize = 16;
+const MAX_IDS: usize = 16;
 
 /// The server that rotates, and the keys that it may have created.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl KeyRing {
         };
         rotating.claim = Some((by.to_owned(), until));
         if !again || rotating.ids.is_empty() {
-            if rotating.ids.len() >= MOST_IDS {
+            if rotating.ids.len() >= MAX_IDS {
                 rotating.ids.remove(0);
             }
             rotating.ids.push(id.to_owned());
@@ -95,7 +95,7 @@ impl KeyRing {
         }
         let rotating = self.rotating_mut();
         let ids = &mut rotating.ids;
-        if ids.len() >= MOST_IDS {
+        if ids.len() >= MAX_IDS {
             ids.remove(0);
         }
         // If there is a claim, the last id belongs to it.
@@ -218,7 +218,7 @@ impl KeyRing {
 
 #[cfg(test)]
 mod tests {
-    use super::super::MOST_KEYS;
+    use super::super::MAX_KEYS;
     use super::*;
 
     const TIMES: KeyTimes = KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) };
@@ -322,11 +322,11 @@ mod tests {
         assert_eq!(empty.begin_key("01", &two, at(1)), Err(KeyFault::Unannounced(two.to_vec())));
         empty.begin_key("01", &two[..1], at(1)).unwrap();
         assert_eq!(empty.active(at(1), |_| true).unwrap().kid, kid(0));
-        for number in 0..MOST_IDS + 3 {
+        for number in 0..MAX_IDS + 3 {
             empty.begin_key(&format!("{number:02}"), &two[..1], at(2)).unwrap();
         }
-        assert_eq!(empty.begun().len(), MOST_IDS);
-        for number in 1..MOST_KEYS {
+        assert_eq!(empty.begun().len(), MAX_IDS);
+        for number in 1..MAX_KEYS {
             empty.announce(&kid(number), &[], at(3)).unwrap();
         }
         assert_eq!(empty.begin_key("ff", &two, at(4)), Err(KeyFault::TooMany));
@@ -336,12 +336,12 @@ mod tests {
     fn a_full_ring_forgets_what_is_neither_published_nor_in_the_token() {
         let mut ring = ring();
         let mut now = 0;
-        for number in 1..=MOST_KEYS + 5 {
+        for number in 1..=MAX_KEYS + 5 {
             now += 1000;
             let in_token = [kid(0), kid(1), kid(number - 1)];
             ring.finish_rotation(&kid(number), "01", &in_token, at(now), TIMES).unwrap();
         }
-        assert_eq!(ring.keys().len(), MOST_KEYS);
+        assert_eq!(ring.keys().len(), MAX_KEYS);
         assert!(ring.find(&kid(0)).is_some() && ring.find(&kid(1)).is_some() && ring.find(&kid(2)).is_none());
     }
 

@@ -23,7 +23,7 @@ pub struct Counted {
 }
 
 /// Slows down guesses. Exact under concurrency; uses about 3 MiB for any number of keys.
-pub struct Brake {
+pub struct FailureThrottle {
     seed: [u8; 16],
     buckets: Box<[Mutex<[Slot; SLOTS]>]>,
 }
@@ -35,7 +35,7 @@ struct Slot {
     failures: Failures,
 }
 
-impl Brake {
+impl FailureThrottle {
     /// Creates an empty table. `seed` must be unpredictable to clients.
     pub fn new(seed: [u8; 16]) -> Self {
         Self { seed, buckets: (0..BUCKETS).map(|_| Mutex::default()).collect() }
@@ -129,12 +129,12 @@ mod tests {
         UnixTime::from_seconds(NOW + seconds)
     }
 
-    fn brake() -> Brake {
-        Brake::new(*b"sixteen bytes ok")
+    fn brake() -> FailureThrottle {
+        FailureThrottle::new(*b"sixteen bytes ok")
     }
 
     /// Fails `times` times, each as soon as allowed; returns the waits in between.
-    fn waits(brake: &Brake, key: &LimitKey<'_>, pace: Pace, times: usize) -> Vec<u64> {
+    fn waits(brake: &FailureThrottle, key: &LimitKey<'_>, pace: Pace, times: usize) -> Vec<u64> {
         let (mut now, mut waits) = (0, Vec::new());
         for _ in 0..times {
             loop {

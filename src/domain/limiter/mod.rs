@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-pub use brake::{Brake, Counted};
+pub use brake::{Counted, FailureThrottle};
 pub use shares::Shares;
 
 use crate::rate_limit::RateLimit;
@@ -44,7 +44,7 @@ impl Rule {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reading {
+pub struct RateLimitStatus {
     pub limit: u32,
     pub remaining: u32,
     /// End of the window: after now, by at most the window's length.
@@ -152,7 +152,7 @@ impl Limiter {
     }
 
     /// Counts a request if it is allowed. Refused requests are not counted.
-    pub fn take(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
+    pub fn take(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         let place = Place::of(&self.seed, key, rule, now);
         let mut slots = self.bucket(&place);
         let slot = Self::claim(&mut slots, &place, now);
@@ -165,7 +165,7 @@ impl Limiter {
     }
 
     /// Returns what [`Limiter::take`] would report, without counting.
-    pub fn peek(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
+    pub fn peek(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         let place = Place::of(&self.seed, key, rule, now);
         let count = self.bucket(&place).iter().find(|slot| slot.is(&place)).map_or(0, |slot| slot.count);
         reading(count, rule, place.ends, now, count < rule.limit)
@@ -234,8 +234,8 @@ impl Slot {
     }
 }
 
-fn reading(count: u32, rule: Rule, ends: u64, now: UnixTime, allowed: bool) -> Reading {
-    Reading {
+fn reading(count: u32, rule: Rule, ends: u64, now: UnixTime, allowed: bool) -> RateLimitStatus {
+    RateLimitStatus {
         limit: rule.limit,
         remaining: rule.limit.saturating_sub(count),
         reset: UnixTime::from_seconds(ends),

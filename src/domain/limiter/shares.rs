@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::limiter::{BUCKETS, LimitKey, Place, Reading, Rule, SLOTS, least, shared_key};
+use crate::limiter::{BUCKETS, LimitKey, Place, RateLimitStatus, Rule, SLOTS, least, shared_key};
 use crate::time::UnixTime;
 
 /// Maximum number of requests in one block.
@@ -61,7 +61,7 @@ impl Shares {
     ///
     /// # Errors
     /// The query to make; pass its answer to [`Shares::answer`].
-    pub fn take(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Result<Reading, Ask> {
+    pub fn take(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Result<RateLimitStatus, Ask> {
         let place = Place::of(&self.seed, key, rule, now);
         let mut slots = self.bucket(&place);
         let found = slots.iter_mut().find(|slot| slot.is(&place));
@@ -77,7 +77,7 @@ impl Shares {
 
     /// Counts the request that made the query. `all`: number reserved by all processes, including
     /// the `got` that this process may use.
-    pub fn answer(&self, ask: &Ask, rule: Rule, now: UnixTime, (all, got): (u32, u32)) -> Reading {
+    pub fn answer(&self, ask: &Ask, rule: Rule, now: UnixTime, (all, got): (u32, u32)) -> RateLimitStatus {
         let mut slots = self.bucket(&ask.place);
         let slot = claim(&mut slots, &ask.place, now);
         slot.limit = rule.limit;
@@ -87,7 +87,7 @@ impl Shares {
     }
 
     /// Returns what [`Shares::take`] would report, from local state and without counting.
-    pub fn peek(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
+    pub fn peek(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         let place = Place::of(&self.seed, key, rule, now);
         let found = self.bucket(&place).iter().find(|slot| slot.is(&place)).copied();
         let slot = found.unwrap_or(Slot { ends: place.ends, ..Slot::default() });
@@ -104,13 +104,13 @@ impl Slot {
         self.mark == place.mark && self.ends == place.ends
     }
 
-    fn take(&mut self, rule: Rule, now: UnixTime) -> Reading {
+    fn take(&mut self, rule: Rule, now: UnixTime) -> RateLimitStatus {
         let allowed = self.unused > 0;
         self.unused = self.unused.saturating_sub(1);
         self.reading(rule, now, allowed)
     }
 
-    fn reading(&self, rule: Rule, now: UnixTime, allowed: bool) -> Reading {
+    fn reading(&self, rule: Rule, now: UnixTime, allowed: bool) -> RateLimitStatus {
         let others_and_used = self.all.saturating_sub(self.unused);
         super::reading(others_and_used, rule, self.ends, now, allowed)
     }
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    fn take(shares: &Shares, counts: &mut Counts, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
+    fn take(shares: &Shares, counts: &mut Counts, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         shares.take(key, rule, now).unwrap_or_else(|ask| shares.answer(&ask, rule, now, counts.reserve(&ask)))
     }
 

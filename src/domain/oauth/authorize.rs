@@ -13,7 +13,7 @@ use crate::pkce::{ChallengeMethod, CodeChallenge};
 use crate::scope::{Scope, ScopeValue};
 
 /// Maximum length of `state` and `nonce` in bytes.
-const LONGEST_VALUE: usize = 2048;
+const MAX_VALUE_LENGTH: usize = 2048;
 
 /// Known parameters. Repeating one of them is an error (RFC 6749 §3.1), repeating an unknown one is
 /// not.
@@ -54,7 +54,7 @@ pub enum ResponseMode {
 
 /// Answer to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WayBack {
+pub enum AuthorizationRedirect {
     Redirect(String),
     /// A form that the browser posts.
     Form {
@@ -109,7 +109,7 @@ impl ReturnTo {
             Ok(Some("form_post")) if form_post => ResponseMode::FormPost,
             _ => ResponseMode::Query,
         };
-        let state = params.one("state").ok().flatten().filter(|state| state.len() <= LONGEST_VALUE);
+        let state = params.one("state").ok().flatten().filter(|state| state.len() <= MAX_VALUE_LENGTH);
         Ok(Self { redirect_uri: uri.to_owned(), mode, state: state.map(str::to_owned) })
     }
 
@@ -123,27 +123,27 @@ impl ReturnTo {
     }
 
     /// Returns the answer with a code (RFC 6749 §4.1.2, RFC 9207 §2).
-    pub fn with_code(&self, code: &str, issuer: &str) -> WayBack {
+    pub fn with_code(&self, code: &str, issuer: &str) -> AuthorizationRedirect {
         self.with(vec![("code", code.to_owned())], issuer)
     }
 
     /// Returns the answer with an error (RFC 6749 §4.1.2.1).
-    pub fn with_refusal(&self, refusal: &Refusal, issuer: &str) -> WayBack {
+    pub fn with_refusal(&self, refusal: &Refusal, issuer: &str) -> AuthorizationRedirect {
         let error = ("error", refusal.code.as_str().to_owned());
         self.with(vec![error, ("error_description", refusal.description.clone().into_owned())], issuer)
     }
 
-    fn with(&self, mut fields: Vec<(&'static str, String)>, issuer: &str) -> WayBack {
+    fn with(&self, mut fields: Vec<(&'static str, String)>, issuer: &str) -> AuthorizationRedirect {
         fields.extend(self.state.clone().map(|state| ("state", state)));
         fields.push(("iss", issuer.to_owned()));
         let separator = match self.mode {
-            ResponseMode::FormPost => return WayBack::Form { action: self.redirect_uri.clone(), fields },
+            ResponseMode::FormPost => return AuthorizationRedirect::Form { action: self.redirect_uri.clone(), fields },
             ResponseMode::Fragment => '#',
             ResponseMode::Query if self.redirect_uri.contains('?') => '&',
             ResponseMode::Query => '?',
         };
         let written = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-        WayBack::Redirect(format!("{}{separator}{written}", self.redirect_uri))
+        AuthorizationRedirect::Redirect(format!("{}{separator}{written}", self.redirect_uri))
     }
 }
 
@@ -241,7 +241,7 @@ impl AuthorizationRequest {
         let max_age = params.one("max_age")?.map(max_age).transpose()?.or(client.details.default_max_age);
         let text = |name: &str| -> Result<Option<String>, Refusal> {
             let value = params.one(name)?;
-            if value.is_some_and(|value| value.len() > LONGEST_VALUE) {
+            if value.is_some_and(|value| value.len() > MAX_VALUE_LENGTH) {
                 return Err(Refusal::invalid_request("A parameter is longer than 2048 bytes."));
             }
             Ok(value.map(str::to_owned))

@@ -42,7 +42,7 @@ pub struct UserClaims {
 /// Maximum length of the groups in a token, in bytes of JSON.
 ///
 /// A token is sent in a header, and most servers accept 8 KiB for all headers.
-const LONGEST_GROUPS: usize = 4096;
+const MAX_GROUPS_LENGTH: usize = 4096;
 
 impl UserClaims {
     /// Returns the claims for a token. If the groups are too long, all of them are omitted.
@@ -83,7 +83,7 @@ pub fn groups_in_token(user: &User, scope: Scope) -> Option<BTreeSet<String>> {
     // Two quotes and a comma. JSON escapes are rare in group names, and invisible characters are
     // not permitted.
     let size: usize = user.groups.iter().map(|group| group.len() + 3).sum();
-    (scope.contains(ScopeValue::Groups) && size <= LONGEST_GROUPS).then(|| user.groups.clone())
+    (scope.contains(ScopeValue::Groups) && size <= MAX_GROUPS_LENGTH).then(|| user.groups.clone())
 }
 
 /// UserInfo response (OpenID Connect Core §5.3.2).

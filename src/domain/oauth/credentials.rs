@@ -84,11 +84,11 @@ pub struct NamedPassword {
 }
 
 /// Maximum length of such a header in bytes: an address has 254, an application password 27.
-const LONGEST_NAMED_PASSWORD: usize = 2048;
+const MAX_NAMED_PASSWORD_LENGTH: usize = 2048;
 
 /// Parses name and password of a `Basic` header. Returns `None` for any other header.
 pub fn named_password(header: &[u8]) -> Option<NamedPassword> {
-    let encoded = after_scheme(header, "basic").filter(|encoded| encoded.len() <= LONGEST_NAMED_PASSWORD)?;
+    let encoded = after_scheme(header, "basic").filter(|encoded| encoded.len() <= MAX_NAMED_PASSWORD_LENGTH)?;
     let decoded = zeroize::Zeroizing::new(LENIENT.decode(encoded).ok()?);
     let (name, password) = std::str::from_utf8(&decoded).ok()?.split_once(':')?;
     Some(NamedPassword { name: name.to_owned(), password: Secret::new(password) })

@@ -14,10 +14,10 @@ pub const LONGEST: usize = 256 * 1024;
 
 /// Maximum number of keys in a set, whatever their use. Parsing, and each token without a `kid`,
 /// cost work for each key.
-pub const MOST_KEYS: usize = 64;
+pub const MAX_KEYS: usize = 64;
 
 /// Maximum length of the `kid` of a key or token, in bytes.
-pub const LONGEST_KID: usize = 256;
+pub const MAX_KID_LENGTH: usize = 256;
 
 /// Length of a coordinate on P-256, and of a key on Ed25519, in bytes.
 const COORDINATE: usize = 32;
@@ -80,8 +80,8 @@ pub enum JwkSetFault {
     /// Not the expected JSON.
     #[error("the key set is not a JSON object with a list \"keys\", or names a member twice")]
     Malformed,
-    /// More than [`MOST_KEYS`].
-    #[error("the key set has more than {MOST_KEYS} keys")]
+    /// More than [`MAX_KEYS`].
+    #[error("the key set has more than {MAX_KEYS} keys")]
     TooMany,
 }
 
@@ -97,7 +97,7 @@ pub fn read(document: &[u8]) -> Result<Vec<TrustedJwk>, JwkSetFault> {
     }
     let mut members = strict_json::object(document).ok_or(JwkSetFault::Malformed)?;
     let Some(Value::Array(listed)) = members.remove("keys") else { return Err(JwkSetFault::Malformed) };
-    if listed.len() > MOST_KEYS {
+    if listed.len() > MAX_KEYS {
         return Err(JwkSetFault::TooMany);
     }
     let keys: Vec<TrustedJwk> = listed.iter().filter_map(|key| key.as_object().and_then(jwk)).collect();
@@ -126,7 +126,7 @@ fn jwk(members: &Map<String, Value>) -> Option<TrustedJwk> {
         Some(_) => return None,
     }
     let kid = text("kid")?;
-    if kid.is_some_and(|kid| kid.is_empty() || kid.len() > LONGEST_KID) {
+    if kid.is_some_and(|kid| kid.is_empty() || kid.len() > MAX_KID_LENGTH) {
         return None;
     }
     let algorithm = match text("alg")? {
@@ -221,7 +221,7 @@ mod tests {
             with(rsa_key(), "alg", Value::Null),
             with(rsa_key(), "kid", 7),
             with(rsa_key(), "kid", ""),
-            with(rsa_key(), "kid", "k".repeat(LONGEST_KID + 1)),
+            with(rsa_key(), "kid", "k".repeat(MAX_KID_LENGTH + 1)),
             with(rsa_key(), "d", "AQAB"),
             with(rsa_key(), "e", "Aw"),
             with(rsa_key(), "e", "AQAA"),
@@ -272,7 +272,7 @@ mod tests {
         let twice = r#"{"keys":[{"kty":"RSA","kty":"EC"}]}"#;
         assert_eq!(read(twice.as_bytes()), Err(JwkSetFault::Malformed));
         assert_eq!(read(&vec![b' '; LONGEST + 1]), Err(JwkSetFault::TooLong));
-        let many = json!({ "keys": vec![json!({}); MOST_KEYS + 1] }).to_string();
+        let many = json!({ "keys": vec![json!({}); MAX_KEYS + 1] }).to_string();
         assert_eq!(read(many.as_bytes()), Err(JwkSetFault::TooMany));
         assert_eq!(read(b"{\"keys\":[]}"), Ok(Vec::new()));
     }

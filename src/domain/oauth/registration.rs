@@ -16,8 +16,8 @@ use crate::scope::{Scope, ScopeValue};
 use crate::secret::Secret;
 
 /// Maximum number of redirect URIs of a client, and of characters of a name or other text.
-const MOST_URIS: usize = 20;
-const LONGEST_NAME: usize = 200;
+const MAX_URIS: usize = 20;
+const MAX_NAME_LENGTH: usize = 200;
 
 /// Validated metadata of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -240,7 +240,7 @@ fn strings<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<Vec
 /// Returns a name that fits on one line of a page.
 fn name(members: &Map<String, Value>) -> Result<Option<String>, Refusal> {
     let name = text(members, "client_name")?;
-    if name.is_some_and(|name| !is_line(name, LONGEST_NAME)) {
+    if name.is_some_and(|name| !is_line(name, MAX_NAME_LENGTH)) {
         return Err(invalid("The member client_name is one line of characters that can be seen."));
     }
     Ok(name.map(str::to_owned))
@@ -249,7 +249,7 @@ fn name(members: &Map<String, Value>) -> Result<Option<String>, Refusal> {
 fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Refusal> {
     match members.get(name) {
         None => Ok(None),
-        Some(Value::String(value)) if value.chars().count() <= LONGEST_NAME || name.ends_with("_uri") => {
+        Some(Value::String(value)) if value.chars().count() <= MAX_NAME_LENGTH || name.ends_with("_uri") => {
             Ok(Some(value.as_str()).filter(|value| !value.is_empty()))
         }
         Some(_) => Err(invalid("A member that is a text is missing its quotes or is too long.")),
@@ -274,7 +274,7 @@ fn default_max_age(members: &Map<String, Value>) -> Result<Option<u64>, Refusal>
 /// Returns a list of URIs. `None` if the member is absent.
 fn uris(members: &Map<String, Value>, name: &str) -> Result<Option<Vec<RedirectUri>>, Refusal> {
     let Some(value) = members.get(name) else { return Ok(None) };
-    let list = value.as_array().filter(|list| !list.is_empty() && list.len() <= MOST_URIS);
+    let list = value.as_array().filter(|list| !list.is_empty() && list.len() <= MAX_URIS);
     let Some(list) = list else {
         return if name == "redirect_uris" {
             Err(NO_REDIRECT_URI)

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::oauth::algorithm::Algorithm;
-use crate::oauth::jwk_set::LONGEST_KID;
+use crate::oauth::jwk_set::MAX_KID_LENGTH;
 use crate::oauth::strict_json;
 use crate::secret::from_base64url;
 use crate::time::UnixTime;
@@ -21,7 +21,7 @@ use crate::user::Email;
 pub const LONGEST: usize = 16 * 1024;
 
 /// Maximum length of `sub` in bytes (OpenID Connect Core §2).
-const LONGEST_SUB: usize = 255;
+const MAX_SUB_LENGTH: usize = 255;
 
 /// Configured requirements for the tokens of an issuer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -201,7 +201,7 @@ impl<'a> Signed<'a> {
             return Err(ForeignFault::Kind);
         }
         let kid = text("kid")?;
-        if kid.is_some_and(|kid| kid.len() > LONGEST_KID) {
+        if kid.is_some_and(|kid| kid.len() > MAX_KID_LENGTH) {
             return Err(ForeignFault::UnknownKey);
         }
         Ok(Self {
@@ -309,7 +309,7 @@ fn is_access_token(typ: Option<&str>, access_tokens_only: bool) -> bool {
 }
 
 fn is_writable(sub: &str) -> bool {
-    !sub.is_empty() && sub.len() <= LONGEST_SUB && sub.bytes().all(|byte| byte.is_ascii_graphic())
+    !sub.is_empty() && sub.len() <= MAX_SUB_LENGTH && sub.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Parses one audience or a list of them (RFC 7519 §4.1.3).

@@ -11,10 +11,10 @@ use crate::webauthn::CredentialKey;
 const ID_LENGTHS: std::ops::RangeInclusive<usize> = 16..=1023;
 
 /// Maximum number of stored transports per credential.
-const MOST_TRANSPORTS: usize = 8;
+const MAX_TRANSPORTS: usize = 8;
 
 /// Maximum length of the name of a stored transport, in bytes.
-const LONGEST_TRANSPORT: usize = 32;
+const MAX_TRANSPORT_LENGTH: usize = 32;
 
 /// Identifier of a credential, assigned by its authenticator.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -148,9 +148,9 @@ pub struct CredentialRecord {
 pub(super) fn transports(named: Vec<String>) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     for name in named {
-        let sound = (1..=LONGEST_TRANSPORT).contains(&name.len())
+        let sound = (1..=MAX_TRANSPORT_LENGTH).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
-        if sound && !kept.contains(&name) && kept.len() < MOST_TRANSPORTS {
+        if sound && !kept.contains(&name) && kept.len() < MAX_TRANSPORTS {
             kept.push(name);
         }
     }
@@ -177,6 +177,6 @@ mod tests {
             transports(names(&["usb", "", "smart-card", "usb", "\"><script>", "NFC", "new2", &"a".repeat(33)])),
             names(&["usb", "smart-card", "new2"])
         );
-        assert_eq!(transports((0..100).map(|number| format!("t{number}")).collect()).len(), MOST_TRANSPORTS);
+        assert_eq!(transports((0..100).map(|number| format!("t{number}")).collect()).len(), MAX_TRANSPORTS);
     }
 }

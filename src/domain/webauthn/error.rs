@@ -8,7 +8,7 @@ use crate::webauthn::cbor::CborFault;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CeremonyError {
     // Never sent by a conforming browser or authenticator.
-    /// More than [`LONGEST_CEREMONY_RESPONSE`](super::LONGEST_CEREMONY_RESPONSE) bytes.
+    /// More than [`MAX_CEREMONY_RESPONSE_LENGTH`](super::MAX_CEREMONY_RESPONSE_LENGTH) bytes.
     #[error("the answer is longer than any browser's")]
     TooLong,
     /// Not the JSON of a `PublicKeyCredential` (§5.1.8) of this ceremony.

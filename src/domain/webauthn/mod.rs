@@ -36,7 +36,7 @@ pub use registration::{RegistrationResponse, RegistrationTerms, VerifiedRegistra
 /// Maximum length of a browser's answer, in bytes of JSON.
 ///
 /// A TPM's attestation statement, which some browsers send without a request, takes a few thousand.
-pub(crate) const LONGEST_CEREMONY_RESPONSE: usize = 16 * 1024;
+pub(crate) const MAX_CEREMONY_RESPONSE_LENGTH: usize = 16 * 1024;
 
 /// Relying party: one host at one origin.
 #[derive(Debug, Clone, PartialEq, Eq)]

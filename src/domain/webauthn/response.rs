@@ -7,7 +7,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
 
 use crate::secret::from_base64url;
-use crate::webauthn::{CeremonyError, CredentialId, LONGEST_CEREMONY_RESPONSE};
+use crate::webauthn::{CeremonyError, CredentialId, MAX_CEREMONY_RESPONSE_LENGTH};
 
 /// Value that must be a JSON object. Derived deserializers also accept an array of the members in
 /// order.
@@ -71,7 +71,7 @@ struct PropertiesJson {
 /// Parses a credential. Returns its id, the answer, and whether it is discoverable according to the
 /// browser.
 pub(super) fn parse<R: DeserializeOwned>(json: &str) -> Result<(CredentialId, R, Option<bool>), CeremonyError> {
-    if json.len() > LONGEST_CEREMONY_RESPONSE {
+    if json.len() > MAX_CEREMONY_RESPONSE_LENGTH {
         return Err(CeremonyError::TooLong);
     }
     let JsonObject(credential) =

@@ -21,21 +21,21 @@ use sealgate_config::{TlsConfig, not_after};
 #[derive(Debug)]
 pub(crate) struct Certificate {
     files: TlsConfig,
-    current: RwLock<Arc<Shown>>,
+    current: RwLock<Arc<LoadedCertificate>>,
     /// Stamps of the chain and the key, taken before the last read.
     read: RwLock<[Stamp; 2]>,
 }
 
 /// A chain with its key and the names it is valid for.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct LoadedCertificate {
     pub(crate) key: Arc<CertifiedKey>,
     names: Vec<String>,
     /// Expiry, in seconds since 1970.
     ends: i64,
 }
 
-impl Shown {
+impl LoadedCertificate {
     /// Returns whether the certificate contains exactly this name.
     pub(crate) fn names(&self, name: &str) -> bool {
         self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
@@ -63,7 +63,7 @@ impl Certificate {
         Ok(Self { files: files.clone(), current, read: RwLock::new(stamp) })
     }
 
-    pub(crate) fn current(&self) -> Arc<Shown> {
+    pub(crate) fn current(&self) -> Arc<LoadedCertificate> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -99,7 +99,7 @@ pub(crate) fn stamp(path: &Path) -> Stamp {
 }
 
 /// Reads a chain and its key, and checks that they match.
-pub(crate) fn read(files: &TlsConfig) -> Result<Shown, String> {
+pub(crate) fn read(files: &TlsConfig) -> Result<LoadedCertificate, String> {
     let (certificates, key) = read_pair(files)?;
     let (certificate, file) = (files.certificate.display(), files.key.display());
     let key = CertifiedKey::from_der(certificates, key, &ring::default_provider())
@@ -108,7 +108,7 @@ pub(crate) fn read(files: &TlsConfig) -> Result<Shown, String> {
     // Only the expiry of the leaf counts. Browsers may know another certificate for an authority
     // whose own has expired.
     let ends = key.cert.first().and_then(|leaf| not_after(leaf)).unwrap_or(i64::MAX);
-    Ok(Shown { key: Arc::new(key), names, ends })
+    Ok(LoadedCertificate { key: Arc::new(key), names, ends })
 }
 
 /// Returns the DNS names on a certificate.

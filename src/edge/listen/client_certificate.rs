@@ -30,11 +30,11 @@ const FINGERPRINT: HeaderName = HeaderName::from_static("x-sealgate-client-finge
 /// Maximum length of a forwarded subject, in bytes. Servers typically accept 8 KiB for all fields.
 ///
 /// A longer subject is omitted: a truncated one could be the subject of another client.
-const LONGEST_SUBJECT: usize = 1024;
+const MAX_SUBJECT_LENGTH: usize = 1024;
 
 /// A certificate whose key the client has proven to own.
 #[derive(Debug)]
-pub(crate) struct ShownClient {
+pub(crate) struct VerifiedClientCertificate {
     subject: Option<HeaderValue>,
     fingerprint: HeaderValue,
     /// Certificate chain, leaf first. It is verified again while the connection is open.
@@ -43,7 +43,7 @@ pub(crate) struct ShownClient {
     ends: Vec<u64>,
 }
 
-impl ShownClient {
+impl VerifiedClientCertificate {
     /// Returns the client certificate of this connection, if there is one.
     pub(crate) fn of(tls: &SslDigest) -> Option<&Self> {
         tls.extension.get::<Self>()
@@ -62,7 +62,7 @@ impl ShownClient {
 pub(crate) fn tell(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
     fields.remove(SUBJECT);
     fields.remove(FINGERPRINT);
-    let Some(shown) = tls.and_then(ShownClient::of) else { return };
+    let Some(shown) = tls.and_then(VerifiedClientCertificate::of) else { return };
     if let Some(subject) = &shown.subject {
         fields.insert(SUBJECT, subject.clone());
     }
@@ -78,9 +78,9 @@ impl TlsAccept for Witness {
         let chain = tls.peer_cert_chain_der()?;
         let certificate = chain.first()?;
         let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
-        let subject = Some(subject(parsed.subject())).filter(|text| (1..=LONGEST_SUBJECT).contains(&text.len()));
+        let subject = Some(subject(parsed.subject())).filter(|text| (1..=MAX_SUBJECT_LENGTH).contains(&text.len()));
         let fingerprint = hexadecimal(&Sha256::digest(certificate));
-        let shown = ShownClient {
+        let shown = VerifiedClientCertificate {
             subject: subject.and_then(|text| HeaderValue::from_str(&text).ok()),
             fingerprint: HeaderValue::from_str(&fingerprint).ok()?,
             chain: chain.to_vec(),
@@ -114,7 +114,7 @@ impl ClientVerifier {
     }
 
     /// Returns whether a client with this certificate, or with none, would be admitted at `now`.
-    pub(crate) fn admits(&self, shown: Option<&ShownClient>, now: UnixTime) -> bool {
+    pub(crate) fn admits(&self, shown: Option<&VerifiedClientCertificate>, now: UnixTime) -> bool {
         match shown.map(|shown| shown.chain.split_first()) {
             None => !self.client_auth_mandatory(),
             Some(Some((leaf, intermediates))) => self.verify_client_cert(leaf, intermediates, now).is_ok(),

@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufWriter, R
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
-use super::quota::Ticket;
+use super::quota::ConnectionPermit;
 
 /// Size of the write buffer, in bytes. A head and a small body are sent in one packet.
 pub(crate) const WRITE_BUFFER: usize = 4096;
@@ -37,7 +37,7 @@ pub(crate) struct Connection {
     patience: Duration,
     stall: Option<Pin<Box<Sleep>>>,
     ended: bool,
-    ticket: Option<Ticket>,
+    ticket: Option<ConnectionPermit>,
 }
 
 impl Connection {
@@ -45,7 +45,13 @@ impl Connection {
     ///
     /// `patience` is the maximum time without progress of a write. `buffer` is the size of the
     /// write buffer; 0 below TLS, which has a buffer above it.
-    pub(crate) fn new(io: TcpStream, peer: SocketAddr, ticket: Ticket, patience: Duration, buffer: usize) -> Self {
+    pub(crate) fn new(
+        io: TcpStream,
+        peer: SocketAddr,
+        ticket: ConnectionPermit,
+        patience: Duration,
+        buffer: usize,
+    ) -> Self {
         let id = io.as_raw_fd();
         let socket = SocketDigest::from_raw_fd(id);
         let _ = socket.peer_addr.set(Some(peer.into()));
@@ -132,7 +138,7 @@ impl Drop for Connection {
 
 /// Shuts down the write side, then reads the remaining input. The connection still counts towards
 /// the quota.
-async fn linger(mut socket: TcpStream, _ticket: Ticket) {
+async fn linger(mut socket: TcpStream, _ticket: ConnectionPermit) {
     let _ = socket.shutdown().await;
     let end = Instant::now() + LINGER;
     let (mut read, mut buffer) = (0, vec![0; 16 * 1024]);

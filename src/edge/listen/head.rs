@@ -24,9 +24,9 @@ pub(crate) enum Head {
 /// Limits of Pingora's parser, which rejects larger heads without a message and without a log line.
 ///
 /// A head that passes here must pass the parser (`what_passes_here_passes_the_parser`).
-const MOST_FIELDS: usize = 256;
-const LONGEST_TARGET: usize = u16::MAX as usize - 1;
-const LONGEST_NAME: usize = u16::MAX as usize - 1;
+const MAX_FIELDS: usize = 256;
+const MAX_TARGET_LENGTH: usize = u16::MAX as usize - 1;
+const MAX_NAME_LENGTH: usize = u16::MAX as usize - 1;
 
 /// Finds the end of a head.
 ///
@@ -131,11 +131,11 @@ pub(crate) fn inspect(head: &[u8]) -> Result<BodyFraming, HeadFault> {
             memchr::memchr(b':', line).and_then(|colon| line.split_at_checked(colon)).ok_or(HeadFault::Field)?;
         // White space is not part of a token. This refuses it before the colon and at the start of
         // a line (a folded line).
-        if name.is_empty() || name.len() > LONGEST_NAME || !is_token(name) {
+        if name.is_empty() || name.len() > MAX_NAME_LENGTH || !is_token(name) {
             return Err(HeadFault::Field);
         }
         let value = value.get(1..).unwrap_or_default().trim_ascii();
-        if count > MOST_FIELDS || (!clean && any_byte(value, |byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)) {
+        if count > MAX_FIELDS || (!clean && any_byte(value, |byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)) {
             return Err(HeadFault::Field);
         }
         if name.eq_ignore_ascii_case(b"content-length") {
@@ -254,7 +254,7 @@ fn is_request_line(line: &[u8]) -> bool {
 pub(crate) fn is_target(target: &[u8]) -> bool {
     let unclean = |byte| byte <= b' ' || matches!(byte, 0x7f | b'#' | b'<' | b'>');
     let has_form = target.first() == Some(&b'/') || target == b"*" || without_scheme(target).is_some();
-    if !has_form || target.len() > LONGEST_TARGET || any_byte(target, unclean) {
+    if !has_form || target.len() > MAX_TARGET_LENGTH || any_byte(target, unclean) {
         return false;
     }
     let (path, query) = target.split_at(memchr::memchr(b'?', target).unwrap_or(target.len()));
@@ -454,9 +454,9 @@ mod tests {
         let name = |length| format!("GET / HTTP/1.1\r\nHost: a\r\n{}: b\r\n\r\n", "a".repeat(length));
         let fields = |count| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a: b\r\n".repeat(count - 1));
         for (longest, longer) in [
-            (path(LONGEST_TARGET), path(LONGEST_TARGET + 1)),
-            (name(LONGEST_NAME), name(LONGEST_NAME + 1)),
-            (fields(MOST_FIELDS), fields(MOST_FIELDS + 1)),
+            (path(MAX_TARGET_LENGTH), path(MAX_TARGET_LENGTH + 1)),
+            (name(MAX_NAME_LENGTH), name(MAX_NAME_LENGTH + 1)),
+            (fields(MAX_FIELDS), fields(MAX_FIELDS + 1)),
         ] {
             assert!(checked(&longest).is_ok() && parser_takes(longest.as_bytes()), "{}", longest.len());
             assert!(checked(&longer).is_err(), "{}", longer.len());

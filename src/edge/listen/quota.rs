@@ -72,7 +72,7 @@ impl Quota {
     }
 
     /// Counts a connection from `peer`. Returns `None` if that address has reached its limit.
-    pub(crate) fn admit(self: &Arc<Self>, room: OwnedSemaphorePermit, peer: IpAddr) -> Option<Ticket> {
+    pub(crate) fn admit(self: &Arc<Self>, room: OwnedSemaphorePermit, peer: IpAddr) -> Option<ConnectionPermit> {
         let peer = self.counted(peer);
         if let Some(peer) = peer {
             let mut taken = self.taken();
@@ -81,12 +81,12 @@ impl Quota {
             }
             taken.peers.entry(peer).or_default().places += 1;
         }
-        Some(Ticket { quota: Arc::clone(self), peer, _room: room })
+        Some(ConnectionPermit { quota: Arc::clone(self), peer, _room: room })
     }
 
     /// Counts an HTTP/2 request with a head of `head` bytes. Returns `None` if the peer or the
     /// total has reached its limit.
-    pub(crate) fn begin(self: &Arc<Self>, peer: IpAddr, head: usize) -> Option<Place> {
+    pub(crate) fn begin(self: &Arc<Self>, peer: IpAddr, head: usize) -> Option<StreamPermit> {
         let peer = self.counted(peer);
         let mut taken = self.taken();
         if taken.requests >= self.capacity as usize || taken.heads + head > HEADS * self.head {
@@ -104,7 +104,7 @@ impl Quota {
         taken.requests += 1;
         taken.heads += head;
         drop(taken);
-        Some(Place { quota: Arc::clone(self), peer, head })
+        Some(StreamPermit { quota: Arc::clone(self), peer, head })
     }
 
     /// Returns the address that a peer is counted under, or `None` if it is exempt.
@@ -143,13 +143,13 @@ pub(crate) fn counted_as(peer: IpAddr) -> IpAddr {
 }
 
 /// A counted connection. Dropping it ends the count.
-pub(crate) struct Ticket {
+pub(crate) struct ConnectionPermit {
     quota: Arc<Quota>,
     peer: Option<IpAddr>,
     _room: OwnedSemaphorePermit,
 }
 
-impl Drop for Ticket {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         if let Some(peer) = self.peer {
             self.quota.taken().give_back(peer, 0);
@@ -158,13 +158,13 @@ impl Drop for Ticket {
 }
 
 /// A counted HTTP/2 request. Dropping it ends the count.
-pub(crate) struct Place {
+pub(crate) struct StreamPermit {
     quota: Arc<Quota>,
     peer: Option<IpAddr>,
     head: usize,
 }
 
-impl Drop for Place {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut taken = self.quota.taken();
         taken.requests -= 1;
@@ -192,7 +192,7 @@ impl Taken {
 mod tests {
     use super::*;
 
-    async fn admit(quota: &Arc<Quota>, peer: &str) -> Option<Ticket> {
+    async fn admit(quota: &Arc<Quota>, peer: &str) -> Option<ConnectionPermit> {
         let room = quota.room().await;
         quota.admit(room, peer.parse().unwrap())
     }

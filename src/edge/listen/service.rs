@@ -32,7 +32,7 @@ use super::connection::{Connection, WRITE_BUFFER};
 use super::gathering::GatheringStream;
 use super::head::{self, BodyFraming, Head, HeadFault};
 use super::listeners::Listener;
-use super::quota::{Quota, Ticket};
+use super::quota::{ConnectionPermit, Quota};
 use super::tls::Tls;
 use super::waiting::{Deadline, Stopping};
 use crate::refusal::raw_refusal;
@@ -62,7 +62,7 @@ pub struct Limits {
 }
 
 /// Entrance to one accept loop for connections of this process.
-pub struct Door {
+pub struct LoopbackConnector {
     pub address: SocketAddr,
     /// Sends one end of a socket pair to the loop, which serves it as a connection.
     pub knock: mpsc::Sender<UnixStream>,
@@ -73,7 +73,7 @@ pub struct HttpService<A> {
     name: &'static str,
     threads: usize,
     listeners: Vec<(Listener, mpsc::Receiver<UnixStream>)>,
-    doors: Vec<Door>,
+    doors: Vec<LoopbackConnector>,
     guard: Arc<Guard<A>>,
     quota: Arc<Quota>,
     stop: ShutdownWatch,
@@ -102,14 +102,14 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
         let (mut doors, mut ways) = (Vec::new(), Vec::new());
         for listener in listeners {
             let (knock, knocks) = mpsc::channel(1);
-            doors.push(Door { address: listener.address, knock });
+            doors.push(LoopbackConnector { address: listener.address, knock });
             ways.push((listener, knocks));
         }
         Self { name, threads, listeners: ways, doors, guard, quota, stop, ready: Some(ready) }
     }
 
     /// Returns an entrance to each accept loop, for a probe. To be called once.
-    pub fn doors(&mut self) -> Vec<Door> {
+    pub fn doors(&mut self) -> Vec<LoopbackConnector> {
         std::mem::take(&mut self.doors)
     }
 }
@@ -226,7 +226,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         &self,
         socket: TcpStream,
         peer: SocketAddr,
-        ticket: Ticket,
+        ticket: ConnectionPermit,
         tls: Option<Arc<Tls>>,
         stop: ShutdownWatch,
     ) {

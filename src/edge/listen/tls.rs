@@ -25,8 +25,8 @@ use rustls::sign::CertifiedKey;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::certificate::{Certificate, Shown, Stamp, stamp};
-use super::client_certificate::{ClientVerifier, ShownClient, Witness};
+use super::certificate::{Certificate, LoadedCertificate, Stamp, stamp};
+use super::client_certificate::{ClientVerifier, VerifiedClientCertificate, Witness};
 use sealgate_config as config;
 use sealgate_config::ClientCertificates;
 
@@ -41,7 +41,7 @@ const LAST_LOOKS: Duration = Duration::from_millis(100);
 
 /// TLS configuration of the public listeners. A reload of the configuration replaces it.
 pub struct Tls {
-    spoken: ArcSwap<Spoken>,
+    spoken: ArcSwap<TlsSnapshot>,
     changed: watch::Sender<()>,
 }
 
@@ -57,7 +57,7 @@ impl TlsTerms {
         &self.acceptor
     }
 
-    fn admit(&self, client: Option<&ShownClient>, now: UnixTime) -> bool {
+    fn admit(&self, client: Option<&VerifiedClientCertificate>, now: UnixTime) -> bool {
         match &self.clients {
             Some(verifier) => verifier.admits(client, now),
             None => client.is_none(),
@@ -72,7 +72,7 @@ impl Tls {
     /// One line that names the file and the fault.
     pub fn load(server: &config::ServerConfig) -> Result<Option<Self>, String> {
         let (changed, _) = watch::channel(());
-        Ok(Spoken::load(server)?.map(|spoken| Self { spoken: ArcSwap::from_pointee(spoken), changed }))
+        Ok(TlsSnapshot::load(server)?.map(|spoken| Self { spoken: ArcSwap::from_pointee(spoken), changed }))
     }
 
     pub(crate) fn terms(&self) -> Arc<TlsTerms> {
@@ -81,7 +81,7 @@ impl Tls {
 
     /// Replaces the configuration for new handshakes and for connected clients. Earlier sessions
     /// cannot be resumed.
-    pub(crate) fn replace(&self, spoken: Spoken) {
+    pub(crate) fn replace(&self, spoken: TlsSnapshot) {
         self.spoken.store(Arc::new(spoken));
         self.changed.send_replace(());
     }
@@ -91,7 +91,7 @@ impl Tls {
     /// This happens when its certificate expires, its authority is removed, or a certificate
     /// becomes required and it has shown none.
     pub(crate) async fn outstayed(&self, mut terms: Arc<TlsTerms>, tls: Option<Arc<SslDigest>>) {
-        let client = tls.as_deref().and_then(ShownClient::of);
+        let client = tls.as_deref().and_then(VerifiedClientCertificate::of);
         let mut changed = self.changed.subscribe();
         let mut looked = UnixTime::now();
         loop {
@@ -116,7 +116,7 @@ impl Tls {
 }
 
 /// Certificates and client authentication of one configuration.
-pub(crate) struct Spoken {
+pub(crate) struct TlsSnapshot {
     certificates: Arc<Certificates>,
     clients: Option<ClientCertificates>,
     /// Replaced when the authorities for client certificates change.
@@ -125,7 +125,7 @@ pub(crate) struct Spoken {
     read: Mutex<Stamp>,
 }
 
-impl Spoken {
+impl TlsSnapshot {
     /// Reads the files. Returns `None` if no certificate is configured.
     ///
     /// # Errors
@@ -234,8 +234,9 @@ impl ResolvesServerCert for Certificates {
     /// matching wildcard. Otherwise the first of all is used: clients without a server name get it,
     /// and clients with an unknown name see which server they reached.
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let all: Vec<Arc<Shown>> = self.0.iter().map(Certificate::current).collect();
-        let understood = |shown: &&Arc<Shown>| shown.key.key.choose_scheme(hello.signature_schemes()).is_some();
+        let all: Vec<Arc<LoadedCertificate>> = self.0.iter().map(Certificate::current).collect();
+        let understood =
+            |shown: &&Arc<LoadedCertificate>| shown.key.key.choose_scheme(hello.signature_schemes()).is_some();
         let named = hello.server_name().and_then(|name| {
             let exact = all.iter().filter(|shown| shown.names(name)).find(understood);
             exact.or_else(|| all.iter().filter(|shown| shown.covers(name)).find(understood))

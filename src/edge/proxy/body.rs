@@ -22,7 +22,7 @@ const LINGER_BYTES: usize = 1024 * 1024;
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Maximum number of empty pieces to read while waiting for the end of a body.
-const MOST_EMPTY_PIECES: usize = 8;
+const MAX_EMPTY_PIECES: usize = 8;
 
 /// Reason why a body could not be read.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ pub(crate) async fn refuse_body(session: &mut ServerSession, within: Duration) -
         return Err(refused(400, UNWANTED));
     }
     let end = async {
-        for _ in 0..MOST_EMPTY_PIECES {
+        for _ in 0..MAX_EMPTY_PIECES {
             match session.read_request_body().await.map_err(Error::into_down)? {
                 None => return Ok(()),
                 Some(piece) if piece.is_empty() => {}

@@ -11,12 +11,12 @@ use pingora::proxy::Session;
 use pingora::{Error, ErrorType, Result};
 use tokio::time::timeout;
 
-use super::long_lived::{Admitted, LONG_BODY, LongLived, LongLivedTicket, PATIENCE, Switch};
+use super::long_lived::{Admitted, CancelHandle, LONG_BODY, LongLived, LongLivedTicket, PATIENCE};
 use super::shown_path::shown_path;
 use super::silence::Silence;
 use super::snapshot::{Snapshot, Snapshots, Validity};
-use crate::upstream::{Handle, PinnedConnection, Turn, UpstreamServer};
-use crate::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin};
+use crate::upstream::{Handle, PinnedConnection, QueueSlot, UpstreamServer};
+use crate::{AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Reauthorization};
 
 /// Length in bytes of a body that the kernel's send buffer always accepts. None of it waits in
 /// Pingora's queue.
@@ -37,7 +37,7 @@ pub struct Exchange {
     pub(crate) forward: Option<Forward>,
     /// Upstream server that the request was sent to, or whose connection failed.
     pub(crate) server: Option<Arc<UpstreamServer>>,
-    pub(crate) turn: Option<Turn>,
+    pub(crate) turn: Option<QueueSlot>,
     /// The last positive decision on the request.
     judged: Judged,
     /// Whether the request has a body, and whether all of it was passed to Pingora.
@@ -61,7 +61,7 @@ pub struct Exchange {
     pub(crate) ends_with_connection: bool,
     pub(crate) uploaded: u64,
     pub(crate) downloaded: u64,
-    pub(crate) switch: Option<Arc<Switch>>,
+    pub(crate) switch: Option<Arc<CancelHandle>>,
     long_lived: Option<Box<Last>>,
 }
 
@@ -177,11 +177,11 @@ impl Exchange {
         Ok(())
     }
 
-    /// Returns the request head that the front decided on, marked with [`Again`].
+    /// Returns the request head that the front decided on, marked with [`Reauthorization`].
     pub(crate) fn head_again(&self, session: &Session) -> request::Parts {
         let mut head = session.req_header().as_owned_parts();
         head.extensions.insert(self.origin.clone());
-        head.extensions.insert(Again);
+        head.extensions.insert(Reauthorization);
         head
     }
 

@@ -6,7 +6,7 @@
 //! or its epoch changed. It also asks about each in its turn, because access may expire. It cuts
 //! off exchanges whose access has ended.
 //!
-//! A short exchange without a body is never registered and only costs its [`Switch`].
+//! A short exchange without a body is never registered and only costs its [`CancelHandle`].
 
 use std::collections::BTreeMap;
 use std::future::{poll_fn, ready};
@@ -44,30 +44,30 @@ pub(crate) const LONG_BODY: u64 = 256 * 1024;
 /// Interval between checks of the front's epoch.
 const TICK: Duration = Duration::from_millis(100);
 /// Maximum pause after a slow round. It keeps a round and the next within one second.
-const LONGEST_REST: Duration = Duration::from_millis(300);
+const MAX_REST_LENGTH: Duration = Duration::from_millis(300);
 /// Number of ticks in which each exchange is checked once although nothing has changed.
 ///
-/// `MOST_A_TICK` limits the checks of one tick. With more than two thousand exchanges, each is
+/// `MAX_PER_TICK` limits the checks of one tick. With more than two thousand exchanges, each is
 /// checked for expiry less often.
 const TICKS_A_TURN: usize = 10;
-const MOST_A_TICK: usize = 200;
+const MAX_PER_TICK: usize = 200;
 /// Timeout for the front's decision about one exchange.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Maximum time that an exchange stays open while the front cannot decide. It covers a failover of
 /// the store's database.
-const LONGEST_DOUBT: Duration = Duration::from_mins(1);
+const MAX_DOUBT: Duration = Duration::from_mins(1);
 
 /// Context of an HTTP/1 exchange, set by its connection.
 pub(crate) struct ConnectionContext {
-    pub(crate) switch: Arc<Switch>,
+    pub(crate) switch: Arc<CancelHandle>,
     /// The client's own upstream connection, kept from an earlier exchange.
     pub(crate) pinned: Option<Arc<PinnedConnection>>,
 }
 
 /// Cuts off one exchange from another task.
 #[derive(Debug, Default)]
-pub(crate) struct Switch {
+pub(crate) struct CancelHandle {
     thrown: AtomicBool,
     /// Waker of the task that runs the exchange.
     task: AtomicWaker,
@@ -75,7 +75,7 @@ pub(crate) struct Switch {
     pub(crate) silence: Silence,
 }
 
-impl Switch {
+impl CancelHandle {
     /// Returns whether the exchange was cut off.
     pub(crate) fn is_thrown(&self) -> bool {
         self.thrown.load(Ordering::Acquire)
@@ -97,14 +97,14 @@ impl Switch {
 ///
 /// Dropping an exchange closes its HTTP/1 connection or resets its HTTP/2 stream, and closes the
 /// upstream connection.
-pub struct Severable<A> {
+pub struct Cancellable<A> {
     pub app: Arc<A>,
     pub quota: Arc<Quota>,
     pub watch: Watch,
 }
 
 #[async_trait]
-impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Severable<A> {
+impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Cancellable<A> {
     // Not an `async fn`: that would move the session, which has several kilobytes, into a second
     // future.
     fn process_new_http<'this, 'stop, 'all>(
@@ -117,7 +117,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Severable<A> {
         'stop: 'all,
         Self: 'all,
     {
-        let switch = Arc::new(Switch::default());
+        let switch = Arc::new(CancelHandle::default());
         let mut place = None;
         if session.is_http2() {
             place = self.quota.begin(peer(&session), head_length(session.req_header()));
@@ -197,14 +197,14 @@ struct Open {
 
 struct OpenExchange {
     admitted: Arc<Admitted>,
-    switch: Arc<Switch>,
+    switch: Arc<CancelHandle>,
     /// Time since which the front cannot decide about the exchange.
     in_doubt: Option<Instant>,
 }
 
 impl LongLived {
     /// Registers an exchange until the ticket is dropped. The next tick checks it.
-    pub(crate) fn begin(self: &Arc<Self>, admitted: Arc<Admitted>, switch: Arc<Switch>) -> LongLivedTicket {
+    pub(crate) fn begin(self: &Arc<Self>, admitted: Arc<Admitted>, switch: Arc<CancelHandle>) -> LongLivedTicket {
         let mut open = self.open();
         open.last += 1;
         let id = open.last;
@@ -221,7 +221,7 @@ impl LongLived {
         if all {
             return open.exchanges.iter().map(found).collect();
         }
-        let share = (open.exchanges.len() / TICKS_A_TURN + 1).min(MOST_A_TICK);
+        let share = (open.exchanges.len() / TICKS_A_TURN + 1).min(MAX_PER_TICK);
         let mut due: Vec<_> = open.exchanges.range((Excluded(turn), Included(asked))).take(share).map(found).collect();
         open.turn = if due.len() < share { 0 } else { due.last().map_or(0, |(id, _)| *id) };
         due.extend(open.exchanges.range(asked + 1..).map(found));
@@ -241,7 +241,7 @@ impl LongLived {
         let mut open = self.open();
         let Some(exchange) = open.exchanges.get_mut(&id) else { return false };
         let since = *exchange.in_doubt.get_or_insert(now);
-        now.saturating_duration_since(since) > LONGEST_DOUBT
+        now.saturating_duration_since(since) > MAX_DOUBT
     }
 
     fn may_stay(&self, id: u64) {
@@ -301,7 +301,7 @@ pub async fn watch_long_lived(long_lived: Arc<LongLived>, snapshots: Arc<Snapsho
             }
         }
         (known, known_epoch) = (snapshot, epoch);
-        rest = begun.elapsed().clamp(TICK, LONGEST_REST);
+        rest = begun.elapsed().clamp(TICK, MAX_REST_LENGTH);
     }
 }
 
@@ -351,7 +351,7 @@ mod tests {
     #[tokio::test]
     async fn one_that_is_over_is_not_cut() {
         let long_lived = Arc::new(LongLived::default());
-        let switch = Arc::new(Switch::default());
+        let switch = Arc::new(CancelHandle::default());
         drop(long_lived.begin(admitted(), Arc::clone(&switch)));
         long_lived.cut(1);
         assert!(!switch.thrown.load(Ordering::Acquire));

@@ -12,7 +12,7 @@ use http::{HeaderValue, Response, StatusCode, request};
 
 use super::snapshot::Snapshots;
 use crate::refusal::refusal;
-use crate::{ConnectionEvent, EdgeObserver, Finished, Front, Occasion, Origin, Policy, Verdict};
+use crate::{AnswerReason, ConnectionEvent, EdgeObserver, Finished, Front, Origin, Policy, RouteDecision};
 
 /// Front that redirects to the public origins of the current front, and reports its exchanges to
 /// it.
@@ -47,12 +47,12 @@ impl Redirect {
 
 #[async_trait]
 impl Front for Redirect {
-    async fn decide(&self, head: &request::Parts) -> Verdict {
-        Verdict::Answer(self.redirected(head).unwrap_or_else(|| Self::refused(head)))
+    async fn decide(&self, head: &request::Parts) -> RouteDecision {
+        RouteDecision::Answer(self.redirected(head).unwrap_or_else(|| Self::refused(head)))
     }
 
     /// Never called: `decide` requests no body and forwards nothing.
-    async fn answer(&self, _head: &request::Parts, _occasion: Occasion) -> Option<Response<Bytes>> {
+    async fn answer(&self, _head: &request::Parts, _occasion: AnswerReason) -> Option<Response<Bytes>> {
         None
     }
 }

@@ -32,7 +32,7 @@ use super::client_address::{client_address, peer};
 use super::exchange::{Exchange, Lengths, answer_length, is_event_stream, may_last};
 use super::fields::{check_head, is_of_one_connection, join_cookies, refused, settle_host};
 use super::headers::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
-use super::long_lived::{ConnectionContext, LONG, LongLived, Switch};
+use super::long_lived::{CancelHandle, ConnectionContext, LONG, LongLived};
 use super::shown_path::shown_path;
 use super::snapshot::{Snapshots, Validity};
 use super::transport_security::TransportSecurity;
@@ -42,7 +42,7 @@ use crate::listen::{client_certificate, head};
 use crate::refusal::{reason, refusal, status_of, why};
 use crate::request_id::{REQUEST_ID, RequestIds, is_request_id};
 use crate::upstream::{Handle, PinnedConnection, authenticates_connection};
-use crate::{AnsweredBy, Occasion, Origin, RouteHandle, Verdict};
+use crate::{AnswerReason, AnsweredBy, Origin, RouteDecision, RouteHandle};
 
 /// Maximum time to read the rest of an unwanted body before the connection is closed.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -113,7 +113,7 @@ impl Proxy {
                 return Err(error);
             }
         };
-        let response = answer_of_front(session, exchange, Occasion::Local(route, body)).await;
+        let response = answer_of_front(session, exchange, AnswerReason::Local(route, body)).await;
         let response = response.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         self.answer(session, response, exchange).await
     }
@@ -180,7 +180,7 @@ impl Proxy {
     /// the next request.
     async fn body_refused(&self, session: &mut Session, status: StatusCode, exchange: &Exchange) -> Result<()> {
         session.set_keepalive(None);
-        let response = answer_of_front(session, exchange, Occasion::NoBody(status)).await;
+        let response = answer_of_front(session, exchange, AnswerReason::NoBody(status)).await;
         let response = response.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(status.as_u16())))?;
         self.answer(session, response, exchange).await
     }
@@ -194,7 +194,11 @@ fn accepts_event_stream(fields: &HeaderMap) -> bool {
 }
 
 /// Returns the front's answer to the request.
-async fn answer_of_front(session: &Session, exchange: &Exchange, occasion: Occasion) -> Option<http::Response<Bytes>> {
+async fn answer_of_front(
+    session: &Session,
+    exchange: &Exchange,
+    occasion: AnswerReason,
+) -> Option<http::Response<Bytes>> {
     let mut head = session.req_header().as_owned_parts();
     head.extensions.insert(exchange.origin.clone());
     exchange.snapshot.front.answer(&head, occasion).await
@@ -205,7 +209,7 @@ async fn unanswered(session: &Session, status: StatusCode, exchange: &Exchange) 
     if exchange.forward.is_none() || !status.is_server_error() {
         return None;
     }
-    answer_of_front(session, exchange, Occasion::Unanswered(status)).await
+    answer_of_front(session, exchange, AnswerReason::Unanswered(status)).await
 }
 
 #[async_trait]
@@ -257,7 +261,7 @@ impl ProxyHttp for Proxy {
         session.set_total_drain_timeout(Some(DRAIN_TIMEOUT));
         exchange.origin = self.origin(session);
         exchange.is_own = session.client_addr().is_some_and(|address| address.as_unix().is_some());
-        if let Some(switch) = session.req_header_mut().extensions_mut().remove::<Arc<Switch>>() {
+        if let Some(switch) = session.req_header_mut().extensions_mut().remove::<Arc<CancelHandle>>() {
             exchange.switch = Some(switch);
         }
         // Over HTTP/1 the listener has already checked the length, on the raw bytes.
@@ -288,14 +292,14 @@ impl ProxyHttp for Proxy {
         *session.req_header_mut().extensions_mut() = Extensions::new();
         exchange.answered_by = AnsweredBy::Front;
         match verdict {
-            Verdict::Answer(response) => {
+            RouteDecision::Answer(response) => {
                 Box::pin(discard_short_body(session)).await;
                 Box::pin(self.answer(session, response, exchange)).await?;
             }
-            Verdict::Local { body_limit, route } => {
+            RouteDecision::Local { body_limit, route } => {
                 Box::pin(self.local(session, body_limit, route, exchange)).await?;
             }
-            Verdict::Forward(forward) => {
+            RouteDecision::Forward(forward) => {
                 let method = &session.req_header().method;
                 let needs_none = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
                 if needs_none && !forward.allow_get_body && !session.is_body_empty() {

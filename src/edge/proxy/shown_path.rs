@@ -9,7 +9,7 @@ use std::borrow::Cow;
 const LEFT_OUT: &str = "…";
 /// Maximum length of a segment that is shown in a refused path, in bytes. Every code and token of
 /// the server is longer.
-const LONGEST_NAME: usize = 24;
+const MAX_NAME_LENGTH: usize = 24;
 
 /// Returns the path without parts that may be secret. In a refused path, the meaning of each part
 /// is unknown.
@@ -17,7 +17,7 @@ pub(crate) fn shown_path(path: &str, refused: bool) -> Cow<'_, str> {
     let end = query_start(path.as_bytes(), refused).unwrap_or(path.len());
     // `end` is at an ASCII separator, so it is a character boundary.
     let (whole, rest) = path.split_at_checked(end).unwrap_or((path, ""));
-    let is_secret = |name: &str| holds_token(name) || (refused && name.len() > LONGEST_NAME);
+    let is_secret = |name: &str| holds_token(name) || (refused && name.len() > MAX_NAME_LENGTH);
     // Few paths contain a secret. The others are returned without splitting them.
     let may_hold_some = refused || token_start(whole).is_some();
     if rest.is_empty() && !(may_hold_some && whole.split('/').any(is_secret)) {

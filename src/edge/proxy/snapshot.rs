@@ -12,9 +12,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::listen::tls::{Spoken, Tls};
+use crate::listen::tls::{Tls, TlsSnapshot};
 use crate::upstream::{Resolver, Upstreams};
-use crate::{Front, Verdict};
+use crate::{Front, RouteDecision};
 use sealgate_config::{App, ServerConfig};
 
 /// Delay before a failed watch task is restarted.
@@ -39,14 +39,14 @@ pub(crate) enum Validity {
 impl Snapshot {
     /// Returns whether a request that was forwarded to application `app` would be permitted now.
     ///
-    /// `head` is the head that was decided on, with [`crate::Again`] in its extensions. After
+    /// `head` is the head that was decided on, with [`crate::Reauthorization`] in its extensions. After
     /// a reload, another application may have the same host; then access has ended.
     pub(crate) async fn validity(&self, head: &request::Parts, app: &str) -> Validity {
         match self.front.decide(head).await {
-            Verdict::Forward(forward) if self.upstreams.get(forward.app).is_some_and(|now| now.app() == app) => {
+            RouteDecision::Forward(forward) if self.upstreams.get(forward.app).is_some_and(|now| now.app() == app) => {
                 Validity::Valid
             }
-            Verdict::Answer(response) if response.status().is_server_error() => Validity::Unknown,
+            RouteDecision::Answer(response) if response.status().is_server_error() => Validity::Unknown,
             _ => Validity::Ended,
         }
     }
@@ -125,7 +125,7 @@ pub struct Changer {
 /// A prepared change that cannot fail any more.
 pub struct Change {
     snapshot: Snapshot,
-    spoken: Option<Spoken>,
+    spoken: Option<TlsSnapshot>,
 }
 
 impl Changer {
@@ -143,7 +143,7 @@ impl Changer {
     pub fn prepare(&self, apps: &[App], server: &ServerConfig, front: Arc<dyn Front>) -> Result<Change, Vec<String>> {
         let before = self.snapshots.current();
         let snapshot = Snapshot::prepare(apps, &self.resolver, front, Some(&before));
-        let spoken = if self.tls.is_some() { Spoken::load(server) } else { Ok(None) };
+        let spoken = if self.tls.is_some() { TlsSnapshot::load(server) } else { Ok(None) };
         match (snapshot, spoken) {
             (Ok(snapshot), Ok(spoken)) => {
                 snapshot.find_names(Some(&before));

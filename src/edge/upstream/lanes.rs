@@ -19,7 +19,7 @@ use super::super::listen::quota::counted_as;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The turns at one application.
-pub(super) struct Lanes {
+pub(super) struct FairQueue {
     all: Arc<Semaphore>,
     per_client: usize,
     /// Maximum number of long-lived exchanges (`WebSocket`s, streams) of one client that release
@@ -40,7 +40,7 @@ struct Client {
     long_lived: usize,
 }
 
-impl Lanes {
+impl FairQueue {
     pub(super) fn new(in_all: usize, per_client: usize) -> Self {
         let all = Arc::new(Semaphore::new(in_all.clamp(1, Semaphore::MAX_PERMITS)));
         let per_client = per_client.clamp(1, Semaphore::MAX_PERMITS);
@@ -51,8 +51,8 @@ impl Lanes {
     ///
     /// `client` is `None` if the client is unknown: the requests of a load balancer that does not
     /// name its clients belong to many.
-    pub(super) async fn turn(self: &Arc<Self>, client: Option<IpAddr>) -> Option<Turn> {
-        let mut turn = Turn { lanes: Arc::clone(self), client: client.map(counted_as), own: None, all: None };
+    pub(super) async fn turn(self: &Arc<Self>, client: Option<IpAddr>) -> Option<QueueSlot> {
+        let mut turn = QueueSlot { lanes: Arc::clone(self), client: client.map(counted_as), own: None, all: None };
         let own = turn.client.map(|client| self.come(client));
         let both = async {
             // The client's own turn comes first, so that a waiting client does not occupy a turn of
@@ -82,15 +82,15 @@ impl Lanes {
 }
 
 /// A turn of one request. Dropping it passes the turn on.
-pub(crate) struct Turn {
-    lanes: Arc<Lanes>,
+pub(crate) struct QueueSlot {
+    lanes: Arc<FairQueue>,
     client: Option<IpAddr>,
     /// Permit of the client's share; `None` once the exchange is long-lived.
     own: Option<OwnedSemaphorePermit>,
     all: Option<OwnedSemaphorePermit>,
 }
 
-impl Turn {
+impl QueueSlot {
     /// Marks the exchange as long-lived: frees the client's share, unless the client has too many
     /// long-lived exchanges.
     pub(crate) fn lasts(&mut self) {
@@ -104,7 +104,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for QueueSlot {
     fn drop(&mut self) {
         let Some(client) = self.client else { return };
         // A request that never got its turn has no permit of `all`. A long-lived exchange has only
@@ -125,8 +125,8 @@ impl Drop for Turn {
 mod tests {
     use super::*;
 
-    fn lanes(in_all: usize, per_client: usize) -> Arc<Lanes> {
-        Arc::new(Lanes { patience: Duration::from_millis(300), ..Lanes::new(in_all, per_client) })
+    fn lanes(in_all: usize, per_client: usize) -> Arc<FairQueue> {
+        Arc::new(FairQueue { patience: Duration::from_millis(300), ..FairQueue::new(in_all, per_client) })
     }
 
     fn client(number: u8) -> IpAddr {

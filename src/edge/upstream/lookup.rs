@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum number of addresses used for one name. A larger set has a load balancer of its own.
-const MOST_ADDRESSES: usize = 64;
+const MAX_ADDRESSES: usize = 64;
 
 /// Resolver for the names of upstreams.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ impl Resolver {
 
 fn sorted(found: io::Result<Vec<SocketAddr>>) -> LookupAnswer {
     let mut addresses = found.map_err(|error| error.to_string())?;
-    addresses.truncate(MOST_ADDRESSES);
+    addresses.truncate(MAX_ADDRESSES);
     addresses.sort_unstable();
     addresses.dedup();
     if addresses.is_empty() { Err("the name has no address".to_owned()) } else { Ok(addresses) }

@@ -18,7 +18,7 @@ use crate::sign_in::replay::Replay;
 use crate::sign_in::return_path::ReturnPath;
 use crate::sign_in::saved_form;
 use sealgate_core::web::context::Body;
-use sealgate_core::web::cookie::Left;
+use sealgate_core::web::cookie::SignedOutMarker;
 use sealgate_core::web::response::Response;
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::session::SessionCookie;
@@ -168,9 +168,9 @@ async fn whose(ctx: &AppRequest<'_>) -> Result<Whose, StoreError> {
     let Some(cookie) = ctx.cookie(ctx.cookies.session) else {
         // A page that remained open after a sign-out belongs to the user who signed out.
         return Ok(match ctx.cookies.left(&ctx.head.headers) {
-            Left::Nobody => Whose::Nobodys,
-            Left::By(subject) => Whose::Of(subject),
-            Left::Somebody => Whose::Unknown,
+            SignedOutMarker::Nobody => Whose::Nobodys,
+            SignedOutMarker::By(subject) => Whose::Of(subject),
+            SignedOutMarker::Somebody => Whose::Unknown,
         });
     };
     let Some(cookie) = SessionCookie::parse(cookie) else { return Ok(Whose::Unknown) };

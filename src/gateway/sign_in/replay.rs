@@ -7,7 +7,7 @@
 use url::form_urlencoded::byte_serialize;
 
 /// Maximum number of fields of a form. Legacy forms have dozens.
-const MOST_FIELDS: usize = 1000;
+const MAX_FIELDS: usize = 1000;
 
 /// Characters of windows-1252 for 0x80 to 0x9F (Encoding Standard §9).
 ///
@@ -47,7 +47,7 @@ impl Replay {
         let unfit = |(name, value): &(Vec<u8>, Vec<u8>)| {
             name.is_empty() || names_itself(name) || !survives(name) || !survives(value)
         };
-        if pairs.len() > MOST_FIELDS || pairs.iter().any(unfit) || written(&pairs) != body {
+        if pairs.len() > MAX_FIELDS || pairs.iter().any(unfit) || written(&pairs) != body {
             return None;
         }
         let utf8 = pairs.iter().all(|(name, value)| str::from_utf8(name).is_ok() && str::from_utf8(value).is_ok());
@@ -169,8 +169,8 @@ mod tests {
             assert!(fields(body).is_none(), "{body}");
         }
         assert!(Replay::of(b"a=\xff").is_none());
-        assert!(fields(&["a="; MOST_FIELDS].join("&")).is_some());
-        assert!(fields(&["a="; MOST_FIELDS + 1].join("&")).is_none());
+        assert!(fields(&["a="; MAX_FIELDS].join("&")).is_some());
+        assert!(fields(&["a="; MAX_FIELDS + 1].join("&")).is_none());
     }
 
     /// Compares the table with another encoder. For the rest of Latin-1, `char::from` is correct.

@@ -7,7 +7,7 @@ use lettre::transport::smtp::Error as SmtpError;
 use sealgate_domain::mail_address::MailAddress;
 
 /// Maximum length of a stored reply in characters.
-const LONGEST_ANSWER: usize = 200;
+const MAX_ANSWER_LENGTH: usize = 200;
 
 /// Progress of a message when the server replied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub(super) fn told(text: &str, to: Option<&MailAddress>) -> String {
     let secret = |word: &&str| word.contains('@') || word.contains("://") || word.contains("token=") || local(word);
     let words = text.split_whitespace().map(|word| if secret(&word) { "…" } else { word });
     let line = words.collect::<Vec<_>>().join(" ");
-    line.chars().filter(|char| !char.is_control()).take(LONGEST_ANSWER).collect()
+    line.chars().filter(|char| !char.is_control()).take(MAX_ANSWER_LENGTH).collect()
 }
 
 #[cfg(test)]
@@ -150,6 +150,6 @@ mod tests {
         ] {
             assert_eq!(told(said, Some(&anna)), kept);
         }
-        assert_eq!(told(&"x".repeat(1000), None).len(), LONGEST_ANSWER);
+        assert_eq!(told(&"x".repeat(1000), None).len(), MAX_ANSWER_LENGTH);
     }
 }

@@ -10,7 +10,7 @@ use sealgate_domain::profile::is_seen;
 use sealgate_domain::time::UnixTime;
 
 /// Maximum length of a user's or application's name in a message, in characters.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_LENGTH: usize = 100;
 
 /// Sender of a message.
 #[derive(Debug, Clone)]
@@ -147,5 +147,5 @@ fn cleaned(mail: &Mail) -> Mail {
 /// Returns the text on one line, without invisible characters, and truncated.
 fn shown(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.chars().filter(|char| is_seen(char.encode_utf8(&mut [0; 4]))).take(LONGEST_NAME).collect()
+    words.chars().filter(|char| is_seen(char.encode_utf8(&mut [0; 4]))).take(MAX_NAME_LENGTH).collect()
 }

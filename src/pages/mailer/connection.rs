@@ -26,10 +26,10 @@ use sealgate_system::named_certificate::NamedOrIssued;
 
 /// Maximum bytes accepted from a mail server per connection. The library limits replies by lines
 /// but not the length of a line.
-const MOST_SAID: usize = 64 * 1024;
+const MAX_STATED: usize = 64 * 1024;
 
 /// Maximum length of a reply before TLS, in bytes.
-const LONGEST_REPLY: usize = 8 * 1024;
+const MAX_REPLY_LENGTH: usize = 8 * 1024;
 
 /// Greeting passed to the library if the server has already sent its own.
 const GREETING: &[u8] = b"220 ready\r\n";
@@ -199,7 +199,7 @@ async fn reply(socket: &mut TcpStream) -> io::Result<([u8; 3], Vec<String>)> {
     loop {
         let byte = socket.read_u8().await?;
         read += 1;
-        if read > LONGEST_REPLY {
+        if read > MAX_REPLY_LENGTH {
             return Err(wrong());
         }
         if byte != b'\n' {
@@ -226,7 +226,7 @@ struct Said<S> {
 
 impl<S> Said<S> {
     fn new(stream: S, first: &'static [u8]) -> Self {
-        Self { stream, first, left: MOST_SAID }
+        Self { stream, first, left: MAX_STATED }
     }
 }
 

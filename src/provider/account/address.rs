@@ -52,7 +52,7 @@ const CODES: [(&str, Rule); 2] = [
 ];
 
 /// Maximum number of attempts to commit a code while other changes of the account conflict.
-const MOST_CONFLICTS: usize = 8;
+const MAX_CONFLICTS: usize = 8;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     require_mail(ctx)?;
@@ -225,7 +225,7 @@ async fn take_code(
     // Malformed input does not count as an attempt.
     let Some(typed) = mailing::digits(typed) else { return Ok(Err(AddressProblem::WrongCode)) };
     let (store, session) = (&ctx.sealgate.store, session_of(visitor));
-    for _ in 0..MOST_CONFLICTS {
+    for _ in 0..MAX_CONFLICTS {
         let Some(user) = store.user_record(visitor.user.sub).await? else { break };
         let links = store.account_links(user.value.sub).await?;
         let mut next_links =

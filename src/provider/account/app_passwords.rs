@@ -17,7 +17,7 @@ use sealgate_config::App;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
-use sealgate_domain::app_password::{AppPassword, LONGEST_APP_PASSWORD_NAME};
+use sealgate_domain::app_password::{AppPassword, MAX_APP_PASSWORD_NAME_LENGTH};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::profile::is_line;
 use sealgate_domain::username::Username;
@@ -51,7 +51,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let app = form.one("app")?.and_then(|name| taking(ctx).find(|app| app.name == name));
     let app = app.ok_or(Failure::page(Problem::InvalidRequest))?;
     let typed = Typed { app: app.name.clone(), name: form.one("name")?.unwrap_or_default().trim().to_owned() };
-    if !is_line(&typed.name, LONGEST_APP_PASSWORD_NAME) {
+    if !is_line(&typed.name, MAX_APP_PASSWORD_NAME_LENGTH) {
         return show(ctx, &visitor, &typed, Some(AppPasswordFault::Name), None).await;
     }
     submission::once(ctx, &visitor, &form, Box::pin(add(ctx, &visitor, app, &typed))).await

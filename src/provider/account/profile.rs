@@ -9,7 +9,7 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::oauth::params::Params;
-use sealgate_domain::profile::{LONGEST_NAME, is_line, is_phone_number, is_picture, picture_origin};
+use sealgate_domain::profile::{MAX_NAME_LENGTH, is_line, is_phone_number, is_picture, picture_origin};
 use sealgate_pages::{Done, ProfileField, ProfilePage, html};
 
 const PAGE: &str = "/account";
@@ -29,7 +29,7 @@ impl Typed {
 
     fn faults(&self) -> Vec<ProfileField> {
         let wrong = [
-            (!is_line(&self.name, LONGEST_NAME), ProfileField::Name),
+            (!is_line(&self.name, MAX_NAME_LENGTH), ProfileField::Name),
             (!self.phone_number.is_empty() && !is_phone_number(&self.phone_number), ProfileField::PhoneNumber),
             (!self.picture.is_empty() && !is_picture(&self.picture), ProfileField::Picture),
         ];

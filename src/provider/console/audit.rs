@@ -27,13 +27,13 @@ const MOST: usize = 15;
 /// Maximum number of events in an exported file, which is built in memory (about 1 MiB).
 ///
 /// The page states the limit. The command line has no such limit, because it writes while it reads.
-const MOST_EXPORTED: usize = 2_500;
+const MAX_EXPORTED: usize = 2_500;
 
 /// Number of events read at once for an export.
 const STEP: usize = 500;
 
 /// Maximum number of previous pages in the `back` parameter.
-const MOST_BACK: usize = 50;
+const MAX_CLOCK_STEP_BACK: usize = 50;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -67,7 +67,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         next: next.as_deref(),
         csv: &file("csv"),
         ndjson: &file("ndjson"),
-        most_exported: MOST_EXPORTED as u64,
+        most_exported: MAX_EXPORTED as u64,
         kind: &typed.kind,
         person: &typed.person,
         client: &typed.client,
@@ -192,14 +192,14 @@ impl Position {
         let back = query.one("back")?.unwrap_or_default();
         Ok(Self {
             after: query.one("after")?.and_then(AuditId::parse),
-            back: back.split('.').filter_map(AuditId::parse).take(MOST_BACK).collect(),
+            back: back.split('.').filter_map(AuditId::parse).take(MAX_CLOCK_STEP_BACK).collect(),
         })
     }
 
     /// Returns the position of the next page.
     fn then(&self, next: AuditId) -> Self {
         let mut back: Vec<AuditId> = self.back.iter().copied().chain(self.after).collect();
-        back.drain(..back.len().saturating_sub(MOST_BACK));
+        back.drain(..back.len().saturating_sub(MAX_CLOCK_STEP_BACK));
         Self { after: Some(next), back }
     }
 
@@ -225,9 +225,9 @@ pub(super) async fn export(ctx: &RequestContext<'_>) -> Result<Response, Failure
         audit_file::write_header(&mut file).map_err(|_| Failure::Internal)?;
     }
     while let Some(filter) = &filter
-        && count < MOST_EXPORTED
+        && count < MAX_EXPORTED
     {
-        let page = ctx.sealgate.store.audit_page(filter, after, STEP.min(MOST_EXPORTED - count)).await?;
+        let page = ctx.sealgate.store.audit_page(filter, after, STEP.min(MAX_EXPORTED - count)).await?;
         count += page.records.len();
         for event in page.records.into_iter().map(EventAnswer::from) {
             let write = if csv { audit_file::write_row } else { audit_file::write_line };

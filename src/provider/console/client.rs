@@ -33,7 +33,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     let client = console_user.client(ctx, ClientId::parse(last_segment(ctx))).await?;
     if ctx.head.method != Method::POST {
         let shown = submission::shown(ctx, &console_user.visitor, &page_of(&client.id)).await?;
-        return Ok(show(ctx, console_user, &client, &Said { shown: Some(&shown), ..Said::default() }));
+        return Ok(show(ctx, console_user, &client, &ClientNotes { shown: Some(&shown), ..ClientNotes::default() }));
     }
     let form = console_user.form(ctx)?;
     let id = client.id.clone();
@@ -69,7 +69,7 @@ async fn save(
     let sound = match form::check(&typed) {
         Ok(sound) => sound,
         Err(faults) => {
-            return Ok(page(ctx, console_user, client, &ClientForm { faults, ..typed }, &Said::default()));
+            return Ok(page(ctx, console_user, client, &ClientForm { faults, ..typed }, &ClientNotes::default()));
         }
     };
     let own = own_redirect_uri(ctx);
@@ -105,7 +105,7 @@ async fn rotate(
             ctx,
             console_user,
             client,
-            &Said { refused: Some(ClientRefusal::SecretsFull), ..Said::default() },
+            &ClientNotes { refused: Some(ClientRefusal::SecretsFull), ..ClientNotes::default() },
         ));
     }
     let rotate = ClientCommand::RotateSecret { client: client.id.clone().into(), overlap_seconds };
@@ -171,7 +171,7 @@ pub(super) async fn execute(
 
 /// Content of a client's page other than the stored client.
 #[derive(Default)]
-pub(super) struct Said<'a> {
+pub(super) struct ClientNotes<'a> {
     /// Result of the form that redirected to this page.
     shown: Option<&'a ShownResult>,
     /// Reason why the form changed nothing.
@@ -183,7 +183,7 @@ pub(super) fn page_of(client: &ClientId) -> String {
     format!("/console/clients/{client}")
 }
 
-fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client: &Client, said: &Said<'_>) -> Response {
+fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client: &Client, said: &ClientNotes<'_>) -> Response {
     page(ctx, console_user, client, &form::of(client, &own_redirect_uri(ctx)), said)
 }
 
@@ -192,7 +192,7 @@ fn page(
     console_user: &ConsoleUser,
     client: &Client,
     form: &ClientForm,
-    said: &Said<'_>,
+    said: &ClientNotes<'_>,
 ) -> Response {
     let token_limit = client.token_limit.unwrap_or(ctx.sealgate.config.rate_limits.token);
     let page = ClientPage {

@@ -4,7 +4,7 @@ use http::{Method, StatusCode};
 
 use super::client;
 use super::console_user::ConsoleUser;
-use super::form::{self, Sound};
+use super::form::{self, ValidForm};
 use crate::request::ProviderRequest as _;
 use crate::submission;
 use crate::submission::Effect;
@@ -20,18 +20,18 @@ use sealgate_pages::console::{ClientForm, ClientsPage, NewClientPage};
 use sealgate_pages::html;
 use sealgate_store::AddOutcome;
 
-/// Clients per read (`PAGE`), and maximum number of reads for a page (`MOST_STEPS`).
+/// Clients per read (`PAGE`), and maximum number of reads for a page (`MAX_STEPS`).
 ///
 /// A page ends with the read that brings it to `PAGE` clients. It may need several reads, because a
 /// developer sees only their own clients.
 const PAGE: usize = 50;
-const MOST_STEPS: usize = 20;
+const MAX_STEPS: usize = 20;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let mut after = ctx.query()?.one("after")?.and_then(ClientId::parse);
     let mut clients = Vec::new();
     let mut more = true;
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         let step = ctx.sealgate.store.clients(after.as_ref(), PAGE).await?;
         more = step.len() == PAGE;
         after = step.last().map(|client| client.id.clone()).or(after);
@@ -61,7 +61,7 @@ pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUse
     submission::once(ctx, &console_user.visitor, &form, Box::pin(add(ctx, console_user, sound))).await
 }
 
-async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: Sound) -> Result<Effect, Failure> {
+async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: ValidForm) -> Result<Effect, Failure> {
     let secret = (sound.client_type == ClientType::Confidential).then(|| Secret::from_random(&ctx.random::<32>()));
     let made = |secret: &Secret| ClientSecret { hash: secret.hash(), created_at: ctx.now, expires_at: None };
     let client = Client {
@@ -73,7 +73,7 @@ async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: Sound)
         redirect_uris: sound.redirect_uris,
         post_logout_redirect_uris: sound.post_logout_redirect_uris,
         scope: sound.scope,
-        grant_types: Sound::grant_types(),
+        grant_types: ValidForm::grant_types(),
         consent: ConsentRule::Ask,
         state: ClientState::Enabled,
         created_at: ctx.now,

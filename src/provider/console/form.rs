@@ -5,18 +5,18 @@ use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_domain::client::{AuthMethod, Client, ClientType, GrantType};
 use sealgate_domain::oauth::params::Params;
-use sealgate_domain::profile::{LONGEST_NAME, is_line};
+use sealgate_domain::profile::{MAX_NAME_LENGTH, is_line};
 use sealgate_domain::redirect_uri::{RedirectUri, RedirectUriFault};
 use sealgate_domain::scope::{Scope, ScopeValue};
 use sealgate_pages::console::{ClientFault, ClientField, ClientForm};
 
 /// Maximum number of redirect URIs of each kind, as at the registration endpoint.
-const MOST_URIS: usize = 20;
+const MAX_URIS: usize = 20;
 /// Maximum length of a description, in characters.
-const LONGEST_DESCRIPTION: usize = 500;
+const MAX_DESCRIPTION_LENGTH: usize = 500;
 
 /// Validated settings of a client.
-pub(super) struct Sound {
+pub(super) struct ValidForm {
     pub(super) name: String,
     pub(super) description: Option<String>,
     pub(super) client_type: ClientType,
@@ -90,25 +90,25 @@ pub(super) fn read(form: &Params, client_type: Option<ClientType>) -> Result<Cli
 ///
 /// # Errors
 /// Every invalid field, in the form's order.
-pub(super) fn check(form: &ClientForm) -> Result<Sound, Vec<ClientFault>> {
+pub(super) fn check(form: &ClientForm) -> Result<ValidForm, Vec<ClientFault>> {
     let mut faults = Vec::new();
     let mut blame = |field, uri| faults.push(ClientFault { field, uri });
-    if !is_line(&form.name, LONGEST_NAME) {
+    if !is_line(&form.name, MAX_NAME_LENGTH) {
         blame(ClientField::Name, None);
     }
-    if !form.description.is_empty() && !is_line(&form.description, LONGEST_DESCRIPTION) {
+    if !form.description.is_empty() && !is_line(&form.description, MAX_DESCRIPTION_LENGTH) {
         blame(ClientField::Description, None);
     }
     let redirect_uris = uris(&form.redirect_uris);
     match &redirect_uris {
         Err(fault) => blame(ClientField::RedirectUris, Some(*fault)),
-        Ok(uris) if uris.is_empty() || uris.len() > MOST_URIS => blame(ClientField::RedirectUris, None),
+        Ok(uris) if uris.is_empty() || uris.len() > MAX_URIS => blame(ClientField::RedirectUris, None),
         Ok(_) => {}
     }
     let post_logout_redirect_uris = uris(&form.post_logout_redirect_uris);
     match &post_logout_redirect_uris {
         Err(fault) => blame(ClientField::PostLogoutRedirectUris, Some(*fault)),
-        Ok(uris) if uris.len() > MOST_URIS => blame(ClientField::PostLogoutRedirectUris, None),
+        Ok(uris) if uris.len() > MAX_URIS => blame(ClientField::PostLogoutRedirectUris, None),
         Ok(_) => {}
     }
     let default_scope = match form.default_scope.as_str() {
@@ -133,7 +133,7 @@ pub(super) fn check(form: &ClientForm) -> Result<Sound, Vec<ClientFault>> {
     };
     let description = Some(form.description.clone()).filter(|text| !text.is_empty());
     let (name, scope) = (form.name.clone(), form.scope);
-    Ok(Sound {
+    Ok(ValidForm {
         name,
         description,
         client_type,
@@ -145,7 +145,7 @@ pub(super) fn check(form: &ClientForm) -> Result<Sound, Vec<ClientFault>> {
     })
 }
 
-impl Sound {
+impl ValidForm {
     /// Replaces the client's settings by these. Keeps the console's redirect URI.
     pub(super) fn replace(&self, client: &mut Client, own: &str) {
         let trial = client.redirect_uris.iter().find(|uri| uri.as_str() == own).cloned();

@@ -36,7 +36,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     let user = user.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
     if ctx.head.method != Method::POST {
         let shown = submission::shown(ctx, &console_user.visitor, &page_of(user.sub)).await?;
-        return show(ctx, console_user, &user, &UserSaid { shown: Some(&shown), ..UserSaid::default() }).await;
+        return show(ctx, console_user, &user, &UserNotes { shown: Some(&shown), ..UserNotes::default() }).await;
     }
     let form = console_user.form(ctx)?;
     let person = Person::Sub(user.sub);
@@ -95,16 +95,16 @@ async fn save(
 ) -> Result<Response, Failure> {
     let (roles, groups) = (roles(form), groups(form.one("groups")?.unwrap_or_default()));
     let Some(groups) = groups else {
-        return show(ctx, console_user, user, &UserSaid::wrong(&[UserField::Groups])).await;
+        return show(ctx, console_user, user, &UserNotes::wrong(&[UserField::Groups])).await;
     };
     let username = match username(form.one("username")?.unwrap_or_default().trim()) {
         Ok(username) => username,
-        Err(fault) => return show(ctx, console_user, user, &UserSaid::wrong(&[fault])).await,
+        Err(fault) => return show(ctx, console_user, user, &UserNotes::wrong(&[fault])).await,
     };
     let next = User { roles, groups, ..user.clone() };
     let own = user.sub == console_user.visitor.user.sub;
     if own && visitor::console_role(ctx, &next.roles, &next.groups) != Some(ConsoleRole::Administrator) {
-        return show(ctx, console_user, user, &UserSaid::wrong(&[UserField::OwnRole])).await;
+        return show(ctx, console_user, user, &UserNotes::wrong(&[UserField::OwnRole])).await;
     }
     if let Some(change) = confirmation::of_roles(ctx, Some((&user.roles, &user.groups)), (&next.roles, &next.groups))
         && let Some(page) =
@@ -126,7 +126,7 @@ async fn save(
         RenameOutcome::Renamed(_) => {}
         RenameOutcome::Absent => return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)),
         RenameOutcome::EmailTaken | RenameOutcome::UsernameTaken => {
-            return show(ctx, console_user, user, &UserSaid::wrong(&[UserField::UsernameTaken])).await;
+            return show(ctx, console_user, user, &UserNotes::wrong(&[UserField::UsernameTaken])).await;
         }
     }
     let changed =
@@ -206,13 +206,13 @@ fn back(ctx: &RequestContext<'_>, user: &User, done: Done) -> Response {
 
 /// Content of a user's page other than the stored user.
 #[derive(Default)]
-pub(super) struct UserSaid<'a> {
+pub(super) struct UserNotes<'a> {
     /// Result of the form that redirected to this page.
     shown: Option<&'a ShownResult>,
     faults: &'a [UserField],
 }
 
-impl<'a> UserSaid<'a> {
+impl<'a> UserNotes<'a> {
     fn wrong(faults: &'a [UserField]) -> Self {
         Self { faults, ..Self::default() }
     }
@@ -222,7 +222,7 @@ async fn show(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     user: &User,
-    said: &UserSaid<'_>,
+    said: &UserNotes<'_>,
 ) -> Result<Response, Failure> {
     let factors = ctx.sealgate.store.factors(user.sub).await?.map(|loaded| loaded.value);
     let factors = factors.as_ref();

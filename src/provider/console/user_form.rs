@@ -11,7 +11,7 @@ use sealgate_domain::username::Username;
 use sealgate_pages::console::UserField;
 
 /// Maximum number of groups of a user, as on the command line.
-const MOST_GROUPS: usize = 100;
+const MAX_GROUPS: usize = 100;
 
 /// Returns a random password with 96 bits of entropy.
 pub(super) fn new_password(ctx: &RequestContext<'_>) -> Secret {
@@ -37,5 +37,5 @@ pub(super) fn roles(form: &Params) -> BTreeSet<Role> {
 pub(super) fn groups(text: &str) -> Option<BTreeSet<String>> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let groups: BTreeSet<String> = lines.map(str::to_owned).collect();
-    (groups.len() <= MOST_GROUPS && groups.iter().all(|group| is_group(group))).then_some(groups)
+    (groups.len() <= MAX_GROUPS && groups.iter().all(|group| is_group(group))).then_some(groups)
 }

@@ -20,7 +20,7 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::oauth::params::Params;
-use sealgate_domain::profile::{LONGEST_NAME, is_line, is_seen};
+use sealgate_domain::profile::{MAX_NAME_LENGTH, is_line, is_seen};
 use sealgate_domain::user::{Email, Role, Subject};
 use sealgate_pages::console::{InvitationForm, NewUserPage, UserField, UserLine, UsersPage};
 use sealgate_pages::{Done, Problem, html};
@@ -129,7 +129,7 @@ async fn add_person(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: 
     {
         faults.push(UserField::UsernameTaken);
     }
-    if !is_line(&typed.name, LONGEST_NAME) {
+    if !is_line(&typed.name, MAX_NAME_LENGTH) {
         faults.push(UserField::Name);
     }
     let groups = groups(&typed.groups);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{KeyReport, PublicKey};
 
 /// Maximum number of keys to check.
-const MOST_KEYS: usize = 256;
+const MAX_KEYS: usize = 256;
 
 /// JWK members that only a private key has (RFC 7518 §6.3.2, §6.4.1).
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
@@ -81,8 +81,8 @@ pub(super) fn read(document: &Value, jwks: &Value, issuer: &str) -> Result<(Vec<
 fn list<'a>(document: &'a Value, name: &str) -> Result<&'a [Value], String> {
     match document["keys"].as_array() {
         Some(keys) if keys.is_empty() => Err(format!("{name} holds no key")),
-        Some(keys) if keys.len() <= MOST_KEYS => Ok(keys),
-        Some(_) => Err(format!("{name} holds more than {MOST_KEYS} keys")),
+        Some(keys) if keys.len() <= MAX_KEYS => Ok(keys),
+        Some(_) => Err(format!("{name} holds more than {MAX_KEYS} keys")),
         None => Err(format!("{name} has no list \"keys\"")),
     }
 }

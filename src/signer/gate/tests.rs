@@ -85,7 +85,7 @@ fn call_that_does_not_return_makes_the_signer_unready() {
     let pass = gate.enter(1, Instant::now()).unwrap();
     std::thread::sleep(SOON);
     let stuck = gate.stuck(SOON);
-    assert_eq!(stuck, Stuck { workers: 1, all_workers: false, supervisor: false });
+    assert_eq!(stuck, HungCalls { workers: 1, all_workers: false, supervisor: false });
     assert!(gate.mark_hung(stuck));
     assert!(!gate.mark_hung(stuck));
     assert!(!gate.ready());

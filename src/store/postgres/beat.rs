@@ -20,7 +20,7 @@ use super::PostgresFault;
 use super::connect::{Backoff, Link, LinkPurpose, Servers, within};
 use super::formats::{self, UNREADABLE_FORMAT};
 use super::settings::PostgresSettings;
-use crate::engine::{Beat, CommitObserver, Counter, Counters, Current, EngineError};
+use crate::engine::{CommitObserver, Counter, Counters, Current, EngineError, Heartbeat};
 use crate::versions;
 use crate::versions::FormatRange;
 use sealgate_config::BeatDurability;
@@ -33,7 +33,7 @@ const TIMEOUT: Duration = Duration::from_millis(800);
 const UNREADABLE: u32 = u32::MAX;
 /// Maximum difference between this machine's clock and the database's: codes and tokens expire by
 /// the clock.
-pub(super) const MOST_OFFSET: Duration = Duration::from_secs(2);
+pub(super) const MAX_OFFSET: Duration = Duration::from_secs(2);
 
 /// Heartbeat of a node.
 ///
@@ -55,7 +55,7 @@ const BEAT_OF_COMMAND: &str = "UPDATE store SET layout = layout \
 /// Result of the last heartbeat for this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Standing {
+enum NodeStatus {
     Good,
     /// The clock is wrong.
     ClockOff,
@@ -88,7 +88,7 @@ impl LastBeat {
             started: Instant::now(),
             staleness,
             began: AtomicU64::new(0),
-            standing: AtomicU8::new(Standing::Good as u8),
+            standing: AtomicU8::new(NodeStatus::Good as u8),
             clock_offset: AtomicI64::new(0),
             nodes: AtomicU32::new(1),
             format: AtomicU32::new(0),
@@ -112,17 +112,17 @@ impl LastBeat {
     /// Returns an error if waiting for a heartbeat would not help.
     pub(super) fn may_go_on(&self) -> Result<(), EngineError> {
         let standing = self.standing.load(Ordering::Acquire);
-        if standing == Standing::Removed as u8 {
+        if standing == NodeStatus::Removed as u8 {
             let cause = "this node was removed from the fleet, or another process serves under its name (fleet.node)";
             return Err(EngineError::Stale(cause.to_owned()));
         }
-        if standing == Standing::ClockOff as u8 {
+        if standing == NodeStatus::ClockOff as u8 {
             let milliseconds = self.clock_offset.load(Ordering::Acquire);
             let cause =
                 format!("the database's clock differs by {milliseconds} ms from this machine's; set both by NTP");
             return Err(EngineError::Stale(cause));
         }
-        if standing == Standing::OtherFormat as u8 {
+        if standing == NodeStatus::OtherFormat as u8 {
             return Err(EngineError::Stale(self.format_fault(self.format.load(Ordering::Acquire)).unwrap_or_default()));
         }
         Ok(())
@@ -157,7 +157,7 @@ impl LastBeat {
         self.nodes.load(Ordering::Relaxed)
     }
 
-    fn set(&self, standing: Standing) {
+    fn set(&self, standing: NodeStatus) {
         self.standing.store(standing as u8, Ordering::Release);
         self.came.send_replace(());
     }
@@ -189,16 +189,16 @@ impl LastBeat {
         let began = began.saturating_duration_since(self.started).as_nanos();
         self.began.store(u64::try_from(began).unwrap_or(u64::MAX).max(1), Ordering::Release);
         if !self.take_in_format(format) {
-            self.set(Standing::OtherFormat);
+            self.set(NodeStatus::OtherFormat);
             return;
         }
-        let is_off = clock_offset.abs() > (MOST_OFFSET + uncertain).as_secs_f64();
-        self.set(if is_off { Standing::ClockOff } else { Standing::Good });
+        let is_off = clock_offset.abs() > (MAX_OFFSET + uncertain).as_secs_f64();
+        self.set(if is_off { NodeStatus::ClockOff } else { NodeStatus::Good });
     }
 }
 
 /// The task that sends heartbeats.
-pub(super) struct Beater {
+pub(super) struct HeartbeatTask {
     servers: Arc<Servers>,
     last: Arc<LastBeat>,
     counters: Arc<Counters>,
@@ -227,7 +227,7 @@ enum Beaten {
     Failed,
 }
 
-impl Beater {
+impl HeartbeatTask {
     pub(super) fn new(
         servers: &Arc<Servers>,
         last: &Arc<LastBeat>,
@@ -281,7 +281,7 @@ impl Beater {
                         tracing::error!(
                             "this node was removed from the fleet, or another process has its name: it serves no more"
                         );
-                        self.last.set(Standing::Removed);
+                        self.last.set(NodeStatus::Removed);
                         return;
                     }
                 }
@@ -353,7 +353,7 @@ impl Beater {
         let at = clock - took.as_secs_f64() / 2.0;
         let clock_offset = self.wall_clock.map_or(0.0, |wall_clock| clock - (wall_clock() - took.as_secs_f64() / 2.0));
         self.last.take_in(began, nodes, clock_offset, took, format);
-        self.observer.beat(&Beat { seconds: took.as_secs_f64(), at, nodes: self.last.nodes(), clock_offset });
+        self.observer.beat(&Heartbeat { seconds: took.as_secs_f64(), at, nodes: self.last.nodes(), clock_offset });
         Beaten::Came
     }
 

@@ -25,8 +25,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(1500);
 /// Timeout of the other servers once a primary was found, so that an unresponsive one does not
 /// delay it.
 const OTHERS_TIMEOUT: Duration = Duration::from_millis(500);
-const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const MIN_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// Session settings.
 ///
@@ -191,7 +191,7 @@ pub(super) struct Backoff {
 
 impl Backoff {
     pub(super) async fn pause(&mut self) {
-        let longest = SHORTEST_PAUSE.saturating_mul(1 << self.attempts.min(10)).min(LONGEST_PAUSE);
+        let longest = MIN_PAUSE.saturating_mul(1 << self.attempts.min(10)).min(MAX_PAUSE);
         self.attempts += 1;
         tokio::time::sleep(jittered(longest)).await;
     }

@@ -166,7 +166,7 @@ impl Readers {
     }
 }
 
-impl Asks for Readers {
+impl ReadQueries for Readers {
     /// Retries a query until a valid server answers or the timeout expires; reads are idempotent.
     ///
     /// A replaced primary answers too, with outdated data; but it completes no heartbeat.
@@ -201,7 +201,7 @@ impl Asks for Readers {
 }
 
 /// Runs queries; the interpretation of the answers is common.
-pub(super) trait Asks {
+pub(super) trait ReadQueries {
     fn ask(&self, question: Question<'_>) -> impl Future<Output = Result<Vec<Row>, EngineError>> + Send;
 
     async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {

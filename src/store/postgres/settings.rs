@@ -17,7 +17,7 @@ use sealgate_config::{BeatDurability, Durability, FleetConfig, PostgresConfig, r
 
 const DEFAULT_PORT: u16 = 5432;
 /// Maximum length of the URL file; no password is that long.
-const LONGEST_URL: usize = 4096;
+const MAX_URL_LENGTH: usize = 4096;
 
 /// Settings of a store over PostgreSQL.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ impl PostgresSettings {
     /// # Errors
     /// When the file cannot be read.
     pub fn of(config: &PostgresConfig, fleet: Option<&FleetConfig>) -> Result<Self, PostgresFault> {
-        let url = read_longer_secret_file(&config.url_file, "the database's URL", LONGEST_URL);
+        let url = read_longer_secret_file(&config.url_file, "the database's URL", MAX_URL_LENGTH);
         let url = url.map_err(|cause| PostgresFault::UrlFile { path: config.url_file.clone(), cause })?;
         let new = Self::new(SecretString::from(url.as_str()));
         Ok(Self {
@@ -112,7 +112,7 @@ impl fmt::Debug for DatabaseServer {
 /// `Url`, `Ca`, `Unprotected`. They contain nothing of the URL except its hosts.
 pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>, PostgresFault> {
     let url = settings.url.expose_secret().trim();
-    if url.len() > LONGEST_URL {
+    if url.len() > MAX_URL_LENGTH {
         return Err(PostgresFault::Url("it is too long"));
     }
     // The parser's message might repeat a part of it.

@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 
 use super::PostgresFault;
 use super::batch::{BATCH_KEYS, STRIPES};
-use super::beat::MOST_OFFSET;
+use super::beat::MAX_OFFSET;
 use super::connect::{Link, LinkPurpose, Servers, within};
 use super::formats::FormatSurvey;
 use super::settings::{PostgresSettings, servers};
@@ -177,7 +177,7 @@ impl Setup {
 impl Survey {
     /// Returns the errors that prevent operation under any configuration.
     pub fn faults(&self) -> Vec<String> {
-        let most = MOST_OFFSET.as_secs_f64() + self.round_trip_seconds;
+        let most = MAX_OFFSET.as_secs_f64() + self.round_trip_seconds;
         let clock = self.clock_offset_seconds.filter(|offset| offset.abs() > most).map(|offset| {
             format!("the database's clock differs by {:.0} ms from this machine's; set both by NTP", offset * 1000.0)
         });

@@ -20,7 +20,7 @@ use super::PostgresFault;
 use super::batch::Operation;
 use super::connect::{Servers, fault_of};
 use super::formats;
-use super::reader::{Asks, Question, ReadLink, values};
+use super::reader::{Question, ReadLink, ReadQueries, values};
 use super::settings::{PostgresSettings, servers};
 use super::writer::said;
 use crate::engine::{Changes, Counters, Engine, EngineError, FormatRule, Key, Outcome, Value};
@@ -126,7 +126,7 @@ pub async fn snapshot(settings: &PostgresSettings) -> Result<Arc<dyn Engine>, Po
     }
 }
 
-impl Asks for TransactionEngine {
+impl ReadQueries for TransactionEngine {
     async fn ask(&self, question: Question<'_>) -> Result<Vec<Row>, EngineError> {
         let _shared = self.turn.read().await;
         self.put(question).await
@@ -136,15 +136,15 @@ impl Asks for TransactionEngine {
 #[async_trait]
 impl Engine for TransactionEngine {
     async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
-        Asks::get(self, key).await
+        ReadQueries::get(self, key).await
     }
 
     async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, EngineError> {
-        Asks::get_many(self, keys).await
+        ReadQueries::get_many(self, keys).await
     }
 
     async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError> {
-        Asks::scan(self, prefix, after, limit).await
+        ReadQueries::scan(self, prefix, after, limit).await
     }
 
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {

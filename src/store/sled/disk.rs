@@ -11,7 +11,7 @@ use crate::engine::EngineError;
 
 /// Durability of acknowledged data on a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keeping {
+pub(super) enum DiskDurability {
     Kept,
     /// Depends on lower layers; the text names the file system.
     Doubtful(&'static str),
@@ -20,7 +20,7 @@ pub(super) enum Keeping {
 }
 
 /// Returns the durability of the file system of `directory`.
-pub(super) fn keeping(directory: &File) -> io::Result<Keeping> {
+pub(super) fn keeping(directory: &File) -> io::Result<DiskDurability> {
     // The magic number has 32 bits; the field's type differs by machine, and may be sign-extended.
     #[expect(
         clippy::cast_possible_truncation,
@@ -32,19 +32,19 @@ pub(super) fn keeping(directory: &File) -> io::Result<Keeping> {
 }
 
 /// Numbers of linux/magic.h and statfs(2).
-fn keeping_of(magic: u32) -> Keeping {
+fn keeping_of(magic: u32) -> DiskDurability {
     match magic {
-        0x0102_1994 => Keeping::Lost("tmpfs"),
-        0x8584_58f6 => Keeping::Lost("ramfs"),
-        0x0000_6969 => Keeping::Lost("NFS"),
-        0x0000_517b | 0xff53_4d42 | 0xfe53_4d42 => Keeping::Lost("SMB"),
-        0x00c3_6400 => Keeping::Lost("Ceph"),
-        0x5346_414f | 0x6b41_4653 => Keeping::Lost("AFS"),
-        0x7375_7245 => Keeping::Lost("Coda"),
-        0x0102_1997 => Keeping::Lost("9p"),
-        0x6573_5546 => Keeping::Doubtful("FUSE"),
-        0x794c_7630 => Keeping::Doubtful("overlayfs"),
-        _ => Keeping::Kept,
+        0x0102_1994 => DiskDurability::Lost("tmpfs"),
+        0x8584_58f6 => DiskDurability::Lost("ramfs"),
+        0x0000_6969 => DiskDurability::Lost("NFS"),
+        0x0000_517b | 0xff53_4d42 | 0xfe53_4d42 => DiskDurability::Lost("SMB"),
+        0x00c3_6400 => DiskDurability::Lost("Ceph"),
+        0x5346_414f | 0x6b41_4653 => DiskDurability::Lost("AFS"),
+        0x7375_7245 => DiskDurability::Lost("Coda"),
+        0x0102_1997 => DiskDurability::Lost("9p"),
+        0x6573_5546 => DiskDurability::Doubtful("FUSE"),
+        0x794c_7630 => DiskDurability::Doubtful("overlayfs"),
+        _ => DiskDurability::Kept,
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn memory_and_network_file_systems_do_not_keep_bytes() {
         for magic in [0x0102_1994, 0x8584_58f6, 0x6969, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997] {
-            assert!(matches!(keeping_of(magic), Keeping::Lost(_)), "{magic:x}");
+            assert!(matches!(keeping_of(magic), DiskDurability::Lost(_)), "{magic:x}");
         }
     }
 
@@ -126,13 +126,13 @@ mod tests {
     fn local_disks_keep_bytes() {
         // ext4, XFS, btrfs, ZFS, F2FS
         for magic in [0xef53, 0x5846_5342, 0x9123_683e, 0x2fc1_2fc1, 0xf2f5_2010] {
-            assert_eq!(keeping_of(magic), Keeping::Kept, "{magic:x}");
+            assert_eq!(keeping_of(magic), DiskDurability::Kept, "{magic:x}");
         }
     }
 
     #[test]
     fn shared_memory_is_recognised_as_tmpfs() {
-        assert_eq!(keeping(&File::open("/dev/shm").unwrap()).unwrap(), Keeping::Lost("tmpfs"));
+        assert_eq!(keeping(&File::open("/dev/shm").unwrap()).unwrap(), DiskDurability::Lost("tmpfs"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use sled::Db;
 
-use super::disk::{self, Keeping, sync};
+use super::disk::{self, DiskDurability, sync};
 use super::options::Options;
 use super::records::{Records, own_key};
 use super::watermark::{Digest, Mark, State, Watermark, WriterProgress};
@@ -187,12 +187,14 @@ fn check_file_system(path: &Path, directory: &File, options: Options) -> Result<
     let path = path.to_owned();
     match disk::keeping(directory) {
         Err(error) => Err(OpenError::Directory { path, error }),
-        Ok(Keeping::Lost(file_system)) if !options.allow_volatile => Err(OpenError::Volatile { path, file_system }),
-        Ok(Keeping::Lost(name) | Keeping::Doubtful(name)) => {
+        Ok(DiskDurability::Lost(file_system)) if !options.allow_volatile => {
+            Err(OpenError::Volatile { path, file_system })
+        }
+        Ok(DiskDurability::Lost(name) | DiskDurability::Doubtful(name)) => {
             tracing::warn!("the store's directory {} lies on {name}, which may lose what was saved", path.display());
             Ok(())
         }
-        Ok(Keeping::Kept) => Ok(()),
+        Ok(DiskDurability::Kept) => Ok(()),
     }
 }
 

@@ -29,7 +29,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use self::access::{ACCESS, AccessLines};
-use self::queue::{Haste, LogQueue};
+use self::queue::{LogQueue, Priority};
 use sealgate_config::{Log, LogFormat};
 
 /// Changes the log filter; the error contains the reason for a failure.
@@ -158,14 +158,14 @@ impl<'a> MakeWriter<'a> for LineWriter {
     type Writer = Line<'a>;
 
     fn make_writer(&'a self) -> Line<'a> {
-        Line { queue: &self.queue, level: Level::INFO, haste: Haste::Soon, prefixed: self.prefixed }
+        Line { queue: &self.queue, level: Level::INFO, haste: Priority::Soon, prefixed: self.prefixed }
     }
 
     fn make_writer_for(&'a self, event: &Metadata<'_>) -> Line<'a> {
         let haste = match *event.level() {
-            Level::ERROR | Level::WARN => Haste::Urgent,
-            _ if event.target() == ACCESS => Haste::Patient,
-            _ => Haste::Soon,
+            Level::ERROR | Level::WARN => Priority::Urgent,
+            _ if event.target() == ACCESS => Priority::Patient,
+            _ => Priority::Soon,
         };
         Line { level: *event.level(), haste, ..self.make_writer() }
     }
@@ -175,7 +175,7 @@ impl<'a> MakeWriter<'a> for LineWriter {
 struct Line<'a> {
     queue: &'a LogQueue,
     level: Level,
-    haste: Haste,
+    haste: Priority,
     prefixed: bool,
 }
 

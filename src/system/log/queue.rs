@@ -15,7 +15,7 @@ const GATHER: Duration = Duration::from_millis(5);
 
 /// How soon a line must be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Haste {
+pub(super) enum Priority {
     /// At once, and may use the reserved part of the buffer.
     Urgent,
     /// At once.
@@ -60,8 +60,8 @@ impl LogQueue {
     }
 
     /// Appends a line, or drops and counts it if the buffer is full. Never blocks on the reader.
-    pub(super) fn append(&self, prefix: &[u8], line: &[u8], haste: Haste) {
-        let reserved = if haste == Haste::Urgent { 0 } else { self.capacity / RESERVED };
+    pub(super) fn append(&self, prefix: &[u8], line: &[u8], haste: Priority) {
+        let reserved = if haste == Priority::Urgent { 0 } else { self.capacity / RESERVED };
         let room = self.capacity - reserved;
         let mut state = self.state();
         if state.waiting.len() + prefix.len() + line.len() > room {
@@ -71,7 +71,7 @@ impl LogQueue {
         }
         state.waiting.extend_from_slice(prefix);
         state.waiting.extend_from_slice(line);
-        let is_hasty = haste != Haste::Patient || state.waiting.len() > self.capacity / 2;
+        let is_hasty = haste != Priority::Patient || state.waiting.len() > self.capacity / 2;
         let hurries = is_hasty && !state.hasty;
         state.hasty |= is_hasty;
         if mem::take(&mut state.idle) || hurries {
@@ -163,7 +163,7 @@ mod tests {
 
     /// Waits until the writer has taken the first line and blocks on it.
     fn hold_the_writer(queue: &LogQueue) {
-        queue.append(b"", b"first\n", Haste::Soon);
+        queue.append(b"", b"first\n", Priority::Soon);
         let end = Instant::now() + PATIENCE;
         while !queue.state().waiting.is_empty() {
             assert!(Instant::now() < end, "the writer does not take the line");
@@ -176,12 +176,12 @@ mod tests {
         let (queue, permit, writes) = stalled(64);
         hold_the_writer(&queue);
         for _ in 0..20 {
-            queue.append(b"<6>", b"line\n", Haste::Soon);
+            queue.append(b"<6>", b"line\n", Priority::Soon);
         }
         // 7/8 of 64 bytes hold 7 lines of 8 bytes.
         assert_eq!(queue.take_dropped(), 13);
-        queue.append(b"<3>", b"fault\n", Haste::Urgent);
-        queue.append(b"<3>", b"fault\n", Haste::Urgent);
+        queue.append(b"<3>", b"fault\n", Priority::Urgent);
+        queue.append(b"<3>", b"fault\n", Priority::Urgent);
         assert_eq!(queue.take_dropped(), 2, "55 of 64 bytes are in use");
         permit.send(()).unwrap();
         permit.send(()).unwrap();
@@ -196,9 +196,9 @@ mod tests {
         let (queue, permit, writes) = stalled(64);
         hold_the_writer(&queue);
         for _ in 0..20 {
-            queue.append(b"", b"1234567\n", Haste::Soon);
+            queue.append(b"", b"1234567\n", Priority::Soon);
         }
-        queue.append(b"", b"fault\n", Haste::Urgent);
+        queue.append(b"", b"fault\n", Priority::Urgent);
         assert_eq!(queue.take_dropped(), 13);
         permit.send(()).unwrap();
         permit.send(()).unwrap();
@@ -210,10 +210,10 @@ mod tests {
     fn lines_that_wait_for_more_are_written_when_none_comes_and_at_once_when_asked() {
         let (queue, permit, writes) = stalled(1 << 20);
         permit.send(()).unwrap();
-        queue.append(b"", b"lone\n", Haste::Patient);
+        queue.append(b"", b"lone\n", Priority::Patient);
         assert_eq!(writes.recv_timeout(PATIENCE).unwrap(), b"lone\n");
-        for end in [Haste::Patient, Haste::Soon, Haste::Urgent] {
-            queue.append(b"", b"patient\n", Haste::Patient);
+        for end in [Priority::Patient, Priority::Soon, Priority::Urgent] {
+            queue.append(b"", b"patient\n", Priority::Patient);
             queue.append(b"", b"last\n", end);
             // Two permits, in case the writer was faster than the second line.
             permit.send(()).unwrap();
@@ -237,7 +237,7 @@ mod tests {
     fn a_sink_that_is_gone_costs_nobody_anything() {
         let (queue, permit, _writes) = stalled(64);
         drop(permit);
-        queue.append(b"", b"lost\n", Haste::Soon);
+        queue.append(b"", b"lost\n", Priority::Soon);
         queue.flush(PATIENCE);
         assert_eq!(queue.take_dropped(), 1);
     }

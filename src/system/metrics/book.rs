@@ -20,12 +20,12 @@ pub(super) struct Series {
 
 /// Where series are entered when they are made.
 #[derive(Default)]
-pub(super) struct Book {
+pub(super) struct SeriesRegistry {
     pub(super) registry: Registry,
     pub(super) series: RefCell<Vec<Series>>,
 }
 
-impl Book {
+impl SeriesRegistry {
     /// One with the series about the program and its process.
     pub(super) fn begun() -> Result<Self, prometheus::Error> {
         let book = Self::default();

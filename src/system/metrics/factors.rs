@@ -2,7 +2,7 @@
 
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts};
 
-use super::book::Book;
+use super::book::SeriesRegistry;
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
 
 pub(super) struct FactorSeries {
@@ -71,7 +71,7 @@ fn factor(method: AuthenticationMethod) -> Option<&'static str> {
 }
 
 impl FactorSeries {
-    pub(super) fn new(book: &Book) -> Result<Self, prometheus::Error> {
+    pub(super) fn new(book: &SeriesRegistry) -> Result<Self, prometheus::Error> {
         let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), labels)?;
             book.enter("counter", &counters)?;

@@ -2,7 +2,7 @@
 
 use prometheus::{Gauge, Histogram, HistogramOpts, IntCounterVec, IntGauge, Opts};
 
-use super::book::{Book, SECONDS};
+use super::book::{SECONDS, SeriesRegistry};
 
 const CONNECTED: &str = "ok";
 const FAILED: &str = "failed";
@@ -18,7 +18,7 @@ pub(super) struct FleetSeries {
 }
 
 impl FleetSeries {
-    pub(super) fn new(book: &Book) -> Result<Self, prometheus::Error> {
+    pub(super) fn new(book: &SeriesRegistry) -> Result<Self, prometheus::Error> {
         let gauge = |name: &str, help: &str| -> Result<Gauge, prometheus::Error> {
             let gauge = Gauge::new(name, help)?;
             book.enter("gauge", &gauge)?;

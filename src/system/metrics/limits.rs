@@ -2,7 +2,7 @@
 
 use prometheus::{IntCounterVec, Opts};
 
-use super::book::Book;
+use super::book::SeriesRegistry;
 
 pub(super) struct LimitSeries {
     decisions: IntCounterVec,
@@ -32,7 +32,7 @@ impl BlockOutcome {
 }
 
 impl LimitSeries {
-    pub(super) fn new(book: &Book) -> Result<Self, prometheus::Error> {
+    pub(super) fn new(book: &SeriesRegistry) -> Result<Self, prometheus::Error> {
         let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), labels)?;
             book.enter("counter", &counters)?;

@@ -2,7 +2,7 @@
 
 use prometheus::{IntCounterVec, IntGauge, Opts};
 
-use super::book::Book;
+use super::book::SeriesRegistry;
 use sealgate_domain::mail::{DeadReason, MailKind};
 
 pub(super) struct MailSeries {
@@ -46,7 +46,7 @@ impl MailOutcome {
 }
 
 impl MailSeries {
-    pub(super) fn new(book: &Book) -> Result<Self, prometheus::Error> {
+    pub(super) fn new(book: &SeriesRegistry) -> Result<Self, prometheus::Error> {
         let mails = IntCounterVec::new(
             Opts::new(
                 "sealgate_mails_total",

@@ -26,7 +26,7 @@ pub use source::Source;
 
 /// Tokens that are remembered, about, and the memory that they may take, bytes: an issuer may put much into each.
 const REMEMBERED: usize = 16_384;
-const MOST_MEMORY: u64 = 32 << 20;
+const MAX_MEMORY: u64 = 32 << 20;
 
 /// The issuers whose tokens some application takes.
 pub struct TrustedIssuers {
@@ -64,7 +64,7 @@ impl TrustedIssuers {
         let mut faults = Vec::new();
         let opened = issuers.iter().filter_map(|issuer| Source::open(issuer).map_err(|fault| faults.push(fault)).ok());
         let sources = opened.map(Arc::new).collect();
-        let verified = Cache::with_weighter(REMEMBERED, MOST_MEMORY, Size);
+        let verified = Cache::with_weighter(REMEMBERED, MAX_MEMORY, Size);
         if faults.is_empty() { Ok(Self { sources, verified }) } else { Err(faults) }
     }
 

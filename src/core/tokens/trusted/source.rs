@@ -18,7 +18,7 @@ use sealgate_domain::time::UnixTime;
 /// How long a token whose key is not known waits for a reading.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Requests that may wait for it at once; more are answered without.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 /// The shortest time between two readings, where the issuer lets its keys be kept for less.
 const SHORTEST: Duration = Duration::from_mins(1);
 /// The first pause while the keys have never come; it doubles up to the throttle.
@@ -83,7 +83,7 @@ impl Source {
             pace: Mutex::default(),
             wanted: Notify::new(),
             ended: watch::Sender::new(0),
-            waiting: Semaphore::new(MOST_WAITING),
+            waiting: Semaphore::new(MAX_WAITING),
         };
         if let KeySource::File(path) = &settings.keys {
             let read = fetch::file(path).and_then(|jwks| source.replace(jwks, UnixTime::from_seconds(0)));

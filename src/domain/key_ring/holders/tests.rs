@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::key_ring::MOST_KEYS_OF_NODE;
+use crate::key_ring::MAX_KEYS_OF_NODE;
 use crate::key_ring::{TokenHolder, statement};
 
 const TIMES: KeyTimes = KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) };
@@ -161,7 +161,7 @@ fn only_a_node_itself_vouches_for_its_further_keys() {
     ring.admit("c", jwk("c"), at(0), TIMES).unwrap();
     sign(&mut ring, "c", "b");
     let due = a.with(|trust| ring.due_endorsements(trust, at(1)));
-    let introduced = Introduction { holder: "c".to_owned(), word_of: kid("b") };
+    let introduced = FirstKeyTrust { holder: "c".to_owned(), word_of: kid("b") };
     assert_eq!(due.iter().map(|due| due.introduced.clone()).collect::<Vec<_>>(), [Some(introduced)]);
     assert_eq!(a.endorse(&mut ring, &["a"], 1), 1, "the first key of c, on the word of another");
     // An attacker who has stolen the token of c.
@@ -209,7 +209,7 @@ fn a_ring_of_many_nodes_stays_small_whatever_was_removed() {
     ring.settle(&[kid(&name(0, 0))], at(0)).unwrap();
     ring.describe(&kid(&name(0, 0)), &jwk(&name(0, 0)));
     let mut longest = 0;
-    for month in 1..=u64::try_from(MOST_KEYS_OF_NODE).unwrap() + 3 {
+    for month in 1..=u64::try_from(MAX_KEYS_OF_NODE).unwrap() + 3 {
         for (node, holder) in all.iter().enumerate() {
             let next = name(node, month);
             ring = ring.of_node(Some(&holder.holder.node));
@@ -223,7 +223,7 @@ fn a_ring_of_many_nodes_stays_small_whatever_was_removed() {
                 ring.activate(&kid(&next), None, false, at(month * MONTH), TIMES).unwrap();
             }
             // In the last months, the other nodes endorse it with their active and their next key.
-            for other in (0..all.len()).filter(|_| month + 2 > MOST_KEYS_OF_NODE as u64) {
+            for other in (0..all.len()).filter(|_| month + 2 > MAX_KEYS_OF_NODE as u64) {
                 ring.endorse(&kid(&next), &kid(&name(other, month)), &[1; 256], at(month * MONTH + 1));
                 ring.endorse(&kid(&next), &kid(&name(other, month - 1)), &[1; 256], at(month * MONTH + 1));
                 ring.endorse(&kid(&name(other, month)), &kid(&next), &[1; 256], at(month * MONTH + 1));

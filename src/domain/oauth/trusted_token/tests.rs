@@ -94,7 +94,7 @@ fn the_header_decides_nothing_that_the_terms_do_not_allow() {
     ] {
         assert_eq!(with_header(header), Err(ForeignFault::Critical), "{header}");
     }
-    let long = format!(r#"{{"alg":"RS256","typ":"at+jwt","kid":"{}"}}"#, "k".repeat(LONGEST_KID + 1));
+    let long = format!(r#"{{"alg":"RS256","typ":"at+jwt","kid":"{}"}}"#, "k".repeat(MAX_KID_LENGTH + 1));
     assert_eq!(with_header(&long), Err(ForeignFault::UnknownKey));
     let brings = r#"{"alg":"RS256","typ":"at+jwt","kid":"k","jku":"https://evil.test","jwk":{"kty":"RSA"},"x5u":"x"}"#;
     assert_eq!(with_header(brings), Ok(()));
