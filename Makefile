@@ -8,11 +8,11 @@ CARGO ?= cargo
 QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli edge faults interop read_only signer
 
-.PHONY: help run run-fleet deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults test-fleet soak mutants lint systemd docs fuzz bench bench-fleet bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
+.PHONY: help run run-cluster deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults test-cluster soak mutants lint systemd docs fuzz bench bench-cluster bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
 
 help:
 	@echo "make run           provider, gateway and a sample application on http://localhost:8080 (PORT=9080: another port)"
-	@echo "make run-fleet     three nodes over PostgreSQL with a standby, behind HAProxy, on http://localhost:8080"
+	@echo "make run-cluster   three nodes over PostgreSQL with a standby, behind HAProxy, on http://localhost:8080"
 	@echo "make test-quick    formatting, lints, unit tests and tests that start no server (three minutes after the first build)"
 	@echo "make test          all tests"
 	@echo "make test-clients  third-party OpenID Connect clients"
@@ -25,12 +25,12 @@ help:
 	@echo "make test-install  the package and the commands of docs/how-to in Debian 12 with systemd (root; builds the package first)"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each, and a three-minute soak test (six minutes)"
 	@echo "make soak          eight hours of mixed load with faults (SOAK_SECONDS, SOAK_SEED), and a report"
-	@echo "make test-fleet    PostgreSQL failover under load, suspended and disconnected nodes: nothing acknowledged is lost"
+	@echo "make test-cluster  PostgreSQL failover under load, suspended and disconnected nodes: nothing acknowledged is lost"
 	@echo "make mutants       removes each security check in turn: a test must fail (MUTANTS=word for some; two hours for all)"
 	@echo "make fuzz          fuzzes each parser of untrusted input for FUZZ_SECONDS (10)"
 	@echo "make bench         comparison with HAProxy, nginx, Envoy and bare Pingora, with plots (builds the package first, then ten minutes)"
 	@echo "make bench-gate    the gateway compared with bare Pingora and HAProxy"
-	@echo "make bench-fleet   three nodes compared with one server (builds the package first)"
+	@echo "make bench-cluster three nodes compared with one server (builds the package first)"
 	@echo "make bench-growth  cost and memory for growing numbers of users, rules and connections, with plots (a release build, then ten minutes)"
 	@echo "make bench-instructions instructions per request; an increase of 5 percent fails (a release build, then half a minute)"
 	@echo "make bench-mail    sign-ins while mail servers accept no mail (a release build, then five minutes)"
@@ -43,8 +43,8 @@ help:
 run:
 	@conf/demo.sh
 
-run-fleet:
-	@conf/fleet.sh
+run-cluster:
+	@conf/cluster.sh
 
 test: test-quick test-rest
 
@@ -138,7 +138,7 @@ test-faults:
 
 # Kills, suspends and replaces PostgreSQL servers under load, and kills, disconnects and suspends nodes:
 # FAULT_ROUNDS times each (1), and all of them in turn for SOAK_SECONDS (120).
-test-fleet:
+test-cluster:
 	@.ci/install quick
 	$(CARGO) test --locked --test engine -- --ignored --nocapture failover
 	$(CARGO) build --locked --example legacy
@@ -196,13 +196,13 @@ bench-growth:
 	$(CARGO) build --locked --profile dist --bin sealgate
 	node benches/growth/run.mjs
 
-# Starts a cluster as `make run-fleet` does, and a single server.
-bench-fleet:
+# Starts a cluster as `make run-cluster` does, and a single server.
+bench-cluster:
 	@.ci/install bench
-	@.ci/install fleet
+	@.ci/install cluster
 	$(CARGO) build --locked --profile dist --bin sealgate
 	$(CARGO) bench --locked --profile dist --bench signer --no-run
-	node benches/fleet/run.mjs
+	node benches/cluster/run.mjs
 
 bench-mail:
 	@.ci/install run

@@ -99,7 +99,7 @@ impl Admission<'_> {
         let life = ring.find(trusted).filter(|life| ring.state(life, self.now) != KeyState::Removed);
         life.and_then(|life| life.jwk.clone()).ok_or_else(|| {
             CommandError::invalid(format!(
-                "the node {node} was told to trust the key {trusted}, which is none of the fleet's; make the request anew with \
+                "the node {node} was told to trust the key {trusted}, which is none of the cluster's; make the request anew with \
                  --trust and this node's key (sealgate key list)"
             ))
         })
@@ -121,11 +121,11 @@ impl Admission<'_> {
         let encrypted = store.encrypt_data_key(&request.enrolment, request.hash);
         let encrypted = encrypted.map_err(|error| CommandError::invalid(error.to_string()))?;
         let Some((data_key_id, ciphertext)) = encrypted else {
-            if store.fleet_data_key().await?.is_none() {
+            if store.cluster_data_key().await?.is_none() {
                 return Ok(());
             }
             return Err(CommandError::invalid(
-                "this node cannot open the data key of the fleet and so sends none: have the new one name the key of a node that \
+                "this node cannot open the data key of the cluster and so sends none: have the new one name the key of a node that \
                  seals",
             ));
         };

@@ -51,8 +51,8 @@ struct Counting {
 
 impl Counting {
     async fn look(&mut self) -> Result<(), StoreError> {
-        let is_fleet = self.sealgate.store.is_shared();
-        if is_fleet {
+        let is_cluster = self.sealgate.store.is_shared();
+        if is_cluster {
             self.take_in().await?;
         }
         let is_held = self.duty.hold().await.is_some();
@@ -62,7 +62,7 @@ impl Counting {
         self.last = Some(Instant::now());
         let Some(enrolment) = count(&self.sealgate.store, &mut self.duty).await? else { return Ok(()) };
         let now = self.sealgate.clock.now();
-        if !is_fleet {
+        if !is_cluster {
             self.tell(enrolment, now);
         } else if let Some(fence) = self.duty.hold().await {
             let EnrolmentShare { none, totp, security_key, passkey, reset } = enrolment;

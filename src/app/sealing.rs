@@ -21,7 +21,7 @@ pub(crate) const NO_WRAPPING_KEY: &str = "the token has no wrapping key, so noth
     restart the server";
 
 /// Warning for a node that has not received the cluster's data key.
-const NOT_ADMITTED: &str = "this node's token cannot open the data key of the fleet, so this node seals nothing and opens \
+const NOT_ADMITTED: &str = "this node's token cannot open the data key of the cluster, so this node seals nothing and opens \
     nothing that others have sealed: no authenticator app, no recovery codes, no mails. Have it sent the data \
     key: see docs/how-to/cluster-nodes.md, Taking a node in";
 
@@ -46,13 +46,13 @@ pub(crate) async fn check(
     store: &Store,
     entropy: &dyn Entropy,
 ) -> Result<Option<Unsealed>, NotSealing> {
-    let noted = store.fleet_data_key().await?;
+    let noted = store.cluster_data_key().await?;
     let kept = kept(store).await?;
     if noted.is_none() && kept.is_empty() {
         return Ok(None);
     }
     if store.is_shared() {
-        return Ok(open_of_fleet(hsm, &kept, noted.as_deref())?.err());
+        return Ok(open_of_cluster(hsm, &kept, noted.as_deref())?.err());
     }
     signer::data_key(hsm, &kept, fresh(entropy))?;
     Ok(None)
@@ -108,12 +108,12 @@ async fn try_to_open(
     entropy: &dyn Entropy,
 ) -> Result<Result<Sealer, Unsealed>, NotSealing> {
     // Before the wrapped keys: these then include the one with the recorded ID.
-    let noted = store.fleet_data_key().await?;
+    let noted = store.cluster_data_key().await?;
     let kept = kept(store).await?;
     if store.is_shared() && (noted.is_some() || !kept.is_empty()) {
-        let opened = open_of_fleet(hsm, &kept, noted.as_deref())?;
+        let opened = open_of_cluster(hsm, &kept, noted.as_deref())?;
         if let (Ok(sealer), None) = (&opened, noted) {
-            store.note_fleet_data_key(sealer.data_key_id()).await?;
+            store.note_cluster_data_key(sealer.data_key_id()).await?;
         }
         return Ok(opened);
     }
@@ -141,7 +141,7 @@ async fn try_to_open(
 }
 
 /// Unwraps the cluster's data key. Generates none: the other nodes could not unseal its records.
-fn open_of_fleet(
+fn open_of_cluster(
     hsm: &config::Hsm,
     kept: &[WrappedKey],
     noted: Option<&str>,

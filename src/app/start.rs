@@ -80,8 +80,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
             }
             Err(unsealed) => {
                 if let Some(fault) = sealgate.config.registration_of_people.fault_without_sealing() {
-                    let of_fleet = unsealed == Unsealed::NotAdmitted;
-                    return Err(line(if of_fleet { unsealed.to_string() } else { fault }).into());
+                    let of_cluster = unsealed == Unsealed::NotAdmitted;
+                    return Err(line(if of_cluster { unsealed.to_string() } else { fault }).into());
                 }
                 tracing::warn!("{unsealed}");
                 if unsealed == Unsealed::NoWrappingKey && sealgate.config.mail.is_some() {
@@ -147,7 +147,7 @@ fn open_engine(config: &Config, watch: Arc<StoreWatch>) -> Result<Arc<dyn Engine
             Ok(Arc::new(engine.map_err(|error| vec![error.to_string()])?))
         }
         StoreConfig::Postgres(settings) => {
-            let settings = PostgresSettings::of(settings, config.fleet.as_ref())?;
+            let settings = PostgresSettings::of(settings, config.cluster.as_ref())?;
             let settings = PostgresSettings { wall_clock: Some(wall_clock_seconds), ..settings };
             let opened = async { Ok::<_, NotServing>(PostgresEngine::open(&settings, watch).await?) };
             Ok(Arc::new(block_on(opened)?))

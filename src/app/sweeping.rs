@@ -15,13 +15,13 @@ const EVERY: Duration = Duration::from_secs(30);
 /// Records per step on a local store: one commit of a few milliseconds, for which requests wait.
 const STEP: usize = 64;
 /// Records per step over a network, where a step takes a few round trips for any number.
-const STEP_OF_FLEET: usize = 512;
+const STEP_OF_CLUSTER: usize = 512;
 /// Idle time after a step, as a multiple of the step's duration.
 ///
 /// Without it, other commits took 1.7 times as long during garbage collection of a million records.
 const RESTS: u32 = 4;
 /// The same over a network, where a step mostly waits for round trips.
-const RESTS_OF_FLEET: u32 = 1;
+const RESTS_OF_CLUSTER: u32 = 1;
 const MAX_REST_LENGTH: Duration = Duration::from_secs(1);
 /// Number of removed records after which the backlog is counted again, and the maximum of that
 /// count.
@@ -35,7 +35,7 @@ pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
     let mut sweeper = Sweeper {
         duty: LeasedTask::new(&sealgate, LeaseName::Sweeping),
         place: SweepPlace::default(),
-        is_fleet: sealgate.store.is_shared(),
+        is_cluster: sealgate.store.is_shared(),
         sealgate,
     };
     let mut swept_at = None::<Instant>;
@@ -66,7 +66,7 @@ struct Sweeper {
     sealgate: Arc<Sealgate>,
     duty: LeasedTask,
     place: SweepPlace,
-    is_fleet: bool,
+    is_cluster: bool,
 }
 
 impl Sweeper {
@@ -74,7 +74,7 @@ impl Sweeper {
     ///
     /// Idles after each step, so that the store is available to others most of the time.
     async fn sweep(&mut self) {
-        let (step, rests) = if self.is_fleet { (STEP_OF_FLEET, RESTS_OF_FLEET) } else { (STEP, RESTS) };
+        let (step, rests) = if self.is_cluster { (STEP_OF_CLUSTER, RESTS_OF_CLUSTER) } else { (STEP, RESTS) };
         let mut more = true;
         while more {
             for _ in 0..RECORDS_A_COUNT / step {

@@ -11,7 +11,7 @@ use super::output::Output;
 use sealgate_admin::answer::Answer;
 use sealgate_admin::command::{Command, KeyCommand};
 use sealgate_config::StoreConfig;
-use sealgate_store::postgres::{FleetMember, PostgresSettings, members, set_removed};
+use sealgate_store::postgres::{ClusterMember, PostgresSettings, members, set_removed};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum NodeVerb {
@@ -19,7 +19,7 @@ pub(super) enum NodeVerb {
     List,
     /// Remove a node: it stops within 0.25 s and cannot rejoin by a restart
     Remove {
-        /// Node name (`fleet.node`)
+        /// Node name (`cluster.node`)
         name: String,
         /// The node's token may be compromised: refuse everything its keys signed within a second [default: accept it
         /// until it expires]
@@ -39,7 +39,7 @@ pub(super) enum NodeVerb {
     /// For a new node, pass the fingerprints that `node request` printed there; this node must be serving. Start the
     /// admitted node afterwards.
     Admit {
-        /// Node name (`fleet.node`)
+        /// Node name (`cluster.node`)
         name: String,
         /// Fingerprint of its signing key
         #[arg(long, value_name = "FINGERPRINT", allow_hyphen_values = true, requires = "enrolment")]
@@ -59,7 +59,7 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
     let (name, removed) = match verb {
         NodeVerb::List => {
             let members = access.block_on(members(&settings)).map_err(CommandFailure::line)?;
-            let row = |member: &FleetMember| {
+            let row = |member: &ClusterMember| {
                 json!({
                     "name": member.name,
                     "state": state(member),
@@ -122,7 +122,7 @@ fn has_keys(name: &str, access: &mut StoreAccess) -> Result<bool, CommandFailure
     Ok(answer.keys.iter().any(|key| key.life.holder.as_deref() == Some(name)))
 }
 
-fn state(member: &FleetMember) -> &'static str {
+fn state(member: &ClusterMember) -> &'static str {
     if member.removed {
         "removed"
     } else if member.is_heard_of() {

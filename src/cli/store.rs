@@ -7,7 +7,7 @@ use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
 use sealgate_config::StoreConfig;
-use sealgate_store::postgres::{FleetMember, FormatRaise, PostgresSettings, initialise, raise_format};
+use sealgate_store::postgres::{ClusterMember, FormatRaise, PostgresSettings, initialise, raise_format};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreVerb {
@@ -59,8 +59,8 @@ fn upgrade(raise: &FormatRaise, output: &Output) -> Result<(), CommandFailure> {
     })
 }
 
-fn holder(node: &FleetMember) -> String {
-    let FleetMember { name, version, formats, .. } = node;
+fn holder(node: &ClusterMember) -> String {
+    let ClusterMember { name, version, formats, .. } = node;
     let heard = match node.silent {
         _ if node.is_heard_of() => "it serves".to_owned(),
         silent if silent < 7200.0 => format!("heard of {:.0} minutes ago", (silent / 60.0).max(1.0)),

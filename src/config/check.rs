@@ -28,7 +28,7 @@ use super::fault::ConfigFault;
 use super::file::{ConfigReader, Section};
 use super::settings::owned_place;
 use super::{
-    Accent, AdminConfig, AuditConfig, BeatDurability, Config, Console, Durability, FleetConfig, Hsm, IssuerUrl,
+    Accent, AdminConfig, AuditConfig, BeatDurability, ClusterConfig, Config, Console, Durability, Hsm, IssuerUrl,
     KeysConfig, Language, Log, LogFormat, LoginConfig, Mechanism, PagesConfig, PeopleRegistration,
     PeopleRegistrationMode, PostgresConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig,
     SessionsConfig, SledConfig, StoreConfig, TokensConfig,
@@ -87,7 +87,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
 /// Returns all known keys, by reading a file in which every table is present.
 pub(super) fn known_keys() -> BTreeSet<String> {
     let reading = ConfigReader::new(
-        "[server.tls]\n[fleet]\n[mail]\n[[trusted_issuer]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n",
+        "[server.tls]\n[cluster]\n[mail]\n[[trusted_issuer]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n",
     );
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));
@@ -100,15 +100,15 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let (server, certificates) = server(root.section("server"), files, issuer.as_ref());
     let listen = [server.listen.as_slice(), &server.redirect_listen].concat();
     let store = store(root.section("store"), files);
-    let fleet = root.optional_section("fleet", "write it as a table, [fleet]");
-    let is_fleet = matches!(store, Some(StoreConfig::Postgres(_)));
-    if is_fleet && fleet.is_none() {
-        root.missing("fleet", "name this node: [fleet] node = \"id-1\"");
+    let cluster = root.optional_section("cluster", "write it as a table, [cluster]");
+    let is_cluster = matches!(store, Some(StoreConfig::Postgres(_)));
+    if is_cluster && cluster.is_none() {
+        root.missing("cluster", "name this node: [cluster] node = \"id-1\"");
     }
-    if store.is_some() && !is_fleet && fleet.is_some() {
-        root.fault("fleet", "goes with store.engine = \"postgres\" only; leave it out");
+    if store.is_some() && !is_cluster && cluster.is_some() {
+        root.fault("cluster", "goes with store.engine = \"postgres\" only; leave it out");
     }
-    let fleet = fleet.and_then(self::fleet);
+    let cluster = cluster.and_then(self::cluster);
     let admin = admin(root.section("admin"), files, &listen, store.as_ref());
     let hsm = hsm(root.section("hsm"), files);
     let tokens = tokens(root.section("tokens"));
@@ -147,7 +147,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         admin: admin?,
         hsm,
         store: store?,
-        fleet: if is_fleet { Some(fleet?) } else { None },
+        cluster: if is_cluster { Some(cluster?) } else { None },
         tokens,
         keys,
         sessions,
@@ -335,12 +335,12 @@ fn store(mut section: Section<'_, '_>, files: &Files) -> Option<StoreConfig> {
 const OF_SLED: &[&str] = &["path", "cache_bytes", "reserve_bytes"];
 const OF_POSTGRES: &[&str] = &["url_file", "ca_file", "writers", "durability"];
 
-fn fleet(mut section: Section<'_, '_>) -> Option<FleetConfig> {
+fn cluster(mut section: Section<'_, '_>) -> Option<ClusterConfig> {
     let node = section.required_text("node", "write a name that no other node has, such as \"id-1\"", address::name);
     let beats = [("replicated", BeatDurability::Replicated), ("local", BeatDurability::Local)];
     let beat = section.choice("beat", &beats).unwrap_or(BeatDurability::Replicated);
     let staleness_ms = section.number("staleness_ms", MAX_STALENESS_MS, 300..=MAX_STALENESS_MS);
-    Some(FleetConfig { node: node?, beat, staleness_ms })
+    Some(ClusterConfig { node: node?, beat, staleness_ms })
 }
 
 fn tokens(mut section: Section<'_, '_>) -> TokensConfig {

@@ -34,7 +34,7 @@ const SECTIONS: &[Keys] = &[
     ("hsm", &["sign_timeout_seconds", "queue", "hang_abort_seconds", "mechanism", "require_local", "shared"], &[]),
     ("store", &["engine", "path", "cache_bytes", "reserve_bytes", "queue"], &[]),
     ("store", &["url_file", "ca_file", "writers", "durability"], &[]),
-    ("fleet", &["node", "beat", "staleness_ms"], &[]),
+    ("cluster", &["node", "beat", "staleness_ms"], &[]),
     ("tokens", &["access_token_seconds"], &["authorization_code_seconds", "refresh_token_seconds"]),
     ("tokens", &[], &["refresh_retry_seconds", "groups_scope"]),
     ("keys", &["rotate_seconds", "publish_seconds", "keep_seconds"], &[]),
@@ -179,10 +179,10 @@ mod tests {
 
     /// Returns a configuration with the sections of both store engines, and its keys.
     fn every_section() -> (Config, Value) {
-        let fleet = "store.engine = \"postgres\"\nstore.url_file = \"u\"\nstore.ca_file = \"c\"\nfleet.node = \"id-1\"\n\
+        let cluster = "store.engine = \"postgres\"\nstore.url_file = \"u\"\nstore.ca_file = \"c\"\ncluster.node = \"id-1\"\n\
             admin.socket = \"a\"\n";
         let shared = REQUIRED
-            .replace("store.path = \"s\"\n", fleet)
+            .replace("store.path = \"s\"\n", cluster)
             .replace("pin_file = \"p\" }", "pin_file = \"p\", shared = true }");
         let config = Config::parse(REQUIRED, Path::new("/etc")).unwrap();
         let mut all = serialised(&Config::parse(&shared, Path::new("/etc")).unwrap());

@@ -42,8 +42,8 @@ pub use mail::{MailConfig, MailCredentials, MailTls, Mailbox};
 pub use people_registration::{PeopleRegistration, PeopleRegistrationMode};
 pub use secret_file::{read_longer_secret_file, read_secret_file};
 pub use settings::{
-    AdminConfig, CertificateEnd, Console, EXPIRES_SOON, FleetConfig, FormPost, ForwardAuth, KeysConfig, Log, LogFormat,
-    PostgresConfig, RateLimits, Registration, ServerAddress, SessionsConfig, TokensConfig, days_left,
+    AdminConfig, CertificateEnd, ClusterConfig, Console, EXPIRES_SOON, FormPost, ForwardAuth, KeysConfig, Log,
+    LogFormat, PostgresConfig, RateLimits, Registration, ServerAddress, SessionsConfig, TokensConfig, days_left,
 };
 pub use settings::{
     AuditConfig, BeatDurability, Config, Durability, Hsm, LoginConfig, Mechanism, PagesConfig, RegistrationMode,

@@ -37,7 +37,7 @@ pub struct Config {
     /// Persistent storage.
     pub store: StoreConfig,
     /// This node of the cluster, if the store is shared.
-    pub fleet: Option<FleetConfig>,
+    pub cluster: Option<ClusterConfig>,
     pub tokens: TokensConfig,
     pub keys: KeysConfig,
     pub sessions: SessionsConfig,
@@ -173,8 +173,8 @@ impl Config {
 
     /// Returns the owner of the keys in the token, if each node of the cluster has its own token.
     pub fn token_holder(&self) -> Option<TokenHolder> {
-        let fleet = self.fleet.as_ref().filter(|_| !self.hsm.shared)?;
-        Some(TokenHolder { node: fleet.node.clone(), issuer: self.issuer.as_str().to_owned() })
+        let cluster = self.cluster.as_ref().filter(|_| !self.hsm.shared)?;
+        Some(TokenHolder { node: cluster.node.clone(), issuer: self.issuer.as_str().to_owned() })
     }
 }
 
@@ -276,9 +276,9 @@ pub enum Durability {
     External,
 }
 
-/// `[fleet]`: this node of the cluster.
+/// `[cluster]`: this node of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FleetConfig {
+pub struct ClusterConfig {
     /// Unique name of this node, kept over restarts.
     pub node: String,
     pub beat: BeatDurability,

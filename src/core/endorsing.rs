@@ -81,7 +81,7 @@ pub async fn endorse(
         if let Some(FirstKeyTrust { holder, word_of }) = &endorsement.introduced {
             tracing::warn!(kid, by, holder, word_of, "believes a node's first key from now on, on another's word");
         } else {
-            tracing::info!(kid, by, "endorsed a key of the fleet");
+            tracing::info!(kid, by, "endorsed a key of the cluster");
         }
     }
     Ok(signer.vouching(&ring, now).map(|vouching| vouching.untrusted))

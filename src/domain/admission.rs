@@ -37,7 +37,7 @@ impl OaepHash {
 /// A node's request to join.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRequest {
-    /// Its name, `fleet.node`.
+    /// Its name, `cluster.node`.
     pub node: String,
     /// Its first signing key.
     pub key: PublicJwk,

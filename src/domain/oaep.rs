@@ -1,4 +1,4 @@
-//! RSA-OAEP (RFC 8017 §7.1) to a public key that came from elsewhere: how the data key of a fleet goes to a new node.
+//! RSA-OAEP (RFC 8017 §7.1) to a public key that came from elsewhere: how the data key of a cluster goes to a new node.
 
 use aws_lc_rs::rsa::{OAEP_SHA1_MGF1SHA1, OAEP_SHA256_MGF1SHA256, OaepPublicEncryptingKey, PublicEncryptingKey};
 use aws_lc_rs::signature::RsaPublicKeyComponents;

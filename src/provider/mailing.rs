@@ -113,7 +113,7 @@ async fn in_all(ctx: &RequestContext<'_>) -> bool {
 /// Charges a limit that all nodes of the cluster count together. Returns whether it allows the
 /// mail.
 pub(super) async fn allows(ctx: &RequestContext<'_>, key: &LimitKey<'_>, rule: Rule) -> bool {
-    ctx.sealgate.limits.take(LimitScope::Fleet, key, rule, ctx.now).await.allowed
+    ctx.sealgate.limits.take(LimitScope::Cluster, key, rule, ctx.now).await.allowed
 }
 
 fn of_both(account: &SecretHash, mark: &SecretHash) -> Vec<u8> {

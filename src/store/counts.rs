@@ -128,8 +128,8 @@ mod tests {
         }
     }
 
-    async fn fleet() -> (Store, Store) {
-        let engine = Arc::new(MemoryEngine::of_a_fleet());
+    async fn cluster() -> (Store, Store) {
+        let engine = Arc::new(MemoryEngine::of_a_cluster());
         let one = Store::open(Arc::<MemoryEngine>::clone(&engine), MOST).await.unwrap();
         (one, Store::open(engine, MOST).await.unwrap())
     }
@@ -137,7 +137,7 @@ mod tests {
     /// Before the first count, each node would admit the whole limit.
     #[tokio::test]
     async fn a_node_goes_by_what_all_have_begun_and_the_bound_holds_in_all() {
-        let (here, there) = fleet().await;
+        let (here, there) = cluster().await;
         let mut lease = Lease::new(LeaseName::Counting, "one");
         let fence = lease.hold(&here, Instant::now()).await.unwrap().unwrap();
         begin(&here, 0..8).await;
@@ -167,7 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_has_lost_the_lease_publishes_nothing() {
-        let (here, there) = fleet().await;
+        let (here, there) = cluster().await;
         let (mut one, mut other) = (Lease::new(LeaseName::Counting, "one"), Lease::new(LeaseName::Counting, "other"));
         let start = Instant::now();
         let fence = one.hold(&here, start).await.unwrap().unwrap();

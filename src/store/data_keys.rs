@@ -47,7 +47,7 @@ impl Store {
     }
 
     /// Returns the ID of the cluster's data key; `None` before it is generated.
-    pub async fn fleet_data_key(&self) -> Result<Option<String>, StoreError> {
+    pub async fn cluster_data_key(&self) -> Result<Option<String>, StoreError> {
         Ok(self.load(table::data_key_id()).await?.map(|loaded| loaded.value))
     }
 
@@ -66,7 +66,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Contended`] when one is recorded already; when the store fails.
-    pub async fn note_fleet_data_key(&self, id: &str) -> Result<(), StoreError> {
+    pub async fn note_cluster_data_key(&self, id: &str) -> Result<(), StoreError> {
         self.write(record::create(table::data_key_id(), &id.to_owned())?).await
     }
 }

@@ -207,7 +207,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_holds_it_and_another_goes_on_once_it_has_lain_unchanged() {
-        let (here, there) = stores(MemoryEngine::of_a_fleet()).await;
+        let (here, there) = stores(MemoryEngine::of_a_cluster()).await;
         let (mut one, mut other) = (lease("one"), lease("other"));
         let start = Instant::now();
         let at = |seconds: u64| start + Duration::from_secs(seconds);
@@ -236,7 +236,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_cannot_be_read_changes_hands_like_any_other() {
-        let (here, there) = stores(MemoryEngine::of_a_fleet()).await;
+        let (here, there) = stores(MemoryEngine::of_a_cluster()).await;
         let put = vec![(table::lease("sweeping"), b"?".to_vec())];
         here.write(Changes { put, ..Changes::default() }).await.unwrap();
         let (mut one, start) = (lease("one"), Instant::now());

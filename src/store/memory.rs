@@ -25,7 +25,7 @@ impl MemoryEngine {
     }
 
     /// Returns an engine that several providers of one process share like nodes share a database.
-    pub fn of_a_fleet() -> Self {
+    pub fn of_a_cluster() -> Self {
         let engine = Self::default();
         engine.share();
         engine

@@ -44,7 +44,7 @@ pub use self::fault::PostgresFault;
 pub use self::filling::{NewPostgresStore, NewStoreFault};
 pub use self::formats::FormatSurvey;
 pub use self::formats::{FormatRaise, raise_format};
-pub use self::members::FleetMember;
+pub use self::members::ClusterMember;
 pub use self::members::{members, set_removed, wait_for_beats};
 use self::reader::{ReadQueries, Readers};
 pub use self::schema::initialise;

@@ -131,7 +131,7 @@ impl FormatRange {
         }
         (found < from).then(|| {
             format!(
-                "the store has format {found}, this program serves {from} to {to} in a fleet: start the version before \
+                "the store has format {found}, this program serves {from} to {to} in a cluster: start the version before \
                  it on all nodes first, and run its sealgate store upgrade"
             )
         })

@@ -2,8 +2,8 @@
 //! from a request.
 
 mod book;
+mod cluster;
 mod factors;
-mod fleet;
 mod limits;
 mod mail;
 mod people;
@@ -18,8 +18,8 @@ use prometheus::{
 
 use crate::log;
 use book::{SECONDS, Series, SeriesRegistry};
+use cluster::ClusterSeries;
 use factors::FactorSeries;
-use fleet::FleetSeries;
 use limits::LimitSeries;
 use mail::MailSeries;
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
@@ -72,7 +72,7 @@ pub struct Metrics {
     leases: IntGaugeVec,
     factors: FactorSeries,
     mails: MailSeries,
-    fleet: FleetSeries,
+    cluster: ClusterSeries,
     foreign: Foreign,
     reloads: IntCounterVec,
     certificates: IntGaugeVec,
@@ -120,7 +120,7 @@ fn certificates(book: &SeriesRegistry) -> Result<IntGaugeVec, prometheus::Error>
 
 fn leases(book: &SeriesRegistry) -> Result<IntGaugeVec, prometheus::Error> {
     let help = "1 while this node does a piece of work for all that share its store: see docs/explanation/cluster.md.";
-    let gauges = IntGaugeVec::new(Opts::new("sealgate_fleet_lease_held", help), &["name"])?;
+    let gauges = IntGaugeVec::new(Opts::new("sealgate_cluster_lease_held", help), &["name"])?;
     book.enter("gauge", &gauges)?;
     Ok(gauges)
 }
@@ -279,7 +279,7 @@ impl Metrics {
             leases: leases(&book)?,
             factors: FactorSeries::new(&book)?,
             mails: MailSeries::new(&book)?,
-            fleet: FleetSeries::new(&book)?,
+            cluster: ClusterSeries::new(&book)?,
             foreign: Foreign::new(&book)?,
             reloads: counters("sealgate_config_reloads_total", "Reloads of the configuration.", &["result"])?,
             reload_succeeded: gauge(
@@ -344,23 +344,23 @@ impl Metrics {
     /// Records a heartbeat that took `seconds`, at the store's time `at`. The store's clock is
     /// ahead of the local clock by `clock_offset`.
     pub fn beat(&self, seconds: f64, at: f64, nodes: u32, clock_offset: f64) {
-        self.fleet.beat(seconds, at, nodes, clock_offset);
+        self.cluster.beat(seconds, at, nodes, clock_offset);
     }
 
     /// Initializes the counters of these causes of commit retries to zero.
     pub fn begin_reruns(&self, causes: impl IntoIterator<Item = &'static str>) {
-        self.fleet.begin(causes);
+        self.cluster.begin(causes);
     }
 
     /// Counts a retried batch of commits.
     pub fn store_rerun(&self, cause: &'static str) {
-        self.fleet.rerun(cause);
+        self.cluster.rerun(cause);
     }
 
     /// Records a connection for commits to a server on this timeline, or `None` if the connection
     /// failed.
     pub fn store_connected(&self, timeline: Option<u32>) {
-        self.fleet.connected(timeline);
+        self.cluster.connected(timeline);
     }
 
     /// Records that the current configuration was applied at `now`, in seconds since 1970.

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::fleet::with_own_token;
+use crate::cluster::with_own_token;
 use crate::postgres_server::PostgresServer;
 use crate::support::{Instance, Node, Settings, wait_until};
 
@@ -32,14 +32,14 @@ async fn a_shared_token_with_another_wrapping_key_is_refused_and_makes_no_data_k
 }
 
 /// Running node, and others with tokens of their own that are not admitted.
-struct Fleet {
+struct Cluster {
     database: PostgresServer,
     first: Instance,
     /// Signing key of the first node.
     trusted: String,
 }
 
-impl Fleet {
+impl Cluster {
     async fn start() -> Self {
         let database = tokio::task::spawn_blocking(|| PostgresServer::start(&[])).await.unwrap();
         let mut first = with_own_token("a", &database, None);
@@ -97,25 +97,25 @@ fn refused(node: &mut Instance, line: &str) {
 const DATA_KEYS: &str = "substring(key FROM 1 FOR 10) = 'mdata_key/'::bytea";
 
 #[tokio::test]
-async fn a_new_node_is_taken_in_by_its_fingerprints_and_seals_with_the_fleets_data_key() {
-    let fleet = Fleet::start().await;
-    let mut second = fleet.another("b");
+async fn a_new_node_is_taken_in_by_its_fingerprints_and_seals_with_the_clusters_data_key() {
+    let cluster = Cluster::start().await;
+    let mut second = cluster.another("b");
     refused(&mut second, "sealgate node request");
     let unknown = second.try_run(&["node", "request", &format!("--trust={}", "x".repeat(43))], "");
-    assert!(String::from_utf8(unknown.stderr).unwrap().contains("no node of the fleet has shown the key"));
-    let shown = fleet.request(&second);
-    assert_eq!(fleet.request(&second), shown, "asking again changes nothing");
+    assert!(String::from_utf8(unknown.stderr).unwrap().contains("no node of the cluster has shown the key"));
+    let shown = cluster.request(&second);
+    assert_eq!(cluster.request(&second), shown, "asking again changes nothing");
     // Exactly these fingerprints are accepted, each for its own key.
     let swapped = (shown.1.clone(), shown.0.clone());
-    assert!(fleet.admit("b", &swapped).unwrap().contains("somebody has changed it"));
-    assert!(fleet.admit("c", &shown).unwrap().contains("the node c asks for nothing"));
+    assert!(cluster.admit("b", &swapped).unwrap().contains("somebody has changed it"));
+    assert!(cluster.admit("c", &shown).unwrap().contains("the node c asks for nothing"));
     refused(&mut second, "sealgate node request");
-    assert_eq!(fleet.admit("b", &shown), None);
+    assert_eq!(cluster.admit("b", &shown), None);
     second.run(&["key", "activate", "--early", &shown.0]);
     second.start();
-    second.tells("took the data key of the fleet");
-    assert_eq!(fleet.count(DATA_KEYS).await, 2, "one data key, wrapped by each token");
-    assert_eq!(fleet.count("substring(key FROM 1 FOR 6) = 'mnode_'::bytea").await, 0, "nothing is left of the way");
+    second.tells("took the data key of the cluster");
+    assert_eq!(cluster.count(DATA_KEYS).await, 2, "one data key, wrapped by each token");
+    assert_eq!(cluster.count("substring(key FROM 1 FOR 6) = 'mnode_'::bytea").await, 0, "nothing is left of the way");
     second.stop();
     second.start();
     assert!(!second.log().contains("seals nothing"), "{}", second.log());
@@ -124,98 +124,98 @@ async fn a_new_node_is_taken_in_by_its_fingerprints_and_seals_with_the_fleets_da
 /// It has a key in the ring and no row among the nodes.
 #[tokio::test]
 async fn a_node_that_was_admitted_and_never_started_can_be_removed() {
-    let fleet = Fleet::start().await;
-    let second = fleet.another("b");
-    let shown = fleet.request(&second);
-    assert_eq!(fleet.admit("b", &shown), None);
-    let jwks = format!("http://127.0.0.1:{}/oauth/jwks", fleet.first.port);
+    let cluster = Cluster::start().await;
+    let second = cluster.another("b");
+    let shown = cluster.request(&second);
+    assert_eq!(cluster.admit("b", &shown), None);
+    let jwks = format!("http://127.0.0.1:{}/oauth/jwks", cluster.first.port);
     let published = async || reqwest::get(&jwks).await.unwrap().text().await.unwrap();
     assert!(published().await.contains(&shown.0));
-    let stranger = fleet.first.try_run(&["node", "remove", "c", "--now"], "");
+    let stranger = cluster.first.try_run(&["node", "remove", "c", "--now"], "");
     assert!(String::from_utf8(stranger.stderr).unwrap().contains("no node is called c"));
-    fleet.first.run(&["node", "remove", "b", "--now"]);
+    cluster.first.run(&["node", "remove", "b", "--now"]);
     let left = published().await;
-    assert!(left.contains(&fleet.trusted) && !left.contains(&shown.0), "{left}");
+    assert!(left.contains(&cluster.trusted) && !left.contains(&shown.0), "{left}");
 }
 
 #[tokio::test]
 async fn a_request_that_is_swapped_in_the_database_is_not_admitted() {
-    let fleet = Fleet::start().await;
-    let (second, stranger) = (fleet.another("b"), fleet.another("c"));
-    let shown = fleet.request(&second);
-    fleet.request(&stranger);
+    let cluster = Cluster::start().await;
+    let (second, stranger) = (cluster.another("b"), cluster.another("c"));
+    let shown = cluster.request(&second);
+    cluster.request(&stranger);
     let swap = "UPDATE record SET value = convert_to(replace(convert_from((SELECT value FROM record WHERE key = \
         'mnode_request/c'::bytea), 'UTF8'), '\"node\":\"c\"', '\"node\":\"b\"'), 'UTF8') WHERE key = 'mnode_request/b'::bytea";
-    assert_eq!(fleet.sql(swap).await, 1);
-    assert!(fleet.admit("b", &shown).unwrap().contains("somebody has changed it"));
-    let keys = fleet.first.json(&["key", "list"]);
+    assert_eq!(cluster.sql(swap).await, 1);
+    assert!(cluster.admit("b", &shown).unwrap().contains("somebody has changed it"));
+    let keys = cluster.first.json(&["key", "list"]);
     assert_eq!(keys["keys"].as_array().unwrap().len(), 1, "{keys}");
-    assert_eq!(fleet.count("key = 'mnode_data_key/b'::bytea").await, 0, "the data key was sent to nobody");
+    assert_eq!(cluster.count("key = 'mnode_data_key/b'::bytea").await, 0, "the data key was sent to nobody");
 }
 
 /// Only the new node decides which key it trusts.
 #[tokio::test]
 async fn a_request_whose_trust_was_changed_in_the_database_is_not_admitted() {
-    let fleet = Fleet::start().await;
-    let second = fleet.another("b");
-    let shown = fleet.request(&second);
-    let (own, other) = (&fleet.trusted, "x".repeat(43));
+    let cluster = Cluster::start().await;
+    let second = cluster.another("b");
+    let shown = cluster.request(&second);
+    let (own, other) = (&cluster.trusted, "x".repeat(43));
     let change = |from: &str, to: &str| {
         format!(
             "UPDATE record SET value = convert_to(replace(convert_from(value, 'UTF8'), '\"trusted\":\"{from}\"', \
              '\"trusted\":\"{to}\"'), 'UTF8') WHERE key = 'mnode_request/b'::bytea"
         )
     };
-    assert_eq!(fleet.sql(&change(own, &other)).await, 1);
-    assert!(fleet.admit("b", &shown).unwrap().contains("is not the one that the node has signed"));
-    assert_eq!(fleet.sql(&change(&other, own)).await, 1);
-    assert_eq!(fleet.admit("b", &shown), None);
+    assert_eq!(cluster.sql(&change(own, &other)).await, 1);
+    assert!(cluster.admit("b", &shown).unwrap().contains("is not the one that the node has signed"));
+    assert_eq!(cluster.sql(&change(&other, own)).await, 1);
+    assert_eq!(cluster.admit("b", &shown), None);
 }
 
 #[tokio::test]
 async fn a_data_key_that_was_changed_on_its_way_stops_the_start() {
-    let fleet = Fleet::start().await;
-    let mut second = fleet.another("b");
-    let shown = fleet.request(&second);
-    assert_eq!(fleet.admit("b", &shown), None);
+    let cluster = Cluster::start().await;
+    let mut second = cluster.another("b");
+    let shown = cluster.request(&second);
+    assert_eq!(cluster.admit("b", &shown), None);
     second.run(&["key", "activate", "--early", &shown.0]);
     let change = "UPDATE record SET value = convert_to(replace(convert_from(value, 'UTF8'), '\"ciphertext\":\"', \
         '\"ciphertext\":\"AAAA'), 'UTF8') WHERE key = 'mnode_data_key/b'::bytea";
-    assert_eq!(fleet.sql(change).await, 1);
+    assert_eq!(cluster.sql(change).await, 1);
     refused(&mut second, "which this node was told to trust");
-    assert_eq!(fleet.count(DATA_KEYS).await, 1);
+    assert_eq!(cluster.count(DATA_KEYS).await, 1);
     // The request can be submitted once more.
-    assert_eq!(fleet.admit("b", &shown), None);
+    assert_eq!(cluster.admit("b", &shown), None);
     second.start();
-    second.tells("took the data key of the fleet");
+    second.tells("took the data key of the cluster");
 }
 
 /// A node may sign without the data key if the message with that key was lost.
 #[tokio::test]
 async fn a_node_without_the_data_key_sends_none_and_gets_it_later() {
-    let fleet = Fleet::start().await;
-    let mut second = fleet.another("b");
-    let shown = fleet.request(&second);
-    assert_eq!(fleet.admit("b", &shown), None);
+    let cluster = Cluster::start().await;
+    let mut second = cluster.another("b");
+    let shown = cluster.request(&second);
+    assert_eq!(cluster.admit("b", &shown), None);
     second.run(&["key", "activate", "--early", &shown.0]);
-    assert_eq!(fleet.sql("DELETE FROM record WHERE key = 'mnode_data_key/b'::bytea").await, 1);
+    assert_eq!(cluster.sql("DELETE FROM record WHERE key = 'mnode_data_key/b'::bytea").await, 1);
     let warned = second.json(&["check"]);
-    assert!(warned["warnings"].to_string().contains("cannot open the data key of the fleet"), "{warned}");
+    assert!(warned["warnings"].to_string().contains("cannot open the data key of the cluster"), "{warned}");
     second.start();
     second.tells("this node seals nothing");
-    assert_eq!(fleet.count(DATA_KEYS).await, 1, "it makes none of its own");
+    assert_eq!(cluster.count(DATA_KEYS).await, 1, "it makes none of its own");
 
-    let third = fleet.another("c");
+    let third = cluster.another("c");
     let asked = third.json(&["node", "request", &format!("--trust={}", shown.0)]);
     let (key, enrolment) = (text(&asked["key"]), text(&asked["enrolment"]));
     let (key, enrolment) = (format!("--key={key}"), format!("--enrolment={enrolment}"));
     let refused = second.try_run(&["node", "admit", "c", &key, &enrolment], "");
-    assert!(String::from_utf8(refused.stderr).unwrap().contains("cannot open the data key of the fleet"));
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("cannot open the data key of the cluster"));
 
     second.stop();
-    assert_eq!(fleet.request(&second), shown);
-    assert_eq!(fleet.admit("b", &shown), None);
+    assert_eq!(cluster.request(&second), shown);
+    assert_eq!(cluster.admit("b", &shown), None);
     second.start();
-    second.tells("took the data key of the fleet");
-    assert_eq!(fleet.count(DATA_KEYS).await, 2);
+    second.tells("took the data key of the cluster");
+    assert_eq!(cluster.count(DATA_KEYS).await, 2);
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::task::{JoinSet, block_in_place};
 
 use crate::chance::Chance;
-use world::{Client, Fleet, rounds, text};
+use world::{Client, Cluster, rounds, text};
 
 /// Value of `refresh_retry_seconds`.
 const RETRY_WINDOW: Duration = Duration::from_mins(1);
@@ -175,7 +175,7 @@ enum Fall {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "kills servers of the database again and again: make test-fleet"]
+#[ignore = "kills servers of the database again and again: make test-cluster"]
 async fn a_failover_under_load_over_http_loses_and_repeats_nothing() {
     let mut chance = Chance::seeded("failover");
     for round in 0..rounds() {
@@ -184,7 +184,7 @@ async fn a_failover_under_load_over_http_loses_and_repeats_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "stops servers of the database again and again: make test-fleet"]
+#[ignore = "stops servers of the database again and again: make test-cluster"]
 async fn a_primary_that_hangs_and_wakes_after_a_failover_repeats_nothing_over_http() {
     let mut chance = Chance::seeded("waking");
     for round in 0..rounds() {
@@ -195,28 +195,28 @@ async fn a_primary_that_hangs_and_wakes_after_a_failover_repeats_nothing_over_ht
 /// Stops the primary under load, promotes the standby, and restarts the old primary, which is still
 /// first in the URL.
 async fn fail_over(fall: Fall, chance: &mut Chance) -> String {
-    let mut fleet = Fleet::start().await;
-    let client = Arc::clone(&fleet.client);
+    let mut cluster = Cluster::start().await;
+    let client = Arc::clone(&cluster.client);
     let load = Load::start(&client, chance).await;
     tokio::time::sleep(chance.milliseconds(500, 3000)).await;
     let unused_code = client.code(client.any()).await.unwrap();
     let delay = chance.milliseconds(0, 1000);
     block_in_place(|| {
         match fall {
-            Fall::Killed => fleet.primary.kill(),
-            Fall::Hangs => fleet.primary.hang(),
+            Fall::Killed => cluster.primary.kill(),
+            Fall::Hangs => cluster.primary.hang(),
         }
         std::thread::sleep(delay);
-        fleet.standby.promote();
+        cluster.standby.promote();
     });
-    fleet.goes_on().await;
+    cluster.goes_on().await;
     tokio::time::sleep(chance.milliseconds(0, 1000)).await;
 
     block_in_place(|| match fall {
-        Fall::Killed => fleet.primary.start_again(),
-        Fall::Hangs => fleet.primary.resume(),
+        Fall::Killed => cluster.primary.start_again(),
+        Fall::Hangs => cluster.primary.resume(),
     });
-    let old = fleet.primary.client("").await;
+    let old = cluster.primary.client("").await;
     if fall == Fall::Killed {
         // It waits for no standby, and therefore acknowledges every commit.
         old.batch_execute("ALTER SYSTEM RESET synchronous_standby_names").await.unwrap();
@@ -229,12 +229,12 @@ async fn fail_over(fall: Fall, chance: &mut Chance) -> String {
     // Work that a suspended server had begun finishes now.
     tokio::time::sleep(Duration::from_millis(200)).await;
     let before = beats().await;
-    let new = fleet.standby.client("").await;
+    let new = cluster.standby.client("").await;
     for _ in 0..3 {
         let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'sealgate'";
         assert!(new.query_one(end, &[]).await.unwrap().get::<_, i64>(0) > 0);
         tokio::time::sleep(chance.milliseconds(100, 600)).await;
-        fleet.goes_on().await;
+        cluster.goes_on().await;
     }
     let known = load.end().await;
     let (gap, slowest) = {
@@ -242,11 +242,11 @@ async fn fail_over(fall: Fall, chance: &mut Chance) -> String {
         (answered.longest_gap, answered.slowest)
     };
     // A node that has never connected to the new primary chooses correctly too.
-    fleet.nodes[2].kill();
-    fleet.nodes[2].start();
+    cluster.nodes[2].kill();
+    cluster.nodes[2].start();
     known.check(&client, &unused_code).await;
     assert_eq!(beats().await, before, "the old primary was written to");
-    for node in &mut fleet.nodes {
+    for node in &mut cluster.nodes {
         assert!(!node.has_ended() && !node.log().contains("panicked"), "{}", node.log());
     }
     let rotated: usize = known.families.iter().map(|family| family.len() - 1).sum();

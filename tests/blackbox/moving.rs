@@ -19,7 +19,7 @@ async fn in_database(instance: &Instance, files: &str) -> (String, String) {
     fs::set_permissions(&url_file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let path = format!("path = \"{}\"", instance.store().display());
     let store = format!("engine = \"postgres\"\nurl_file = \"{}\"", url_file.display());
-    let text = files.replace(&path, &store).replace("[store]", "shared = true\n[fleet]\nnode = \"id-1\"\n[store]");
+    let text = files.replace(&path, &store).replace("[store]", "shared = true\n[cluster]\nnode = \"id-1\"\n[store]");
     (text, schema)
 }
 

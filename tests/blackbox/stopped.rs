@@ -11,7 +11,7 @@ use tokio::task::{JoinSet, block_in_place};
 use tokio::time::{sleep, timeout};
 
 use crate::backup::{LIMITS, granted};
-use crate::fleet::Fleet;
+use crate::cluster::Cluster;
 use crate::support::{Browser, Instance, Settings};
 
 /// Number of clients that refresh continuously.
@@ -154,15 +154,15 @@ async fn one_node() -> (Instance, Arc<Clients>, Vec<String>) {
     (instance, clients, tokens)
 }
 
-async fn two_nodes() -> (Fleet, Arc<Clients>, Vec<String>) {
-    let fleet = Fleet::start_with(&format!("{LIMITS}\nsign_ins = 4000")).await;
+async fn two_nodes() -> (Cluster, Arc<Clients>, Vec<String>) {
+    let cluster = Cluster::start_with(&format!("{LIMITS}\nsign_ins = 4000")).await;
     let mut tokens = Vec::new();
     for _ in 0..CLIENTS {
-        tokens.push(fleet.tokens().await["refresh_token"].as_str().unwrap().to_owned());
+        tokens.push(cluster.tokens().await["refresh_token"].as_str().unwrap().to_owned());
     }
-    let ports = vec![fleet.first.port, fleet.second.port];
-    let clients = Clients::new(fleet.first.port, ports, &fleet.secret);
-    (fleet, clients, tokens)
+    let ports = vec![cluster.first.port, cluster.second.port];
+    let clients = Clients::new(cluster.first.port, ports, &cluster.secret);
+    (cluster, clients, tokens)
 }
 
 async fn suspend(instance: &Instance) {
@@ -192,9 +192,9 @@ async fn clients_of_a_node_that_is_killed_and_started_again_keep_their_grants() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_ask_another_node_while_one_is_suspended_keep_their_grants() {
-    let (fleet, clients, tokens) = two_nodes().await;
+    let (cluster, clients, tokens) = two_nodes().await;
     keep_their_grants(&clients, tokens, async |clients| {
-        for node in [&fleet.first, &fleet.second] {
+        for node in [&cluster.first, &cluster.second] {
             suspend(node).await;
             clients.go_on(CLIENTS * 2).await;
         }
@@ -204,14 +204,14 @@ async fn clients_that_ask_another_node_while_one_is_suspended_keep_their_grants(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_ask_another_node_when_one_is_killed_keep_their_grants() {
-    let (mut fleet, clients, tokens) = two_nodes().await;
+    let (mut cluster, clients, tokens) = two_nodes().await;
     keep_their_grants(&clients, tokens, async |clients| {
-        fleet.first.kill();
+        cluster.first.kill();
         clients.go_on(CLIENTS * 2).await;
-        block_in_place(|| fleet.first.start());
-        fleet.second.kill();
+        block_in_place(|| cluster.first.start());
+        cluster.second.kill();
         clients.go_on(CLIENTS * 2).await;
-        block_in_place(|| fleet.second.start());
+        block_in_place(|| cluster.second.start());
     })
     .await;
 }

@@ -29,13 +29,13 @@ pub(super) fn switched_on(examples: bool) -> String {
 
 /// Returns the file without the settings of the PostgreSQL store.
 pub(super) fn of_sled(text: &str) -> String {
-    let of_fleet = ["url_file", "ca_file = \"/etc/sealgate/database", "writers", "durability", "[fleet]"];
-    let of_fleet = of_fleet.into_iter().chain(["node = ", "beat = ", "staleness_ms"]);
-    without(text, &of_fleet.collect::<Vec<_>>())
+    let of_cluster = ["url_file", "ca_file = \"/etc/sealgate/database", "writers", "durability", "[cluster]"];
+    let of_cluster = of_cluster.into_iter().chain(["node = ", "beat = ", "staleness_ms"]);
+    without(text, &of_cluster.collect::<Vec<_>>())
 }
 
 /// Returns the file with the settings of the PostgreSQL store.
-fn of_fleet(text: &str) -> String {
+fn of_cluster(text: &str) -> String {
     let text = text.replace("engine = \"sled\"", "engine = \"postgres\"").replace("shared = false", "shared = true");
     without(&text, &["path = \"/var/lib", "cache_bytes", "reserve_bytes"])
 }
@@ -49,16 +49,16 @@ fn without(text: &str, lines: &[&str]) -> String {
 fn documented_file_is_sound_as_it_stands_and_with_everything_switched_on() {
     assert_eq!(parse(EXAMPLE).apps[0].routes.len(), 3);
     assert_eq!(parse(&of_sled(&switched_on(true))).server.threads, 2);
-    assert_eq!(parse(&of_fleet(&switched_on(true))).fleet.unwrap().node, "id-1");
+    assert_eq!(parse(&of_cluster(&switched_on(true))).cluster.unwrap().node, "id-1");
 }
 
 #[test]
 fn documented_defaults_are_the_defaults() {
     assert_ne!(switched_on(false), EXAMPLE);
     assert_eq!(format!("{:#?}", parse(&of_sled(&switched_on(false)))), format!("{:#?}", parse(EXAMPLE)));
-    let needed = "\n[fleet]\nnode = \"id-1\"\n";
+    let needed = "\n[cluster]\nnode = \"id-1\"\n";
     let with_needed = |text: &str| {
-        let text = of_fleet(text).replace("\n[store]\n", &format!("{needed}[store]\nurl_file = \"url\"\n"));
+        let text = of_cluster(text).replace("\n[store]\n", &format!("{needed}[store]\nurl_file = \"url\"\n"));
         without(&text, &["beat = ", "staleness_ms"])
     };
     let example =

@@ -2,13 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod apps;
+mod cluster;
 mod contents;
 mod difference;
 mod documented;
 mod factors;
 mod faults;
 mod files;
-mod fleet;
 mod mail;
 mod trusted_issuers;
 

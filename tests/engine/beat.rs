@@ -135,7 +135,7 @@ async fn the_later_of_two_processes_with_one_name_goes_on() {
     let later = node(&settings).await;
     until("the earlier has noticed", || async { is_stale(&earlier) }).await;
     let Err(EngineError::Stale(said)) = earlier.commit(put(b"k", b"v")).await else { panic!("it writes") };
-    assert!(said.contains("fleet.node"), "{said}");
+    assert!(said.contains("cluster.node"), "{said}");
     assert!(earlier.get(b"k").await.is_err());
     commit(&later, put(b"k", b"v")).await;
     assert!(!is_stale(&later));
@@ -149,7 +149,7 @@ async fn a_node_that_was_removed_stops_and_does_not_come_back() {
     until("it has noticed", || async { is_stale(&engine) }).await;
     assert!(engine.commit(put(b"k", b"v")).await.is_err());
     let refused = PostgresEngine::open(&settings, Arc::new(())).await.map(|_| ()).unwrap_err().to_string();
-    assert!(refused.contains("was removed from the fleet"), "{refused}");
+    assert!(refused.contains("was removed from the cluster"), "{refused}");
 }
 
 /// Codes and tokens expire by the clock.

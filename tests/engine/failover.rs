@@ -119,7 +119,7 @@ fn rounds() -> impl Iterator<Item = Duration> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes servers away again and again: make test-fleet"]
+#[ignore = "takes servers away again and again: make test-cluster"]
 async fn a_server_that_is_killed_and_started_again_loses_and_repeats_nothing() {
     let mut server = start(&[]).await;
     let settings = PostgresSettings::new(server.url("").into());
@@ -150,7 +150,7 @@ fn both(first: &PostgresServer, second: &PostgresServer) -> PostgresSettings {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes servers away again and again: make test-fleet"]
+#[ignore = "takes servers away again and again: make test-cluster"]
 async fn a_failover_under_load_loses_and_repeats_nothing_and_the_old_primary_is_not_believed() {
     for pause in rounds() {
         let (acknowledged, unknown) = fail_over(pause, PostgresServer::kill, PostgresServer::start_again).await;
@@ -159,7 +159,7 @@ async fn a_failover_under_load_loses_and_repeats_nothing_and_the_old_primary_is_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes servers away again and again: make test-fleet"]
+#[ignore = "takes servers away again and again: make test-cluster"]
 async fn a_primary_that_hangs_is_left_for_the_one_that_is_promoted() {
     for pause in rounds() {
         let (acknowledged, unknown) = fail_over(pause, |primary| primary.hang(), |primary| primary.resume()).await;

@@ -84,7 +84,7 @@ async fn an_empty_store_begins_with_what_all_nodes_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_import_begins_with_what_the_fleet_reads() {
+async fn an_import_begins_with_what_the_cluster_reads() {
     let settings = empty_store().await;
     node("older", OLDER, &settings).await.close();
     let newer = PostgresSettings { formats: NEWER, ..settings.clone() };
@@ -109,7 +109,7 @@ async fn a_program_that_does_not_serve_the_format_does_not_enter() {
     let client = client(&settings).await;
     for (found, refused) in [
         ("\\x0138", "the store has format 8, this program knows 7: use the program that wrote it, or a newer one"),
-        ("\\x0136", "the store has format 6, this program serves 7 to 7 in a fleet"),
+        ("\\x0136", "the store has format 6, this program serves 7 to 7 in a cluster"),
         ("\\x0178", "what the store in the database says of its format cannot be read"),
     ] {
         administer(&client, &[&format!("UPDATE record SET value = '{found}'::bytea WHERE key = 'mformat'")]).await;

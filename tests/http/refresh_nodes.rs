@@ -104,8 +104,8 @@ async fn the_parent_at_another_node_gives_the_same_child_only_while_the_answer_i
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_over_postgresql() {
-    let fleet = Provider::fleet(2, "", &empty_store().await).await;
-    an_answer_decides(&fleet[0], &fleet[1]).await;
+    let cluster = Provider::cluster(2, "", &empty_store().await).await;
+    an_answer_decides(&cluster[0], &cluster[1]).await;
 }
 
 #[tokio::test]

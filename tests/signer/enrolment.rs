@@ -40,7 +40,7 @@ impl World {
             signer::wrap_init(hsm, &[number]).unwrap();
         }
         let key = signer::enrolment_keys(&first, &[9]).unwrap().signing;
-        let world = Self { engine: Arc::new(MemoryEngine::of_a_fleet()), first, second, key };
+        let world = Self { engine: Arc::new(MemoryEngine::of_a_cluster()), first, second, key };
         world.sealer().await;
         world
     }

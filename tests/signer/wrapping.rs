@@ -179,7 +179,7 @@ fn of_two_first_starts_one_makes_the_data_key_and_both_have_it() {
     in_own_process("wrapping::of_two_first_starts_one_makes_the_data_key_and_both_have_it", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         signer::wrap_init(&hsm, &[7]).unwrap();
-        for engine in [MemoryEngine::new(), MemoryEngine::of_a_fleet()].map(Arc::new) {
+        for engine in [MemoryEngine::new(), MemoryEngine::of_a_cluster()].map(Arc::new) {
             block_on(async {
                 let store = Store::open(engine.clone(), 10).await.unwrap();
                 let first = sealing::open(&hsm, &store, &OsEntropy).await.unwrap().unwrap();
@@ -210,7 +210,7 @@ fn nodes_with_different_wrapping_keys_make_one_data_key_in_all() {
                 signer::wrap_init(&other, &[8]).unwrap();
             }
             block_on(async {
-                let engine = Arc::new(MemoryEngine::of_a_fleet());
+                let engine = Arc::new(MemoryEngine::of_a_cluster());
                 let store = || async { Store::open(engine.clone(), 10).await.unwrap() };
                 let here = store().await;
                 assert!(sealing::open(&one, &here, &OsEntropy).await.unwrap().is_ok());
@@ -238,14 +238,14 @@ fn nodes_with_different_wrapping_keys_make_one_data_key_in_all() {
 ///
 /// A data key that is added later is not used.
 #[test]
-fn a_fleet_keeps_to_the_data_key_that_it_began_with() {
-    in_own_process("wrapping::a_fleet_keeps_to_the_data_key_that_it_began_with", LABEL, |softhsm| {
+fn a_cluster_keeps_to_the_data_key_that_it_began_with() {
+    in_own_process("wrapping::a_cluster_keeps_to_the_data_key_that_it_began_with", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         signer::wrap_init(&hsm, &[7]).unwrap();
         let (imported, _) = wrapped(&hsm);
         let (another, _) = wrapped(&hsm);
         block_on(async {
-            let engine = Arc::new(MemoryEngine::of_a_fleet());
+            let engine = Arc::new(MemoryEngine::of_a_cluster());
             let store = Store::open(engine.clone(), 10).await.unwrap();
             store.keep_data_key("07", &imported.bytes).await.unwrap();
             let first = sealing::open(&hsm, &store, &OsEntropy).await.unwrap().unwrap();

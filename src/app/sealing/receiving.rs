@@ -36,7 +36,7 @@ pub(crate) async fn take(
         return Err(EnvelopeFault::Request.into());
     }
     envelope.check(&request, &holder.issuer, PublicKey::has_signed)?;
-    let noted = store.fleet_data_key().await?;
+    let noted = store.cluster_data_key().await?;
     if noted.as_ref() != Some(&envelope.data_key_id) {
         return Err(EnvelopeFault::OtherDataKey.into());
     }
@@ -47,7 +47,7 @@ pub(crate) async fn take(
     }
     let wrapped = signer::wrap_received(hsm, FreshRandom { key, nonce: random(entropy) })?;
     store.keep_received_data_key(&holder.node, &wrapped.wrapping_id, &wrapped.bytes).await?;
-    tracing::info!(node = holder.node, wrapping_key = wrapped.wrapping_id, "took the data key of the fleet");
+    tracing::info!(node = holder.node, wrapping_key = wrapped.wrapping_id, "took the data key of the cluster");
     // The enrolment key protects nothing any more; a further request would reuse it.
     if let Err(error) = signer::destroy_enrolment(hsm) {
         tracing::warn!(%error, "the enrolment key could not be removed from the token; delete it there");

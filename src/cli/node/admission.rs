@@ -70,7 +70,7 @@ fn unknown(trust: &str, ring: &KeyRing) -> CommandFailure {
     let known = known.collect::<Vec<_>>().join(", ");
     let known = if known.is_empty() { "none; the first node needs no admission".to_owned() } else { known };
     CommandFailure::line(format_args!(
-        "no node of the fleet has shown the key {trust}. Read the key on the node that will admit this one, with `sealgate key \
+        "no node of the cluster has shown the key {trust}. Read the key on the node that will admit this one, with `sealgate key \
          list`, not here: the database says {known}"
     ))
 }

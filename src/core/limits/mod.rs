@@ -27,7 +27,7 @@ pub enum LimitScope {
     /// Per node.
     Node,
     /// All nodes of the store together.
-    Fleet,
+    Cluster,
 }
 
 /// A counted guess. Return it if it was no guess or could not be judged.
@@ -42,10 +42,10 @@ pub enum Guess {
 pub struct RequestLimits {
     limiter: Limiter,
     brake: FailureThrottle,
-    fleet: Option<Fleet>,
+    cluster: Option<Cluster>,
 }
 
-struct Fleet {
+struct Cluster {
     shares: Shares,
     seed: [u8; 16],
     counts: Arc<dyn SharedCounts>,
@@ -56,19 +56,19 @@ impl RequestLimits {
     /// Creates the limits of a process that shares nothing. The seeds must be unpredictable to
     /// clients.
     pub fn new(windows: [u8; 16], guesses: [u8; 16]) -> Self {
-        Self { limiter: Limiter::new(windows), brake: FailureThrottle::new(guesses), fleet: None }
+        Self { limiter: Limiter::new(windows), brake: FailureThrottle::new(guesses), cluster: None }
     }
 
     /// Creates the limits of a node. `seed` belongs to the store and is the same for all its nodes.
     pub fn of_node(seed: [u8; 16], counts: Arc<dyn SharedCounts>, metrics: Arc<Metrics>) -> Self {
-        let fleet = Fleet { shares: Shares::new(seed), seed, counts, metrics };
-        Self { fleet: Some(fleet), ..Self::new(seed, seed) }
+        let cluster = Cluster { shares: Shares::new(seed), seed, counts, metrics };
+        Self { cluster: Some(cluster), ..Self::new(seed, seed) }
     }
 
     /// Counts a request if it is allowed. Refused requests are not counted.
     pub async fn take(&self, scope: LimitScope, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
-        match &self.fleet {
-            Some(fleet) if scope == LimitScope::Fleet => self.take_shared(fleet, key, rule, now).await,
+        match &self.cluster {
+            Some(cluster) if scope == LimitScope::Cluster => self.take_shared(cluster, key, rule, now).await,
             _ => self.limiter.take(key, rule, now),
         }
     }
@@ -80,27 +80,27 @@ impl RequestLimits {
 
     /// Returns the key's state as known locally, without counting.
     pub fn peek(&self, scope: LimitScope, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
-        match &self.fleet {
-            Some(fleet) if scope == LimitScope::Fleet => fleet.shares.peek(key, rule, now),
+        match &self.cluster {
+            Some(cluster) if scope == LimitScope::Cluster => cluster.shares.peek(key, rule, now),
             _ => self.limiter.peek(key, rule, now),
         }
     }
 
-    async fn take_shared(&self, fleet: &Fleet, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
-        let ask = match fleet.shares.take(key, rule, now) {
+    async fn take_shared(&self, cluster: &Cluster, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
+        let ask = match cluster.shares.take(key, rule, now) {
             Ok(reading) => return reading,
             Err(ask) => ask,
         };
         let wanted = BlockRequest { key: ask.key, ends: ask.ends(), limit: ask.limit, block: ask.block };
         let may_ask = self.limiter.take(&LimitKey::text("questions", b""), QUESTIONS, now).allowed;
-        let answer = if may_ask { fleet.counts.reserve(wanted).await.ok() } else { None };
+        let answer = if may_ask { cluster.counts.reserve(wanted).await.ok() } else { None };
         let Some(block) = answer else {
-            fleet.metrics.limit_block(BlockOutcome::Local);
-            return self.take_part(fleet.counts.nodes(), key, rule, now);
+            cluster.metrics.limit_block(BlockOutcome::Local);
+            return self.take_part(cluster.counts.nodes(), key, rule, now);
         };
         let outcome = if block.got < ask.block { BlockOutcome::Short } else { BlockOutcome::Granted };
-        fleet.metrics.limit_block(outcome);
-        fleet.shares.answer(&ask, rule, now, (block.all, block.got))
+        cluster.metrics.limit_block(outcome);
+        cluster.shares.answer(&ask, rule, now, (block.all, block.got))
     }
 
     /// Counts a request against this node's part of a limit.
@@ -121,16 +121,16 @@ impl RequestLimits {
         keys: &[(LimitKey<'_>, Pace)],
         now: UnixTime,
     ) -> Result<Result<Guess, u64>, NotCounted> {
-        let Some(fleet) = &self.fleet else { return Ok(self.brake.take(keys, now).map(Guess::Here)) };
-        let keys = keys.iter().map(|(key, pace)| (shared_key(&fleet.seed, key), *pace)).collect();
-        fleet.counts.count_guess(keys, now).await.map(|counted| counted.map(Guess::Shared))
+        let Some(cluster) = &self.cluster else { return Ok(self.brake.take(keys, now).map(Guess::Here)) };
+        let keys = keys.iter().map(|(key, pace)| (shared_key(&cluster.seed, key), *pace)).collect();
+        cluster.counts.count_guess(keys, now).await.map(|counted| counted.map(Guess::Shared))
     }
 
     /// Uncounts a guess.
     pub fn give_back(&self, guess: Guess, now: UnixTime) {
-        match (guess, &self.fleet) {
+        match (guess, &self.cluster) {
             (Guess::Here(counted), _) => self.brake.give_back(counted, now),
-            (Guess::Shared(counted), Some(fleet)) => fleet.counts.give_back(counted, now),
+            (Guess::Shared(counted), Some(cluster)) => cluster.counts.give_back(counted, now),
             (Guess::Shared(_), None) => {}
         }
     }
@@ -224,28 +224,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_limit_of_the_fleet_is_one_and_a_nodes_own_is_each_ones() {
+    async fn a_limit_of_the_cluster_is_one_and_a_nodes_own_is_each_ones() {
         let server = Server::new(Manner::Answers);
         let nodes = [server.node(), server.node(), server.node()];
-        let (mut of_fleet, mut of_node) = (0, 0);
+        let (mut of_cluster, mut of_node) = (0, 0);
         for node in &nodes {
-            of_fleet += allowed(node, LimitScope::Fleet).await;
+            of_cluster += allowed(node, LimitScope::Cluster).await;
             of_node += allowed(node, LimitScope::Node).await;
         }
-        assert_eq!((of_fleet, of_node), (50, 150));
+        assert_eq!((of_cluster, of_node), (50, 150));
     }
 
     #[tokio::test]
     async fn without_an_answer_a_node_has_its_part_of_the_limit() {
         let server = Server::new(Manner::Refuses);
         let node = server.node();
-        assert_eq!(allowed(&node, LimitScope::Fleet).await, 16);
+        assert_eq!(allowed(&node, LimitScope::Cluster).await, 16);
         *server.manner.lock().unwrap() = Manner::Answers;
-        assert_eq!(allowed(&node, LimitScope::Fleet).await, 50, "what was counted here was not counted there");
+        assert_eq!(allowed(&node, LimitScope::Cluster).await, 50, "what was counted here was not counted there");
         let one = Rule { limit: 1, ..RULE };
-        assert!(Server::new(Manner::Refuses).node().take(LimitScope::Fleet, &key(), one, NOW).await.allowed);
+        assert!(Server::new(Manner::Refuses).node().take(LimitScope::Cluster, &key(), one, NOW).await.allowed);
         let nothing = Rule { limit: 0, ..RULE };
-        assert!(!Server::new(Manner::Refuses).node().take(LimitScope::Fleet, &key(), nothing, NOW).await.allowed);
+        assert!(!Server::new(Manner::Refuses).node().take(LimitScope::Cluster, &key(), nothing, NOW).await.allowed);
     }
 
     #[tokio::test]
@@ -253,7 +253,7 @@ mod tests {
         let server = Server::new(Manner::Answers);
         let node = server.node();
         for number in 0..QUESTIONS.limit + 1000 {
-            node.take(LimitScope::Fleet, &LimitKey::text("token", &number.to_be_bytes()), RULE, NOW).await;
+            node.take(LimitScope::Cluster, &LimitKey::text("token", &number.to_be_bytes()), RULE, NOW).await;
         }
         assert_eq!(server.taken.lock().unwrap().len(), QUESTIONS.limit as usize);
     }

@@ -84,7 +84,7 @@ impl Bucket {
             | Self::UserInfo
             | Self::Revoke
             | Self::Logout
-            | Self::Register => LimitScope::Fleet,
+            | Self::Register => LimitScope::Cluster,
         }
     }
 
@@ -117,7 +117,7 @@ impl Exceeded {
 impl RequestContext<'_> {
     /// Charges a key that all nodes share, under this name in metrics.
     pub async fn count(&self, name: &'static str, key: &LimitKey<'_>, rule: Rule) -> Result<(), Exceeded> {
-        Exceeded::check(self.take(LimitScope::Fleet, name, key, rule).await)
+        Exceeded::check(self.take(LimitScope::Cluster, name, key, rule).await)
     }
 
     async fn take(&self, scope: LimitScope, name: &'static str, key: &LimitKey<'_>, rule: Rule) -> RateLimitStatus {

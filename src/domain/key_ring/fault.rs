@@ -18,7 +18,7 @@ pub enum KeyFault {
     Unannounced(Vec<String>),
     /// A node with its own token that the cluster has not admitted.
     #[error(
-        "the key of this node's token ({}) is not admitted to the fleet: run `sealgate node request` here, and `sealgate node admit` with what it prints on a node that serves. If all nodes reach one token, write hsm.shared = true",
+        "the key of this node's token ({}) is not admitted to the cluster: run `sealgate node request` here, and `sealgate node admit` with what it prints on a node that serves. If all nodes reach one token, write hsm.shared = true",
         .0.join(", ")
     )]
     NotAdmitted(Vec<String>),
@@ -40,7 +40,7 @@ pub enum KeyFault {
     Untaken { kid: String, nodes: Vec<String> },
     /// A node whose keys were retired.
     #[error(
-        "no key of the node {0} signs any more: it was removed from the fleet. To have it back: delete its keys from its token, make another one (`sealgate key generate`), and have it admitted anew"
+        "no key of the node {0} signs any more: it was removed from the cluster. To have it back: delete its keys from its token, make another one (`sealgate key generate`), and have it admitted anew"
     )]
     NodeRetired(String),
     /// The active key is not in the token, and no key in the token is scheduled.

@@ -16,7 +16,7 @@ pub(super) const ALGORITHM: &str = "RS256";
 /// A node with its own PKCS#11 token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenHolder {
-    /// Its name, `fleet.node`.
+    /// Its name, `cluster.node`.
     pub node: String,
     /// The issuer that the keys belong to. It comes from the node's own configuration, never from
     /// the database, so that a signature for one cluster is invalid in another that uses the same

@@ -113,7 +113,8 @@ impl LastBeat {
     pub(super) fn may_go_on(&self) -> Result<(), EngineError> {
         let standing = self.standing.load(Ordering::Acquire);
         if standing == NodeStatus::Removed as u8 {
-            let cause = "this node was removed from the fleet, or another process serves under its name (fleet.node)";
+            let cause =
+                "this node was removed from the cluster, or another process serves under its name (cluster.node)";
             return Err(EngineError::Stale(cause.to_owned()));
         }
         if standing == NodeStatus::ClockOff as u8 {
@@ -279,7 +280,7 @@ impl HeartbeatTask {
                     Beaten::Failed => break,
                     Beaten::Removed => {
                         tracing::error!(
-                            "this node was removed from the fleet, or another process has its name: it serves no more"
+                            "this node was removed from the cluster, or another process has its name: it serves no more"
                         );
                         self.last.set(NodeStatus::Removed);
                         return;

@@ -64,7 +64,7 @@ pub enum PostgresFault {
          synchronous_standby_names"
     )]
     NotAcknowledged,
-    #[error("the node {0} was removed from the fleet; choose another fleet.node, or run: sealgate node admit {0}")]
+    #[error("the node {0} was removed from the cluster; choose another cluster.node, or run: sealgate node admit {0}")]
     Removed(String),
     /// The clocks differ, or another process has entered under the same name.
     #[error("{0}")]

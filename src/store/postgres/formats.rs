@@ -12,7 +12,7 @@ use tokio_postgres::types::ToSql;
 
 use super::PostgresFault;
 use super::connect::{Link, LinkPurpose, Servers, fault_of};
-use super::members::{FleetMember, NODES, member};
+use super::members::{ClusterMember, NODES, member};
 use super::settings::{PostgresSettings, servers};
 use crate::versions;
 use crate::versions::FormatRange;
@@ -56,13 +56,13 @@ async fn look(client: &Client) -> Result<(Option<u32>, bool), PostgresFault> {
 }
 
 /// Returns all nodes that have ever entered.
-async fn nodes(client: &Client) -> Result<Vec<FleetMember>, PostgresFault> {
+async fn nodes(client: &Client) -> Result<Vec<ClusterMember>, PostgresFault> {
     let rows = client.query(NODES, &[]).await.map_err(|error| fault_of(&error))?;
     rows.iter().map(member).collect::<Result<_, _>>().map_err(|error| fault_of(&error))
 }
 
 /// Returns whether a node must be able to read a new format.
-fn counts(node: &FleetMember) -> bool {
+fn counts(node: &ClusterMember) -> bool {
     !node.removed && node.silent < AWAY_FOR_LONG.as_secs_f64()
 }
 
@@ -116,7 +116,7 @@ pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Resul
     };
     if format < formats.from {
         return Err(PostgresFault::Format(format!(
-            "a node of the fleet reads format {format} and none newer, this program writes {} and newer: take that node \
+            "a node of the cluster reads format {format} and none newer, this program writes {} and newer: take that node \
              out with sealgate node remove (sealgate node list shows it), or start the version before this one first",
             formats.from
         )));
@@ -138,7 +138,7 @@ pub(super) async fn begin(servers: &Servers, formats: FormatRange) -> Result<u32
 }
 
 /// Returns the newest format that all relevant nodes read.
-fn least(nodes: &[FleetMember]) -> Option<u32> {
+fn least(nodes: &[ClusterMember]) -> Option<u32> {
     nodes.iter().filter(|node| counts(node)).map(|node| node.formats.to).min()
 }
 
@@ -151,7 +151,7 @@ pub struct FormatRaise {
     /// The newest format of this program.
     pub newest: u32,
     /// Nodes that do not read the newest.
-    pub holding: Vec<FleetMember>,
+    pub holding: Vec<ClusterMember>,
 }
 
 /// Raises the store's format to the newest that this program and all nodes read.

@@ -28,7 +28,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// A node that has served at some time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FleetMember {
+pub struct ClusterMember {
     pub name: String,
     /// Version of its program.
     pub version: String,
@@ -41,7 +41,7 @@ pub struct FleetMember {
     pub formats: FormatRange,
 }
 
-impl FleetMember {
+impl ClusterMember {
     /// Returns whether its heartbeat is recent.
     pub fn is_heard_of(&self) -> bool {
         self.silent <= AWAY.as_secs_f64()
@@ -49,9 +49,9 @@ impl FleetMember {
 }
 
 /// Parses a row of [`NODES`].
-pub(super) fn member(row: &tokio_postgres::Row) -> Result<FleetMember, tokio_postgres::Error> {
+pub(super) fn member(row: &tokio_postgres::Row) -> Result<ClusterMember, tokio_postgres::Error> {
     let format = |column| row.try_get::<_, i32>(column).map(|format| u32::try_from(format).unwrap_or_default());
-    Ok(FleetMember {
+    Ok(ClusterMember {
         name: row.try_get(0)?,
         version: row.try_get(1)?,
         incarnation: row.try_get(2)?,
@@ -69,7 +69,7 @@ async fn link(settings: &PostgresSettings) -> Result<Link, PostgresFault> {
 ///
 /// # Errors
 /// Errors of a connection.
-pub async fn members(settings: &PostgresSettings) -> Result<Vec<FleetMember>, PostgresFault> {
+pub async fn members(settings: &PostgresSettings) -> Result<Vec<ClusterMember>, PostgresFault> {
     let link = link(settings).await?;
     let rows = within(TIMEOUT, PostgresFault::NotAcknowledged, link.client.query(NODES, &[])).await?;
     rows.iter().map(member).collect::<Result<_, _>>().map_err(|error| fault_of(&error))

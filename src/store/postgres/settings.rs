@@ -13,7 +13,7 @@ use tokio_postgres::config::{Host, SslMode};
 use super::PostgresFault;
 use super::tls::{self, TlsChoice};
 use crate::versions::FormatRange;
-use sealgate_config::{BeatDurability, Durability, FleetConfig, PostgresConfig, read_longer_secret_file};
+use sealgate_config::{BeatDurability, ClusterConfig, Durability, PostgresConfig, read_longer_secret_file};
 
 const DEFAULT_PORT: u16 = 5432;
 /// Maximum length of the URL file; no password is that long.
@@ -52,19 +52,19 @@ pub struct PostgresSettings {
 impl PostgresSettings {
     /// Returns the settings of the configuration. Reads the URL's file.
     ///
-    /// `fleet` is absent for a command, which is not a node.
+    /// `cluster` is absent for a command, which is not a node.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn of(config: &PostgresConfig, fleet: Option<&FleetConfig>) -> Result<Self, PostgresFault> {
+    pub fn of(config: &PostgresConfig, cluster: Option<&ClusterConfig>) -> Result<Self, PostgresFault> {
         let url = read_longer_secret_file(&config.url_file, "the database's URL", MAX_URL_LENGTH);
         let url = url.map_err(|cause| PostgresFault::UrlFile { path: config.url_file.clone(), cause })?;
         let new = Self::new(SecretString::from(url.as_str()));
         Ok(Self {
             ca_file: config.ca_file.clone(),
-            node: fleet.map(|fleet| fleet.node.clone()),
-            beat: fleet.map_or(new.beat, |fleet| fleet.beat),
-            staleness: fleet.map_or(new.staleness, |fleet| Duration::from_millis(fleet.staleness_ms)),
+            node: cluster.map(|cluster| cluster.node.clone()),
+            beat: cluster.map_or(new.beat, |cluster| cluster.beat),
+            staleness: cluster.map_or(new.staleness, |cluster| Duration::from_millis(cluster.staleness_ms)),
             durability: config.durability,
             writers: config.writers,
             queue: config.queue,

@@ -9,7 +9,7 @@ pub(super) struct LimitSeries {
     blocks: IntCounterVec,
 }
 
-/// What came of a question for a part of a limit of the fleet.
+/// What came of a question for a part of a limit of the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockOutcome {
     Granted,
@@ -46,7 +46,7 @@ impl LimitSeries {
             )?,
             blocks: counters(
                 "sealgate_limit_blocks_total",
-                "Questions of this node for a part of a limit of the fleet. `short` got less than it wanted; `local` got no \
+                "Questions of this node for a part of a limit of the cluster. `short` got less than it wanted; `local` got no \
                  answer, and the request was counted against this node's part of the limit.",
                 &["result"],
             )?,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::{JoinSet, block_in_place};
 
-use super::world::{Client, Fleet, rounds, text, until};
+use super::world::{Client, Cluster, rounds, text, until};
 use crate::chance::Chance;
 use crate::relay::Manner;
 
@@ -128,12 +128,12 @@ async fn revoke(client: Arc<Client>, seen: Arc<Seen>, stop: Arc<AtomicBool>, bef
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "cuts off, stops and pauses what a fleet is made of: make test-fleet"]
+#[ignore = "cuts off, stops and pauses what a cluster is made of: make test-cluster"]
 async fn what_is_revoked_while_things_fail_is_refused_everywhere_a_second_later() {
     let mut chance = Chance::seeded("revocations");
     for round in 0..rounds() {
-        let mut fleet = Fleet::start().await;
-        let client = Arc::clone(&fleet.client);
+        let mut cluster = Cluster::start().await;
+        let client = Arc::clone(&cluster.client);
         let (seen, stop) = (Arc::new(Seen::default()), Arc::new(AtomicBool::new(false)));
         let mut load = JoinSet::new();
         // Some are revoked long after the gateways have cached them, also while a gateway is
@@ -148,45 +148,45 @@ async fn what_is_revoked_while_things_fail_is_refused_everywhere_a_second_later(
             tokio::time::sleep(chance.milliseconds(1000, 2000)).await;
             match failure {
                 0 => {
-                    fleet.relay.refuse(true);
-                    fleet.relay.set(Manner::SwallowAnswers);
+                    cluster.relay.refuse(true);
+                    cluster.relay.set(Manner::SwallowAnswers);
                     tokio::time::sleep(Duration::from_secs(4)).await;
-                    fleet.relay.set(Manner::Carry);
-                    fleet.relay.refuse(false);
-                    fleet.relay.cut();
+                    cluster.relay.set(Manner::Carry);
+                    cluster.relay.refuse(false);
+                    cluster.relay.cut();
                 }
                 1 => {
-                    block_in_place(|| fleet.primary.hang());
+                    block_in_place(|| cluster.primary.hang());
                     tokio::time::sleep(Duration::from_secs(3)).await;
-                    block_in_place(|| fleet.primary.resume());
+                    block_in_place(|| cluster.primary.resume());
                 }
                 2 => {
-                    fleet.nodes[2].signal("STOP");
+                    cluster.nodes[2].signal("STOP");
                     tokio::time::sleep(Duration::from_secs(5)).await;
-                    fleet.nodes[2].signal("CONT");
+                    cluster.nodes[2].signal("CONT");
                 }
                 // A suspended node resumes while the primary does not answer.
                 _ => {
-                    fleet.nodes[2].signal("STOP");
+                    cluster.nodes[2].signal("STOP");
                     tokio::time::sleep(chance.milliseconds(500, 2500)).await;
-                    block_in_place(|| fleet.primary.hang());
+                    block_in_place(|| cluster.primary.hang());
                     tokio::time::sleep(chance.milliseconds(100, 1000)).await;
-                    fleet.nodes[2].signal("CONT");
+                    cluster.nodes[2].signal("CONT");
                     tokio::time::sleep(chance.milliseconds(100, 1500)).await;
-                    block_in_place(|| fleet.primary.resume());
+                    block_in_place(|| cluster.primary.resume());
                 }
             }
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
         stop.store(true, Ordering::SeqCst);
         load.join_all().await;
-        fleet.goes_on().await;
+        cluster.goes_on().await;
         let (_, tokens) = client.tokens(0).await.unwrap();
-        for node in 0..fleet.nodes.len() {
+        for node in 0..cluster.nodes.len() {
             let token = text(&tokens, "access_token");
             until("it lets in again", || async { client.gate(node, &token).await == 200 }).await;
         }
-        for node in &mut fleet.nodes {
+        for node in &mut cluster.nodes {
             assert!(!node.has_ended() && !node.log().contains("panicked"), "{}", node.log());
         }
         let (revocations, waited) = (seen.revocations.load(Ordering::Relaxed), seen.waited.load(Ordering::Relaxed));

@@ -11,7 +11,7 @@ use tokio::sync::{RwLock, RwLockReadGuard};
 use tokio::task::{JoinSet, block_in_place};
 use tokio_postgres::Client as Database;
 
-use super::world::{Client, Fleet, text, until};
+use super::world::{Client, Cluster, text, until};
 use crate::backup::LIMITS;
 use crate::postgres_server::{empty_store, shared};
 use crate::support::{Instance, Node, Settings};
@@ -134,12 +134,12 @@ fn refused(instance: &Instance, arguments: &[&str]) -> String {
 }
 
 /// Stops a node that is out of service, and starts it with this program.
-async fn replace(fleet: &mut Fleet, load: &Load, node: usize, program: PathBuf) {
+async fn replace(cluster: &mut Cluster, load: &Load, node: usize, program: PathBuf) {
     let _out = load.balancer.nodes[node].write().await;
     block_in_place(|| {
-        assert_eq!(fleet.nodes[node].stop(), Some(0));
-        fleet.nodes[node].program = program;
-        fleet.nodes[node].start();
+        assert_eq!(cluster.nodes[node].stop(), Some(0));
+        cluster.nodes[node].program = program;
+        cluster.nodes[node].start();
     });
 }
 
@@ -148,9 +148,9 @@ const TOO_NEW: &str = "the store has format 8, this program knows 7: use the pro
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_are_replaced_one_by_one_without_a_request_that_fails() {
-    let mut fleet = Fleet::start().await;
-    let database = fleet.primary.client("").await;
-    let client = Arc::clone(&fleet.client);
+    let mut cluster = Cluster::start().await;
+    let database = cluster.primary.client("").await;
+    let client = Arc::clone(&cluster.client);
     let load = Arc::new(Load {
         client,
         balancer: Balancer::default(),
@@ -165,15 +165,15 @@ async fn nodes_are_replaced_one_by_one_without_a_request_that_fails() {
     tasks.spawn(register(Arc::clone(&load)));
 
     // Until the format is raised, a downgrade is possible.
-    replace(&mut fleet, &load, 0, next()).await;
-    replace(&mut fleet, &load, 0, today()).await;
+    replace(&mut cluster, &load, 0, next()).await;
+    replace(&mut cluster, &load, 0, today()).await;
     for node in 0..3 {
-        replace(&mut fleet, &load, node, next()).await;
+        replace(&mut cluster, &load, node, next()).await;
         if node < 2 {
-            let said = block_in_place(|| refused(&fleet.nodes[0], &["store", "upgrade"]));
+            let said = block_in_place(|| refused(&cluster.nodes[0], &["store", "upgrade"]));
             let holds = |name: &str| said.contains(&format!("error: {name}: version "));
             assert!(said.contains(HELD_UP) && !holds("a") && holds("c") && holds("b") == (node == 0), "{said}");
-            let found = block_in_place(|| fleet.nodes[0].json(&["check"]));
+            let found = block_in_place(|| cluster.nodes[0].json(&["check"]));
             let formats = ["format", "reads_from", "reads_to", "nodes_read_to"].map(|name| &found["database"][name]);
             assert_eq!(formats, [&json!(7), &json!(7), &json!(8), &json!(7)]);
         }
@@ -191,26 +191,26 @@ async fn nodes_are_replaced_one_by_one_without_a_request_that_fails() {
     let (written, back) = records(&database, 7).await;
     assert!(written > 0 && back > 0, "the newer nodes write nothing");
     assert_eq!(records(&database, 8).await.0, 0, "a record that the older version does not read");
-    let file = fleet.nodes[1].directory.path().join("export").display().to_string();
-    block_in_place(|| fleet.nodes[1].run(&["export", "--to", &file]));
+    let file = cluster.nodes[1].directory.path().join("export").display().to_string();
+    block_in_place(|| cluster.nodes[1].run(&["export", "--to", &file]));
     assert!(std::fs::read_to_string(&file).unwrap().starts_with("{\"kind\":\"sealgate-export\",\"format\":7,"));
-    let found = block_in_place(|| fleet.nodes[0].run(&["check"]));
+    let found = block_in_place(|| cluster.nodes[0].run(&["check"]));
     assert!(
         found.contains("format: 7 (this version serves 7 to 8; all nodes read 8: sealgate store upgrade)"),
         "{found}"
     );
 
-    let raised = block_in_place(|| fleet.nodes[0].json(&["store", "upgrade"]));
+    let raised = block_in_place(|| cluster.nodes[0].json(&["store", "upgrade"]));
     assert_eq!(raised, json!({ "from": 7, "format": 8, "newest": 8, "holding": [] }));
     until("they write the newer format", || async { records(&database, 8).await.0 > 20 }).await;
     assert_eq!(records(&database, 8).await.1, 0);
-    let again = block_in_place(|| fleet.nodes[1].run(&["store", "upgrade"]));
+    let again = block_in_place(|| cluster.nodes[1].run(&["store", "upgrade"]));
     assert_eq!(again, "the store has format 8 already\n");
 
     // The older node is rejected, and the others are unaffected.
     let out = load.balancer.nodes[2].write().await;
     block_in_place(|| {
-        let node = &mut fleet.nodes[2];
+        let node = &mut cluster.nodes[2];
         assert_eq!(node.stop(), Some(0));
         node.program = today();
         assert!(refused(node, &["check"]).contains(TOO_NEW));
@@ -228,11 +228,11 @@ async fn nodes_are_replaced_one_by_one_without_a_request_that_fails() {
     let done = tasks.join_all().await;
     assert!(done.iter().all(|done| *done > 0), "{done:?}");
     println!("rotations, revocations and registrations: {done:?}");
-    let nodes = block_in_place(|| fleet.nodes[0].json(&["node", "list"]));
+    let nodes = block_in_place(|| cluster.nodes[0].json(&["node", "list"]));
     for node in nodes["nodes"].as_array().unwrap() {
         assert_eq!((&node["state"], &node["reads_to"]), (&json!("serving"), &json!(8)));
     }
-    for node in &fleet.nodes {
+    for node in &cluster.nodes {
         assert!(!node.log().contains("panicked") && !node.log().contains("cannot be read"), "{}", node.log());
     }
 }

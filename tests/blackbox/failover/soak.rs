@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::block_in_place;
 
-use super::world::Fleet;
+use super::world::Cluster;
 use super::{Chance, FAMILIES, Load};
 use crate::relay::Manner;
 
@@ -27,50 +27,50 @@ fn length() -> Duration {
     )
 }
 
-async fn fail(fleet: &mut Fleet, failure: &str, chance: &mut Chance) {
+async fn fail(cluster: &mut Cluster, failure: &str, chance: &mut Chance) {
     let a_while = chance.milliseconds(500, 5000);
-    let node = chance.below(fleet.nodes.len());
+    let node = chance.below(cluster.nodes.len());
     match failure {
         "a node is killed" => {
-            fleet.client.nodes_may_die.store(true, Ordering::SeqCst);
+            cluster.client.nodes_may_die.store(true, Ordering::SeqCst);
             block_in_place(|| {
-                fleet.nodes[node].kill();
+                cluster.nodes[node].kill();
                 std::thread::sleep(a_while);
-                fleet.nodes[node].start();
+                cluster.nodes[node].start();
             });
         }
         "a node stands still" => {
-            fleet.nodes[node].signal("STOP");
+            cluster.nodes[node].signal("STOP");
             tokio::time::sleep(a_while).await;
-            fleet.nodes[node].signal("CONT");
+            cluster.nodes[node].signal("CONT");
         }
         "a node is cut off" | "answers are lost" => {
-            fleet.relay.refuse(failure == "a node is cut off");
-            fleet.relay.set(Manner::SwallowAnswers);
+            cluster.relay.refuse(failure == "a node is cut off");
+            cluster.relay.set(Manner::SwallowAnswers);
             tokio::time::sleep(a_while).await;
-            fleet.relay.set(Manner::Carry);
-            fleet.relay.refuse(false);
-            fleet.relay.cut();
+            cluster.relay.set(Manner::Carry);
+            cluster.relay.refuse(false);
+            cluster.relay.cut();
         }
         "the primary stands still" => {
-            block_in_place(|| fleet.primary.hang());
+            block_in_place(|| cluster.primary.hang());
             tokio::time::sleep(a_while).await;
-            block_in_place(|| fleet.primary.resume());
+            block_in_place(|| cluster.primary.resume());
         }
         _ => {
-            block_in_place(|| fleet.standby.hang());
+            block_in_place(|| cluster.standby.hang());
             tokio::time::sleep(a_while).await;
-            block_in_place(|| fleet.standby.resume());
+            block_in_place(|| cluster.standby.resume());
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "minutes of failures under load: make test-fleet"]
-async fn a_fleet_of_which_something_always_fails_loses_and_repeats_nothing() {
+#[ignore = "minutes of failures under load: make test-cluster"]
+async fn a_cluster_of_which_something_always_fails_loses_and_repeats_nothing() {
     let mut chance = Chance::seeded("soak");
-    let mut fleet = Fleet::start().await;
-    let client = Arc::clone(&fleet.client);
+    let mut cluster = Cluster::start().await;
+    let client = Arc::clone(&cluster.client);
     let mut unused_code = None;
     let load = Load::start(&client, &mut chance).await;
     let began = Instant::now();
@@ -79,14 +79,14 @@ async fn a_fleet_of_which_something_always_fails_loses_and_repeats_nothing() {
     while began.elapsed() < length() || failures < FAILURES.len() {
         let failure = FAILURES[failures % FAILURES.len()];
         unused_code = client.code(client.any()).await.or(unused_code);
-        fail(&mut fleet, failure, &mut chance).await;
-        fleet.goes_on().await;
+        fail(&mut cluster, failure, &mut chance).await;
+        cluster.goes_on().await;
         failures += 1;
         tokio::time::sleep(chance.milliseconds(500, 3000)).await;
     }
     let known = load.end().await;
     known.check(&client, &unused_code.unwrap()).await;
-    for node in &mut fleet.nodes {
+    for node in &mut cluster.nodes {
         assert!(!node.has_ended() && !node.log().contains("panicked"), "{}", node.log());
     }
     let rotated: usize = known.families.iter().map(|family| family.len() - 1).sum();

@@ -30,7 +30,7 @@ const SECTIONS: &str = r#"
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Three nodes. The second one reaches the primary through a relay.
-pub(super) struct Fleet {
+pub(super) struct Cluster {
     pub(super) primary: PostgresServer,
     pub(super) standby: PostgresServer,
     pub(super) relay: Relay,
@@ -39,7 +39,7 @@ pub(super) struct Fleet {
     _upstream: Upstream,
 }
 
-impl Fleet {
+impl Cluster {
     pub(super) async fn start() -> Self {
         let (primary, standby) = block_in_place(|| {
             let primary = PostgresServer::start(&[]);

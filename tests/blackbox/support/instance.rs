@@ -182,7 +182,7 @@ impl Instance {
                 let files = format!("path = \"{}\"", path(&store));
                 let database = format!("engine = \"postgres\"\nurl_file = \"{}\"", path(&url_file));
                 let text = text.replace(&files, &database).replace("[hsm]\n", "[hsm]\nshared = true\n");
-                format!("{text}\n[fleet]\nnode = \"{}\"\n", node.name)
+                format!("{text}\n[cluster]\nnode = \"{}\"\n", node.name)
             }
         };
         fs::write(self.config(), text).unwrap();

@@ -162,23 +162,23 @@ impl Provider {
 
     /// Starts this number of nodes on one PostgreSQL store and one clock, with the same users and
     /// clients.
-    pub(crate) async fn fleet(nodes: usize, more: &str, settings: &PostgresSettings) -> Vec<Arc<Self>> {
+    pub(crate) async fn cluster(nodes: usize, more: &str, settings: &PostgresSettings) -> Vec<Arc<Self>> {
         let base = Self::with(more).await;
-        let mut fleet = Vec::new();
+        let mut cluster = Vec::new();
         for _ in 0..nodes {
             let engine = Arc::new(PostgresEngine::open(settings, Arc::new(())).await.unwrap());
             let sealgate = base.again_with(more, engine, token_device::signer()).await;
             let (engine, clock) = (Arc::clone(&base.engine), Arc::clone(&base.clock));
             let (anna, ben) = (base.anna.clone(), base.ben.clone());
-            fleet.push(Arc::new(Self { sealgate, engine, clock, anna, ben }));
+            cluster.push(Arc::new(Self { sealgate, engine, clock, anna, ben }));
         }
         for user in [&base.anna, &base.ben] {
-            assert_eq!(fleet[0].sealgate.store.add_user(user).await.unwrap(), AddOutcome::Added);
+            assert_eq!(cluster[0].sealgate.store.add_user(user).await.unwrap(), AddOutcome::Added);
         }
         for client in [base.confidential("c1"), base.confidential("c2"), base.public("p1")] {
-            fleet[0].add_client(client).await;
+            cluster[0].add_client(client).await;
         }
-        fleet
+        cluster
     }
 
     /// Returns the record of a confidential client, whose secret is `secret of <id>`.

@@ -6,7 +6,7 @@ use sealgate_config::{BeatDurability, StoreConfig};
 
 use super::{REQUIRED, base, fault, faults, parse};
 
-const FLEET: &str = r#"
+const CLUSTER: &str = r#"
     issuer = "https://id.example.com"
     server.listen = ["127.0.0.1:8080"]
     admin.socket = "/run/sealgate/admin.sock"
@@ -16,45 +16,45 @@ const FLEET: &str = r#"
     hsm.shared = true
     store.engine = "postgres"
     store.url_file = "url"
-    fleet.node = "id-1"
+    cluster.node = "id-1"
 "#;
 
 fn without(line: &str) -> String {
-    FLEET.lines().filter(|one| !one.trim().starts_with(line)).collect::<Vec<_>>().join("\n")
+    CLUSTER.lines().filter(|one| !one.trim().starts_with(line)).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
 fn a_store_in_a_database_is_read_with_its_node() {
-    let config = parse(FLEET);
+    let config = parse(CLUSTER);
     let StoreConfig::Postgres(store) = &config.store else { panic!("{:?}", config.store) };
     assert_eq!((&store.url_file, &store.ca_file), (&base().join("url"), &None));
     assert_eq!((store.writers, store.queue), (2, 4096));
-    let fleet = config.fleet.unwrap();
-    assert_eq!((fleet.node.as_str(), fleet.beat, fleet.staleness_ms), ("id-1", BeatDurability::Replicated, 900));
+    let cluster = config.cluster.unwrap();
+    assert_eq!((cluster.node.as_str(), cluster.beat, cluster.staleness_ms), ("id-1", BeatDurability::Replicated, 900));
     assert_eq!(config.admin.socket, Path::new("/run/sealgate/admin.sock"));
 }
 
 #[test]
-fn what_a_fleet_needs_is_asked_for() {
+fn what_a_cluster_needs_is_asked_for() {
     for (line, said) in [
-        ("fleet.node", "fleet: is missing"),
+        ("cluster.node", "cluster: is missing"),
         ("store.url_file", "store.url_file: is missing"),
         ("admin.socket", "admin.socket: is missing"),
     ] {
         let fault = fault(&without(line));
         assert!(fault.contains(said), "{fault}");
     }
-    let fault = fault(&FLEET.replace("fleet.node = \"id-1\"", "fleet.beat = \"local\""));
-    assert!(fault.contains("fleet.node: is missing"), "{fault}");
+    let fault = fault(&CLUSTER.replace("cluster.node = \"id-1\"", "cluster.beat = \"local\""));
+    assert!(fault.contains("cluster.node: is missing"), "{fault}");
 }
 
 #[test]
 fn what_is_of_the_other_engine_is_refused() {
-    let files = format!("{FLEET}\nstore.path = \"store\"\nstore.cache_bytes = 1048576\n");
+    let files = format!("{CLUSTER}\nstore.path = \"store\"\nstore.cache_bytes = 1048576\n");
     let said = faults(&files);
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said.iter().all(|fault| fault.contains("is of the engine \"sled\" alone")), "{said:?}");
-    let shared = format!("{REQUIRED}\nstore.url_file = \"url\"\nfleet.node = \"id-1\"\n");
+    let shared = format!("{REQUIRED}\nstore.url_file = \"url\"\ncluster.node = \"id-1\"\n");
     let said = faults(&shared);
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said.iter().all(|fault| fault.contains("goes with")), "{said:?}");
@@ -63,7 +63,7 @@ fn what_is_of_the_other_engine_is_refused() {
 #[test]
 fn nobody_may_be_let_in_on_an_older_beat_than_a_second_allows() {
     for staleness in [299, 901] {
-        let fault = fault(&format!("{FLEET}\nfleet.staleness_ms = {staleness}\n"));
+        let fault = fault(&format!("{CLUSTER}\ncluster.staleness_ms = {staleness}\n"));
         assert!(fault.contains("300 to 900"), "{fault}");
     }
 }

@@ -36,7 +36,7 @@ async fn until(what: &str, holds: impl AsyncFn() -> bool) {
 }
 
 fn holds(node: &Sealgate, lease: &str) -> bool {
-    node.metrics.text().contains(&format!("sealgate_fleet_lease_held{{name=\"{lease}\"}} 1"))
+    node.metrics.text().contains(&format!("sealgate_cluster_lease_held{{name=\"{lease}\"}} 1"))
 }
 
 /// A revocation is open while it runs. Other nodes leave it to the node that is about to finish it.

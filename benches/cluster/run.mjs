@@ -2,7 +2,7 @@
 // and three nodes, and gated requests with cached tokens. Cases alternate; prints ratios within a
 // round.
 //
-//   make bench-fleet [ROUNDS=5] [SECONDS=5]
+//   make bench-cluster [ROUNDS=5] [SECONDS=5]
 //
 // Nodes, databases, load generator and SoftHSM share this machine. Two kinds of token device are
 // measured. The first takes 10 ms for a signature without using the processors, like a network HSM
@@ -32,7 +32,7 @@ const redirectUri = "http://127.0.0.1/callback";
 
 mkdirSync(`${root}/target`, { recursive: true });
 // The real path, because the shell writes it into configurations.
-const work = realpathSync(mkdtempSync(`${root}/target/bench-fleet.`));
+const work = realpathSync(mkdtempSync(`${root}/target/bench-cluster.`));
 const children = [];
 let ended = false;
 process.on("exit", () => {
@@ -43,24 +43,24 @@ process.on("exit", () => {
 });
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
 
-// conf/fleet.sh also uses ports that it derives from this one.
+// conf/cluster.sh also uses ports that it derives from this one.
 const port = await freePort();
-const databases = `/var/lib/postgresql/sealgate-fleet-${port}`;
+const databases = `/var/lib/postgresql/sealgate-cluster-${port}`;
 const [sledPort, sledAdmin] = await freePorts(2);
 const module = slowModule();
 writeFileSync(`${work}/extra.toml`, `[tokens]\naccess_token_seconds = 3600\n[rate_limits]\ntoken = "none"\nauthorize = "none"\npages = "none"\n`);
 
 const bare = { slow: bareSignatures(DEVICE_MILLISECONDS), SoftHSM: bareSignatures(0) };
 delay(0);
-const fleet = await startFleet();
+const cluster = await startCluster();
 const sled = await startSled();
 const cases = {
   "sled, one server": { issuer: sled.issuer, ports: [sledPort] },
-  "one node": { issuer: fleet.issuer, ports: fleet.ports.slice(0, 1) },
-  "two nodes": { issuer: fleet.issuer, ports: fleet.ports.slice(0, 2) },
-  "three nodes": { issuer: fleet.issuer, ports: fleet.ports },
+  "one node": { issuer: cluster.issuer, ports: cluster.ports.slice(0, 1) },
+  "two nodes": { issuer: cluster.issuer, ports: cluster.ports.slice(0, 2) },
+  "three nodes": { issuer: cluster.issuer, ports: cluster.ports },
 };
-const families = { [sled.issuer]: await signIn(sled, CLIENTS), [fleet.issuer]: await signIn(fleet, 3 * CLIENTS) };
+const families = { [sled.issuer]: await signIn(sled, CLIENTS), [cluster.issuer]: await signIn(cluster, 3 * CLIENTS) };
 const names = Object.keys(cases);
 const refreshed = { slow: series(names), SoftHSM: series(names) };
 for (const device of ["slow", "SoftHSM"]) {
@@ -70,7 +70,7 @@ for (const device of ["slow", "SoftHSM"]) {
 }
 
 const gated = {};
-for (const [name, server] of Object.entries({ "sled, one server": sled, "one node of three": fleet })) {
+for (const [name, server] of Object.entries({ "sled, one server": sled, "one node of three": cluster })) {
   writeFileSync(`${work}/${server.ports[0]}.tokens`, server.tokens.slice(-TOKENS).join("\n"));
   assert.equal(server.tokens.slice(-TOKENS).length, TOKENS);
   gated[name] = { ...server, tokens: `${work}/${server.ports[0]}.tokens` };
@@ -83,7 +83,7 @@ process.exit(0);
 
 function report() {
   const shown = (values, digits) => `${median(values).toFixed(digits)} (${Math.min(...values).toFixed(digits)} to ${Math.max(...values).toFixed(digits)})`;
-  console.log(`${new Date().toISOString().slice(0, 10)}, make bench-fleet ROUNDS=${rounds} SECONDS=${seconds}, ${program.includes("release") ? "release" : "debug"}, ${availableParallelism()} cores for all\n`);
+  console.log(`${new Date().toISOString().slice(0, 10)}, make bench-cluster ROUNDS=${rounds} SECONDS=${seconds}, ${program.includes("release") ? "release" : "debug"}, ${availableParallelism()} cores for all\n`);
   console.log(`Token responses: ${CLIENTS} clients at each server refresh without a pause; two signatures of RSA 2048 each.\n`);
   for (const [device, runs] of Object.entries(refreshed)) {
     const limit = bare[device] / 2;
@@ -130,7 +130,7 @@ function gate({ issuer, ports, tokens, pid }, duration) {
 
 /// Responses a second, and their latency.
 function refresh({ issuer, ports }, duration) {
-  const { tokens } = issuer === sled.issuer ? sled : fleet;
+  const { tokens } = issuer === sled.issuer ? sled : cluster;
   return refreshing({ families: families[issuer].slice(0, CLIENTS * ports.length), host: new URL(issuer).host, ports, tokens }, duration);
 }
 
@@ -162,23 +162,23 @@ async function signIn({ issuer, email, password, ports }, count) {
   return found;
 }
 
-async function startFleet() {
-  const child = start(`${root}/conf/fleet.sh`, [], { PORT: String(port), RUN: `${work}/fleet`, SEALGATE: program, MODULE: module, EXTRA: `${work}/extra.toml` });
+async function startCluster() {
+  const child = start(`${root}/conf/cluster.sh`, [], { PORT: String(port), RUN: `${work}/cluster`, SEALGATE: program, MODULE: module, EXTRA: `${work}/extra.toml` });
   const said = () => readFileSync(`${work}/log`, "utf8");
   for (let tries = 0; !said().includes("Stop with Ctrl-C"); tries += 1) {
-    if (tries > 600 || child.exitCode !== null) throw new Error(`the fleet does not start:\n${said().slice(-2000)}`);
+    if (tries > 600 || child.exitCode !== null) throw new Error(`the cluster does not start:\n${said().slice(-2000)}`);
     await sleep(200);
   }
   const issuer = `http://localhost:${port}`;
   await listens(`${issuer}/.well-known/openid-configuration`);
-  const configuration = `${work}/fleet/node-1/sealgate.toml`;
-  addClient(configuration, `${work}/fleet/node-1/hsm`);
+  const configuration = `${work}/cluster/node-1/sealgate.toml`;
+  addClient(configuration, `${work}/cluster/node-1/hsm`);
   return {
     issuer,
     ports: [1, 2, 3].map((node) => port + 10 + node),
-    pid: Number(readFileSync(`${work}/fleet/node-1/pid`, "utf8")),
+    pid: Number(readFileSync(`${work}/cluster/node-1/pid`, "utf8")),
     email: "demo@example.com",
-    password: readFileSync(`${work}/fleet/password`, "utf8").trim(),
+    password: readFileSync(`${work}/cluster/password`, "utf8").trim(),
     tokens: [],
   };
 }
@@ -188,15 +188,15 @@ async function startSled() {
   const own = `${work}/sled`;
   execFileSync(`${root}/hsm/init-token.sh`, [`${own}/hsm`, "sealgate"], { stdio: "ignore" });
   const configuration = `${own}/sealgate.toml`;
-  const ofNode = readFileSync(`${work}/fleet/node-1/sealgate.toml`, "utf8");
+  const ofNode = readFileSync(`${work}/cluster/node-1/sealgate.toml`, "utf8");
   const text = ofNode
     .replaceAll(`localhost:${port}`, `localhost:${sledPort}`)
     .replace(`127.0.0.1:${port + 11}`, `127.0.0.1:${sledPort}`)
     .replace(`127.0.0.1:${port + 1031}`, `127.0.0.1:${sledAdmin}`)
-    .replaceAll(`${work}/fleet/node-1/`, `${own}/`)
+    .replaceAll(`${work}/cluster/node-1/`, `${own}/`)
     .replace("shared = false\n", "")
     .replace(/engine = "postgres"\nurl_file = .*\n/, `path = "${own}/store"\n`)
-    .replace(/\[fleet\]\nnode = .*\n/, "");
+    .replace(/\[cluster\]\nnode = .*\n/, "");
   writeFileSync(configuration, text);
   const env = { SOFTHSM2_CONF: `${own}/hsm/softhsm2.conf` };
   const run = (words, input) => execFileSync(program, [...words, "--config", configuration], { env: { ...process.env, ...env }, input, stdio: ["pipe", "ignore", "inherit"] });
@@ -250,7 +250,7 @@ function start(file, words, env) {
   return child;
 }
 
-/// Returns a first port for conf/fleet.sh such that all ports that it uses are free.
+/// Returns a first port for conf/cluster.sh such that all ports that it uses are free.
 async function freePort() {
   for (;;) {
     const [first] = await freePorts(1);

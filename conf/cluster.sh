@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Starts a cluster on this machine: a PostgreSQL primary with a synchronous standby, three nodes with a
-# SoftHSM token each, HAProxy in front of them, and the sample application. State is in ./run-fleet/ and
+# SoftHSM token each, HAProxy in front of them, and the sample application. State is in ./run-cluster/ and
 # in the databases' directory, which is printed; delete both to start over.
 #
 # PORT=8080: HAProxy's public port. The other ports are derived from it.
@@ -14,19 +14,19 @@ umask 077
 port=${PORT:-8080}
 app_port=$((port + 1))
 primary_port=$((port + 21)) standby_port=$((port + 22))
-run=${RUN:-run-fleet}
+run=${RUN:-run-cluster}
 nodes=(1 2 3)
 node_port() { echo $((port + 10 + $1)); }
 admin_port() { echo $((port + 1030 + $1)); }
 
 for taken in "$port" "$app_port" "$primary_port" "$standby_port" "$(node_port 1)" "$(node_port 2)" "$(node_port 3)"; do
     if (exec 3<>"/dev/tcp/127.0.0.1/$taken") 2>/dev/null; then
-        echo "port $taken of this machine is taken (ss -ltnp shows by whom); choose others: make run-fleet PORT=$((port + 1000))" >&2
+        echo "port $taken of this machine is taken (ss -ltnp shows by whom); choose others: make run-cluster PORT=$((port + 1000))" >&2
         exit 1
     fi
 done
 
-.ci/install fleet
+.ci/install cluster
 sealgate=${SEALGATE:-target/debug/sealgate}
 if [ -z "${SEALGATE:-}" ]; then
     [ -x "$sealgate" ] || echo "building a debug build; the first time takes 3 to 10 minutes and 2 GB of disk"
@@ -43,7 +43,7 @@ haproxy=$(PATH=$PATH:/usr/sbin:${CARGO_TARGET_DIR:-target}/tools/bin command -v 
 database=$run/database
 as=()
 if [ "$(id -u)" = 0 ]; then
-    database=/var/lib/postgresql/sealgate-fleet-$port
+    database=/var/lib/postgresql/sealgate-cluster-$port
     as=(setpriv --reuid=postgres --regid=postgres --clear-groups)
 fi
 postgres=$(find /usr/lib/postgresql -name pg_ctl -type f | sort -V | tail -1)
@@ -119,7 +119,7 @@ shared = false
 [store]
 engine = "postgres"
 url_file = "$run/database-url"
-[fleet]
+[cluster]
 node = "id-$node"
 [console]
 enabled = true

@@ -7,7 +7,7 @@ use super::book::{SECONDS, SeriesRegistry};
 const CONNECTED: &str = "ok";
 const FAILED: &str = "failed";
 
-pub(super) struct FleetSeries {
+pub(super) struct ClusterSeries {
     beat_seconds: Histogram,
     last_beat: Gauge,
     nodes: IntGauge,
@@ -17,7 +17,7 @@ pub(super) struct FleetSeries {
     timeline: IntGauge,
 }
 
-impl FleetSeries {
+impl ClusterSeries {
     pub(super) fn new(book: &SeriesRegistry) -> Result<Self, prometheus::Error> {
         let gauge = |name: &str, help: &str| -> Result<Gauge, prometheus::Error> {
             let gauge = Gauge::new(name, help)?;
@@ -25,10 +25,10 @@ impl FleetSeries {
             Ok(gauge)
         };
         let options =
-            HistogramOpts::new("sealgate_fleet_beat_seconds", "Time of one beat of this node to the database.");
+            HistogramOpts::new("sealgate_cluster_heartbeat_seconds", "Time of one beat of this node to the database.");
         let beat_seconds = Histogram::with_opts(options.buckets(SECONDS.to_vec()))?;
         book.enter("histogram", &beat_seconds)?;
-        let nodes = IntGauge::new("sealgate_fleet_nodes", "Nodes that have beaten in the last five seconds.")?;
+        let nodes = IntGauge::new("sealgate_cluster_nodes", "Nodes that have beaten in the last five seconds.")?;
         book.enter("gauge", &nodes)?;
         let counters = |name: &str, help: &str, label: &str| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), &[label])?;
@@ -54,11 +54,11 @@ impl FleetSeries {
             beat_seconds,
             nodes,
             last_beat: gauge(
-                "sealgate_fleet_last_beat_timestamp_seconds",
+                "sealgate_cluster_last_heartbeat_timestamp_seconds",
                 "When the last beat came back, by the database's clock; gated requests are answered 503 when that is a second ago.",
             )?,
             clock_offset: gauge(
-                "sealgate_fleet_clock_offset_seconds",
+                "sealgate_cluster_clock_offset_seconds",
                 "How far the database's clock is ahead of this machine's; beyond two seconds this node decides nothing.",
             )?,
         })

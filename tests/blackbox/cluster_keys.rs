@@ -13,7 +13,7 @@ use sealgate_store::postgres::{PostgresEngine, PostgresSettings};
 use serde_json::Value;
 use tokio::task::block_in_place;
 
-use crate::fleet::{Fleet, gate, until, with_own_token};
+use crate::cluster::{Cluster, gate, until, with_own_token};
 use crate::postgres_server::PostgresServer;
 use crate::relay::Manner;
 use crate::support::Instance;
@@ -30,39 +30,39 @@ fn kids(jwks: &Value) -> Vec<&str> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_removed_key_signed_is_refused_at_the_other_node_a_second_later() {
-    let fleet = Fleet::start_with("").await;
-    let tokens = fleet.tokens().await;
+    let cluster = Cluster::start_with("").await;
+    let tokens = cluster.tokens().await;
     let token = tokens["access_token"].as_str().unwrap();
     until("both let it in", || async {
-        gate(&fleet.first, token).await == 200 && gate(&fleet.second, token).await == 200
+        gate(&cluster.first, token).await == 200 && gate(&cluster.second, token).await == 200
     })
     .await;
-    let kid = jwks(&fleet.first).await.1["keys"][0]["kid"].as_str().unwrap().to_owned();
-    fleet.first.run(&["key", "generate", "--next"]);
-    fleet.first.run(&["key", "remove", &kid, "--now"]);
+    let kid = jwks(&cluster.first).await.1["keys"][0]["kid"].as_str().unwrap().to_owned();
+    cluster.first.run(&["key", "generate", "--next"]);
+    cluster.first.run(&["key", "remove", &kid, "--now"]);
     let removed = Instant::now();
-    assert_eq!(gate(&fleet.first, token).await, 401);
+    assert_eq!(gate(&cluster.first, token).await, 401);
     until("the other refuses it", || async {
-        let (asked, status) = (removed.elapsed(), gate(&fleet.second, token).await);
+        let (asked, status) = (removed.elapsed(), gate(&cluster.second, token).await);
         assert!(status != 200 || asked < Duration::from_secs(1), "let in {asked:?} after its key was removed");
         status == 401
     })
     .await;
-    let (status, shown) = jwks(&fleet.second).await;
+    let (status, shown) = jwks(&cluster.second).await;
     assert_eq!(status, 200);
     assert!(!kids(&shown).contains(&kid.as_str()), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_set_that_may_lack_a_key_is_not_shown() {
-    let fleet = Fleet::start_with("[keys]\npublish_seconds = 8").await;
-    let before = jwks(&fleet.second).await;
+    let cluster = Cluster::start_with("[keys]\npublish_seconds = 8").await;
+    let before = jwks(&cluster.second).await;
     assert_eq!(before.0, 200);
-    fleet.relay.refuse(true);
-    fleet.relay.set(Manner::SwallowAnswers);
+    cluster.relay.refuse(true);
+    cluster.relay.set(Manner::SwallowAnswers);
     let cut = Instant::now();
     until("the key set is not shown any more", || async {
-        let (asked, (status, shown)) = (cut.elapsed(), jwks(&fleet.second).await);
+        let (asked, (status, shown)) = (cut.elapsed(), jwks(&cluster.second).await);
         // It was read at most two seconds before, and is served for four.
         assert!(status == 200 || asked > Duration::from_secs(1), "{status} after {asked:?}");
         assert!(status == 503 || asked < Duration::from_secs(6), "{status} after {asked:?}");
@@ -70,11 +70,11 @@ async fn a_key_set_that_may_lack_a_key_is_not_shown() {
         status == 503
     })
     .await;
-    assert_eq!(jwks(&fleet.first).await.0, 200);
-    fleet.relay.set(Manner::Carry);
-    fleet.relay.refuse(false);
-    fleet.relay.cut();
-    until("it is shown again", || async { jwks(&fleet.second).await == before }).await;
+    assert_eq!(jwks(&cluster.first).await.0, 200);
+    cluster.relay.set(Manner::Carry);
+    cluster.relay.refuse(false);
+    cluster.relay.cut();
+    until("it is shown again", || async { jwks(&cluster.second).await == before }).await;
 }
 
 /// Returns a store as an attacker can open it: with the database's password, and without a token.
@@ -136,7 +136,7 @@ async fn a_node_that_nobody_admitted_does_not_start() {
     second.run(&["key", "generate"]);
     second.launch();
     assert_eq!(second.wait_for_end(), Some(1));
-    second.tells("is not admitted to the fleet");
+    second.tells("is not admitted to the cluster");
     let refused = second.try_run(&["key", "generate", "--next"], "");
     assert!(!refused.status.success(), "by the command line neither");
     assert_eq!(jwks(&first).await, before);
@@ -148,32 +148,32 @@ const SHORT: &str = "[tokens]\naccess_token_seconds = 5\n[keys]\npublish_seconds
      [rate_limits]\ntoken = 4000\njwks = 4000";
 
 /// Admits the second node, and starts it.
-fn admit_second(fleet: &mut Fleet) {
-    let trusted = fleet.first.json(&["key", "list"])["keys"][0]["kid"].as_str().unwrap().to_owned();
-    let shown = fleet.second.json(&["node", "request", &format!("--trust={trusted}")]);
+fn admit_second(cluster: &mut Cluster) {
+    let trusted = cluster.first.json(&["key", "list"])["keys"][0]["kid"].as_str().unwrap().to_owned();
+    let shown = cluster.second.json(&["node", "request", &format!("--trust={trusted}")]);
     let given = |name: &str, member: &str| format!("--{name}={}", shown[member].as_str().unwrap());
-    fleet.first.run(&["node", "admit", "b", &given("key", "key"), &given("enrolment", "enrolment")]);
-    fleet.second.start();
+    cluster.first.run(&["node", "admit", "b", &given("key", "key"), &given("enrolment", "enrolment")]);
+    cluster.second.start();
 }
 
 /// Otherwise it would reject the tokens of the other node as forged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_was_away_while_the_only_other_key_was_replaced_decides_nothing() {
-    let mut fleet = Fleet::start_apart("[keys]\npublish_seconds = 2").await;
-    admit_second(&mut fleet);
-    let before = fleet.first.json(&["key", "list"])["keys"][0]["kid"].as_str().unwrap().to_owned();
-    fleet.second.kill();
-    block_in_place(|| fleet.first.run(&["key", "rotate", "--emergency"]));
-    let tokens = fleet.tokens().await;
+    let mut cluster = Cluster::start_apart("[keys]\npublish_seconds = 2").await;
+    admit_second(&mut cluster);
+    let before = cluster.first.json(&["key", "list"])["keys"][0]["kid"].as_str().unwrap().to_owned();
+    cluster.second.kill();
+    block_in_place(|| cluster.first.run(&["key", "rotate", "--emergency"]));
+    let tokens = cluster.tokens().await;
     let token = tokens["access_token"].as_str().unwrap();
     until("the key of before is gone", || async {
-        let _ = fleet.first.try_run(&["key", "remove", "--now", &before], "");
-        !kids(&jwks(&fleet.first).await.1).contains(&before.as_str())
+        let _ = cluster.first.try_run(&["key", "remove", "--now", &before], "");
+        !kids(&jwks(&cluster.first).await.1).contains(&before.as_str())
     })
     .await;
-    fleet.second.launch();
+    cluster.second.launch();
     let ready = || async {
-        let answer = reqwest::get(fleet.second.admin_url("/readyz")).await.ok()?;
+        let answer = reqwest::get(cluster.second.admin_url("/readyz")).await.ok()?;
         Some((answer.status().as_u16(), answer.text().await.ok()?))
     };
     until("it tells why it is not ready", || async {
@@ -183,29 +183,29 @@ async fn a_node_that_was_away_while_the_only_other_key_was_replaced_decides_noth
         })
     })
     .await;
-    assert_eq!(gate(&fleet.second, token).await, 503);
-    assert_eq!(fleet.ask(&fleet.second, "/oauth/revoke", &[("token", token)]).await.0, 503);
-    assert_eq!(gate(&fleet.first, token).await, 200);
+    assert_eq!(gate(&cluster.second, token).await, 503);
+    assert_eq!(cluster.ask(&cluster.second, "/oauth/revoke", &[("token", token)]).await.0, 503);
+    assert_eq!(gate(&cluster.first, token).await, 200);
 
     // Follows the instructions in the message.
     let (_, said) = ready().await.unwrap();
     let kid = said.split("--trust=").nth(1).unwrap().split(';').next().unwrap();
-    fleet.second.kill();
-    let shown = fleet.second.json(&["node", "request", &format!("--trust={kid}")]);
+    cluster.second.kill();
+    let shown = cluster.second.json(&["node", "request", &format!("--trust={kid}")]);
     let given = |name: &str, member: &str| format!("--{name}={}", shown[member].as_str().unwrap());
-    fleet.first.run(&["node", "admit", "b", &given("key", "key"), &given("enrolment", "enrolment")]);
-    fleet.second.start();
-    let ready = reqwest::get(fleet.second.admin_url("/readyz")).await.unwrap();
+    cluster.first.run(&["node", "admit", "b", &given("key", "key"), &given("enrolment", "enrolment")]);
+    cluster.second.start();
+    let ready = reqwest::get(cluster.second.admin_url("/readyz")).await.unwrap();
     assert_eq!(ready.status(), 200);
-    until("it decides", || async { gate(&fleet.second, token).await == 200 }).await;
-    assert_eq!(fleet.ask(&fleet.second, "/oauth/revoke", &[("token", token)]).await.0, 200);
-    assert_eq!(gate(&fleet.second, token).await, 401);
+    until("it decides", || async { gate(&cluster.second, token).await == 200 }).await;
+    assert_eq!(cluster.ask(&cluster.second, "/oauth/revoke", &[("token", token)]).await.0, 200);
+    assert_eq!(gate(&cluster.second, token).await, 401);
 }
 
 /// Refreshes at the node. Returns the new access token and the kid of its key.
-async fn refreshed(fleet: &Fleet, node: &Instance, refresh: &mut String) -> (String, String) {
+async fn refreshed(cluster: &Cluster, node: &Instance, refresh: &mut String) -> (String, String) {
     let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh.as_str())];
-    let (status, answer) = fleet.ask(node, "/oauth/token", &fields).await;
+    let (status, answer) = cluster.ask(node, "/oauth/token", &fields).await;
     assert_eq!(status, 200, "{answer}");
     answer["refresh_token"].as_str().unwrap().clone_into(refresh);
     let token = answer["access_token"].as_str().unwrap().to_owned();
@@ -214,8 +214,8 @@ async fn refreshed(fleet: &Fleet, node: &Instance, refresh: &mut String) -> (Str
     (token, header["kid"].as_str().unwrap().to_owned())
 }
 
-async fn assert_both_take(fleet: &Fleet, token: &str, kid: &str) {
-    for node in [&fleet.first, &fleet.second] {
+async fn assert_both_take(cluster: &Cluster, token: &str, kid: &str) {
+    for node in [&cluster.first, &cluster.second] {
         assert_eq!(gate(node, token).await, 200, "signed by {kid}\n{}", node.log());
         let (_, shown) = jwks(node).await;
         assert!(kids(&shown).contains(&kid), "{kid} is not in {shown}");
@@ -224,21 +224,21 @@ async fn assert_both_take(fleet: &Fleet, token: &str, kid: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_node_signs_is_good_at_the_other_from_the_first_token_on_while_both_replace_their_keys() {
-    let mut fleet = Fleet::start_apart(SHORT).await;
-    fleet.second.launch();
-    assert_eq!(fleet.second.wait_for_end(), Some(1), "nobody has admitted it");
-    admit_second(&mut fleet);
-    let tokens = fleet.tokens().await;
+    let mut cluster = Cluster::start_apart(SHORT).await;
+    cluster.second.launch();
+    assert_eq!(cluster.second.wait_for_end(), Some(1), "nobody has admitted it");
+    admit_second(&mut cluster);
+    let tokens = cluster.tokens().await;
     let mut refresh = tokens["refresh_token"].as_str().unwrap().to_owned();
-    let (token, kid) = refreshed(&fleet, &fleet.second, &mut refresh).await;
-    assert_both_take(&fleet, &token, &kid).await;
+    let (token, kid) = refreshed(&cluster, &cluster.second, &mut refresh).await;
+    assert_both_take(&cluster, &token, &kid).await;
     let mut of_nodes: [BTreeSet<String>; 2] = [BTreeSet::new(), BTreeSet::from([kid])];
     let started = Instant::now();
     while of_nodes.iter().any(|kids| kids.len() < 3) {
-        assert!(started.elapsed() < Duration::from_mins(2), "{of_nodes:?}\n{}", fleet.second.log());
-        for (node, kids) in [&fleet.first, &fleet.second].into_iter().zip(&mut of_nodes) {
-            let (token, kid) = refreshed(&fleet, node, &mut refresh).await;
-            assert_both_take(&fleet, &token, &kid).await;
+        assert!(started.elapsed() < Duration::from_mins(2), "{of_nodes:?}\n{}", cluster.second.log());
+        for (node, kids) in [&cluster.first, &cluster.second].into_iter().zip(&mut of_nodes) {
+            let (token, kid) = refreshed(&cluster, node, &mut refresh).await;
+            assert_both_take(&cluster, &token, &kid).await;
             kids.insert(kid);
         }
     }
@@ -247,50 +247,51 @@ async fn what_a_node_signs_is_good_at_the_other_from_the_first_token_on_while_bo
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_node_signed_that_was_removed_at_once_is_refused_a_second_later() {
-    let mut fleet = Fleet::start_apart("[keys]\npublish_seconds = 2").await;
-    admit_second(&mut fleet);
-    let tokens = fleet.tokens().await;
+    let mut cluster = Cluster::start_apart("[keys]\npublish_seconds = 2").await;
+    admit_second(&mut cluster);
+    let tokens = cluster.tokens().await;
     let own = tokens["access_token"].as_str().unwrap();
     let mut refresh = tokens["refresh_token"].as_str().unwrap().to_owned();
-    let (token, kid) = refreshed(&fleet, &fleet.second, &mut refresh).await;
-    assert_both_take(&fleet, &token, &kid).await;
+    let (token, kid) = refreshed(&cluster, &cluster.second, &mut refresh).await;
+    assert_both_take(&cluster, &token, &kid).await;
     // First a regular removal: tokens that the node signed stay valid until they expire.
-    fleet.first.run(&["node", "remove", "b"]);
-    until("it serves no more", || async { gate(&fleet.second, own).await == 503 }).await;
-    assert_eq!(gate(&fleet.first, &token).await, 200);
-    assert!(kids(&jwks(&fleet.first).await.1).contains(&kid.as_str()));
-    fleet.first.run(&["node", "remove", "b", "--now"]);
+    cluster.first.run(&["node", "remove", "b"]);
+    until("it serves no more", || async { gate(&cluster.second, own).await == 503 }).await;
+    assert_eq!(gate(&cluster.first, &token).await, 200);
+    assert!(kids(&jwks(&cluster.first).await.1).contains(&kid.as_str()));
+    cluster.first.run(&["node", "remove", "b", "--now"]);
     let removed = Instant::now();
     until("it is refused", || async {
-        let (asked, status) = (removed.elapsed(), gate(&fleet.first, &token).await);
+        let (asked, status) = (removed.elapsed(), gate(&cluster.first, &token).await);
         assert!(status != 200 || asked < Duration::from_secs(1), "let in {asked:?} after its node was removed");
         status == 401
     })
     .await;
-    assert!(!kids(&jwks(&fleet.first).await.1).contains(&kid.as_str()));
-    assert_eq!(gate(&fleet.first, own).await, 200);
+    assert!(!kids(&jwks(&cluster.first).await.1).contains(&kid.as_str()));
+    assert_eq!(gate(&cluster.first, own).await, 200);
     // Admission by name alone would restore keys that were removed.
-    let by_name = fleet.first.try_run(&["node", "admit", "b"], "");
+    let by_name = cluster.first.try_run(&["node", "admit", "b"], "");
     let said = String::from_utf8(by_name.stderr).unwrap();
     assert!(!by_name.status.success() && said.contains("admitted by the fingerprints"), "{said}");
-    fleet.second.kill();
-    fleet.second.launch();
-    assert_eq!(fleet.second.wait_for_end(), Some(1));
+    cluster.second.kill();
+    cluster.second.launch();
+    assert_eq!(cluster.second.wait_for_end(), Some(1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_whose_key_is_replaced_at_once_is_believed_by_the_next_one() {
-    let mut fleet = Fleet::start_apart("[keys]\npublish_seconds = 2").await;
-    admit_second(&mut fleet);
-    let tokens = fleet.tokens().await;
+    let mut cluster = Cluster::start_apart("[keys]\npublish_seconds = 2").await;
+    admit_second(&mut cluster);
+    let tokens = cluster.tokens().await;
     let mut refresh = tokens["refresh_token"].as_str().unwrap().to_owned();
-    let (stolen, before) = refreshed(&fleet, &fleet.second, &mut refresh).await;
-    assert_both_take(&fleet, &stolen, &before).await;
-    fleet.second.run(&["key", "rotate", "--emergency"]);
-    let (token, kid) = refreshed(&fleet, &fleet.second, &mut refresh).await;
+    let (stolen, before) = refreshed(&cluster, &cluster.second, &mut refresh).await;
+    assert_both_take(&cluster, &stolen, &before).await;
+    cluster.second.run(&["key", "rotate", "--emergency"]);
+    let (token, kid) = refreshed(&cluster, &cluster.second, &mut refresh).await;
     assert_ne!(kid, before);
-    assert_both_take(&fleet, &token, &kid).await;
-    until("the first refuses what the one before signed", || async { gate(&fleet.first, &stolen).await == 401 }).await;
+    assert_both_take(&cluster, &token, &kid).await;
+    until("the first refuses what the one before signed", || async { gate(&cluster.first, &stolen).await == 401 })
+        .await;
     let own = tokens["access_token"].as_str().unwrap();
-    assert_eq!(gate(&fleet.second, own).await, 200, "and the first one's tokens are good there");
+    assert_eq!(gate(&cluster.second, own).await, 200, "and the first one's tokens are good there");
 }

@@ -11,7 +11,7 @@ use crate::relay::{Manner, Relay};
 use crate::support::{Browser, Instance, Node, REDIRECT_URI, Settings, Upstream};
 
 /// Two running nodes. The second one reaches the database through a relay.
-pub(super) struct Fleet {
+pub(super) struct Cluster {
     database: PostgresServer,
     pub(super) relay: Relay,
     pub(super) first: Instance,
@@ -20,26 +20,26 @@ pub(super) struct Fleet {
     _upstream: Upstream,
 }
 
-impl Fleet {
+impl Cluster {
     async fn start() -> Self {
         Self::start_with("").await
     }
 
     pub(super) async fn start_with(sections: &str) -> Self {
-        let mut fleet = Self::prepare(sections, true).await;
+        let mut cluster = Self::prepare(sections, true).await;
         // One after the other: SoftHSM sometimes shows a process no token while another one logs
         // in.
-        fleet.first.start();
-        fleet.second.start();
-        fleet
+        cluster.first.start();
+        cluster.second.start();
+        cluster
     }
 
     /// Prepares two nodes with a token each. The first serves and the second is not admitted.
     pub(super) async fn start_apart(sections: &str) -> Self {
-        let mut fleet = Self::prepare(sections, false).await;
-        fleet.first.start();
-        fleet.second.run(&["key", "generate"]);
-        fleet
+        let mut cluster = Self::prepare(sections, false).await;
+        cluster.first.start();
+        cluster.second.run(&["key", "generate"]);
+        cluster
     }
 
     async fn prepare(sections: &str, is_shared: bool) -> Self {
@@ -139,22 +139,22 @@ pub(super) async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_revoked_at_one_node_is_refused_at_the_other_a_second_later() {
-    let fleet = Fleet::start().await;
+    let cluster = Cluster::start().await;
     let mut longest = Duration::ZERO;
     for _ in 0..5 {
-        let tokens = fleet.tokens().await;
+        let tokens = cluster.tokens().await;
         let token = tokens["access_token"].as_str().unwrap();
         until("both let it in", || async {
-            gate(&fleet.first, token).await == 200 && gate(&fleet.second, token).await == 200
+            gate(&cluster.first, token).await == 200 && gate(&cluster.second, token).await == 200
         })
         .await;
-        let revoked = fleet.ask(&fleet.first, "/oauth/revoke", &[("token", token)]).await;
+        let revoked = cluster.ask(&cluster.first, "/oauth/revoke", &[("token", token)]).await;
         assert_eq!(revoked.0, 200);
         let answered = Instant::now();
-        assert_eq!(gate(&fleet.first, token).await, 401);
+        assert_eq!(gate(&cluster.first, token).await, 401);
         while answered.elapsed() < Duration::from_millis(1500) {
             let asked = answered.elapsed();
-            match gate(&fleet.second, token).await {
+            match gate(&cluster.second, token).await {
                 200 => {
                     longest = longest.max(asked);
                     assert!(asked < Duration::from_secs(1), "let in {asked:?} after it was revoked");
@@ -170,16 +170,16 @@ async fn what_is_revoked_at_one_node_is_refused_at_the_other_a_second_later() {
 /// When the command returns, every node rejects the next request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_for_all_nodes_finds_what_was_revoked_refused_at_once() {
-    let fleet = Fleet::start().await;
+    let cluster = Cluster::start().await;
     for command in [["user", "revoke"], ["user", "disable"]] {
-        let tokens = fleet.tokens().await;
+        let tokens = cluster.tokens().await;
         let token = tokens["access_token"].as_str().unwrap();
-        until("the other lets it in", || async { gate(&fleet.second, token).await == 200 }).await;
+        until("the other lets it in", || async { gate(&cluster.second, token).await == 200 }).await;
         let said =
-            block_in_place(|| fleet.first.try_run(&[&command[..], &["anna@example.test", "--wait"]].concat(), ""));
+            block_in_place(|| cluster.first.try_run(&[&command[..], &["anna@example.test", "--wait"]].concat(), ""));
         assert!(said.status.success() && said.stderr.is_empty(), "{said:?}");
-        assert_eq!(first_decision(&fleet.second, token).await, 401);
-        assert_eq!(first_decision(&fleet.first, token).await, 401);
+        assert_eq!(first_decision(&cluster.second, token).await, 401);
+        assert_eq!(first_decision(&cluster.first, token).await, 401);
     }
 }
 
@@ -187,12 +187,12 @@ async fn who_waits_for_all_nodes_finds_what_was_revoked_refused_at_once() {
 /// counts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_for_all_nodes_waits_for_one_that_stands_still() {
-    let fleet = Fleet::start().await;
-    let tokens = fleet.tokens().await;
+    let cluster = Cluster::start().await;
+    let tokens = cluster.tokens().await;
     let token = tokens["access_token"].as_str().unwrap();
-    until("the other lets it in", || async { gate(&fleet.second, token).await == 200 }).await;
-    fleet.second.signal("STOP");
-    let wait = || fleet.first.try_run(&["user", "revoke", "anna@example.test", "--wait"], "");
+    until("the other lets it in", || async { gate(&cluster.second, token).await == 200 }).await;
+    cluster.second.signal("STOP");
+    let wait = || cluster.first.try_run(&["user", "revoke", "anna@example.test", "--wait"], "");
     std::thread::scope(|scope| {
         let waiting = scope.spawn(wait);
         let stopped = Instant::now();
@@ -200,13 +200,13 @@ async fn who_waits_for_all_nodes_waits_for_one_that_stands_still() {
             assert!(!waiting.is_finished(), "it is back while a node has not heard of it");
             std::thread::sleep(Duration::from_millis(50));
         }
-        fleet.second.signal("CONT");
+        cluster.second.signal("CONT");
         assert!(waiting.join().unwrap().stderr.is_empty());
     });
-    assert_eq!(first_decision(&fleet.second, token).await, 401);
-    fleet.second.signal("STOP");
+    assert_eq!(first_decision(&cluster.second, token).await, 401);
+    cluster.second.signal("STOP");
     let said = block_in_place(wait);
-    fleet.second.signal("CONT");
+    cluster.second.signal("CONT");
     assert!(said.status.success());
     let said = String::from_utf8(said.stderr).unwrap();
     assert!(said.contains("note: the node b has not been heard of for 5 seconds: it lets nobody in"), "{said}");
@@ -215,86 +215,86 @@ async fn who_waits_for_all_nodes_waits_for_one_that_stands_still() {
 /// A database that was restored to an earlier state contains refresh tokens that were used since.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_restored_database_would_bring_back_is_ended_in_place() {
-    let mut fleet = Fleet::start().await;
-    let tokens = fleet.tokens().await;
-    let database = fleet.database.client("").await;
+    let mut cluster = Cluster::start().await;
+    let tokens = cluster.tokens().await;
+    let database = cluster.database.client("").await;
     database.batch_execute("CREATE TABLE earlier AS TABLE record").await.unwrap();
     let used = tokens["refresh_token"].as_str().unwrap();
     let refresh = [("grant_type", "refresh_token"), ("refresh_token", used)];
-    assert_eq!(fleet.ask(&fleet.second, "/oauth/token", &refresh).await.0, 200);
+    assert_eq!(cluster.ask(&cluster.second, "/oauth/token", &refresh).await.0, 200);
 
-    let refusal = |fleet: &Fleet| {
-        let said = block_in_place(|| fleet.first.try_run(&["restore", "--in-place"], ""));
+    let refusal = |cluster: &Cluster| {
+        let said = block_in_place(|| cluster.first.try_run(&["restore", "--in-place"], ""));
         assert!(!said.status.success());
         String::from_utf8(said.stderr).unwrap()
     };
-    let said = refusal(&fleet);
+    let said = refusal(&cluster);
     assert!(said.contains("stop it first"), "{said}");
-    assert_eq!(block_in_place(|| fleet.first.stop()), Some(0));
-    let said = refusal(&fleet);
+    assert_eq!(block_in_place(|| cluster.first.stop()), Some(0));
+    let said = refusal(&cluster);
     assert!(
         said.contains("heard of within the last five seconds: ") && said.contains("stop all nodes first"),
         "{said}"
     );
-    assert_eq!(block_in_place(|| fleet.second.stop()), Some(0));
+    assert_eq!(block_in_place(|| cluster.second.stop()), Some(0));
     database.batch_execute("TRUNCATE record; INSERT INTO record TABLE earlier").await.unwrap();
-    let said = || block_in_place(|| fleet.first.try_run(&["restore", "--in-place", "--json"], ""));
+    let said = || block_in_place(|| cluster.first.try_run(&["restore", "--in-place", "--json"], ""));
     until("no node is heard of", || async { said().status.success() }).await;
     database.batch_execute("TRUNCATE record; INSERT INTO record TABLE earlier").await.unwrap();
     let done: Value = serde_json::from_slice(&said().stdout).unwrap();
     assert_eq!(done["grants_ended"], 1, "{done}");
     assert_eq!((&done["keys"][0]["state"], &done["keys"][0]["token"]), (&"active".into(), &"present".into()), "{done}");
 
-    block_in_place(|| fleet.second.start());
-    let (status, answer) = fleet.ask(&fleet.second, "/oauth/token", &refresh).await;
+    block_in_place(|| cluster.second.start());
+    let (status, answer) = cluster.ask(&cluster.second, "/oauth/token", &refresh).await;
     assert_eq!((status, &answer["error"]), (400, &"invalid_grant".into()), "{answer}");
-    block_in_place(|| fleet.first.start());
-    assert!(fleet.tokens().await["refresh_token"].is_string(), "people and clients are there");
+    block_in_place(|| cluster.first.start());
+    assert!(cluster.tokens().await["refresh_token"].is_string(), "people and clients are there");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_without_the_database_lets_nobody_in_and_comes_back() {
-    let fleet = Fleet::start().await;
-    let tokens = fleet.tokens().await;
+    let cluster = Cluster::start().await;
+    let tokens = cluster.tokens().await;
     let token = tokens["access_token"].as_str().unwrap();
-    let browser = Browser::new(&fleet.first);
-    assert_eq!(browser.go(&fleet.first.app_url("/json")).await.status, 200);
+    let browser = Browser::new(&cluster.first);
+    assert_eq!(browser.go(&cluster.first.app_url("/json")).await.status, 200);
     // The cookie belongs to the host, which all nodes share.
-    let visit = || async { browser.client().get(fleet.second.app_url("/json")).send().await.unwrap().status() };
-    until("both are let in", || async { gate(&fleet.second, token).await == 200 && visit().await == 200 }).await;
-    fleet.relay.refuse(true);
-    fleet.relay.set(Manner::SwallowAnswers);
+    let visit = || async { browser.client().get(cluster.second.app_url("/json")).send().await.unwrap().status() };
+    until("both are let in", || async { gate(&cluster.second, token).await == 200 && visit().await == 200 }).await;
+    cluster.relay.refuse(true);
+    cluster.relay.set(Manner::SwallowAnswers);
     let cut = Instant::now();
     until("the gate is closed", || async {
-        let (asked, status) = (cut.elapsed(), gate(&fleet.second, token).await);
+        let (asked, status) = (cut.elapsed(), gate(&cluster.second, token).await);
         assert!(status == 503 || asked < Duration::from_secs(1), "{status} after {asked:?}");
         status == 503
     })
     .await;
     assert_eq!(visit().await, 503);
     let public = |path: &'static str, host: &'static str| {
-        let request = reqwest::Client::new().get(format!("http://127.0.0.1:{}{path}", fleet.second.port));
+        let request = reqwest::Client::new().get(format!("http://127.0.0.1:{}{path}", cluster.second.port));
         async move { request.header("Host", host).send().await.unwrap().status().as_u16() }
     };
     assert_eq!(public("/public/", "app.localhost").await, 200);
     assert_eq!(public("/.well-known/openid-configuration", "localhost").await, 200);
     assert_eq!(public("/oauth/jwks", "localhost").await, 200);
-    let ready = reqwest::get(fleet.second.admin_url("/readyz")).await.unwrap();
+    let ready = reqwest::get(cluster.second.admin_url("/readyz")).await.unwrap();
     assert_eq!(ready.status(), 503, "the balancer knows");
     assert!(ready.text().await.unwrap().contains("the database has not answered lately"));
-    let metrics = reqwest::get(fleet.second.admin_url("/metrics")).await.unwrap().text().await.unwrap();
+    let metrics = reqwest::get(cluster.second.admin_url("/metrics")).await.unwrap().text().await.unwrap();
     for series in ["sealgate_store_timeline 1", "sealgate_store_reruns_total{cause=\"cancelled_wait\"} 0"] {
         assert!(metrics.lines().any(|line| line == series), "{series}: {metrics}");
     }
     // The other node is unaffected.
-    assert_eq!(gate(&fleet.first, token).await, 200);
-    let revoked = fleet.ask(&fleet.first, "/oauth/revoke", &[("token", token)]).await;
+    assert_eq!(gate(&cluster.first, token).await, 200);
+    let revoked = cluster.ask(&cluster.first, "/oauth/revoke", &[("token", token)]).await;
     assert_eq!(revoked.0, 200);
-    fleet.relay.set(Manner::Carry);
-    fleet.relay.refuse(false);
-    fleet.relay.cut();
+    cluster.relay.set(Manner::Carry);
+    cluster.relay.refuse(false);
+    cluster.relay.cut();
     until("it is back", || async {
-        let status = gate(&fleet.second, token).await;
+        let status = gate(&cluster.second, token).await;
         assert_ne!(status, 200, "it was revoked meanwhile");
         status == 401
     })
@@ -304,78 +304,78 @@ async fn a_node_without_the_database_lets_nobody_in_and_comes_back() {
 /// Clients without an answer retry at the remaining node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_is_killed_takes_no_grant_along() {
-    let mut fleet = Fleet::start().await;
-    let tokens = fleet.tokens().await;
+    let mut cluster = Cluster::start().await;
+    let tokens = cluster.tokens().await;
     let mut refresh = tokens["refresh_token"].as_str().unwrap().to_owned();
     for turn in 0..6 {
-        let node = if turn % 2 == 0 { &fleet.first } else { &fleet.second };
+        let node = if turn % 2 == 0 { &cluster.first } else { &cluster.second };
         let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh.as_str())];
-        let (status, answer) = fleet.ask(node, "/oauth/token", &fields).await;
+        let (status, answer) = cluster.ask(node, "/oauth/token", &fields).await;
         assert_eq!(status, 200, "{answer}");
         refresh = answer["refresh_token"].as_str().unwrap().to_owned();
     }
-    fleet.second.kill();
+    cluster.second.kill();
     let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh.as_str())];
-    let (status, answer) = fleet.ask(&fleet.first, "/oauth/token", &fields).await;
+    let (status, answer) = cluster.ask(&cluster.first, "/oauth/token", &fields).await;
     assert_eq!(status, 200, "{answer}");
-    assert_eq!(gate(&fleet.first, answer["access_token"].as_str().unwrap()).await, 200);
-    fleet.second.start();
-    assert_eq!(gate(&fleet.second, answer["access_token"].as_str().unwrap()).await, 200);
+    assert_eq!(gate(&cluster.first, answer["access_token"].as_str().unwrap()).await, 200);
+    cluster.second.start();
+    assert_eq!(gate(&cluster.second, answer["access_token"].as_str().unwrap()).await, 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_lets_nobody_in_while_the_store_has_a_format_that_it_does_not_read() {
-    let fleet = Fleet::start().await;
-    let tokens = fleet.tokens().await;
+    let cluster = Cluster::start().await;
+    let tokens = cluster.tokens().await;
     let token = tokens["access_token"].as_str().unwrap();
-    until("it is let in", || async { gate(&fleet.first, token).await == 200 }).await;
-    let database = fleet.database.client("").await;
+    until("it is let in", || async { gate(&cluster.first, token).await == 200 }).await;
+    let database = cluster.database.client("").await;
     let set = |format: &'static str| {
         let words = format!("UPDATE record SET value = '{format}'::bytea WHERE key = 'mformat'");
         let database = &database;
         async move { assert_eq!(database.execute(&words, &[]).await.unwrap(), 1) }
     };
     set("\\x0138").await;
-    let ready = || async { reqwest::get(fleet.first.admin_url("/readyz")).await.unwrap() };
+    let ready = || async { reqwest::get(cluster.first.admin_url("/readyz")).await.unwrap() };
     until("it is not ready", || async { ready().await.status() == 503 }).await;
     let newer = "the store has format 8, this program knows 7: use the program that wrote it, or a newer one";
     assert!(ready().await.text().await.unwrap().contains(newer));
-    assert_eq!(gate(&fleet.first, token).await, 503);
+    assert_eq!(gate(&cluster.first, token).await, 503);
     let refresh = [("grant_type", "refresh_token"), ("refresh_token", tokens["refresh_token"].as_str().unwrap())];
-    assert_eq!(fleet.ask(&fleet.first, "/oauth/token", &refresh).await.0, 503);
-    fleet.first.tells(&format!("{newer}; this node serves nobody until then"));
+    assert_eq!(cluster.ask(&cluster.first, "/oauth/token", &refresh).await.0, 503);
+    cluster.first.tells(&format!("{newer}; this node serves nobody until then"));
     set("\\x0137").await;
     until("both serve again", || async {
-        gate(&fleet.first, token).await == 200 && gate(&fleet.second, token).await == 200
+        gate(&cluster.first, token).await == 200 && gate(&cluster.second, token).await == 200
     })
     .await;
-    assert_eq!(fleet.ask(&fleet.first, "/oauth/token", &refresh).await.0, 200);
+    assert_eq!(cluster.ask(&cluster.first, "/oauth/token", &refresh).await.0, 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_is_removed_serves_no_more_until_it_is_admitted() {
-    let mut fleet = Fleet::start().await;
-    let tokens = fleet.tokens().await;
+    let mut cluster = Cluster::start().await;
+    let tokens = cluster.tokens().await;
     let token = tokens["access_token"].as_str().unwrap();
-    let nodes = fleet.first.json(&["node", "list"]);
+    let nodes = cluster.first.json(&["node", "list"]);
     let states = |nodes: &Value| -> Vec<(String, String)> {
         let word = |node: &Value, member: &str| node[member].as_str().unwrap().to_owned();
         nodes["nodes"].as_array().unwrap().iter().map(|node| (word(node, "name"), word(node, "state"))).collect()
     };
     let state = |name: &str, state: &str| (name.to_owned(), state.to_owned());
     assert_eq!(states(&nodes), [state("a", "serving"), state("b", "serving")]);
-    fleet.first.run(&["node", "remove", "b"]);
-    until("it serves no more", || async { gate(&fleet.second, token).await == 503 }).await;
-    assert_eq!(gate(&fleet.first, token).await, 200);
-    assert_eq!(states(&fleet.first.json(&["node", "list"]))[1], state("b", "removed"));
-    fleet.second.kill();
-    fleet.second.launch();
-    assert_eq!(fleet.second.wait_for_end(), Some(1));
-    fleet.second.tells("run: sealgate node admit b");
-    fleet.first.run(&["node", "admit", "b"]);
-    fleet.second.start();
-    assert_eq!(gate(&fleet.second, token).await, 200);
-    let unknown = fleet.first.try_run(&["node", "remove", "c"], "");
+    cluster.first.run(&["node", "remove", "b"]);
+    until("it serves no more", || async { gate(&cluster.second, token).await == 503 }).await;
+    assert_eq!(gate(&cluster.first, token).await, 200);
+    assert_eq!(states(&cluster.first.json(&["node", "list"]))[1], state("b", "removed"));
+    cluster.second.kill();
+    cluster.second.launch();
+    assert_eq!(cluster.second.wait_for_end(), Some(1));
+    cluster.second.tells("run: sealgate node admit b");
+    cluster.first.run(&["node", "admit", "b"]);
+    cluster.second.start();
+    assert_eq!(gate(&cluster.second, token).await, 200);
+    let unknown = cluster.first.try_run(&["node", "remove", "c"], "");
     assert!(String::from_utf8(unknown.stderr).unwrap().contains("no node is called c"));
 }
 
@@ -383,18 +383,18 @@ async fn a_node_that_is_removed_serves_no_more_until_it_is_admitted() {
 /// another server answers under that name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_start_beside_a_running_node_does_not_take_its_place() {
-    let fleet = Fleet::start().await;
-    let tokens = fleet.tokens().await;
+    let cluster = Cluster::start().await;
+    let tokens = cluster.tokens().await;
     let token = tokens["access_token"].as_str().unwrap();
-    assert_eq!(gate(&fleet.first, token).await, 200);
-    let again = fleet.first.try_run(&["serve"], "");
+    assert_eq!(gate(&cluster.first, token).await, 200);
+    let again = cluster.first.try_run(&["serve"], "");
     assert_eq!(again.status.code(), Some(1));
     let said = String::from_utf8(again.stderr).unwrap();
     assert!(said.contains("another server answers"), "{said}");
     // After five heartbeats the running node would have detected it.
     let looked = Instant::now();
     while looked.elapsed() < Duration::from_millis(1500) {
-        assert_eq!(gate(&fleet.first, token).await, 200);
+        assert_eq!(gate(&cluster.first, token).await, 200);
     }
 }
 

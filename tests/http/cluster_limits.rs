@@ -29,16 +29,16 @@ async fn beside(settings: &PostgresSettings) -> tokio_postgres::Client {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_nodes_let_one_limit_pass_and_their_headers_agree() {
-    let fleet = Provider::fleet(3, "", &store().await).await;
+    let cluster = Provider::cluster(3, "", &store().await).await;
     let mut sent = JoinSet::new();
     for number in 0..300 {
-        let node = Arc::clone(&fleet[number % 3]);
+        let node = Arc::clone(&cluster[number % 3]);
         sent.spawn(async move { node.c1().refresh("RT_x").await });
     }
     let mut replies = sent.join_all().await;
     // A node may refuse a request while the answer with its last block is on the way. The rest of
     // that block is still good.
-    for node in &fleet {
+    for node in &cluster {
         for _ in 0..50 {
             let reply = node.c1().refresh("RT_x").await;
             let is_refused = reply.status == 429;
@@ -54,7 +54,7 @@ async fn three_nodes_let_one_limit_pass_and_their_headers_agree() {
     let ends: BTreeSet<u64> = replies.iter().map(|reply| reply.allowance().reset).collect();
     assert_eq!(ends.len(), 1, "all windows end together");
     assert!(replies.iter().all(|reply| reply.allowance().limit == 50 && reply.allowance().remaining < 50));
-    for node in &fleet {
+    for node in &cluster {
         let reply = node.c1().refresh("RT_x").await;
         assert_eq!((reply.status, reply.allowance().remaining), (429, 0));
         // Other clients are unaffected. Each node counts requests that it answers from memory on
@@ -62,8 +62,8 @@ async fn three_nodes_let_one_limit_pass_and_their_headers_agree() {
         assert_eq!(node.c2().refresh("RT_x").await.status, 400);
         assert_eq!(node.get("/oauth/jwks").await.allowance().remaining, 999);
     }
-    fleet[0].wait(60);
-    assert_eq!(fleet[1].c1().refresh("RT_x").await.status, 400);
+    cluster[0].wait(60);
+    assert_eq!(cluster[1].c1().refresh("RT_x").await.status, 400);
 }
 
 /// A failover empties the table of blocks. Each failover permits the limit once more, and no more
@@ -71,7 +71,7 @@ async fn three_nodes_let_one_limit_pass_and_their_headers_agree() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_failover_in_a_window_permits_the_limit_once_more() {
     let settings = store().await;
-    let fleet = Provider::fleet(3, "", &settings).await;
+    let cluster = Provider::cluster(3, "", &settings).await;
     let database = beside(&settings).await;
     let passed = async |node: &Provider| {
         let mut passed = 0;
@@ -80,21 +80,21 @@ async fn each_failover_in_a_window_permits_the_limit_once_more() {
         }
         passed
     };
-    for node in &fleet {
+    for node in &cluster {
         assert_eq!(passed(node).await, 50);
         database.batch_execute("TRUNCATE share").await.unwrap();
     }
     // Each node has found the window exhausted, and does not query the database again.
-    for node in &fleet {
+    for node in &cluster {
         assert_eq!(passed(node).await, 0);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_left_falls_at_every_node_and_is_never_more_than_is_there() {
-    let fleet = Provider::fleet(3, "", &store().await).await;
+    let cluster = Provider::cluster(3, "", &store().await).await;
     for number in 0..50_u64 {
-        let reply = fleet[usize::try_from(number).unwrap() % 3].c1().refresh("RT_x").await;
+        let reply = cluster[usize::try_from(number).unwrap() % 3].c1().refresh("RT_x").await;
         if reply.status == 429 {
             assert!(number > 40, "up to a block a node may lie unused: {number}");
             break;
@@ -129,11 +129,11 @@ impl Stranger {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_sixty_guesses_at_three_nodes_exactly_the_configured_number_is_looked_at() {
     let settings = store().await;
-    let fleet = Provider::fleet(3, "[login]\nfailures_per_account = 10", &settings).await;
-    let stranger = Arc::new(Stranger::at(&fleet[0]).await);
+    let cluster = Provider::cluster(3, "[login]\nfailures_per_account = 10", &settings).await;
+    let stranger = Arc::new(Stranger::at(&cluster[0]).await);
     let mut guesses = JoinSet::new();
     for number in 0..60 {
-        let (stranger, node) = (Arc::clone(&stranger), Arc::clone(&fleet[number % 3]));
+        let (stranger, node) = (Arc::clone(&stranger), Arc::clone(&cluster[number % 3]));
         guesses.spawn(async move { stranger.guess(&node, &format!("198.51.100.{number}")).await });
     }
     let statuses = guesses.join_all().await;
@@ -146,10 +146,11 @@ async fn of_sixty_guesses_at_three_nodes_exactly_the_configured_number_is_looked
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_right_password_at_any_node_is_no_guess() {
-    let fleet = Provider::fleet(2, "[login]\nfailures_per_account = 2\nfailures_per_address = 2", &store().await).await;
+    let cluster =
+        Provider::cluster(2, "[login]\nfailures_per_account = 2\nfailures_per_address = 2", &store().await).await;
     for number in 0..6 {
-        let browser = fleet[number % 2].browser();
-        let page = browser.open(&fleet[number % 2].c1().authorize(&[])).await;
+        let browser = cluster[number % 2].browser();
+        let page = browser.open(&cluster[number % 2].c1().authorize(&[])).await;
         assert_consent(&browser.sign_in(&page, ANNA).await);
     }
 }
@@ -157,17 +158,17 @@ async fn a_right_password_at_any_node_is_no_guess() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_nobody_counts_guesses_no_password_is_looked_at() {
     let settings = store().await;
-    let fleet = Provider::fleet(2, "", &settings).await;
-    let browser = fleet[1].browser();
-    let page = browser.open(&fleet[1].c1().authorize(&[])).await;
+    let cluster = Provider::cluster(2, "", &settings).await;
+    let browser = cluster[1].browser();
+    let page = browser.open(&cluster[1].c1().authorize(&[])).await;
     let beside = beside(&settings).await;
     beside.batch_execute("BEGIN; LOCK TABLE guess IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let refused = browser.submit(&page, &[("email", ANNA), ("password", PASSWORD)]).await;
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     assert!(refused.text().contains("<form"), "it can be sent again");
     // All other requests are answered.
-    assert_eq!(fleet[1].c1().refresh("RT_x").await.status, 400);
-    assert_eq!(fleet[1].get("/oauth/jwks").await.status, 200);
+    assert_eq!(cluster[1].c1().refresh("RT_x").await.status, 400);
+    assert_eq!(cluster[1].get("/oauth/jwks").await.status, 200);
     beside.batch_execute("COMMIT").await.unwrap();
     let started = Instant::now();
     loop {
@@ -184,19 +185,19 @@ async fn while_nobody_counts_guesses_no_password_is_looked_at() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_nobody_counts_requests_each_node_goes_by_its_own_count() {
     let settings = empty_store().await;
-    let fleet = Provider::fleet(2, "[rate_limits]\nlogout = 8", &settings).await;
+    let cluster = Provider::cluster(2, "[rate_limits]\nlogout = 8", &settings).await;
     let beside = beside(&settings).await;
     beside.batch_execute("BEGIN; LOCK TABLE share IN ACCESS EXCLUSIVE MODE").await.unwrap();
-    let ends = fleet[1].get("/oauth/logout").await.allowance().reset;
+    let ends = cluster[1].get("/oauth/logout").await.allowance().reset;
     let mut passed = 0;
     for _ in 0..20 {
-        let reply = fleet[0].get("/oauth/logout").await;
+        let reply = cluster[0].get("/oauth/logout").await;
         assert_eq!((reply.allowance().limit, reply.allowance().reset), (8, ends));
         passed += u32::from(reply.status != 429);
     }
     assert!((1..=8).contains(&passed), "{passed}");
     let counted = |of: &str| {
-        let text = fleet[0].sealgate.metrics.text();
+        let text = cluster[0].sealgate.metrics.text();
         let line = format!("sealgate_limit_blocks_total{{result=\"{of}\"}} ");
         let line = text.lines().find(|known| known.starts_with(&line)).unwrap().to_owned();
         line.rsplit(' ').next().unwrap().parse::<u32>().unwrap()
@@ -206,8 +207,8 @@ async fn while_nobody_counts_requests_each_node_goes_by_its_own_count() {
     let started = Instant::now();
     while counted("granted") == 0 {
         assert!(started.elapsed() < Duration::from_mins(1));
-        fleet[0].wait(60);
-        fleet[0].get("/oauth/logout").await;
+        cluster[0].wait(60);
+        cluster[0].get("/oauth/logout").await;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
