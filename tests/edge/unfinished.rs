@@ -176,7 +176,7 @@ fn received_by_a_stopped_application(length: Option<usize>) -> Vec<u8> {
             // Health checks send no data.
             if stream.peek(&mut [0]).is_ok_and(|length| length > 0) {
                 may_go.recv().unwrap();
-                let (mut received, mut buffer) = (Vec::new(), [0; 64 * 1024]);
+                let (mut received, mut buffer) = (Vec::new(), [0; 16 * 1024]);
                 while let Ok(length @ 1..) = stream.read(&mut buffer) {
                     received.extend_from_slice(&buffer[..length]);
                     if received.ends_with(b"z") {
@@ -197,7 +197,7 @@ fn received_by_a_stopped_application(length: Option<usize>) -> Vec<u8> {
         client.send(&body);
     } else {
         client.stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
-        while client.stream.write(&[b'x'; 64 * 1024]).is_ok() {}
+        while client.stream.write(&[b'x'; 16 * 1024]).is_ok() {}
     }
     // Wait until the queue of the edge is full. No event shows this.
     thread::sleep(Duration::from_millis(500));
