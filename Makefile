@@ -37,7 +37,7 @@ help:
 	@echo "make bench-requests instructions of the parts of a request; an increase of 5 percent fails (the packaged build; PROFILE=dev: seconds)"
 	@echo "make bench-signer  the signer compared with plain threads on the same token"
 	@echo "make bench-tls     TLS, HTTP/2 and handshakes compared with bare Pingora, HAProxy and nginx"
-	@echo "make clean         deletes the build, run/, run-fleet/ and the databases of make run-fleet"
+	@echo "make clean         deletes the build, run/, run-cluster/ and the databases of make run-cluster"
 	@echo "make audit         licences, bans, sources and advisories of the dependencies"
 
 run:
@@ -225,8 +225,8 @@ advisories:
 	elif ! timeout 60 $(CARGO) deny fetch db; then echo "advisories: not checked, because the database cannot be reached"; \
 	elif ! $(CARGO) deny check --disable-fetch advisories; then echo "advisories: found, see above"; fi
 
-# For root, `make run-fleet` keeps its databases outside its directory, and names them in a file.
+# For root, `make run-cluster` keeps its databases outside its directory, and names them in a file.
 clean:
 	$(CARGO) clean
-	[ ! -e run-fleet/databases ] || xargs -d '\n' rm -rf <run-fleet/databases
-	rm -rf run run-fleet
+	[ ! -e run-cluster/databases ] || xargs -d '\n' rm -rf <run-cluster/databases
+	rm -rf run run-cluster

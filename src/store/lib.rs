@@ -262,7 +262,7 @@ impl Store {
 
     /// Returns the current state for a decision, before the first read of cached or stored data.
     ///
-    /// Pass it to [`Store::acts_on`] once the decision is made.
+    /// Pass it to [`Store::ensure_current`] once the decision is made.
     ///
     /// # Errors
     /// [`EngineError::Stale`]: no decision can be made now.
