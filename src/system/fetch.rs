@@ -49,7 +49,7 @@ impl Web {
     /// One line, when the machine's certificate authorities cannot be read.
     pub fn new(patience: Duration, longest: u64) -> Result<Self, String> {
         let authorities = rustls_native_certs::load_native_certs()
-            .map_err(|error| format!("this machine's certificate authorities cannot be read: {error}"))?;
+            .map_err(|error| format!("cannot read this machine's certificate authorities: {error}"))?;
         let authorities: Vec<_> =
             authorities.iter().map(|authority| Certificate::from_der(authority).to_owned()).collect();
         let tls = TlsConfig::builder()
@@ -72,7 +72,7 @@ impl Web {
         let fault = |error: &dyn std::fmt::Display| Unread::Fault(format!("{url}: {error}"));
         let answer = self.agent.get(url).header("Accept", "application/json").call();
         let mut response = match answer {
-            Err(ureq::Error::StatusCode(404)) => return Err(Unread::Absent(format!("{url}: there is nothing (404)"))),
+            Err(ureq::Error::StatusCode(404)) => return Err(Unread::Absent(format!("{url}: not found (404)"))),
             answer => answer.map_err(|error| fault(&error))?,
         };
         if response.status() != 200 {
@@ -90,7 +90,7 @@ impl Web {
     /// One line that names the address.
     pub fn json(&self, url: &str) -> Result<Value, String> {
         let document = self.get(url).map_err(Unread::into_line)?;
-        serde_json::from_slice(&document.body).map_err(|error| format!("{url}: is not JSON ({error})"))
+        serde_json::from_slice(&document.body).map_err(|error| format!("{url}: the response is not JSON ({error})"))
     }
 }
 

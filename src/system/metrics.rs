@@ -113,13 +113,13 @@ scrape_configs:
 
 fn certificates(book: &SeriesRegistry) -> Result<IntGaugeVec, prometheus::Error> {
     let name = "sealgate_tls_certificate_not_after_timestamp_seconds";
-    let gauges = IntGaugeVec::new(Opts::new(name, "Until when a certificate that is shown is good."), &["file"])?;
+    let gauges = IntGaugeVec::new(Opts::new(name, "Expiry time of a TLS certificate in use."), &["file"])?;
     book.enter("gauge", &gauges)?;
     Ok(gauges)
 }
 
-fn leases(book: &SeriesRegistry) -> Result<IntGaugeVec, prometheus::Error> {
-    let help = "1 while this node does a piece of work for all that share its store: see docs/explanation/cluster.md.";
+fn leases(book: &Book) -> Result<IntGaugeVec, prometheus::Error> {
+    let help = "1 while this node holds the lease of a cluster task: see docs/explanation/cluster.md.";
     let gauges = IntGaugeVec::new(Opts::new("sealgate_cluster_lease_held", help), &["name"])?;
     book.enter("gauge", &gauges)?;
     Ok(gauges)
@@ -231,50 +231,53 @@ impl Metrics {
             sign_ins: counters("sealgate_sign_ins_total", "Attempts to sign in.", &["outcome"])?,
             self_registrations: counters(
                 "sealgate_self_registrations_total",
-                "Accounts that people make for themselves, by how far it came.",
+                "Self-registrations of users, by stage reached.",
                 &["outcome"],
             )?,
             replays: counters("sealgate_replays_total", "Codes and refresh tokens presented again.", &["kind"])?,
             gate: counters("sealgate_gate_decisions_total", "Decisions of the gate.", &["app", "decision"])?,
             turned_away: counters(
                 "sealgate_connections_turned_away_total",
-                "Connections closed before a request was answered, and open exchanges cut off because access had ended.",
+                "Connections closed before a response, and open exchanges closed because access was revoked.",
                 &["reason"],
             )?,
             upstream_requests: counters(
                 "sealgate_upstream_requests_total",
-                "Requests answered by an application, or by us in its place when it could not.",
+                "Requests answered by an upstream, or by Sealgate when the upstream failed.",
                 &["app", "status"],
             )?,
             upstream_seconds: histograms("sealgate_upstream_seconds", "Time of a proxied request.", "app")?,
-            sign_seconds: histogram("sealgate_sign_seconds", "Time of one signature in the token.")?,
-            sign_queue: gauge("sealgate_sign_queue_length", "Signatures that wait for a session.")?,
+            sign_seconds: histogram("sealgate_sign_seconds", "Duration of one signature in the token.")?,
+            sign_queue: gauge("sealgate_sign_queue_length", "Signatures waiting for a token session.")?,
             sign_errors: counters("sealgate_sign_errors_total", "Signatures that failed.", &["class"])?,
             sign_ready: gauge("sealgate_sign_ready", "1 while the token signs, 0 during a repair.")?,
-            sign_resets: counter("sealgate_sign_resets_total", "Times that the PKCS#11 module was initialised anew.")?,
+            sign_resets: counter("sealgate_sign_resets_total", "Resets of the PKCS#11 module.")?,
             key_rotations: counter(
                 "sealgate_key_rotations_total",
-                "Signing keys that this server replaced by itself.",
+                "Automatic rotations of the signing key by this server.",
             )?,
             keys_unendorsed: gauge(
                 "sealgate_keys_unendorsed",
-                "Keys of other nodes that no key of this node's token has endorsed: their tokens are refused here",
+                "Keys of other nodes that no key in this node's token has endorsed; this node refuses tokens signed with them.",
             )?,
             key_rotation_failing: gauge(
                 "sealgate_key_rotation_failing",
-                "1 while the signing key should be replaced and cannot be.",
+                "1 while a due rotation of the signing key fails.",
             )?,
-            log_dropped: counter("sealgate_log_lines_dropped_total", "Log lines dropped for want of room.")?,
+            log_dropped: counter(
+                "sealgate_log_lines_dropped_total",
+                "Log lines dropped because the log buffer was full.",
+            )?,
             store_batches: counter("sealgate_store_batches_total", "Batches made durable, one disk barrier each.")?,
             store_commits: counter("sealgate_store_commits_total", "Commits in those batches.")?,
             store_batch_seconds: histogram("sealgate_store_batch_seconds", "Time of one batch.")?,
-            store_queue: gauge("sealgate_store_queue_length", "Commits that wait.")?,
-            connections: gauge("sealgate_connections", "Client connections that are open.")?,
-            interactions: gauge("sealgate_interactions", "Sign-ins begun and not finished.")?,
+            store_queue: gauge("sealgate_store_queue_length", "Commits in the queue.")?,
+            connections: gauge("sealgate_connections", "Open client connections.")?,
+            interactions: gauge("sealgate_interactions", "Pending sign-ins.")?,
             swept: counter("sealgate_store_swept_total", "Expired records removed.")?,
             expired_pending: gauge(
                 "sealgate_store_expired_pending",
-                "Expired records that the last sweep left for the next, counted up to 16384.",
+                "Expired records that the last sweep did not remove, counted up to 16384.",
             )?,
             leases: leases(&book)?,
             factors: FactorSeries::new(&book)?,
@@ -284,11 +287,11 @@ impl Metrics {
             reloads: counters("sealgate_config_reloads_total", "Reloads of the configuration.", &["result"])?,
             reload_succeeded: gauge(
                 "sealgate_config_last_reload_successful",
-                "0 after a reload that was refused: the file is not what runs.",
+                "0 after a refused reload: the running configuration differs from the file.",
             )?,
             configured: gauge(
                 "sealgate_config_last_reload_success_timestamp_seconds",
-                "When the configuration that runs was taken over, by the start or a reload.",
+                "Time at which the running configuration was loaded, at start or by a reload.",
             )?,
             certificates: certificates(&book)?,
             series: book.series.into_inner(),
@@ -522,13 +525,13 @@ impl Foreign {
         Ok(Self {
             tokens: counters(
                 "sealgate_foreign_tokens_total",
-                "Tokens of other issuers that applications were sent, by what was found.",
+                "Tokens of other issuers in requests, by result of the verification.",
             )?,
-            reads: counters("sealgate_foreign_key_reads_total", "Readings of other issuers' keys.")?,
-            keys: gauges("sealgate_foreign_keys", "Keys of another issuer that can be used.")?,
+            reads: counters("sealgate_foreign_key_reads_total", "Fetches of other issuers' keys.")?,
+            keys: gauges("sealgate_foreign_keys", "Usable keys of another issuer.")?,
             read_at: gauges(
                 "sealgate_foreign_keys_read_timestamp_seconds",
-                "When another issuer's keys were last read, seconds since 1970.",
+                "Time of the last successful fetch of another issuer's keys, seconds since 1970.",
             )?,
         })
     }

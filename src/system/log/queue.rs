@@ -123,7 +123,7 @@ impl LogQueue {
             let untold = mem::take(&mut state.untold);
             drop(state);
             if untold > 0 {
-                tracing::warn!(lines = untold, "the log was read too slowly; lines were dropped");
+                tracing::warn!(lines = untold, "the reader of standard error is too slow; log lines were dropped");
             }
         }
     }

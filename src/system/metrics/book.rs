@@ -45,7 +45,7 @@ impl SeriesRegistry {
 
     fn enter_build(&self) -> Result<(), prometheus::Error> {
         let build = IntGauge::with_opts(
-            Opts::new("sealgate_build_info", "Always 1; the label tells the version.")
+            Opts::new("sealgate_build_info", "Always 1; the label contains the version.")
                 .const_label("version", env!("CARGO_PKG_VERSION")),
         )?;
         build.set(1);

@@ -24,30 +24,32 @@ impl ClusterSeries {
             book.enter("gauge", &gauge)?;
             Ok(gauge)
         };
-        let options =
-            HistogramOpts::new("sealgate_cluster_heartbeat_seconds", "Time of one beat of this node to the database.");
+        let options = HistogramOpts::new(
+            "sealgate_cluster_heartbeat_seconds",
+            "Duration of one heartbeat of this node to the database.",
+        );
         let beat_seconds = Histogram::with_opts(options.buckets(SECONDS.to_vec()))?;
         book.enter("histogram", &beat_seconds)?;
-        let nodes = IntGauge::new("sealgate_cluster_nodes", "Nodes that have beaten in the last five seconds.")?;
+        let nodes = IntGauge::new("sealgate_cluster_nodes", "Nodes with a heartbeat in the last five seconds.")?;
         book.enter("gauge", &nodes)?;
         let counters = |name: &str, help: &str, label: &str| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), &[label])?;
             book.enter("counter", &counters)?;
             Ok(counters)
         };
-        let help = "The timeline of the server that commits go to: it grows with each failover, and nodes that differ write to two servers.";
+        let help = "PostgreSQL timeline of the server that receives commits. It grows with each failover; nodes with different values write to two servers.";
         let timeline = IntGauge::new("sealgate_store_timeline", help)?;
         book.enter("gauge", &timeline)?;
         Ok(Self {
             reruns: counters(
                 "sealgate_store_reruns_total",
-                "Batches of commits that were run again. `unknown`: the answer was lost; `cancelled_wait`: somebody has cancelled the wait \
-                 for the standby; `rolled_back`: the server has rolled it back for another's sake.",
+                "Retried batches of commits. `unknown`: the result was lost; `cancelled_wait`: the wait for the standby was cancelled; \
+                 `rolled_back`: the server rolled the transaction back because of a conflict.",
                 "cause",
             )?,
             connects: counters(
                 "sealgate_store_connects_total",
-                "Looks for a server that takes commits; `failed` where none was to be had.",
+                "Searches for a database server that accepts commits; `failed`: none was found.",
                 "result",
             )?,
             timeline,
@@ -55,11 +57,11 @@ impl ClusterSeries {
             nodes,
             last_beat: gauge(
                 "sealgate_cluster_last_heartbeat_timestamp_seconds",
-                "When the last beat came back, by the database's clock; gated requests are answered 503 when that is a second ago.",
+                "Time of the last confirmed heartbeat, by the database's clock; gated requests are answered with 503 when it is more than one second old.",
             )?,
             clock_offset: gauge(
                 "sealgate_cluster_clock_offset_seconds",
-                "How far the database's clock is ahead of this machine's; beyond two seconds this node decides nothing.",
+                "Seconds by which the database's clock is ahead of this machine's; beyond two seconds this node refuses gated requests.",
             )?,
         })
     }

@@ -80,25 +80,25 @@ impl FactorSeries {
         let people = IntGaugeVec::new(
             Opts::new(
                 "sealgate_people",
-                "Enabled people, each once, by the strongest factor that they have beside a password; counted every five minutes.",
+                "Enabled users by their strongest factor besides a password; counted every five minutes.",
             ),
             &["factor"],
         )?;
         book.enter("gauge", &people)?;
         let resets = IntGauge::new(
             "sealgate_people_reset",
-            "Enabled people whose factors were reset and who have not enrolled since; counted every five minutes.",
+            "Enabled users whose factors were reset and who have not enrolled a factor since; counted every five minutes.",
         )?;
         book.enter("gauge", &resets)?;
         Ok(Self {
             levels: counters(
                 "sealgate_sign_in_levels_total",
-                "Sign-ins and step-ups that succeeded, by the level (acr) that was reached.",
+                "Successful sign-ins and step-ups, by level reached (acr).",
                 &["level"],
             )?,
             attempts: counters(
                 "sealgate_factor_attempts_total",
-                "Second factors and passkeys that were tried; throttled and blocked ones were not looked at.",
+                "Attempts with second factors and passkeys; throttled and blocked ones were not verified.",
                 &["factor", "outcome"],
             )?,
             people,

@@ -41,7 +41,7 @@ impl LimitSeries {
         Ok(Self {
             decisions: counters(
                 "sealgate_rate_limit_decisions_total",
-                "Decisions of the rate limits.",
+                "Rate limit decisions.",
                 &["endpoint", "decision"],
             )?,
             blocks: counters(

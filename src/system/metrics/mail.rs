@@ -50,7 +50,7 @@ impl MailSeries {
         let mails = IntCounterVec::new(
             Opts::new(
                 "sealgate_mails_total",
-                "Mails by what came of a try to send one. `dropped` had no room in the outbox; `expired`, `refused`, `unsendable` and `failed` were given up.",
+                "E-mails by result of a delivery attempt. `dropped`: the outbox was full; `expired`, `refused`, `unsendable` and `failed`: no further attempt is made.",
             ),
             &["kind", "outcome"],
         )?;
@@ -62,15 +62,15 @@ impl MailSeries {
         };
         Ok(Self {
             mails,
-            waiting: gauge("sealgate_mails_waiting", "Mails in the outbox; counted every 15 seconds.")?,
+            waiting: gauge("sealgate_mails_waiting", "E-mails in the outbox; counted every 15 seconds.")?,
             oldest: gauge(
                 "sealgate_mail_oldest_waiting_seconds",
-                "How long the oldest mail in the outbox has waited; 0 when none waits.",
+                "Age of the oldest e-mail in the outbox; 0 when the outbox is empty.",
             )?,
-            dead: gauge("sealgate_mails_dead", "Mails that were given up and are kept for 30 days.")?,
+            dead: gauge("sealgate_mails_dead", "E-mails that could not be delivered; they are kept for 30 days.")?,
             usable: gauge(
                 "sealgate_mail_server_usable",
-                "Whether the mail server could be used at the last try; 1 before the first.",
+                "1 if the mail server was usable at the last attempt, else 0; 1 before the first attempt.",
             )?,
         })
     }
