@@ -260,7 +260,7 @@ fn generate_pair(
     }
     for object in [public, private] {
         if let Err(error) = session.destroy_object(object) {
-            tracing::error!(%error, id = hex(id), "the unfit key could not be removed; remove it by hand");
+            tracing::error!(%error, id = hex(id), "cannot remove the unsuitable key; remove it by hand");
         }
     }
     Ok(Err(faults))

@@ -65,7 +65,7 @@ pub fn enrolment_keys(hsm: &config::Hsm, id: &[u8]) -> Result<EnrolmentKeys, Sig
             make(session, hsm, id)?;
         }
         let [private] = find(session, hsm, ObjectClass::PRIVATE_KEY).map_err(device)?[..] else {
-            return Err(refused(hsm, "the enrolment key is there several times; delete all of them"));
+            return Err(refused(hsm, "it has several enrolment keys; delete all of them"));
         };
         let enrolment = public_part(session, private).map_err(device)?;
         let try_out = |hash: &OaepHash| {
@@ -92,7 +92,7 @@ pub fn sign_apart(hsm: &config::Hsm, kid: &str, messages: &[Vec<u8>]) -> Result<
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
         let keys = key::signing_keys(session, &hsm.token_label, &KeyTerms::of(hsm))?;
         let key = keys.iter().find(|key| key.public.kid().as_str() == kid);
-        let key = key.ok_or_else(|| refused(hsm, "its signing key has gone meanwhile"))?;
+        let key = key.ok_or_else(|| refused(hsm, "its signing key was removed during the operation"))?;
         let handle = key::find_again(session, key).map_err(device)?;
         let sign = |message: &Vec<u8>| Ok(key::sign(session, handle, key, &key.message(message))?.as_bytes().to_vec());
         messages.iter().map(sign).collect::<Result<_, TokenFault>>().map_err(device)
@@ -117,9 +117,9 @@ pub fn open_envelope(
             }
             let plain = decrypt(session, private, hash, ciphertext).map_err(device)?;
             let key = <[u8; 32]>::try_from(plain.as_slice()).map(Zeroizing::new);
-            return key.map_err(|_| refused(hsm, "what was sent is no data key"));
+            return key.map_err(|_| refused(hsm, "the decrypted value is not a data key"));
         }
-        Err(refused(hsm, "the enrolment key of the request is not there any more"))
+        Err(refused(hsm, "the enrolment key of the request is no longer in the token"))
     })
 }
 

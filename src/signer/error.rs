@@ -169,6 +169,6 @@ pub enum PinProblem {
     #[error("one more wrong PIN locks the token, so it was not tried; log in once by hand with the right PIN")]
     FinalTry,
     /// The token has no user PIN, requires a new one, or rejects its form.
-    #[error("the token does not take the PIN in hsm.pin_file ({0}); set the user PIN anew")]
+    #[error("the token rejects the PIN in hsm.pin_file ({0}); set a new user PIN")]
     Unusable(String),
 }

@@ -215,14 +215,14 @@ pub(super) fn find_again(session: &Session, key: &SigningKey) -> Result<ObjectHa
     let name = || format!("key \"{}\" (CKA_ID {})", key.report.label, hex(&key.id));
     let [handle] = found[..] else {
         return Err(match found.len() {
-            0 => TokenFault::new(ErrorClass::Login, format!("{} is not found any more", name())),
-            count => TokenFault::new(ErrorClass::Device, format!("{} is there {count} times", name())),
+            0 => TokenFault::new(ErrorClass::Login, format!("{} is no longer in the token", name())),
+            count => TokenFault::new(ErrorClass::Device, format!("the token has {} {count} times", name())),
         });
     };
     if numbers(session, handle, &key.id)?.0 == key.public.modulus() {
         Ok(handle)
     } else {
-        Err(TokenFault::new(ErrorClass::Device, format!("{} has another modulus than the published one", name())))
+        Err(TokenFault::new(ErrorClass::Device, format!("the modulus of {} differs from the published one", name())))
     }
 }
 

@@ -206,7 +206,7 @@ impl Inner {
         let shown = &self.shown.set;
         let set = if let Some(active) = active {
             if active.kid() != shown.active().kid() {
-                tracing::info!(kid = active.kid().as_str(), "another key signs from now on");
+                tracing::info!(kid = active.kid().as_str(), "the active signing key changed");
             }
             published.retain(|key| key.kid() != active.kid());
             KeySet::new(active, published)
@@ -224,7 +224,7 @@ impl Inner {
                     "no key of the token signs by now; the next one is there and becomes active later: is the clock behind?"
                 );
             } else {
-                tracing::error!(kid = due, "the key that should sign now is not in the token");
+                tracing::error!(kid = due, "the due signing key is not in the token");
             }
             let last = shown.active().clone();
             let removed = ring.find(last.kid().as_str());

@@ -76,7 +76,7 @@ impl Pkcs11Signer {
                 if initialized == Initialized::Here
                     && let Err(fault) = module.finalize()
                 {
-                    tracing::warn!(error = %fault, "the module did not finalize");
+                    tracing::warn!(error = %fault, "the PKCS#11 module failed to finalize");
                 }
                 return Err(error);
             }
@@ -230,26 +230,26 @@ impl Signer for Pkcs11Signer {
     async fn look(&self) -> Result<(), String> {
         let (reply, answer) = oneshot::channel();
         if !self.keys.await_look(reply) {
-            return Err("others are waiting for the token already; try again".into());
+            return Err("too many requests wait for the token; try again".into());
         }
         self.gate.ask_to_look();
         match tokio::time::timeout(LOOK, answer).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err("the signer is being closed".into()),
-            Err(_) => Err("the token did not show its keys in time".into()),
+            Err(_) => Err("the token did not list its keys in time".into()),
         }
     }
 
     async fn make(&self, size: KeySize, id: Vec<u8>) -> Result<KeyReport, String> {
         let (reply, answer) = oneshot::channel();
         if !self.keys.order(Order { size, id, reply }) {
-            return Err("another key is being made already".into());
+            return Err("the token is already generating another key; try again later".into());
         }
         self.gate.ask_to_look();
         match tokio::time::timeout(MAKING, answer).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err("the signer is being closed".into()),
-            Err(_) => Err("the token did not make a key in five minutes".into()),
+            Err(_) => Err("the token did not generate a key within five minutes".into()),
         }
     }
 
@@ -272,7 +272,7 @@ impl Drop for Pkcs11Signer {
         self.queue.close();
         let threads = self.threads.get_mut().unwrap_or_else(PoisonError::into_inner);
         if threads.recv_timeout(THREADS_END) == Err(mpsc::RecvTimeoutError::Timeout) {
-            tracing::error!("a signer thread is inside a call that does not return; leaving it behind");
+            tracing::error!("a signer thread is blocked in a PKCS#11 call; closing without it");
         }
     }
 }

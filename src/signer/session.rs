@@ -25,7 +25,7 @@ pub(super) fn with_session<T>(
     if initialized == Initialized::Here
         && let Err(fault) = module.finalize()
     {
-        tracing::warn!(error = %fault, "the module did not finalize");
+        tracing::warn!(error = %fault, "the PKCS#11 module failed to finalize");
     }
     outcome
 }

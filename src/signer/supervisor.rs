@@ -95,7 +95,7 @@ impl Supervisor {
             })
         };
         if let Err(error) = &outcome {
-            tracing::warn!(%error, "the keys in the token could not be read");
+            tracing::warn!(%error, "cannot read the keys in the token");
             if matches!(error, SignerOpenError::Device { .. } | SignerOpenError::NoKey { .. }) {
                 // After a lost login, a token lists no keys.
                 self.gate.report(epoch, ErrorClass::Login);
@@ -117,7 +117,7 @@ impl Supervisor {
         let kid = made.map_err(|error| error.to_string());
         let seen = kid.and_then(|report| {
             let seen = self.keys.found().iter().any(|key| key.kid == report.kid);
-            if seen { Ok(report) } else { Err("the key was made and cannot be seen; try again".into()) }
+            if seen { Ok(report) } else { Err("the token generated the key but does not list it; try again".into()) }
         });
         // The caller may have given up; a later call finds the key.
         let _ = order.reply.send(seen);
@@ -148,7 +148,7 @@ impl Supervisor {
                     return Ok(());
                 }
                 Err(error) if error.latches() => return Err(self.latch(&error)),
-                Err(error) => tracing::warn!(%error, "a new login did not help"),
+                Err(error) => tracing::warn!(%error, "a new login did not restore signing"),
             }
         }
         self.reset_until_it_works(backoff)
@@ -180,7 +180,7 @@ impl Supervisor {
                 }
                 Err(error) if error.latches() => return Err(self.latch(&error)),
                 Err(error) => {
-                    tracing::error!(%error, "the token cannot be used; trying again");
+                    tracing::error!(%error, "the token is unusable; retrying");
                     self.observer.failed(ErrorClass::Device);
                     self.gate.shut(&error.to_string());
                 }
@@ -195,7 +195,7 @@ impl Supervisor {
     /// counts as success.
     fn reset(&mut self) -> Result<(), SignerOpenError> {
         if let Err(fault) = self.module.finalize() {
-            tracing::warn!(error = %fault, "the module did not finalize");
+            tracing::warn!(error = %fault, "the PKCS#11 module failed to finalize");
         }
         self.initialized = self.module.initialize()?;
         let serial = self.anchor.token.serial.clone();
@@ -209,13 +209,13 @@ impl Supervisor {
     }
 
     fn prove_key(&self) -> Result<(), TokenFault> {
-        let missing = || TokenFault::new(ErrorClass::Device, "the key that signs now is not in the token");
+        let missing = || TokenFault::new(ErrorClass::Device, "the active signing key is not in the token");
         key::prove(&self.anchor.session, self.keys.signing().ok_or_else(missing)?.as_ref())
     }
 
     /// Stops repairing until the operator restarts the server.
     fn latch(&self, error: &SignerOpenError) -> Latched {
-        tracing::error!(%error, "the PIN is not tried again; act on this and restart");
+        tracing::error!(%error, "the PIN is not retried; correct the error and restart");
         self.observer.failed(ErrorClass::Pin);
         self.gate.shut(&error.to_string());
         Latched
@@ -233,7 +233,7 @@ impl Supervisor {
             && self.initialized == Initialized::Here
             && let Err(fault) = self.module.finalize()
         {
-            tracing::warn!(error = %fault, "the module did not finalize");
+            tracing::warn!(error = %fault, "the PKCS#11 module failed to finalize");
         }
     }
 }

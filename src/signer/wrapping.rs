@@ -125,7 +125,7 @@ pub fn wrap_init(hsm: &config::Hsm, id: &[u8]) -> Result<String, SignerOpenError
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
         if let Some((_, id)) = wrapping_keys(session, hsm).map_err(device)?.first() {
-            return Err(refused(hsm, format!("it is there already (CKA_ID {id}); nothing was made")));
+            return Err(refused(hsm, format!("it already exists (CKA_ID {id}); nothing was generated")));
         }
         make_proven(session, hsm, id)
     })
@@ -140,7 +140,7 @@ pub(super) fn make_proven(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Re
         return Ok(hex(id));
     }
     if let Err(error) = session.destroy_object(handle) {
-        tracing::error!(%error, id = hex(id), "the unfit key could not be removed; remove it by hand");
+        tracing::error!(%error, id = hex(id), "cannot remove the unsuitable key; remove it by hand");
     }
     Err(refused(hsm, format!("the token made it otherwise than asked: {}", faults.join(", "))))
 }
@@ -202,7 +202,7 @@ pub fn wrap_received(hsm: &config::Hsm, received: FreshRandom) -> Result<Wrapped
             return Err(refused(hsm, format!("it is there {} times; one is needed", found.len())));
         };
         let wrapped = wrap(session, hsm, *handle, id, received)?.to_keep;
-        wrapped.ok_or_else(|| refused(hsm, "what it wraps is not there".to_owned()))
+        wrapped.ok_or_else(|| refused(hsm, "it returned no wrapped data key".to_owned()))
     })
 }
 
@@ -244,7 +244,7 @@ fn wrap(
     // A data key that cannot be unwrapped now could not be unwrapped after the next start either.
     let back = unwrap(session, hsm, handle, &wrapped)?;
     if back.key != fresh.key {
-        return Err(refused(hsm, "what it wraps does not come back".to_owned()));
+        return Err(refused(hsm, "a data key that it wraps does not unwrap to the same value".to_owned()));
     }
     Ok(DataKey { key: fresh.key, to_keep: Some(wrapped) })
 }
@@ -354,7 +354,10 @@ fn try_out(session: &Session, handle: ObjectHandle, id: &str) -> Result<(), Fail
     if decrypt(session, handle, id, &sealed)?.as_slice() == sample {
         return Ok(());
     }
-    Err(Failed::Refused(TokenFault::new(ErrorClass::Device, "what it seals does not come back")))
+    Err(Failed::Refused(TokenFault::new(
+        ErrorClass::Device,
+        "data that it encrypts does not decrypt to the same value",
+    )))
 }
 
 /// Returns the associated data that binds a wrapped key to its purpose and its wrapping key.

@@ -229,7 +229,7 @@ fn a_chain_that_is_wrong_anywhere_is_refused_and_the_certificate_named() {
     authority.issue("attested", "device", "basicConstraints=CA:FALSE", "2", None);
     authority.attest("forged", "attested", "2", &public);
     let error = refusal(&[authority.pem("forged"), authority.pem("attested"), authority.pem("device"), root_pem]);
-    assert!(error.contains("certificate 2 is no authority's"), "{error}");
+    assert!(error.contains("certificate 2 is not a CA certificate"), "{error}");
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn a_provider_that_cannot_be_read_is_one_line() {
     assert_eq!(code, Some(2), "over the open net only with TLS");
     let instance = Instance::started(&Settings::default());
     let (code, _, error) = examine_with(&format!("http://127.0.0.1:{}", instance.port), &[], &[]);
-    assert!(code == Some(1) && error.contains("calls itself \"http://localhost:"), "{error}");
+    assert!(code == Some(1) && error.contains("has the issuer \"http://localhost:"), "{error}");
 }
 
 #[test]

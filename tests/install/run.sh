@@ -161,7 +161,7 @@ same "$(kids | wc -l)" 2
 has "$(inside 'sealgate_do check')" ": ok"
 lacks "$(inside 'sealgate_do check')" warning
 fails 'sealgate_do key rotate' >/dev/null
-has "$(fails 'sealgate_do key generate-wrapping-key')" "it is there already"
+has "$(fails 'sealgate_do key generate-wrapping-key')" "it already exists"
 echo "how-to/signing-keys.md|The wrapping key|1" >>"$told" # for a token from before: the first signing key comes with it
 inside 'systemctl restart sealgate'
 is_up

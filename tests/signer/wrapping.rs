@@ -99,7 +99,7 @@ fn the_wrapping_key_cannot_leave_and_is_made_once() {
         generate(&hsm);
         signer::wrap_init(&hsm, &[7]).unwrap();
         let again = refusal(&signer::wrap_init(&hsm, &[8]).unwrap_err());
-        assert!(again.contains("there already (CKA_ID 07)"), "{again}");
+        assert!(again.contains("already exists (CKA_ID 07)"), "{again}");
 
         let (signer, _) = open(&hsm, quick());
         sign_one(&signer, b"the wrapping key is no signing key").unwrap();

@@ -79,7 +79,7 @@ fn chain(path: &Path) -> Option<Arc<[String]>> {
         Ok(pem) => pem,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => {
-            tracing::warn!(%error, file = %path.display(), "the attestation cannot be read");
+            tracing::warn!(%error, file = %path.display(), "cannot read the attestation file");
             return None;
         }
     };
@@ -87,7 +87,7 @@ fn chain(path: &Path) -> Option<Arc<[String]>> {
     match chain {
         Ok(chain) if !chain.is_empty() => Some(chain.iter().map(|certificate| STANDARD.encode(certificate)).collect()),
         _ => {
-            tracing::warn!(file = %path.display(), "the attestation holds no PEM certificates, or is too long");
+            tracing::warn!(file = %path.display(), "the attestation file contains no PEM certificates or is too long");
             None
         }
     }

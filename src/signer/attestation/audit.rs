@@ -73,7 +73,7 @@ pub fn audit(web: &Web, issuer: &IssuerUrl, roots: &[CertificateDer<'_>], now: U
     let name = issuer.as_str();
     let metadata = web.json(&format!("{name}{METADATA}"))?;
     if metadata["issuer"].as_str() != Some(name) {
-        return Err(format!("{name} calls itself {}; give the issuer as it stands in its tokens", metadata["issuer"]));
+        return Err(format!("{name} has the issuer {}; enter the issuer exactly as in its tokens", metadata["issuer"]));
     }
     let jwks_uri = metadata["jwks_uri"].as_str().ok_or_else(|| format!("{name} names no jwks_uri"))?;
     if !jwks_uri.starts_with(&format!("{}://", issuer.scheme())) {

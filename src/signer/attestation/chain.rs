@@ -64,10 +64,10 @@ pub(super) fn verify(
         return Err(faults);
     }
     for root in roots {
-        let parsed = parse(root).map_err(|why| vec![format!("a root that you named {why}")])?;
+        let parsed = parse(root).map_err(|why| vec![format!("a configured root {why}")])?;
         if path(leaf_der, issuers, root, now).is_ok() {
             return match out_of_time(&parsed, now) {
-                Some(why) => Err(vec![format!("the root that you named, {}, {why}", parsed.subject())]),
+                Some(why) => Err(vec![format!("the configured root {} {why}", parsed.subject())]),
                 None => Ok(End::Named(parsed.subject().to_string())),
             };
         }
@@ -117,7 +117,7 @@ fn out_of_time(certificate: &X509Certificate<'_>, now: UnixTime) -> Option<Strin
 fn no_issuer(certificate: &X509Certificate<'_>) -> Option<&'static str> {
     match certificate.basic_constraints() {
         Ok(Some(constraints)) if constraints.value.ca => {}
-        _ => return Some("is no authority's (no CA:TRUE), so what it issued proves nothing"),
+        _ => return Some("is not a CA certificate (no CA:TRUE), so it cannot issue certificates"),
     }
     match certificate.key_usage() {
         Ok(Some(usage)) if !usage.value.key_cert_sign() => Some("may not sign certificates by its key usage"),
