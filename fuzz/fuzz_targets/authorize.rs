@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sealgate_fuzz::domain::client::ClientType;
-use sealgate_fuzz::oauth::authorize::{AuthorizationRequest, ReturnTo, AuthorizationRedirect};
+use sealgate_fuzz::oauth::authorize::{AuthorizationRedirect, AuthorizationRequest, ReturnTo};
 use sealgate_fuzz::oauth::params::Params;
 use sealgate_fuzz::{REDIRECT_URIS, client};
 use url::Url;

@@ -43,7 +43,7 @@ fn the_first_key_comes_with_the_key_that_wraps() {
     let id = made["wrapping_key"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
     assert_eq!(id.len(), 32);
     let errors = site.errors(&["key", "generate-wrapping-key"], "");
-    assert!(errors.len() == 1 && errors[0].contains(&format!("there already (CKA_ID {id})")), "{errors:?}");
+    assert!(errors.len() == 1 && errors[0].contains(&format!("already exists (CKA_ID {id})")), "{errors:?}");
     assert_eq!(site.json(&["key", "list"])["keys"].as_array().unwrap().len(), 1, "it is no signing key");
     assert_eq!(warned(&site, &["key", "check"]), "");
     assert_eq!(site.json(&["key", "check"])["wrapping_keys"], json!([id]));
