@@ -217,8 +217,16 @@ async function person(page, email) {
   await page.waitForSelector("#user-save");
 }
 
-async function addPerson(page) {
-  await page.goto(`${ISSUER}/console/users/new`);
+/// Opens the form for a new user, which requires a recent sign-in. Without a lane, the page's session is
+/// recent.
+async function newUser(page, lane) {
+  const address = `${ISSUER}/console/users/new`;
+  if (lane) await fresh(page, lane, address);
+  else await page.goto(address);
+}
+
+async function addPerson(page, lane) {
+  await newUser(page, lane);
   await page.fill("#email", `yeni.${crypto.randomUUID()}@example.test`);
   await page.fill("#name", "Çiğdem Yılmazer");
   await page.fill("#groups", "staff");
@@ -227,8 +235,8 @@ async function addPerson(page) {
 }
 
 /// Invites a user with a long address, and opens the page that the first user sees.
-async function inviteInConsole(page, email = `mehmet-cemalettin.karahasanogullari.${crypto.randomUUID().slice(0, 8)}@ogrenci-isleri.universite.example.test`) {
-  await page.goto(`${ISSUER}/console/users/new`);
+async function inviteInConsole(page, lane, email = `mehmet-cemalettin.karahasanogullari.${crypto.randomUUID().slice(0, 8)}@ogrenci-isleri.universite.example.test`) {
+  await newUser(page, lane);
   await page.fill("#email", email);
   await page.fill("#name", "Mehmet Cemalettin Karahasanoğulları");
   await page.selectOption("#app", "legacy");
@@ -236,14 +244,14 @@ async function inviteInConsole(page, email = `mehmet-cemalettin.karahasanogullar
   await page.waitForSelector("#user-withdraw-invitation");
 }
 
-async function withdrawInConsole(page) {
-  await inviteInConsole(page);
+async function withdrawInConsole(page, lane) {
+  await inviteInConsole(page, lane);
   await page.click("#user-withdraw-invitation");
   await page.waitForSelector("#user-withdraw-invitation", { state: "detached" });
 }
 
-async function inviteBadly(page) {
-  await page.goto(`${ISSUER}/console/users/new`);
+async function inviteBadly(page, lane) {
+  await newUser(page, lane);
   await page.fill("#email", "mehmet..karahasanogullari@example.test");
   await page.click("#user-invite");
   await page.waitForSelector("[role=alert]");
@@ -259,7 +267,7 @@ async function invitation(page, lane) {
     await inviter.page.goto(`${ISSUER}/console/users/new`);
     await signIn(inviter.page, first(lane));
     await inviter.page.waitForSelector("#user-invite");
-    await inviteInConsole(inviter.page, email);
+    await inviteInConsole(inviter.page, undefined, email);
     await inviter.context.close();
     invitations.set(lane, linkIn(await mailTo(email, "You have been invited")));
   }
@@ -437,16 +445,19 @@ export const STATES = [
   { name: "console-try-done", as: "first", show: tryClient },
   { name: "console-users", as: "first", show: at(`${ISSUER}/console/users`) },
   { name: "console-users-none", as: "first", show: at(`${ISSUER}/console/users?find=nobody@example.test`) },
-  { name: "console-user-new", as: "first", show: at(`${ISSUER}/console/users/new`) },
+  { name: "console-user-new", as: "nobody", show: newUser },
   {
-    name: "console-user-wrong", as: "first",
-    show: (page, lane) => post(page, `${ISSUER}/console/users/new`, { "#email": first(lane), "#groups": "a b\u0007" }, "#user-add"),
+    name: "console-user-wrong", as: "nobody",
+    show: async (page, lane) => {
+      await newUser(page, lane);
+      await post(page, `${ISSUER}/console/users/new`, { "#email": first(lane), "#groups": "a b\u0007" }, "#user-add");
+    },
   },
-  { name: "console-user-invited", as: "first", show: (page) => inviteInConsole(page) },
-  { name: "console-user-invitation-wrong", as: "first", show: inviteBadly },
-  { name: "console-user-invitation-withdrawn", as: "first", show: withdrawInConsole },
+  { name: "console-user-invited", as: "nobody", show: (page, lane) => inviteInConsole(page, lane) },
+  { name: "console-user-invitation-wrong", as: "nobody", show: inviteBadly },
+  { name: "console-user-invitation-withdrawn", as: "nobody", show: withdrawInConsole },
   { name: "console-users-invited", as: "first", show: at(`${ISSUER}/console/users?find=mehmet`) },
-  { name: "console-user-added", as: "first", show: addPerson },
+  { name: "console-user-added", as: "nobody", show: addPerson },
   { name: "console-user", as: "first", show: (page, lane) => person(page, second(lane)) },
   {
     name: "console-user-confirm", as: "nobody",
