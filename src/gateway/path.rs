@@ -34,7 +34,7 @@ struct Readings {
     /// Those in which characters that are data to the application separate.
     texts: Vec<Vec<u8>>,
     /// For the path and for each of these texts: its readings by servers that fold letters or open
-    /// Windows names.
+    /// Windows names. Missing ones at the end are empty.
     others: Vec<Vec<Vec<u8>>>,
 }
 
@@ -107,10 +107,14 @@ impl<'a> CanonicalPath<'a> {
     pub(super) fn interpretations(&self) -> Result<impl Iterator<Item = (&[u8], &[Vec<u8>])>, Ambiguous> {
         let Readings { texts, others } = self.readings.get_or_init(|| self.read()).as_ref().map_err(|why| *why)?;
         let texts = std::iter::once(self.as_bytes()).chain(texts.iter().map(Vec::as_slice));
-        Ok(texts.zip(others.iter().map(Vec::as_slice)))
+        Ok(texts.zip(others.iter().map(Vec::as_slice).chain(std::iter::repeat(&[] as &[_]))))
     }
 
     fn read(&self) -> Result<Readings, Ambiguous> {
+        // Common case: the path has one reading, and nothing is allocated.
+        if self.marked.is_empty() && !reading::is_odd(self.as_bytes()) {
+            return Ok(Readings { texts: Vec::new(), others: Vec::new() });
+        }
         let mut effort = Effort::for_path();
         let texts = if self.marked.is_empty() { Vec::new() } else { characters::readings(&self.marked, &mut effort)? };
         let all = std::iter::once(self.as_bytes()).chain(texts.iter().map(Vec::as_slice));
