@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustls::client::verify_server_name;
-use rustls::crypto::ring;
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::ParsedCertificate;
@@ -259,7 +259,7 @@ pub(super) enum Mismatch {
 pub(super) fn belong_together(chain: &Chain, key: &PrivateKey) -> Result<(), Mismatch> {
     let Some(secret) = &key.key else { return Ok(()) };
     let name = key.path.display();
-    let secret = ring::default_provider().key_provider.load_private_key(secret.clone_key()).map_err(|error| {
+    let secret = any_supported_type(secret).map_err(|error| {
         Mismatch::Key(format!("{name} cannot be used ({error}); write an RSA, ECDSA or Ed25519 key"))
     })?;
     match CertifiedKey::new(chain.certificates.clone(), secret).keys_match() {

@@ -54,7 +54,7 @@ impl Web {
             authorities.iter().map(|authority| Certificate::from_der(authority).to_owned()).collect();
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::Specific(Arc::new(authorities)))
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .unversioned_rustls_crypto_provider(crate::tls::provider())
             .build();
         let agent = Agent::config_builder()
             .timeout_global(Some(patience))

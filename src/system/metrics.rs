@@ -7,6 +7,7 @@ mod factors;
 mod limits;
 mod mail;
 mod people;
+mod tls;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -24,6 +25,7 @@ use limits::LimitSeries;
 use mail::MailSeries;
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
 use sealgate_domain::mail::MailKind;
+use tls::TlsSeries;
 
 pub use factors::{EnrolmentShare, FactorOutcome};
 pub use limits::BlockOutcome;
@@ -75,7 +77,7 @@ pub struct Metrics {
     cluster: ClusterSeries,
     foreign: Foreign,
     reloads: IntCounterVec,
-    certificates: IntGaugeVec,
+    tls: TlsSeries,
     reload_succeeded: IntGauge,
     log_dropped: IntCounter,
     configured: IntGauge,
@@ -110,13 +112,6 @@ scrape_configs:
 | name | type | labels | what it is |
 |---|---|---|---|
 ";
-
-fn certificates(book: &SeriesRegistry) -> Result<IntGaugeVec, prometheus::Error> {
-    let name = "sealgate_tls_certificate_not_after_timestamp_seconds";
-    let gauges = IntGaugeVec::new(Opts::new(name, "Expiry time of a TLS certificate in use."), &["file"])?;
-    book.enter("gauge", &gauges)?;
-    Ok(gauges)
-}
 
 fn leases(book: &SeriesRegistry) -> Result<IntGaugeVec, prometheus::Error> {
     let help = "1 while this node holds the lease of a cluster task: see docs/explanation/cluster.md.";
@@ -294,7 +289,7 @@ impl Metrics {
                 "sealgate_config_last_reload_success_timestamp_seconds",
                 "Time at which the running configuration was loaded, at start or by a reload.",
             )?,
-            certificates: certificates(&book)?,
+            tls: TlsSeries::new(&book)?,
             series: book.series.into_inner(),
             registry: book.registry,
         };
@@ -313,6 +308,7 @@ impl Metrics {
         self.factors.begin();
         self.mails.begin();
         self.limits.begin();
+        self.tls.take_key_exchanges();
         for kind in TokenKind::ALL {
             self.tokens.with_label_values(&[kind.as_str()]);
         }
@@ -380,7 +376,7 @@ impl Metrics {
 
     /// Records the expiry of a served certificate, in seconds since 1970.
     pub fn certificate(&self, file: &Path, ends: i64) {
-        self.certificates.with_label_values(&[&file.to_string_lossy()]).set(ends);
+        self.tls.certificate(file, ends);
     }
 
     /// Records whether this node holds this lease.
@@ -390,8 +386,7 @@ impl Metrics {
 
     /// Removes the series of a certificate that is no longer served.
     pub fn forget_certificate(&self, file: &Path) {
-        // Fails only if the certificate was never recorded.
-        let _ = self.certificates.remove_label_values(&[&file.to_string_lossy()]);
+        self.tls.forget_certificate(file);
     }
 
     /// Counts a reload.
@@ -403,6 +398,7 @@ impl Metrics {
     /// Returns all metrics in the text exposition format.
     pub fn text(&self) -> String {
         self.log_dropped.inc_by(log::take_dropped());
+        self.tls.take_key_exchanges();
         let mut text = Vec::new();
         if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut text) {
             tracing::error!(%error, "metrics cannot be written");

@@ -57,7 +57,7 @@ fn instance() -> Instance {
 async fn connect(instance: &Instance) -> SendRequest<Bytes> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(instance.directory.path().join("server.pem")).unwrap()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let mut config = builder.with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec()];

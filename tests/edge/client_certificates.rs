@@ -63,7 +63,7 @@ impl World {
     fn client(&self, versions: &[&'static SupportedProtocolVersion], shown: Option<&TlsConfig>) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(self.authority.file()).unwrap()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(versions).unwrap();
         let builder = builder.with_root_certificates(roots);
         let mut config = match shown {

@@ -35,7 +35,7 @@ pub(crate) fn edge(upstreams: &[SocketAddr]) -> (Edge, Authority) {
 pub(crate) async fn connect(edge: &Edge, authority: &Authority) -> SendRequest<Bytes> {
     let mut roots = RootCertStore::empty();
     roots.add(rustls::pki_types::CertificateDer::from_pem_file(authority.file()).unwrap()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use rustls::ServerConfig;
-use rustls::crypto::ring::sign::any_supported_type;
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -101,7 +101,7 @@ fn certified(certificate: &TlsConfig, key: &TlsConfig) -> Arc<CertifiedKey> {
 
 fn presenting(first: Arc<CertifiedKey>) -> (SocketAddr, Arc<Mutex<Arc<CertifiedKey>>>) {
     let presented = Arc::new(Mutex::new(first));
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let resolver = Arc::new(Presented(Arc::clone(&presented)));
     (serve_tls(config.with_no_client_auth().with_cert_resolver(resolver)), presented)

@@ -7,11 +7,15 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustls::crypto::aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519, X25519MLKEM768};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, SupportedProtocolVersion};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, NamedGroup, RootCertStore, SupportedProtocolVersion};
 use sealgate_config::TlsConfig;
 use sealgate_edge::ConnectionEvent;
+use sealgate_system::named_certificate::NamedOrIssued;
 use tempfile::TempDir;
 
 use crate::authority::Authority;
@@ -260,7 +264,7 @@ fn trusted(
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(authority.file()).unwrap()).unwrap();
     let client = move |version| {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version]).unwrap();
         Arc::new(builder.with_root_certificates(roots.clone()).with_no_client_auth())
     };
@@ -270,7 +274,7 @@ fn trusted(
 #[test]
 fn the_connection_of_a_whole_answer_ends_with_a_close_notify() {
     let (edge, client) = trusted(&[nobody()]);
-    let version = &rustls::version::TLS13;
+    let version = &TLS13;
     for (request, status) in [
         ("GET /local/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "200"),
         ("GET /local/a HTTP/1.0\r\n\r\n", "400"),
@@ -292,7 +296,7 @@ fn the_connection_of_an_answer_that_broke_off_does_not() {
     let halved = upstream(|_, stream| stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf").unwrap());
     let (edge, client) = trusted(&[halved]);
     let request = "GET /0 HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    let (ended, answer, _) = exchange(&client(&rustls::version::TLS13), edge.address, request);
+    let (ended, answer, _) = exchange(&client(&TLS13), edge.address, request);
     assert!(answer.ends_with(b"\r\n\r\nhalf") || answer.is_empty(), "{answer:?}");
     assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
 }
@@ -300,7 +304,7 @@ fn the_connection_of_an_answer_that_broke_off_does_not() {
 #[test]
 fn who_comes_back_after_many_others_resumes_the_session() {
     let (edge, client) = trusted(&[legacy()]);
-    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+    for version in [&TLS12, &TLS13] {
         let first = client(version);
         assert_eq!(handshake(&first, edge.address), HandshakeKind::Full);
         // More sessions than a server-side session store would hold.
@@ -308,5 +312,45 @@ fn who_comes_back_after_many_others_resumes_the_session() {
             assert_eq!(handshake(&client(version), edge.address), HandshakeKind::Full);
         }
         assert_eq!(handshake(&first, edge.address), HandshakeKind::Resumed, "{version:?}");
+    }
+}
+
+/// Returns the kind of handshake and the key exchange of a client that offers these groups.
+fn key_exchange(
+    version: &'static SupportedProtocolVersion,
+    groups: &[&'static dyn SupportedKxGroup],
+) -> (HandshakeKind, NamedGroup) {
+    let (edge, dir) = edge();
+    let provider = CryptoProvider { kx_groups: groups.to_vec(), ..rustls::crypto::aws_lc_rs::default_provider() };
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(dir.path().join("chain.pem")).unwrap()).unwrap();
+    let named = vec![CertificateDer::from_pem_file(dir.path().join("chain.pem")).unwrap()];
+    let provider = Arc::new(provider);
+    let verifier = NamedOrIssued::new(roots, named, Arc::clone(&provider)).unwrap();
+    let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version]).unwrap();
+    let config = Arc::new(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth());
+    let mut stream = TcpStream::connect(edge.address).unwrap();
+    let mut connection = ClientConnection::new(config, ServerName::try_from("localhost").unwrap()).unwrap();
+    while connection.is_handshaking() {
+        connection.complete_io(&mut stream).unwrap();
+    }
+    (connection.handshake_kind().unwrap(), connection.negotiated_key_exchange_group().unwrap().name())
+}
+
+#[test]
+fn a_client_that_offers_a_hybrid_key_exchange_gets_it() {
+    let hybrid = (HandshakeKind::Full, NamedGroup::X25519MLKEM768);
+    assert_eq!(key_exchange(&TLS13, &[X25519MLKEM768, X25519]), hybrid);
+}
+
+#[test]
+fn a_client_without_the_hybrid_key_exchange_is_served_in_one_round_trip() {
+    for (version, group, name) in [
+        (&TLS13, X25519, NamedGroup::X25519),
+        (&TLS13, SECP256R1, NamedGroup::secp256r1),
+        (&TLS12, X25519, NamedGroup::X25519),
+        (&TLS12, SECP384R1, NamedGroup::secp384r1),
+    ] {
+        assert_eq!(key_exchange(version, &[group]), (HandshakeKind::Full, name));
     }
 }

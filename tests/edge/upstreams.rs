@@ -9,10 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::kx_group::{X25519, X25519MLKEM768};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoClientAuth, WebPkiClientVerifier};
-use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use rustls::{HandshakeKind, NamedGroup, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use sealgate::app::server::ServerParts;
 use sealgate_config::{TlsConfig, Upstream, UpstreamTls};
 use sealgate_edge::Resolver;
@@ -71,7 +73,7 @@ fn length(head: &str) -> usize {
 ///
 /// With `clients`, it requires a client certificate of that authority.
 pub(crate) fn tls_server(files: &TlsConfig, clients: Option<&Authority>) -> SocketAddr {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let certificates = CertificateDer::pem_file_iter(&files.certificate).unwrap().map(Result::unwrap).collect();
     let verifier = match clients {
         Some(authority) => {
@@ -92,12 +94,17 @@ pub(crate) fn tls_server(files: &TlsConfig, clients: Option<&Authority>) -> Sock
 
 /// Starts a server with these TLS settings that reports the same as [`tls_server`].
 pub(crate) fn serve_tls(config: ServerConfig) -> SocketAddr {
+    serve_tls_and_note(config, Arc::default())
+}
+
+/// Does the same, and writes the key exchange and the kind of the last handshake to `last`.
+fn serve_tls_and_note(config: ServerConfig, last: Arc<Mutex<Option<(NamedGroup, HandshakeKind)>>>) -> SocketAddr {
     let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            let config = Arc::clone(&config);
+            let (config, last) = (Arc::clone(&config), Arc::clone(&last));
             thread::spawn(move || {
                 let mut connection = ServerConnection::new(config).unwrap();
                 while connection.is_handshaking() {
@@ -107,6 +114,9 @@ pub(crate) fn serve_tls(config: ServerConfig) -> SocketAddr {
                 }
                 let name = connection.server_name().unwrap_or("none").to_owned();
                 let shown = connection.peer_certificates().is_some();
+                let group = connection.negotiated_key_exchange_group().unwrap().name();
+                let kind = connection.handshake_kind().unwrap();
+                last.lock().unwrap().replace((group, kind));
                 talk(StreamOwned::new(connection, stream), &format!("{name} {shown}"));
             });
         }
@@ -172,6 +182,29 @@ fn an_upstream_that_wants_a_certificate_is_shown_ours() {
     https(&mut parts, 0, address, UpstreamTls { client: Some(others), ..trusting(&authority) });
     let faults = sealgate::app::server::Server::prepare(parts).err().unwrap();
     assert!(faults.len() == 1 && faults[0].starts_with("app wiki: cannot read "), "{faults:?}");
+}
+
+#[test]
+fn the_hybrid_key_exchange_is_offered_to_an_upstream_and_needs_no_second_round_trip() {
+    for (groups, expected) in
+        [(vec![X25519MLKEM768, X25519], NamedGroup::X25519MLKEM768), (vec![X25519], NamedGroup::X25519)]
+    {
+        let authority = Authority::new();
+        let files = authority.issue("wiki", "IP:127.0.0.1");
+        let provider = CryptoProvider { kx_groups: groups, ..rustls::crypto::aws_lc_rs::default_provider() };
+        let certificates = CertificateDer::pem_file_iter(&files.certificate).unwrap().map(Result::unwrap).collect();
+        let config = ServerConfig::builder_with_provider(Arc::new(provider))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(certificates, PrivateKeyDer::from_pem_file(&files.key).unwrap())
+            .unwrap();
+        let last = Arc::default();
+        let address = serve_tls_and_note(config, Arc::clone(&last));
+        let edge = Edge::with(&[nobody()], |parts| https(parts, 0, address, trusting(&authority)));
+        assert_eq!(edge.ask(GET).status, 200);
+        assert_eq!(*last.lock().unwrap(), Some((expected, HandshakeKind::Full)));
+    }
 }
 
 #[test]

@@ -241,7 +241,7 @@ fn acceptor(directory: &Path, name: &str) -> TlsAcceptor {
         .expect("openssl is there");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let chain = CertificateDer::pem_file_iter(&certificate).unwrap().map(Result::unwrap).collect();
-    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()

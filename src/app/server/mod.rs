@@ -26,6 +26,7 @@ use sealgate_edge::{
     watch_long_lived, watch_tls, watch_upstreams,
 };
 use sealgate_system::clock::{OsEntropy, random};
+use sealgate_system::tls::install;
 
 use self::process::{UPSTREAM_POOL, allow_descriptors, start_timer};
 pub(crate) use self::process::{log_panics, notify};
@@ -117,6 +118,7 @@ impl Server {
     pub fn prepare(mut parts: ServerParts) -> Result<Self, Vec<String>> {
         let mut faults = Vec::new();
         let mut noted = |fault| faults.push(fault);
+        install().unwrap_or_else(&mut noted);
         let tls = Tls::load(&parts.server).map_err(&mut noted).ok().flatten().map(Arc::new);
         let snapshot = Snapshot::prepare(&parts.apps, &parts.resolver, Arc::clone(&parts.front), None)
             .map_err(|lines| lines.into_iter().for_each(&mut noted))

@@ -9,13 +9,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use pingora::tls::load_certs_and_key_files;
-use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use x509_parser::extensions::GeneralName;
 
 use sealgate_config::{TlsConfig, not_after};
+use sealgate_system::tls;
 
 /// A certificate in use and its files.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ pub(crate) fn stamp(path: &Path) -> Stamp {
 pub(crate) fn read(files: &TlsConfig) -> Result<LoadedCertificate, String> {
     let (certificates, key) = read_pair(files)?;
     let (certificate, file) = (files.certificate.display(), files.key.display());
-    let key = CertifiedKey::from_der(certificates, key, &ring::default_provider())
+    let key = CertifiedKey::from_der(certificates, key, &tls::provider())
         .map_err(|error| format!("cannot use certificate {certificate} with key {file}: {error}"))?;
     let names = key.cert.first().map(|leaf| names(leaf)).unwrap_or_default();
     // Only the expiry of the leaf counts. Browsers may know another certificate for an authority

@@ -11,7 +11,6 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use pingora::listeners::TlsAccept;
 use pingora::protocols::tls::{SslDigest, TlsRef};
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
@@ -21,6 +20,7 @@ use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
 use super::certificate::authorities;
 use sealgate_config::{ClientCertificates, Presence, not_after};
+use sealgate_system::tls::listener_provider;
 
 /// Field with the subject of the certificate (RFC 4514), in ASCII.
 const SUBJECT: HeaderName = HeaderName::from_static("x-sealgate-client-subject");
@@ -104,7 +104,7 @@ impl ClientVerifier {
         for certificate in authorities(&clients.ca)? {
             roots.add(certificate).map_err(|error| format!("{}: {error}", clients.ca.display()))?;
         }
-        let provider = Arc::new(ring::default_provider());
+        let provider = listener_provider();
         let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
         let builder = match clients.demand {
             Presence::Optional => builder.allow_unauthenticated(),

@@ -8,6 +8,7 @@
 //! certificates. A kept connection verifies nothing again, so [`Tls::outstayed`] checks it against
 //! the current terms.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -15,9 +16,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use pingora::listeners::tls::{Acceptor, TlsSettings};
 use pingora::protocols::tls::SslDigest;
-use pingora::tls::install_default_crypto_provider;
 use rustls::ServerConfig;
-use rustls::crypto::ring::Ticketer;
+use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::pki_types::UnixTime;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
@@ -29,6 +29,7 @@ use super::certificate::{Certificate, LoadedCertificate, Stamp, stamp};
 use super::client_certificate::{ClientVerifier, VerifiedClientCertificate, Witness};
 use sealgate_config as config;
 use sealgate_config::ClientCertificates;
+use sealgate_system::tls::listener_provider;
 
 /// Interval between checks of the certificate files.
 const LOOK: Duration = Duration::from_secs(1);
@@ -134,8 +135,6 @@ impl TlsSnapshot {
         if server.tls.is_empty() {
             return Ok(None);
         }
-        // This is the only provider in this build of rustls, so repeated calls have no effect.
-        install_default_crypto_provider();
         let all = server.tls.iter().map(Certificate::load).collect::<Result<_, _>>()?;
         let certificates = Arc::new(Certificates(all));
         let clients = server.client_certificates.clone();
@@ -195,21 +194,21 @@ pub async fn watch_tls(tls: Arc<Tls>, report: impl Fn(&[(&Path, i64)]), mut stop
 }
 
 fn terms(certificates: &Arc<Certificates>, clients: Option<&ClientCertificates>) -> Result<TlsTerms, String> {
-    let fault = |error: Box<pingora::Error>| format!("TLS cannot be set up: {error}");
+    let fault = |error: &dyn fmt::Display| format!("TLS cannot be set up: {error}");
     let clients = clients.map(ClientVerifier::new).transpose()?.map(Arc::new);
-    let mut settings = match &clients {
+    let resolver = Arc::clone(certificates) as Arc<dyn ResolvesServerCert>;
+    let config = ServerConfig::builder_with_provider(listener_provider())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| fault(&error))?;
+    let (config, settings) = match &clients {
         Some(verifier) => {
-            let mut settings = TlsSettings::with_callbacks(Box::new(Witness)).map_err(fault)?;
-            settings.set_client_cert_verifier(Arc::clone(verifier) as Arc<dyn ClientCertVerifier>);
-            settings
+            let verifier = Arc::clone(verifier) as Arc<dyn ClientCertVerifier>;
+            (config.with_client_cert_verifier(verifier), TlsSettings::with_callbacks(Box::new(Witness)))
         }
-        None => TlsSettings::intermediate("", "").map_err(fault)?,
+        None => (config.with_no_client_auth(), TlsSettings::intermediate("", "")),
     };
-    settings.set_cert_resolver(Arc::clone(certificates) as Arc<dyn ResolvesServerCert>);
-    settings.enable_h2();
-    // `build` panics without a resolver and without files; a resolver is set.
-    let mut acceptor = settings.build();
-    let mut config = ServerConfig::clone(acceptor.acceptor.config());
+    let mut config = config.with_cert_resolver(Arc::clone(&resolver));
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});
     if clients.is_some() {
         config.send_tls13_tickets = 0;
@@ -217,8 +216,13 @@ fn terms(certificates: &Arc<Certificates>, clients: Option<&ClientCertificates>)
         // Tickets keep the session at the client, encrypted. A session store in memory would have
         // limited capacity and evict clients that return late. The ticket keys are rotated every
         // few hours, exist in memory only, and are dropped with these terms.
-        config.ticketer = Ticketer::new().map_err(|error| format!("TLS cannot be set up: no ticket keys: {error}"))?;
+        config.ticketer = Ticketer::new().map_err(|error| fault(&format_args!("no ticket keys: {error}")))?;
     }
+    // Pingora builds a configuration of its own, which is replaced. `build` panics without a resolver and without
+    // files; a resolver is set.
+    let mut settings = settings.map_err(|error| fault(&error))?;
+    settings.set_cert_resolver(resolver);
+    let mut acceptor = settings.build();
     acceptor.acceptor = Arc::new(config).into();
     Ok(TlsTerms { acceptor, clients })
 }

@@ -180,7 +180,7 @@ fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
             named.push(certificate);
         }
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = sealgate_system::tls::provider();
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
     let config = config.map_err(|error| format!("TLS: {error}"))?;
     if named.is_empty() {

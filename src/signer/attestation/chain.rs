@@ -139,7 +139,7 @@ fn path(
         webpki::Error::UnknownIssuer => "the chain does not link up to its last certificate".to_owned(),
         other => format!("the chain does not verify ({other:?})"),
     };
-    let algorithms = rustls::crypto::ring::default_provider().signature_verification_algorithms;
+    let algorithms = sealgate_system::tls::provider().signature_verification_algorithms;
     let anchors: [TrustAnchor<'_>; 1] = [anchor_from_trusted_cert(anchor).map_err(refused)?];
     let leaf = EndEntityCert::try_from(leaf).map_err(refused)?;
     let time = PkiTime::since_unix_epoch(Duration::from_secs(now.seconds()));

@@ -38,7 +38,7 @@ pub(super) fn client_config(ca_file: &Path) -> Result<ClientConfig, PostgresFaul
     if roots.is_empty() {
         return Err(fault("it holds no certificate".to_owned()));
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = sealgate_system::tls::provider();
     let verifier = NamedOrIssued::new(roots, named, Arc::clone(&provider)).map_err(fault)?;
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.map_err(|error| fault(error.to_string()))?;
