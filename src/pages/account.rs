@@ -16,6 +16,7 @@ use super::device;
 use super::frame::initial;
 use super::inside::{Inside, MenuEntry};
 use super::moment::Wait;
+use super::security::FactorLine;
 use super::words::{Markup, Words, escaped};
 
 /// The applications that the user can open.
@@ -156,7 +157,10 @@ impl PasswordPage<'_> {
     }
 }
 
-/// The user's sessions. Its forms send `csrf`, and `session` or `others=yes`.
+/// The user's sessions, and credentials that stay valid without them.
+///
+/// The form of the sessions sends `csrf`, and `session` or `others=yes`. The forms of the
+/// credentials are those of the pages that list them.
 #[derive(Template)]
 #[template(path = "account/sessions.html")]
 pub struct SessionsPage<'a> {
@@ -167,6 +171,14 @@ pub struct SessionsPage<'a> {
     pub own: SessionId,
     /// All sessions, the current one first.
     pub sessions: &'a [Session],
+    /// App passwords that were created recently, with the titles of their applications.
+    pub new_passwords: &'a [(&'a AppPassword, &'a str)],
+    /// Token of the form that revokes an app password.
+    pub passwords_csrf: &'a str,
+    /// Factors that were added recently.
+    pub new_factors: &'a [FactorLine<'a>],
+    /// Token of the form that removes a factor.
+    pub factors_csrf: &'a str,
     pub switch_account: &'a str,
 }
 

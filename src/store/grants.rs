@@ -155,41 +155,15 @@ impl Store {
         self.end_grants(&filter, EndReason::ConsentWithdrawn, now).await
     }
 
-    /// Ends the grants of a user that were not given in the session `kept`. Returns how many were
-    /// active.
-    ///
-    /// # Errors
-    /// When the store fails; ended grants stay ended, and the call can be repeated.
-    pub async fn end_other_grants_of_user(
-        &self,
-        user: Subject,
-        kept: Option<SessionId>,
-        why: EndReason,
-        now: UnixTime,
-    ) -> Result<usize, StoreError> {
-        let filter = GrantFilter { subject: Some(user), ..GrantFilter::default() };
-        self.end_grants_but(&filter, kept, why, now).await
-    }
-
     /// Ends all grants that match the filter. Returns how many were active.
     ///
     /// # Errors
     /// When the store fails; ended grants stay ended, and the call can be repeated.
     pub async fn end_grants(&self, filter: &GrantFilter, why: EndReason, now: UnixTime) -> Result<usize, StoreError> {
-        self.end_grants_but(filter, None, why, now).await
-    }
-
-    async fn end_grants_but(
-        &self,
-        filter: &GrantFilter,
-        kept: Option<SessionId>,
-        why: EndReason,
-        now: UnixTime,
-    ) -> Result<usize, StoreError> {
         let (mut ended, mut after) = (0, None);
         loop {
             let page = self.grants(filter, after, PAGE).await?;
-            for grant in page.grants.iter().filter(|grant| Some(grant.session) != kept) {
+            for grant in &page.grants {
                 ended += usize::from(self.end_grant(grant.id, why, now).await?);
             }
             after = page.next;

@@ -1,6 +1,7 @@
 //! Tests the account pages: users see and change only their own data.
 
 use sealgate_domain::user::UserState;
+use sealgate_system::clock::Clock as _;
 
 use crate::steps::{assert_code, assert_login, csrf_of, with_anna, with_anna_and_ben};
 use crate::support::{Browser, PASSWORD, Provider, Reply, Tokens, form_action, jwt_claims};
@@ -282,25 +283,110 @@ async fn sessions_are_shown_and_ended_one_by_one_or_all_others_at_once() {
     assert_code(&browser.open(&silent).await);
 }
 
-/// Signing out everywhere else also ends the tokens that were given in the other sessions. Those of
-/// the own session and of other users stay.
+/// Signing out everywhere else ends the tokens of all applications, also those of the session that
+/// stays. Those of other users stay.
 #[tokio::test]
-async fn signing_out_everywhere_else_ends_the_tokens_of_the_other_sessions() {
+async fn signing_out_everywhere_else_ends_the_tokens_of_all_applications() {
     let provider = Provider::new().await;
-    let (own, other) = (provider.browser(), provider.browser());
+    let (own, other, ben) = (provider.browser(), provider.browser(), provider.browser());
     let client = provider.c1();
-    let tokens = async |browser: &Browser<'_>| {
-        Tokens::of(&client.redeem(&client.code_in(browser, &[("scope", "openid offline_access")]).await).await)
+    let address = client.authorize(&[("scope", "openid offline_access")]);
+    let tokens = async |browser: &Browser<'_>, email| {
+        let code = browser.authorize(&address, email).await.returned("code").unwrap();
+        Tokens::of(&client.redeem(&code).await)
     };
-    let (kept, ended) = (tokens(&own).await, tokens(&other).await);
+    let of_anna = [tokens(&own, ANNA).await, tokens(&other, ANNA).await];
+    let of_ben = tokens(&ben, "ben@example.test").await;
     let page = own.get("/account/sessions").await;
-    assert!(page.text().contains("access of applications"), "{page:?}");
+    assert!(page.text().contains("access of all applications"), "{page:?}");
     let done = own.submit(&page, &[("others", "yes")]).await;
     assert!(done.text().contains("You were signed out everywhere else"), "{done:?}");
-    assert_eq!(provider.userinfo(&ended.access).await.status, 401);
-    client.refresh(&ended.refresh).await.assert_error(400, "invalid_grant");
-    assert_eq!(provider.userinfo(&kept.access).await.status, 200);
-    Tokens::of(&client.refresh(&kept.refresh).await);
+    for ended in of_anna {
+        assert_eq!(provider.userinfo(&ended.access).await.status, 401);
+        client.refresh(&ended.refresh).await.assert_error(400, "invalid_grant");
+    }
+    assert_eq!(provider.userinfo(&of_ben.access).await.status, 200);
+    Tokens::of(&client.refresh(&of_ben.refresh).await);
+    // The session that stays signs in to applications without a question.
+    let again = own.open(&address).await.returned("code").unwrap();
+    Tokens::of(&client.refresh(&Tokens::of(&client.redeem(&again).await).refresh).await);
+}
+
+/// An attacker with a copy of the session cookie receives tokens and creates an app password. The
+/// owner has no other session.
+#[tokio::test]
+async fn signing_out_everywhere_else_ends_what_a_copied_cookie_received() {
+    let provider = Provider::with(crate::app_passwords::APPS).await;
+    let owner = with_anna(&provider).await;
+    let thief = provider.browser();
+    thief.set_cookie(SESSION, &owner.cookie(SESSION).unwrap());
+    let client = provider.c1();
+    let code = |browser| client.code_in(browser, &[("scope", "openid offline_access")]);
+    let tokens = Tokens::of(&client.redeem(&code(&thief).await).await);
+    let waiting = code(&thief).await;
+    let form = thief.get("/account/app-passwords").await;
+    thief.submit(&form, &[("app", "git"), ("name", "of the thief")]).await;
+
+    let page = owner.get("/account/sessions").await;
+    assert!(page.text().contains("You are not signed in anywhere else."), "{page:?}");
+    let fields = [("csrf", csrf_of(&page)), ("others", "yes".to_owned())];
+    let fields = fields.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let reply = owner.post("/account/sessions", &fields).await;
+    let done = owner.follow(reply).await;
+    assert!(done.text().contains("You were signed out everywhere else"), "{done:?}");
+
+    assert_login(&thief.open("/account").await);
+    thief.open(&client.authorize(&[("prompt", "none")])).await.assert_error_redirect("login_required");
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 401);
+    client.refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
+    client.redeem(&waiting).await.assert_error(400, "invalid_grant");
+    assert_code(&owner.open(&client.authorize(&[("prompt", "none")])).await);
+
+    // The app password stays. The page names it, and one click revokes it.
+    assert!(done.text().contains("id=\"sessions-lasting\"") && done.text().contains("of the thief"), "{done:?}");
+    let form = done.text().split("action=\"/account/app-passwords\"").nth(1).unwrap();
+    let value = |name: &str| {
+        let rest = form.split(&format!("name=\"{name}\" value=\"")).nth(1).unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    };
+    let (csrf, id) = (value("csrf"), value("revoke"));
+    let reply = owner.post("/account/app-passwords", &[("csrf", &csrf), ("revoke", &id)]).await;
+    let done = owner.follow(reply).await;
+    assert!(done.text().contains("The application password was revoked."), "{done:?}");
+    assert!(provider.sealgate.store.app_passwords(provider.anna.sub).await.unwrap().passwords.is_empty());
+    let page = owner.get("/account/sessions").await;
+    assert!(!page.text().contains("sessions-lasting"), "{page:?}");
+}
+
+/// App passwords and factors are listed for 30 days: an older one was not added by a new attacker.
+#[tokio::test]
+async fn the_page_of_sessions_names_credentials_of_the_last_thirty_days() {
+    let provider = Provider::with(crate::app_passwords::APPS).await;
+    let browser = with_anna(&provider).await;
+    let form = browser.get("/account/app-passwords").await;
+    browser.submit(&form, &[("app", "git"), ("name", "laptop")]).await;
+    let form = browser.open("/account/security/app").await;
+    let code = crate::totp::code(&crate::security::secret(&form), provider.clock.now().seconds());
+    crate::security::send(&browser, "/account/security/app", &form, &[("code", &code), ("name", "Phone")]).await;
+    let page = browser.get("/account/sessions").await;
+    for words in ["laptop", "Phone", "Remove: Phone"] {
+        assert!(page.text().contains(words), "{words}: {page:?}");
+    }
+    let form = page.text().split("action=\"/account/security/factor\"").nth(1).unwrap();
+    let value = |name: &str| {
+        let rest = form.split(&format!("name=\"{name}\" value=\"")).nth(1).unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    };
+    let (csrf, factor) = (value("csrf"), value("factor"));
+    let fields = [("csrf", csrf.as_str()), ("factor", &factor), ("remove", "yes")];
+    let reply = browser.post("/account/security/factor", &fields).await;
+    assert_eq!(browser.follow(reply).await.status, 200);
+    let page = browser.get("/account/sessions").await;
+    assert!(page.text().contains("laptop") && !page.text().contains("Phone"), "{page:?}");
+    provider.wait(30 * 24 * 3600);
+    let browser = with_anna(&provider).await;
+    let page = browser.get("/account/sessions").await;
+    assert!(!page.text().contains("laptop"), "{page:?}");
 }
 
 #[tokio::test]

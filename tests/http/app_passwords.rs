@@ -12,7 +12,7 @@ use crate::totp;
 
 const PAGE: &str = "/account/app-passwords";
 
-const APPS: &str = r#"
+pub(crate) const APPS: &str = r#"
     [[app]]
     name = "git"
     title = "Depo"

@@ -99,12 +99,32 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
         Sample::session(1, "Mozilla/5.0 (X11; Linux x86_64; rv:127.0) Gecko/20100101 Firefox/127.0"),
         Sample::session(2, person),
     ];
-    let page = |sessions| {
+    let page = |sessions, new_passwords, new_factors| {
         let (subject, own) = (Sample::sub(), Sample::session(1, "").id);
-        html(&SessionsPage { inside: inside(), csrf, subject, own, sessions, switch_account: action })
+        html(&SessionsPage {
+            inside: inside(),
+            csrf,
+            subject,
+            own,
+            sessions,
+            new_passwords,
+            passwords_csrf: csrf,
+            new_factors,
+            factors_csrf: csrf,
+            switch_account: action,
+        })
     };
-    add("account-sessions", page(&sessions));
-    add("account-sessions-one", page(&sessions[..1]));
+    let (password, _) = AppPassword::new(client, person, AssuranceLevel::One, &[0; 20], BEFORE);
+    let factor = FactorLine {
+        id: FactorId::from_bytes([1; 16]),
+        kind: FactorLineKind::Passkey { synced: true },
+        name: person,
+        added_at: BEFORE,
+        last_used_at: None,
+    };
+    add("account-sessions", page(&sessions, &[], &[]));
+    add("account-sessions-one", page(&sessions[..1], &[], &[]));
+    add("account-sessions-credentials", page(&sessions[..1], &[(&password, client)], &[factor]));
 
     let event = |kind, actor, address: Option<[u8; 4]>, count, party: Option<&str>| EventLine {
         event: AuditEvent { address: address.map(Into::into), count, ..AuditEvent::new(AT, kind, actor) },

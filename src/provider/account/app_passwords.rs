@@ -24,7 +24,7 @@ use sealgate_domain::username::Username;
 use sealgate_pages::{AppPasswordFault, AppPasswordsPage, Done, NewAppPassword, Problem, html};
 use sealgate_store::AppPasswordAdded;
 
-const PAGE: &str = "/account/app-passwords";
+pub(super) const PAGE: &str = "/account/app-passwords";
 
 /// Maximum age of the sign-in when the user opens (`TO_OPEN`) and sends (`TO_SEND`) the form.
 ///
@@ -87,6 +87,15 @@ fn taking<'c>(ctx: &'c RequestContext<'_>) -> impl Iterator<Item = &'c App> {
     ctx.sealgate.config.apps.iter().filter(|app| app.takes_app_passwords())
 }
 
+/// Returns the title of the application that the password is for.
+///
+/// A password whose application was removed from the configuration is useless, but is still listed
+/// so that the user can revoke it.
+pub(super) fn title<'a>(ctx: &'a RequestContext<'_>, password: &'a AppPassword) -> &'a str {
+    let app = ctx.sealgate.config.apps.iter().find(|app| app.name == password.app);
+    app.map_or(&password.app, |app| app.called())
+}
+
 /// Input of the form for a new app password.
 #[derive(Default)]
 struct Typed {
@@ -102,10 +111,7 @@ async fn show(
     shown: Option<&ShownResult>,
 ) -> Result<Response, Failure> {
     let passwords = ctx.sealgate.store.app_passwords(visitor.user.sub).await?.passwords;
-    // A password whose application was removed from the configuration is useless, but is still
-    // listed so that the user can revoke it.
-    let called = |name: &str| ctx.sealgate.config.apps.iter().find(|app| app.name == name).map(App::called);
-    let passwords: Vec<_> = passwords.iter().rev().map(|one| (one, called(&one.app).unwrap_or(&one.app))).collect();
+    let passwords: Vec<_> = passwords.iter().rev().map(|one| (one, title(ctx, one))).collect();
     let apps: Vec<_> = taking(ctx).map(|app| (app.name.as_str(), app.called())).collect();
     let user = visitor.user.username.as_ref().map_or(visitor.user.email.as_str(), Username::as_str);
     let query = ctx.query()?;

@@ -35,7 +35,7 @@ use sealgate_pages::{
 };
 use sealgate_store::{FactorsChanged, Store};
 
-const PAGE: &str = "/account/security";
+pub(super) const PAGE: &str = "/account/security";
 const ADD_APP: &str = "/account/security/app";
 const ADD_KEY: &str = "/account/security/key";
 const CODES: &str = "/account/security/codes";

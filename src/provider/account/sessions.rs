@@ -1,7 +1,15 @@
 //! `/account/sessions`: the user's sessions, with buttons to end them.
+//!
+//! "Sign out everywhere else" ends all other sessions, the earlier cookie of this one, and all
+//! grants. App passwords and factors stay valid; the page lists the new ones with buttons to remove
+//! them.
+
+use std::time::Duration;
 
 use http::{Method, StatusCode};
 
+use super::{app_passwords, security};
+use crate::factor_lines::lines;
 use crate::known_browser;
 use crate::request::ProviderRequest as _;
 use crate::visitor;
@@ -9,12 +17,21 @@ use crate::visitor::Visitor;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
+use sealgate_domain::app_password::AppPassword;
 use sealgate_domain::audit::AuditKind;
+use sealgate_domain::factors::Factors;
 use sealgate_domain::grant::EndReason;
 use sealgate_domain::session::SessionId;
-use sealgate_pages::{Done, Problem, SessionsPage, html};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
+use sealgate_pages::{Done, FactorLine, Problem, SessionsPage, html};
 
 const PAGE: &str = "/account/sessions";
+
+/// Age up to which app passwords and factors are listed on the page.
+///
+/// Ending sessions does not remove them, and an attacker may have added them.
+const NEW: Duration = Duration::from_hours(30 * 24);
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
@@ -26,10 +43,11 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let (mut cookie, mut is_own) = (None, false);
     let (done, said) = if form.has("others") {
         cookie = visitor.keep_this_session_only(ctx, store, |_| ()).await?;
-        // The sessions have ended, so no new grants come from them. If this session has ended too,
-        // its grants end as well, and the guard of the page would refuse the commits.
-        let kept = cookie.is_some().then_some(visitor.session.value.id);
-        store.for_server().end_other_grants_of_user(subject, kept, EndReason::Revoked, ctx.now).await?;
+        // Every session has ended or moved to another id, so no new grants come from the earlier
+        // ones. The grants of this session end too: an attacker with a copy of its cookie may have
+        // signed in to a client. This session may have ended as well, and the guard of the page
+        // would then refuse the commits.
+        store.for_server().end_grants_of_user(subject, EndReason::Revoked, ctx.now).await?;
         let known = known_browser::find(ctx, Some(&visitor.user)).await?;
         store.forget_browsers(subject, known.map(|known| known.mark)).await?;
         (Done::OtherSessions, Some("all others".to_owned()))
@@ -52,12 +70,46 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     Ok(cookie.into_iter().fold(response, Response::with_cookie))
 }
 
+/// Credentials of a user that stay valid when their sessions end.
+struct Lasting {
+    passwords: Vec<AppPassword>,
+    factors: Option<Factors>,
+}
+
+impl Lasting {
+    async fn find(ctx: &RequestContext<'_>, subject: Subject) -> Result<Self, Failure> {
+        let store = &ctx.sealgate.store;
+        let passwords = store.app_passwords(subject).await?.passwords;
+        Ok(Self { passwords, factors: store.factors(subject).await?.map(|loaded| loaded.value) })
+    }
+
+    /// Returns the new app passwords with the titles of their applications, newest first.
+    fn passwords<'a>(&'a self, ctx: &'a RequestContext<'_>) -> Vec<(&'a AppPassword, &'a str)> {
+        let is_new = |password: &&AppPassword| is_new(ctx, password.created_at);
+        self.passwords.iter().rev().filter(is_new).map(|one| (one, app_passwords::title(ctx, one))).collect()
+    }
+
+    /// Returns the new factors, oldest first.
+    fn factors(&self, ctx: &RequestContext<'_>) -> Vec<FactorLine<'_>> {
+        lines(self.factors.as_ref()).into_iter().filter(|factor| is_new(ctx, factor.added_at)).collect()
+    }
+}
+
+fn is_new(ctx: &RequestContext<'_>, added_at: UnixTime) -> bool {
+    ctx.now.since(added_at) < NEW
+}
+
 async fn show(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Response, Failure> {
     let own = visitor.session.value.id;
     let mut sessions = visitor::live_sessions(ctx, visitor.user.sub).await?;
     sessions.sort_by_key(|session| (session.id != own, std::cmp::Reverse(session.last_seen_at)));
+    let lasting = Lasting::find(ctx, visitor.user.sub).await?;
     let page = SessionsPage {
         inside: visitor.inside(ctx),
+        new_passwords: &lasting.passwords(ctx),
+        passwords_csrf: &visitor.csrf(ctx, app_passwords::PAGE),
+        new_factors: &lasting.factors(ctx),
+        factors_csrf: &visitor.csrf(ctx, security::PAGE),
         csrf: &visitor.csrf(ctx, PAGE),
         subject: visitor.user.sub,
         own,
