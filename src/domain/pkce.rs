@@ -23,6 +23,13 @@ impl ChallengeMethod {
             _ => None,
         }
     }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::S256 => "S256",
+            Self::Plain => "plain",
+        }
+    }
 }
 
 /// Well-formed `code_challenge` with its method.
@@ -42,6 +49,11 @@ impl CodeChallenge {
             ChallengeMethod::Plain => is_verifier(value),
         };
         well_formed.then(|| Self { method, value: value.to_owned() })
+    }
+
+    /// Returns `code_challenge` and `code_challenge_method`.
+    pub(crate) fn parameters(&self) -> (&str, ChallengeMethod) {
+        (&self.value, self.method)
     }
 
     /// Reports whether this challenge was derived from the verifier (RFC 7636 §4.6).

@@ -8,7 +8,7 @@ use crate::interaction;
 use crate::interaction::{RESUME, Waiting};
 use crate::request::ProviderRequest as _;
 use crate::sign_in::SIGN_IN;
-use crate::{approval, enrol, own_page, sign_in};
+use crate::{approval, enrol, last_request, own_page, sign_in};
 use sealgate_core::tokens::clients::OWN_CLIENT;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -175,7 +175,8 @@ pub(super) async fn resume(ctx: &RequestContext<'_>) -> Result<Response, Failure
         Err(failure) => Err(returning(failure, &waiting.client, &interaction.request.return_to)),
     };
     match ctx.sealgate.store.drop_interaction(&waiting.loaded).await {
-        Ok(Committed::Yes) => answered,
+        Ok(Committed::Yes) => answered
+            .map(|response| last_request::cookie(ctx, &waiting).into_iter().fold(response, Response::with_cookie)),
         // If two tabs finish the same request at once, only one responds to the client.
         Ok(Committed::Conflict) => Err(interaction::finished(ctx, interaction).await?),
         Err(error) => answered.and(Err(error.into())),

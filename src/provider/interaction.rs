@@ -1,7 +1,10 @@
 //! Pending request of a sign-in, shared by its pages. The browser cookie and the page's address
 //! identify it together, and the CSRF token binds a form to both.
 
+use http::Method;
+
 use crate::ceremony;
+use crate::last_request;
 use crate::request::ProviderRequest as _;
 use sealgate_core::tokens::clients::{CALLBACK, INTERNAL_CLIENT, OWN_CLIENT};
 use sealgate_core::web::context::RequestContext;
@@ -62,7 +65,7 @@ impl Waiting {
         let browser = ctx.cookie(ctx.cookies.browser).ok_or_else(|| Failure::page(Problem::CookieMissing))?.to_owned();
         let found =
             ctx.sealgate.store.interaction(&SecretHash::of(browser.as_bytes()), &SecretHash::of(id.as_bytes())).await?;
-        let Some(loaded) = found else { return Err(over(ctx, client.as_ref()).await?) };
+        let Some(loaded) = found else { return Err(over(ctx, id, client.as_ref()).await?) };
         ctx.speak(loaded.value.request.ui_locales.as_deref());
         let client = ctx.sealgate.client(&loaded.value.request.client).await?.filter(Client::is_enabled);
         let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
@@ -174,21 +177,28 @@ async fn anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Sec
     Ok(id)
 }
 
-/// Returns the response for a browser that opens a page whose request no longer exists, for
-/// instance with the Back button.
+/// Returns the response to a browser that opens a page, or sends a form, whose request `id` no
+/// longer exists.
 ///
-/// With a session, redirects to the application behind the gateway or to the account pages. The
-/// gateway's callback leads to the page of the last sign-in; it gets no code. Any other client has
-/// had its response and would refuse another; its user gets a page with a link to it.
-async fn over(ctx: &RequestContext<'_>, client: Option<&ClientId>) -> Result<Failure, Failure> {
+/// With a session, redirects to the application behind the gateway: its callback leads to the page
+/// of the last sign-in, and gets no code. For any other client, a form that is sent again starts
+/// the request again if it was the last one, because the browser may have discarded the first
+/// answer. A page that is opened with the Back button starts nothing: the client has had its answer,
+/// and many clients refuse another. Its user gets a page with a link, or the account page.
+async fn over(ctx: &RequestContext<'_>, id: &str, client: Option<&ClientId>) -> Result<Failure, Failure> {
     if ctx.session().await?.is_none() {
         return Ok(Failure::page(Problem::NothingToDo));
     }
-    let id = client.map(ClientId::as_str).unwrap_or_default();
-    if id == OWN_CLIENT {
+    if ctx.head.method == Method::POST
+        && let Some(address) = last_request::address(ctx, id)
+    {
+        return Ok(Failure::Elsewhere(address));
+    }
+    let client = client.map(ClientId::as_str).unwrap_or_default();
+    if client == OWN_CLIENT {
         return Ok(Failure::Elsewhere(ctx.path("/account")));
     }
-    match ctx.party.get().filter(|_| id.starts_with(INTERNAL_CLIENT)) {
+    match ctx.party.get().filter(|_| client.starts_with(INTERNAL_CLIENT)) {
         Some(app) => Ok(Failure::Elsewhere(format!("{}{CALLBACK}", app.address.trim_end_matches('/')))),
         None => Ok(Failure::page(Problem::SignedInAlready)),
     }

@@ -29,6 +29,7 @@ mod invitation;
 mod jwks;
 mod keys;
 mod known_browser;
+mod last_request;
 mod login;
 mod login_page;
 mod logout;

@@ -71,7 +71,7 @@ impl<'a> Browser<'a> {
             assert!(name.starts_with("__Host-"), "{text}");
             assert!(attributes.starts_with("Path=/; HttpOnly; SameSite=Lax; Secure"), "{text}");
             assert!(!attributes.contains("Domain"), "{text}");
-            let limit = if name == "__Host-sealgate-last" { 750 } else { 64 };
+            let limit = if name == "__Host-sealgate-last" { 2800 } else { 64 };
             assert!(value.len() <= limit, "{text}");
             let key = (host.to_owned(), name.to_owned());
             if attributes.contains("Max-Age=0") {

@@ -525,3 +525,18 @@ async fn a_sign_in_form_that_is_sent_again_leads_to_the_wanted_page_without_a_se
     assert_eq!(shown.answered_with(), 400);
     assert!(!shown.text().contains("b=c"));
 }
+
+/// A page of up to 2 KiB fits into the cookie. A longer one ends at the start page.
+#[tokio::test]
+async fn a_sign_in_form_that_is_sent_again_leads_to_a_long_page() {
+    let world = World::new().await;
+    let fields = [("email", ANNA), ("password", crate::world::PASSWORD)];
+    for (length, is_kept) in [(2048, true), (2049, false)] {
+        let browser = Browser::new(&world);
+        let wanted = format!("/{}", "a".repeat(length - 1));
+        let page = browser.open(&format!("https://wiki.test{wanted}")).await;
+        assert_eq!(browser.submit(&page, &fields).await.arrived(), ("wiki", wanted.as_str()));
+        let again = if is_kept { wanted.as_str() } else { "/" };
+        assert_eq!(browser.submit(&page, &fields).await.arrived(), ("wiki", again), "{length}");
+    }
+}

@@ -3,17 +3,18 @@
 
 use sealgate_domain::client::ClientState;
 use sealgate_domain::redirect_uri::RedirectUri;
-use sealgate_domain::secret::SecretHash;
+use sealgate_domain::secret::{SecretHash, base64url};
 use sealgate_domain::user::UserState;
 use sealgate_store::engine::{Changes, Engine};
 use sealgate_system::clock::Clock as _;
 
 use crate::steps::{assert_code, assert_consent, assert_login, csrf_of, with_anna, with_anna_and_ben};
-use crate::support::{Browser, PASSWORD, Provider, Reply, form_action};
+use crate::support::{Browser, PASSWORD, Provider, Reply, Tokens, form_action, is_consent, jwt_claims};
 
 const ANNA: &str = "anna@example.test";
 const SESSION: &str = "__Host-sealgate";
 const BROWSER: &str = "__Host-sealgate-browser";
+const LAST: &str = "__Host-sealgate-last";
 
 /// Asserts an error page without side effects: no redirect, no cookie.
 #[track_caller]
@@ -187,6 +188,8 @@ async fn an_answered_request_is_over() {
     for step in ["login", "consent", "select-account", "resume"] {
         assert_refused(&browser.get(&action.replace("/consent?", &format!("/{step}?"))).await);
     }
+    // A form that is sent again within a minute starts the request again.
+    browser.set_cookie(LAST, "");
     assert_refused(&browser.post(&action, &[("csrf", &csrf_of(&consent)), ("consent-allow", "yes")]).await);
     assert_refused(&browser.post(&form_action(page.text()), &sign_in_with(&csrf_of(&page))).await);
 }
@@ -288,8 +291,8 @@ async fn others_in_the_session_go_on_without_the_one_who_is_disabled() {
     let page = browser.open(&provider.c1().authorize(&[("prompt", "select_account")])).await;
     assert!(page.text().contains(ANNA) && !page.text().contains("ben@example.test"));
     let reply = browser.open(&provider.c1().authorize(&[("prompt", "none")])).await;
-    let tokens = crate::support::Tokens::of(&provider.c1().redeem(&assert_code(&reply)).await);
-    assert_eq!(crate::support::jwt_claims(&tokens.id)["sub"], provider.anna.sub.to_string());
+    let tokens = Tokens::of(&provider.c1().redeem(&assert_code(&reply)).await);
+    assert_eq!(jwt_claims(&tokens.id)["sub"], provider.anna.sub.to_string());
 }
 
 #[tokio::test]
@@ -424,6 +427,97 @@ async fn back_after_the_sign_in_leads_on() {
     let page = own.open("/account").await;
     assert_eq!(own.sign_in(&page, ANNA).await.status, 200);
     assert_eq!(own.get(&form_action(page.text())).await.location(), "/account");
+}
+
+/// The user sends the form of a sign-in again: with a second click, while the client answers slowly,
+/// or with the Back button. The browser discards the first answer, so the client gets another one.
+#[tokio::test]
+async fn a_form_that_is_sent_again_starts_the_same_request_again() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let client = provider.c1();
+    let page = browser.open(&client.authorize(&[("scope", "openid email"), ("response_mode", "fragment")])).await;
+    let consent = browser.sign_in(&page, ANNA).await;
+    let first = browser.allow(&consent).await;
+    let session = browser.cookie(SESSION);
+    let sign_in = [("email", ANNA), ("password", PASSWORD)];
+    for (page, fields) in [
+        (&page, &sign_in[..]),
+        (&page, &[("email", ANNA), ("password", "wrong")]),
+        (&consent, &[("consent-allow", "yes")]),
+    ] {
+        let again = browser.submit(page, fields).await;
+        let (prefix, code) = again.location().split_once("#code=").unwrap_or_else(|| panic!("no code: {again:?}"));
+        assert!(first.location().starts_with(prefix) && again.location().contains("state=s1"), "{again:?}");
+        let code = code.split('&').next().unwrap();
+        let tokens = Tokens::of(&client.redeem(code).await);
+        assert_eq!(jwt_claims(&tokens.id)["nonce"], "n1");
+        assert_eq!(browser.cookie(SESSION), session, "there is no second sign-in");
+    }
+    // Another browser gets nothing, and a form of another request does not start this one.
+    assert_refused(&provider.browser().submit(&page, &sign_in).await);
+    let other = browser.open(&client.authorize(&[("prompt", "login"), ("state", "s2")])).await;
+    assert_code(&browser.submit(&other, &sign_in).await);
+    let shown = browser.submit(&page, &sign_in).await;
+    assert!(shown.text().contains("You are already signed in"), "{shown:?}");
+    // A request that asks for a new password asks for it again.
+    assert_login(&browser.submit(&other, &sign_in).await);
+}
+
+/// The cookie expires after a minute. A request that does not fit into it is not started again.
+#[tokio::test]
+async fn a_form_that_is_sent_again_late_says_that_the_user_is_signed_in() {
+    let provider = Provider::new().await;
+    let (short, long) = (provider.browser(), provider.browser());
+    let state = "s".repeat(2000);
+    for (browser, state) in [(&short, "s1"), (&long, state.as_str())] {
+        let page = browser.open(&provider.c1().authorize(&[("state", state)])).await;
+        let next = browser.sign_in(&page, ANNA).await;
+        let done = if is_consent(&next) { browser.allow(&next).await } else { next };
+        assert_code(&done);
+        let set = done.headers("set-cookie").find(|cookie| cookie.starts_with("__Host-sealgate-last="));
+        assert_eq!(set.map(|cookie| cookie.contains("Max-Age=60")), (state == "s1").then_some(true));
+        browser.set_cookie(LAST, "");
+        let shown = browser.submit(&page, &[("email", ANNA), ("password", PASSWORD)]).await;
+        assert!(shown.text().contains("You are already signed in"), "{shown:?}");
+    }
+    // A forged cookie leads to no other address.
+    let page = short.open(&provider.c1().authorize(&[("prompt", "login")])).await;
+    assert_code(&short.submit(&page, &[("email", ANNA), ("password", PASSWORD)]).await);
+    let value = short.cookie(LAST).unwrap();
+    let id = value.split('.').next().unwrap();
+    for forged in ["/evil", "a\r\nSet-Cookie: x=y", "a b"] {
+        short.set_cookie(LAST, &format!("{id}.{}", base64url(forged.as_bytes())));
+        let shown = short.submit(&page, &[("email", ANNA), ("password", PASSWORD)]).await;
+        assert!(shown.text().contains("You are already signed in"), "{forged}: {shown:?}");
+    }
+}
+
+/// A form of the provider's own pages leads to the page that the user opened.
+#[tokio::test]
+async fn a_form_that_is_sent_again_leads_to_the_own_page() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let page = browser.open("/account/sessions").await;
+    browser.sign_in(&page, ANNA).await;
+    let shown = browser.submit(&page, &[("email", ANNA), ("password", PASSWORD)]).await;
+    assert!(shown.text().contains("sessions-end-others"), "{shown:?}");
+}
+
+/// A request that names its user by an ID token does not start again: the cookie has no ID token,
+/// and another user may be active.
+#[tokio::test]
+async fn a_request_with_an_id_token_is_not_started_again() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let client = provider.c1();
+    let code = client.code_in(&browser, &[]).await;
+    let hint = Tokens::of(&client.redeem(&code).await).id;
+    let page = browser.open(&client.authorize(&[("id_token_hint", &hint), ("prompt", "login")])).await;
+    let fields = [("email", ANNA), ("password", PASSWORD)];
+    assert_code(&browser.submit(&page, &fields).await);
+    let shown = browser.submit(&page, &fields).await;
+    assert!(shown.text().contains("You are already signed in"), "{shown:?}");
 }
 
 #[tokio::test]

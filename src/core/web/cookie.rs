@@ -29,6 +29,8 @@ pub struct CookieNames {
     pub back: &'static str,
     /// Identifies the account that a user is registering in this browser.
     pub registration: &'static str,
+    /// Destination of the last sign-in; see [`last_sign_in`](super::last_sign_in).
+    pub last: &'static str,
     /// Whether cookies have the attribute `Secure`.
     pub secure: bool,
 }
@@ -46,6 +48,7 @@ impl CookieNames {
                 link: "__Host-sealgate-link",
                 back: "__Host-sealgate-back",
                 registration: "__Host-sealgate-registration",
+                last: "__Host-sealgate-last",
                 secure: true,
             }
         } else {
@@ -58,6 +61,7 @@ impl CookieNames {
                 link: "sealgate-link",
                 back: "sealgate-back",
                 registration: "sealgate-registration",
+                last: "sealgate-last",
                 secure: false,
             }
         }
@@ -251,6 +255,7 @@ mod tests {
             link: "link",
             back: "back",
             registration: "registration",
+            last: "last",
             secure: false,
         };
         let (anna, ben) = (Subject::from_random([1; 16]), Subject::from_random([2; 16]));

@@ -7,6 +7,7 @@ pub mod asset;
 pub mod context;
 pub mod cookie;
 pub mod failure;
+pub mod last_sign_in;
 pub mod limits;
 pub mod pages;
 pub mod response;

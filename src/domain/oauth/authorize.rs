@@ -4,6 +4,8 @@
 //! therefore no redirect (RFC 6749 §4.1.2.1). Otherwise the server would be an open redirector.
 //! Later errors are sent back to the client.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::client::{Client, ClientId, GrantType};
@@ -181,6 +183,19 @@ impl Prompt {
     }
 }
 
+impl fmt::Display for Prompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = [
+            ("none", self.none),
+            ("login", self.login),
+            ("consent", self.consent),
+            ("select_account", self.select_account),
+        ];
+        let words: Vec<&str> = words.into_iter().filter(|(_, is_set)| *is_set).map(|(word, _)| word).collect();
+        f.write_str(&words.join(" "))
+    }
+}
+
 /// Well-formed authorization request of a known client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorizationRequest {
@@ -265,6 +280,43 @@ impl AuthorizationRequest {
     }
 }
 
+impl AuthorizationRequest {
+    /// Returns the query of this request. Parsing it gives the same request again.
+    pub fn to_query(&self) -> String {
+        let ReturnTo { redirect_uri, mode, state } = &self.return_to;
+        let mode = match mode {
+            ResponseMode::Query => "query",
+            ResponseMode::Fragment => "fragment",
+            ResponseMode::FormPost => "form_post",
+        };
+        let scope = self.scope.to_string();
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs([
+            ("client_id", self.client.as_str()),
+            ("redirect_uri", redirect_uri),
+            ("response_type", "code"),
+            ("response_mode", mode),
+            ("scope", &scope),
+        ]);
+        let challenge = self.challenge.as_ref().map(CodeChallenge::parameters);
+        let (prompt, max_age) = (self.prompt.to_string(), self.max_age.map(|seconds| seconds.to_string()));
+        let optional = [
+            ("state", state.as_deref()),
+            ("nonce", self.nonce.as_deref()),
+            ("code_challenge", challenge.map(|(value, _)| value)),
+            ("code_challenge_method", challenge.map(|(_, method)| method.as_str())),
+            ("prompt", Some(prompt.as_str()).filter(|prompt| !prompt.is_empty())),
+            ("max_age", max_age.as_deref()),
+            ("acr_values", self.acr_values.as_deref()),
+            ("ui_locales", self.ui_locales.as_deref()),
+            ("login_hint", self.login_hint.as_deref()),
+            ("id_token_hint", self.id_token_hint.as_deref()),
+        ];
+        query.extend_pairs(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        query.finish()
+    }
+}
+
 /// Rejects parameters that are not supported. Ignoring them would answer a different request
 /// (OpenID Connect Core §6, §7.2.1).
 fn refuse_unsupported(params: &Params) -> Result<(), Refusal> {
@@ -343,4 +395,38 @@ fn max_age(text: &str) -> Result<u64, Refusal> {
         return Err(Refusal::invalid_request("The parameter max_age is a whole number of seconds."));
     }
     Ok(text.parse().unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client() -> Client {
+        let record = r#"{"id":"c","name":"C","client_type":"confidential","auth_method":"client_secret_basic",
+            "redirect_uris":["https://rp.test/cb?a=b"],"scope":"openid email","grant_types":["authorization_code"],
+            "consent":"ask","state":"enabled","created_at":0}"#;
+        serde_json::from_str(record).unwrap()
+    }
+
+    fn parse(query: &str) -> AuthorizationRequest {
+        let (params, client) = (Params::parse(query.as_bytes()).unwrap(), client());
+        let return_to = ReturnTo::resolve(&params, &client, true).unwrap();
+        AuthorizationRequest::parse(&params, &client, return_to).unwrap()
+    }
+
+    #[test]
+    fn a_request_survives_its_query() {
+        let least = "client_id=c&redirect_uri=https://rp.test/cb?a%3Db&response_type=code&scope=openid";
+        let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+        for more in [
+            String::new(),
+            "&state=s%26+%0A%C5%9F&nonce=n&scope_=x&response_mode=fragment&max_age=0".to_owned(),
+            "&response_mode=form_post&prompt=login+consent+select_account&max_age=99999999999999999999".to_owned(),
+            format!("&code_challenge={challenge}&code_challenge_method=S256&acr_values=2+1&ui_locales=tr"),
+            format!("&code_challenge={challenge}&login_hint=a%40b&id_token_hint=e.e.e&prompt=none"),
+        ] {
+            let request = parse(&format!("{least}{more}"));
+            assert_eq!(parse(&request.to_query()), request, "{more}");
+        }
+    }
 }

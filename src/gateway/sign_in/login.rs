@@ -24,6 +24,7 @@ use crate::sign_in::saved_form;
 use sealgate_config::EnrolmentChoice;
 use sealgate_core::tokens::clients::{CALLBACK, INTERNAL_CLIENT};
 use sealgate_core::web::cookie;
+use sealgate_core::web::last_sign_in;
 use sealgate_core::web::limits::Exceeded;
 use sealgate_core::web::response::Response;
 use sealgate_domain::assurance::AssuranceLevel;
@@ -278,7 +279,7 @@ pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreErro
     let returned = ctx.query().and_then(|query| Returned::read(&query, ctx.sealgate.config.issuer.as_str()));
     let Ok(returned) = returned else { return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest)) };
     let Some(attempt) = attempt(ctx, returned.state.as_deref()).await? else {
-        let page = last_page::read(ctx.cookie(last_page_cookie(ctx)), returned.state.as_deref());
+        let page = last_page::read(ctx.cookie(ctx.cookies.last), returned.state.as_deref());
         let back = page.map_or_else(Back::home, Back::Page);
         return stale(ctx, &back, returned.error.is_some()).await;
     };
@@ -466,10 +467,6 @@ async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<
     Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)))
 }
 
-fn last_page_cookie(ctx: &AppRequest<'_>) -> &'static str {
-    if ctx.cookies.secure { "__Host-sealgate-last" } else { "sealgate-last" }
-}
-
 /// Adds the cookie that has the page of this sign-in. A kept form is shown once and is not
 /// repeated.
 fn with_last_page(ctx: &AppRequest<'_>, answer: Response, returned: &Returned, back: &Back) -> Response {
@@ -477,9 +474,9 @@ fn with_last_page(ctx: &AppRequest<'_>, answer: Response, returned: &Returned, b
         (Back::Page(page), Some(state)) => last_page::cookie_value(state, page),
         _ => None,
     };
-    let (name, secure) = (last_page_cookie(ctx), ctx.cookies.secure);
+    let (name, secure) = (ctx.cookies.last, ctx.cookies.secure);
     match value {
-        Some(value) => answer.with_cookie(cookie::set_for(name, &value, secure, last_page::LIFETIME_SECONDS)),
+        Some(value) => answer.with_cookie(cookie::set_for(name, &value, secure, last_sign_in::LIFETIME_SECONDS)),
         None => answer,
     }
 }
