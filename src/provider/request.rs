@@ -171,7 +171,7 @@ impl ProviderRequest for RequestContext<'_> {
         let redirect_uri = format!("{}{page}", self.sealgate.config.issuer.as_str());
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query.append_pair("client_id", OWN_CLIENT).append_pair("response_type", "code").append_pair("scope", "openid");
-        query.append_pair("redirect_uri", &redirect_uri).extend_pairs(state.map(|state| ("state", state)));
+        query.append_pair("redirect_uri", &redirect_uri).extend_pairs(state.iter().map(|state| ("state", state)));
         query.extend_pairs(wishes);
         self.path(&format!("/oauth/authorize?{}", query.finish()))
     }

@@ -7,6 +7,7 @@ mod confirmation;
 mod device;
 mod factors;
 mod invitations;
+mod kept_form;
 mod level;
 mod once;
 mod reset_link;

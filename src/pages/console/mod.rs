@@ -12,6 +12,6 @@ pub use confirm::{ConfirmPage, GuardedChange};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use operation::{AppLine, AppsPage, KeysPage, LimitLine, SettingsPage};
 pub use users::{
-    InvitationForm, NewUserPage, PersonFactors, PersonInvitation, ResetState, UserFactor, UserField, UserLine,
-    UserPage, UsersPage,
+    InvitationForm, NewUserPage, PersonFactors, PersonInvitation, ResetState, TypedUser, UserFactor, UserField,
+    UserLine, UserPage, UsersPage,
 };

@@ -137,6 +137,8 @@ pub struct UserPage<'a> {
     pub user: &'a User,
     /// Whether the page shows the signed-in user, who cannot lock themselves out.
     pub own: bool,
+    /// Input to show in place of the user's groups and roles.
+    pub typed: Option<TypedUser<'a>>,
     pub sessions: &'a [Session],
     pub factors: PersonFactors<'a>,
     pub invitation: PersonInvitation,
@@ -147,6 +149,16 @@ pub struct UserPage<'a> {
     /// New enrolment link after a reset, shown once.
     pub link: Option<&'a str>,
     pub faults: &'a [UserField],
+}
+
+/// Input of the form with a user's groups and roles.
+#[derive(Debug, Clone, Copy)]
+pub struct TypedUser<'a> {
+    /// Username; empty for none.
+    pub username: &'a str,
+    /// Groups, one per line.
+    pub groups: &'a str,
+    pub roles: &'a BTreeSet<Role>,
 }
 
 /// State of a user's invitation, and whether a link can be sent.
@@ -199,8 +211,17 @@ impl UserPage<'_> {
         if self.user.name.is_empty() { self.user.email.as_str() } else { &self.user.name }
     }
 
+    fn username(&self) -> &str {
+        self.typed.map_or("", |typed| typed.username)
+    }
+
     /// Returns the groups, one per line.
     fn groups(&self) -> String {
-        self.user.groups.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+        let stored = || self.user.groups.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
+        self.typed.map_or_else(stored, |typed| typed.groups.to_owned())
+    }
+
+    fn has_role(&self, role: Role) -> bool {
+        self.typed.map_or(&self.user.roles, |typed| typed.roles).contains(&role)
     }
 }

@@ -7,6 +7,7 @@ use http::{Method, StatusCode};
 use super::confirmation::{self, Target};
 use super::console_user::{ConsoleUser, last_segment};
 use super::form::{self, own_redirect_uri};
+use super::kept_form;
 use crate::submission;
 use crate::submission::{Effect, ShownResult};
 use crate::visitor;
@@ -32,6 +33,9 @@ const OVERLAPS: [u64; 4] = [0, 3600, 86_400, 604_800];
 pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let client = console_user.client(ctx, ClientId::parse(last_segment(ctx))).await?;
     if ctx.head.method != Method::POST {
+        if let Some(form) = kept_form::take(ctx, console_user, &page_of(&client.id)).await? {
+            return resume(ctx, console_user, &client, &form);
+        }
         let shown = submission::shown(ctx, &console_user.visitor, &page_of(&client.id)).await?;
         return Ok(show(ctx, console_user, &client, &ClientNotes { shown: Some(&shown), ..ClientNotes::default() }));
     }
@@ -57,6 +61,25 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         Some("delete") => command(ctx, console_user, ClientCommand::Delete(id.into()), Done::ClientDeleted).await,
         _ => Err(Failure::page(Problem::InvalidRequest)),
     }
+}
+
+/// Shows a form that was kept during a sign-in: the page that asks for its confirmation, or the
+/// typed values.
+fn resume(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    form: &Params,
+) -> Result<Response, Failure> {
+    let (action, notes) = (form.one("action")?, ClientNotes::default());
+    if let Some(change) = action.and_then(confirmation::of_client_action) {
+        let target = Target::client(client, page_of(&client.id));
+        return Ok(confirmation::page(ctx, console_user, form, change, &target));
+    }
+    Ok(match action {
+        Some("save") => page(ctx, console_user, client, &form::read(form, Some(client.client_type))?, &notes),
+        _ => show(ctx, console_user, client, &notes),
+    })
 }
 
 async fn save(

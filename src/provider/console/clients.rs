@@ -5,6 +5,7 @@ use http::{Method, StatusCode};
 use super::client;
 use super::console_user::ConsoleUser;
 use super::form::{self, ValidForm};
+use super::kept_form;
 use crate::request::ProviderRequest as _;
 use crate::submission;
 use crate::submission::Effect;
@@ -26,6 +27,9 @@ use sealgate_store::AddOutcome;
 /// developer sees only their own clients.
 const PAGE: usize = 50;
 const MAX_STEPS: usize = 20;
+
+/// Path of the form for a new client.
+const NEW: &str = "/console/clients/new";
 
 pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let mut after = ctx.query()?.one("after")?.and_then(ClientId::parse);
@@ -50,7 +54,9 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
 /// Shows the form for a new client, or registers the client.
 pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
-        return Ok(show(ctx, console_user, &form::empty()));
+        let kept = kept_form::take(ctx, console_user, NEW).await?;
+        let typed = kept.map_or_else(|| Ok(form::empty()), |kept| form::read(&kept, None))?;
+        return Ok(show(ctx, console_user, &typed));
     }
     let form = console_user.form(ctx)?;
     let typed = form::read(&form, None)?;

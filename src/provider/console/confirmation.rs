@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::console_user::ConsoleUser;
+use super::kept_form;
 use crate::visitor;
 use crate::visitor::Visitor;
 use sealgate_core::web::context::RequestContext;
@@ -92,8 +93,8 @@ impl<'a> Target<'a> {
 /// Requires the recent sign-in of a guarded change. `page` is the page to return to after another
 /// sign-in.
 ///
-/// The page of a form in which a guarded change is typed asks too, because a sign-in after the form
-/// was submitted loses the typed fields.
+/// The page of a form in which a guarded change is typed asks too, so that a user who starts to
+/// type is usually not interrupted.
 ///
 /// # Errors
 /// [`Failure::Elsewhere`] when the sign-in is too old; when the store fails.
@@ -105,6 +106,8 @@ pub(super) async fn require_recent(ctx: &RequestContext<'_>, page: &str) -> Resu
 ///
 /// Returns the page that asks, or `None` if the form confirms the change.
 ///
+/// If the sign-in is too old, the form is kept until the user has signed in again.
+///
 /// # Errors
 /// [`Failure::Elsewhere`] when the sign-in is too old; when the store fails.
 pub(super) async fn ask(
@@ -114,13 +117,33 @@ pub(super) async fn ask(
     change: GuardedChange,
     target: &Target<'_>,
 ) -> Result<Option<Response>, Failure> {
-    require_recent(ctx, &target.page).await?;
-    if form.has("sure") {
-        return Ok(None);
+    match require_recent(ctx, &target.page).await {
+        Err(Failure::Elsewhere(_)) => {
+            let page = kept_form::keep(ctx, &console_user.visitor, &target.page, form).await?;
+            require_recent(ctx, &page).await?;
+        }
+        recent => recent?,
     }
-    let fields: Vec<(&str, &str)> = form.pairs().filter(|(name, _)| *name != "csrf").collect();
+    Ok(if form.has("sure") { None } else { Some(page(ctx, console_user, form, change, target)) })
+}
+
+/// Returns the page that asks for the confirmation.
+pub(super) fn page(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    form: &Params,
+    change: GuardedChange,
+    target: &Target<'_>,
+) -> Response {
+    let inside = console_user.inside(ctx);
+    let once = inside.once.clone();
+    let mut fields: Vec<(&str, &str)> = form.pairs().filter(|(name, _)| *name != "csrf").collect();
+    // A kept form has lost its token.
+    if !form.has("once") {
+        fields.push(("once", &once));
+    }
     let page = ConfirmPage {
-        inside: console_user.inside(ctx),
+        inside,
         csrf: &console_user.csrf(ctx),
         change,
         name: target.name,
@@ -129,5 +152,5 @@ pub(super) async fn ask(
         action: &target.page,
         cancel: &target.page,
     };
-    Ok(Some(Response::page(StatusCode::OK, html(&page), None)))
+    Response::page(StatusCode::OK, html(&page), None)
 }

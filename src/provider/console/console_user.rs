@@ -1,7 +1,8 @@
 //! The user of a console page, and the clients that they may access.
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 
+use super::kept_form;
 use crate::own_page;
 use crate::request::ProviderRequest as _;
 use crate::visitor::Visitor;
@@ -24,7 +25,11 @@ impl ConsoleUser {
     ///
     /// The sign-in must be recent and reach the level that `[factors]` demands.
     pub(super) async fn enter(ctx: &RequestContext<'_>, least: ConsoleRole) -> Result<Self, Failure> {
-        let visitor = Visitor::recent(ctx, &way_back(ctx), ctx.sealgate.config.console.sign_in).await?;
+        let max_age = ctx.sealgate.config.console.sign_in;
+        let visitor = match Visitor::recent(ctx, &way_back(ctx), max_age).await {
+            Err(Failure::Elsewhere(address)) => return Err(keep_form(ctx, address).await?),
+            visitor => visitor?,
+        };
         if visitor.short_of(ctx).await?.is_some() {
             return Err(Failure::Elsewhere(ctx.path("/account/security")));
         }
@@ -75,6 +80,23 @@ impl ConsoleUser {
     pub(super) fn inside<'a>(&'a self, ctx: &'a RequestContext<'_>) -> Inside<'a> {
         self.visitor.inside(ctx)
     }
+}
+
+/// Keeps the form of this request, if it is one of a user whose sign-in is too old. Returns the
+/// redirect to the sign-in, which is `address` if there is no form to keep.
+async fn keep_form(ctx: &RequestContext<'_>, address: String) -> Result<Failure, Failure> {
+    let (page, path) = (way_back(ctx), ctx.head.uri.path());
+    if ctx.head.method != Method::POST || ctx.path(&page) != path {
+        return Ok(Failure::Elsewhere(address));
+    }
+    let visitor = Visitor::find(ctx, &page).await?;
+    let form = match visitor.form(ctx, path) {
+        Ok(form) if visitor.console_role(ctx).is_some() => form,
+        _ => return Ok(Failure::Elsewhere(address)),
+    };
+    let page = kept_form::keep(ctx, &visitor, &page, &form).await?;
+    let max_age = ctx.sealgate.config.console.sign_in;
+    Ok(Visitor::recent(ctx, &page, max_age).await.err().unwrap_or(Failure::Elsewhere(address)))
 }
 
 /// Returns the page that the browser returns to after a sign-in: the present page, or the list that

@@ -11,6 +11,7 @@ mod clients;
 mod confirmation;
 mod console_user;
 mod form;
+mod kept_form;
 mod operation;
 mod trial;
 mod user;

@@ -1,10 +1,13 @@
 //! `/console/users/{sub}`: groups, roles, sessions, second factors and access of one user.
 
+use std::collections::BTreeSet;
+
 use http::{Method, StatusCode};
 
 use super::client::execute;
 use super::confirmation::{self, Target};
 use super::console_user::{ConsoleUser, last_segment};
+use super::kept_form;
 use super::user_factors;
 use super::user_form::{groups, new_password, roles, username};
 use crate::factor_lines::lines;
@@ -23,8 +26,8 @@ use sealgate_domain::factors::Factors;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::session::SessionId;
-use sealgate_domain::user::{Subject, User};
-use sealgate_pages::console::{GuardedChange, PersonFactors, PersonInvitation, UserField, UserPage};
+use sealgate_domain::user::{Role, Subject, User};
+use sealgate_pages::console::{GuardedChange, PersonFactors, PersonInvitation, TypedUser, UserField, UserPage};
 use sealgate_pages::{ConsoleRole, Done, Problem, html};
 use sealgate_store::RenameOutcome;
 
@@ -35,20 +38,20 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     };
     let user = user.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
     if ctx.head.method != Method::POST {
+        if let Some(form) = kept_form::take(ctx, console_user, &page_of(user.sub)).await? {
+            return resume(ctx, console_user, &user, &form).await;
+        }
         let shown = submission::shown(ctx, &console_user.visitor, &page_of(user.sub)).await?;
         return show(ctx, console_user, &user, &UserNotes { shown: Some(&shown), ..UserNotes::default() }).await;
     }
     let form = console_user.form(ctx)?;
     let person = Person::Sub(user.sub);
-    let own = user.sub == console_user.visitor.user.sub;
+    let own = is_own(console_user, &user);
     if let Some(session) = form.one("session")? {
         return end_session(ctx, console_user, &user, session).await;
     }
     let action = form.one("action")?;
-    // Of the guarded actions, an administrator can only revoke their own access. The arms below
-    // refuse the others.
-    let guarded = action.and_then(confirmation::of_user_action);
-    if let Some(change) = guarded.filter(|change| !own || *change == GuardedChange::RevokeAccess)
+    if let Some(change) = guarded(action, own)
         && let Some(page) =
             confirmation::ask(ctx, console_user, &form, change, &Target::user(&user, page_of(user.sub))).await?
     {
@@ -87,24 +90,73 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     }
 }
 
+fn is_own(console_user: &ConsoleUser, user: &User) -> bool {
+    user.sub == console_user.visitor.user.sub
+}
+
+/// Returns the guarded change that an action makes.
+///
+/// Of the guarded actions, an administrator can only revoke their own access. [`answer`] refuses the
+/// others.
+fn guarded(action: Option<&str>, own: bool) -> Option<GuardedChange> {
+    let change = action.and_then(confirmation::of_user_action);
+    change.filter(|change| !own || *change == GuardedChange::RevokeAccess)
+}
+
+/// Shows a form that was kept during a sign-in: the page that asks for its confirmation, or the
+/// typed values.
+async fn resume(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    user: &User,
+    form: &Params,
+) -> Result<Response, Failure> {
+    let action = form.one("action")?;
+    let typed = (action == Some("save")).then(|| Typed::read(form)).transpose()?;
+    let change = match typed.as_ref().map(|typed| (&typed.roles, groups(&typed.groups))) {
+        None => guarded(action, is_own(console_user, user)),
+        Some((roles, Some(groups))) => confirmation::of_roles(ctx, Some((&user.roles, &user.groups)), (roles, &groups)),
+        Some((_, None)) => None,
+    };
+    if let Some(change) = change {
+        let target = Target::user(user, page_of(user.sub));
+        return Ok(confirmation::page(ctx, console_user, form, change, &target));
+    }
+    show(ctx, console_user, user, &UserNotes { typed: typed.as_ref(), ..UserNotes::default() }).await
+}
+
+/// Input of the form with groups and roles.
+struct Typed {
+    username: String,
+    groups: String,
+    roles: BTreeSet<Role>,
+}
+
+impl Typed {
+    fn read(form: &Params) -> Result<Self, Failure> {
+        let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().to_owned()) };
+        Ok(Self { username: text("username")?.trim().to_owned(), groups: text("groups")?, roles: roles(form) })
+    }
+}
+
 async fn save(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     user: &User,
     form: &Params,
 ) -> Result<Response, Failure> {
-    let (roles, groups) = (roles(form), groups(form.one("groups")?.unwrap_or_default()));
-    let Some(groups) = groups else {
-        return show(ctx, console_user, user, &UserNotes::wrong(&[UserField::Groups])).await;
+    let typed = Typed::read(form)?;
+    let Some(groups) = groups(&typed.groups) else {
+        return show(ctx, console_user, user, &UserNotes::wrong(&typed, &[UserField::Groups])).await;
     };
-    let username = match username(form.one("username")?.unwrap_or_default().trim()) {
+    let username = match username(&typed.username) {
         Ok(username) => username,
-        Err(fault) => return show(ctx, console_user, user, &UserNotes::wrong(&[fault])).await,
+        Err(fault) => return show(ctx, console_user, user, &UserNotes::wrong(&typed, &[fault])).await,
     };
-    let next = User { roles, groups, ..user.clone() };
-    let own = user.sub == console_user.visitor.user.sub;
+    let next = User { roles: typed.roles.clone(), groups, ..user.clone() };
+    let own = is_own(console_user, user);
     if own && visitor::console_role(ctx, &next.roles, &next.groups) != Some(ConsoleRole::Administrator) {
-        return show(ctx, console_user, user, &UserNotes::wrong(&[UserField::OwnRole])).await;
+        return show(ctx, console_user, user, &UserNotes::wrong(&typed, &[UserField::OwnRole])).await;
     }
     if let Some(change) = confirmation::of_roles(ctx, Some((&user.roles, &user.groups)), (&next.roles, &next.groups))
         && let Some(page) =
@@ -126,7 +178,7 @@ async fn save(
         RenameOutcome::Renamed(_) => {}
         RenameOutcome::Absent => return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)),
         RenameOutcome::EmailTaken | RenameOutcome::UsernameTaken => {
-            return show(ctx, console_user, user, &UserNotes::wrong(&[UserField::UsernameTaken])).await;
+            return show(ctx, console_user, user, &UserNotes::wrong(&typed, &[UserField::UsernameTaken])).await;
         }
     }
     let changed =
@@ -209,12 +261,14 @@ fn back(ctx: &RequestContext<'_>, user: &User, done: Done) -> Response {
 pub(super) struct UserNotes<'a> {
     /// Result of the form that redirected to this page.
     shown: Option<&'a ShownResult>,
+    /// Input to show in place of the stored groups and roles.
+    typed: Option<&'a Typed>,
     faults: &'a [UserField],
 }
 
 impl<'a> UserNotes<'a> {
-    fn wrong(faults: &'a [UserField]) -> Self {
-        Self { faults, ..Self::default() }
+    fn wrong(typed: &'a Typed, faults: &'a [UserField]) -> Self {
+        Self { typed: Some(typed), faults, ..Self::default() }
     }
 }
 
@@ -234,7 +288,12 @@ async fn show(
         inside: submission::told(console_user.inside(ctx), said.shown),
         csrf: &console_user.csrf(ctx),
         user,
-        own: user.sub == console_user.visitor.user.sub,
+        own: is_own(console_user, user),
+        typed: said.typed.map(|typed| TypedUser {
+            username: &typed.username,
+            groups: &typed.groups,
+            roles: &typed.roles,
+        }),
         sessions: &visitor::live_sessions(ctx, user.sub).await?,
         factors: PersonFactors {
             lines: &lines(factors),

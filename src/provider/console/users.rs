@@ -7,6 +7,7 @@ use http::{Method, StatusCode};
 use super::client::execute;
 use super::confirmation::{self, Target};
 use super::console_user::ConsoleUser;
+use super::kept_form;
 use super::user;
 use super::user_factors;
 use super::user_form::{groups, new_password, roles, username};
@@ -82,11 +83,28 @@ struct Typed {
     app: String,
 }
 
+impl Typed {
+    fn read(form: &Params) -> Result<Self, Failure> {
+        let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().trim().to_owned()) };
+        Ok(Self {
+            email: text("email")?,
+            username: text("username")?,
+            name: text("name")?,
+            groups: text("groups")?,
+            roles: roles(form),
+            app: text("app")?,
+        })
+    }
+}
+
 /// Shows the form for a new user, or creates or invites the user.
 pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
         confirmation::require_recent(ctx, NEW).await?;
-        return Ok(show(ctx, console_user, &Typed::default(), &[]));
+        return match kept_form::take(ctx, console_user, NEW).await? {
+            Some(form) => resume(ctx, console_user, &form),
+            None => Ok(show(ctx, console_user, &Typed::default(), &[])),
+        };
     }
     let form = console_user.form(ctx)?;
     // The checks run inside `once` too. A repeated request with the same form would otherwise
@@ -94,16 +112,22 @@ pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) ->
     submission::once(ctx, &console_user.visitor, &form, Box::pin(add_person(ctx, console_user, &form))).await
 }
 
+/// Shows a form that was kept during a sign-in: the page that asks for its confirmation, or the
+/// typed values.
+fn resume(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -> Result<Response, Failure> {
+    let typed = Typed::read(form)?;
+    let change = groups(&typed.groups).and_then(|groups| confirmation::of_roles(ctx, None, (&typed.roles, &groups)));
+    Ok(match change {
+        Some(change) => {
+            let target = Target { name: &typed.name, identifier: &typed.email, page: NEW.to_owned() };
+            confirmation::page(ctx, console_user, form, change, &target)
+        }
+        None => show(ctx, console_user, &typed, &[]),
+    })
+}
+
 async fn add_person(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -> Result<Effect, Failure> {
-    let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().trim().to_owned()) };
-    let typed = Typed {
-        email: text("email")?,
-        username: text("username")?,
-        name: text("name")?,
-        groups: text("groups")?,
-        roles: roles(form),
-        app: text("app")?,
-    };
+    let typed = Typed::read(form)?;
     // If the server sends no mail, the form has only one button, which has no name.
     let by_mail = form.has("invite");
     if by_mail && !ctx.sealgate.sends_mail() {

@@ -59,7 +59,8 @@ pub(crate) struct Provider {
 async fn sealing(parts: Parts) -> Arc<Sealgate> {
     let mut sealgate = parts.assemble().await.unwrap();
     let store = Arc::into_inner(sealgate.store).expect("nobody else has it yet");
-    sealgate.store = Arc::new(store.sealing_with(Sealer::new(&DATA_KEY).unwrap(), 0).await.unwrap());
+    let most_forms = sealgate.config.sessions.max_forms;
+    sealgate.store = Arc::new(store.sealing_with(Sealer::new(&DATA_KEY).unwrap(), most_forms).await.unwrap());
     Arc::new(sealgate)
 }
 

@@ -1,0 +1,101 @@
+//! Forms of the console whose sign-in was too old, kept until their user has signed in again.
+//!
+//! The page then shows the typed values, or asks for the confirmation. The form is never submitted
+//! without the user. It is encrypted, and returned once, to the same user in the same session and
+//! browser.
+
+use std::time::Duration;
+
+use http::Method;
+use url::form_urlencoded;
+
+use crate::console::console_user::ConsoleUser;
+use crate::own_page;
+use crate::visitor::Visitor;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::secret::{Secret, SecretHash};
+use sealgate_edge::navigation;
+use sealgate_store::{Form, StoreError};
+
+/// Lifetime of a kept form.
+const LIFETIME: Duration = Duration::from_mins(15);
+
+/// Maximum size of the kept fields, in bytes.
+const MAX_BYTES: usize = 16 * 1024;
+
+/// Name under which the forms are stored. No application can have it.
+const CONSOLE: &str = "~console";
+
+/// Fields that are not kept: tokens of the page, the confirmation, and passwords. The console's
+/// forms have no password field.
+const NOT_KEPT: [&str; 4] = ["csrf", "once", "sure", "password"];
+
+/// Keeps a form that `page` has sent. Returns the page to return to after the sign-in: it shows the
+/// form, or is `page` if the form is not kept.
+///
+/// # Errors
+/// When the store fails.
+pub(super) async fn keep(
+    ctx: &RequestContext<'_>,
+    visitor: &Visitor,
+    page: &str,
+    form: &Params,
+) -> Result<String, Failure> {
+    let Some(owner) = owner(ctx, visitor) else { return Ok(page.to_owned()) };
+    let fields = form.pairs().filter(|(name, _)| !NOT_KEPT.contains(name));
+    let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+    if body.len() > MAX_BYTES {
+        return Ok(page.to_owned());
+    }
+    let id = Secret::from_random(&ctx.random::<32>());
+    let kept = Form {
+        person: Some(visitor.user.sub),
+        app: CONSOLE.to_owned(),
+        target: page.to_owned(),
+        body: body.into_bytes(),
+    };
+    let until = ctx.now.plus(LIFETIME);
+    match ctx.sealgate.store.keep_form(&owner, &id.hash(), &kept, until, ctx.random()).await {
+        Ok(true) => Ok(own_page::with_form(page, id.expose())),
+        Ok(false) | Err(StoreError::TooManyForms) => Ok(page.to_owned()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the fields of the kept form that the address of `page` names, once.
+///
+/// # Errors
+/// When the store fails.
+pub(super) async fn take(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    page: &str,
+) -> Result<Option<Params>, Failure> {
+    // A prefetch or HEAD request must not use up the form.
+    if ctx.head.method != Method::GET || navigation::is_look_ahead(ctx.head) {
+        return Ok(None);
+    }
+    let query = ctx.query()?;
+    let (Some(id), Some(owner)) = (query.one(own_page::FORM)?, owner(ctx, &console_user.visitor)) else {
+        return Ok(None);
+    };
+    let found = match ctx.sealgate.store.take_form(&owner, &SecretHash::of(id.as_bytes()), ctx.now).await {
+        Err(StoreError::Sealed(error)) => {
+            tracing::warn!(request_id = ctx.origin.request_id, %error, "a kept form cannot be opened");
+            None
+        }
+        found => found?,
+    };
+    let found = found.filter(|form| form.app == CONSOLE && form.target == page);
+    Ok(found.and_then(|form| Params::parse(&form.body).ok()))
+}
+
+/// Returns the owner of kept forms: this user in this session and browser. A new sign-in changes
+/// the cookie of the session, not its id.
+fn owner(ctx: &RequestContext<'_>, visitor: &Visitor) -> Option<SecretHash> {
+    let browser = ctx.cookie(ctx.cookies.browser)?;
+    let text = format!("console form {} {} {browser}", visitor.user.sub, visitor.session.value.id);
+    Some(SecretHash::of(text.as_bytes()))
+}
