@@ -374,6 +374,11 @@ impl Client {
         unused.and_then(|own| own.unused_until).is_some_and(|end| end <= now)
     }
 
+    /// Returns whether this is the client of a protected application or of the server's own pages.
+    pub fn is_of_gateway(&self) -> bool {
+        self.id.as_str().starts_with(INTERNAL_CLIENT)
+    }
+
     /// Reports whether it cannot keep a secret.
     pub fn is_public(&self) -> bool {
         self.client_type == ClientType::Public

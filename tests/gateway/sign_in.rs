@@ -52,6 +52,23 @@ async fn the_way_to_the_provider_is_a_code_flow_with_pkce_and_a_secret_state() {
     assert!(!first.location().contains("%2Fa"), "the page that was wanted stays here");
 }
 
+/// From the callback, a browser keeps the fragment of an address up to the application's page, where
+/// scripts can read a code in it. Whoever began the sign-in could complete it elsewhere.
+#[tokio::test]
+async fn an_applications_code_is_never_sent_in_a_fragment_or_a_form() {
+    let world = World::with("[form_post]\nenabled = true").await;
+    let (browser, other) = (Browser::new(&world), Browser::new(&world));
+    browser.sign_in_at("https://wiki.test/x", ANNA).await;
+    let begun = other.visit("https://wiki.test/x").await;
+    for mode in ["fragment", "form_post"] {
+        let reply = browser.visit(&format!("{}&response_mode={mode}", begun.location())).await;
+        assert!(reply.location().starts_with("https://wiki.test/.sealgate/callback?"), "{reply:?}");
+        assert_eq!(reply.sent_with("error").as_deref(), Some("invalid_request"), "{mode}");
+    }
+    let reply = browser.visit(&format!("{}&response_mode=query", begun.location())).await;
+    assert!(reply.sent_with("code").is_some(), "{reply:?}");
+}
+
 #[tokio::test]
 async fn one_binding_cookie_serves_any_number_of_tabs() {
     let world = World::new().await;

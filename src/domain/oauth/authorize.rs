@@ -107,6 +107,9 @@ impl ReturnTo {
             return Err(NoWayBack::RedirectUri);
         }
         let mode = match params.one("response_mode") {
+            // The callback of an application redirects to its pages. The browser would keep a
+            // fragment there, and the application's scripts could read the code.
+            _ if client.is_of_gateway() => ResponseMode::Query,
             Ok(Some("fragment")) => ResponseMode::Fragment,
             Ok(Some("form_post")) if form_post => ResponseMode::FormPost,
             _ => ResponseMode::Query,
@@ -241,7 +244,9 @@ impl AuthorizationRequest {
             None => return Err(Refusal::invalid_request("The parameter response_type is missing.")),
         }
         match params.one("response_mode")? {
-            None | Some("query" | "fragment") => {}
+            None | Some("query") => {}
+            Some("fragment") if return_to.mode == ResponseMode::Fragment => {}
+            Some("fragment") => return Err(Refusal::invalid_request("The response mode of this client is query.")),
             Some("form_post") if return_to.mode == ResponseMode::FormPost => {}
             Some("form_post") => {
                 return Err(Refusal::invalid_request(
