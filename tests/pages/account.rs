@@ -95,6 +95,38 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
         add(&format!("account-password-{name}"), password(Some(problem)));
     }
 
+    let event = |kind, actor, address: Option<[u8; 4]>, count, party: Option<&str>| EventLine {
+        event: AuditEvent { address: address.map(Into::into), count, ..AuditEvent::new(AT, kind, actor) },
+        administrator: None,
+        subject: None,
+        party: party.map(|name| Named { id: subject.into(), name: Some(name.into()), has_page: false }),
+    };
+    let address = Some([192, 0, 2, 7]);
+    let events = [
+        event(AuditKind::SignedIn, Actor::Person, address, 1, Some(client)),
+        event(AuditKind::SignInFailed, Actor::Person, None, 3, None),
+        event(AuditKind::PasswordChanged, Actor::Operator, address, 1, Some(client)),
+        EventLine {
+            event: AuditEvent::new(AT, AuditKind::FactorAdded, Actor::Person).with_detail(format!("passkey {person}")),
+            ..event(AuditKind::FactorAdded, Actor::Person, None, 1, None)
+        },
+    ];
+    let next = Some("/account/activity?after=x");
+    add("account-activity", html(&ActivityPage { inside: inside(), events: &events, next }));
+    add("account-activity-none", html(&ActivityPage { inside: inside(), events: &[], next: None }));
+
+    all.extend(session_pages(frame, sample));
+    all.extend(address_pages(frame, sample));
+    all.extend(application_pages(frame, sample));
+    all.extend(security_pages(frame, sample));
+    all
+}
+
+/// Returns the pages about sessions in every state.
+fn session_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let &Sample { client, account, person, action, csrf, .. } = sample;
+    let mut all = Vec::new();
+    let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
     let sessions = [
         Sample::session(1, "Mozilla/5.0 (X11; Linux x86_64; rv:127.0) Gecko/20100101 Firefox/127.0"),
         Sample::session(2, person),
@@ -102,7 +134,7 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
     let page = |sessions, new_passwords, new_factors| {
         let (subject, own) = (Sample::sub(), Sample::session(1, "").id);
         html(&SessionsPage {
-            inside: inside(),
+            inside: inside(frame, account, None),
             csrf,
             subject,
             own,
@@ -125,30 +157,6 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
     add("account-sessions", page(&sessions, &[], &[]));
     add("account-sessions-one", page(&sessions[..1], &[], &[]));
     add("account-sessions-credentials", page(&sessions[..1], &[(&password, client)], &[factor]));
-
-    let event = |kind, actor, address: Option<[u8; 4]>, count, party: Option<&str>| EventLine {
-        event: AuditEvent { address: address.map(Into::into), count, ..AuditEvent::new(AT, kind, actor) },
-        administrator: None,
-        subject: None,
-        party: party.map(|name| Named { id: subject.into(), name: Some(name.into()), has_page: false }),
-    };
-    let address = Some([192, 0, 2, 7]);
-    let events = [
-        event(AuditKind::SignedIn, Actor::Person, address, 1, Some(client)),
-        event(AuditKind::SignInFailed, Actor::Person, None, 3, None),
-        event(AuditKind::PasswordChanged, Actor::Operator, address, 1, Some(client)),
-        EventLine {
-            event: AuditEvent::new(AT, AuditKind::FactorAdded, Actor::Person).with_detail(format!("passkey {person}")),
-            ..event(AuditKind::FactorAdded, Actor::Person, None, 1, None)
-        },
-    ];
-    let next = Some("/account/activity?after=x");
-    add("account-activity", html(&ActivityPage { inside: inside(), events: &events, next }));
-    add("account-activity-none", html(&ActivityPage { inside: inside(), events: &[], next: None }));
-
-    all.extend(address_pages(frame, sample));
-    all.extend(application_pages(frame, sample));
-    all.extend(security_pages(frame, sample));
     all
 }
 
