@@ -13,7 +13,7 @@ use crate::record;
 use crate::record::Loaded;
 use crate::table;
 use crate::table::Table;
-use crate::{Committed, Store, StoreError};
+use crate::{Committed, MAX_CONFLICTS, Store, StoreError};
 use sealgate_domain::oauth::next_step::{Interaction, Progress};
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
@@ -223,6 +223,28 @@ impl Store {
                 Some(oldest) => drop(self.drop_interaction(&oldest).await?),
                 // Left over by a node that does not maintain these entries.
                 None => self.write(Changes { delete: vec![entry], ..Changes::default() }).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back the proofs of a user's pending sign-ins, which start again with the password.
+    ///
+    /// A sign-in that waits for its second step is no session, and would otherwise be completed
+    /// after all sessions have ended.
+    pub async fn end_partial_sign_ins(&self, user: Subject) -> Result<(), StoreError> {
+        for (entry, _) in self.engine.scan(&table::pending_sign_ins(user), None, MAX_PENDING_OF_USER * 2).await? {
+            let Some(key) = table::interaction_of_pending(&entry) else { continue };
+            for _ in 0..MAX_CONFLICTS {
+                let Some(found) = self.load::<Interaction>(key.clone()).await? else { break };
+                let progress = Progress { partial: None, ..found.value.progress.clone() };
+                if progress == found.value.progress {
+                    break;
+                }
+                let next = Interaction { progress, ..found.value.clone() };
+                if self.commit(progress_changes(&found, &next)?).await? == Committed::Yes {
+                    break;
+                }
             }
         }
         Ok(())

@@ -61,7 +61,9 @@ impl Store {
         let (user, at) = (revocation.subject, revocation.at);
         // The session that started the revocation may be one of those that end.
         let store = self.for_server();
-        // Sessions first: a live one could create a new grant while the old ones are ended.
+        // Pending sign-ins first, then sessions: the former could become sessions, and a live
+        // session could create a new grant while the old ones are ended.
+        store.end_partial_sign_ins(user).await?;
         let sessions = store.end_sessions_of_user(user).await?;
         let grants = store.end_grants_of_user(user, revocation.why, at).await?;
         store.end_app_passwords(user).await?;

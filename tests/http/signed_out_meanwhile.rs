@@ -14,7 +14,7 @@ use crate::authenticator::Authenticator;
 use crate::mailbox::{self, MAIL};
 use crate::meddler::{At, Meddler};
 use crate::security::{key_of, secret, send, with_app};
-use crate::steps::{assert_consent, assert_login, csrf_of, with_anna};
+use crate::steps::{assert_code, assert_consent, assert_login, csrf_of, with_anna};
 use crate::support::{Browser, PASSWORD, Provider, Reply};
 use crate::totp::code;
 
@@ -65,6 +65,35 @@ async fn app_password(browser: &Browser<'_>) -> Reply {
     let page = browser.get("/account/app-passwords").await;
     let csrf = csrf_of(&page);
     browser.post("/account/app-passwords", &[("csrf", &csrf), ("app", "git"), ("name", "x")]).await
+}
+
+/// A sign-in that waits for its second step is no session, but would become one.
+#[tokio::test]
+async fn a_sign_in_that_waits_for_its_second_step_starts_again_once_all_sessions_end() {
+    for by_administrator in [true, false] {
+        let provider = Provider::new().await;
+        let (owner, secret) = with_app(&provider).await;
+        provider.wait(60);
+        let half = provider.browser();
+        let page = half.open(&provider.c1().authorize(&[])).await;
+        let page = half.sign_in(&page, "anna@example.test").await;
+        assert!(page.text().contains("Verify it’s you"), "{page:?}");
+        if by_administrator {
+            revoke(&provider).await;
+        } else {
+            let sessions = owner.get("/account/sessions").await;
+            let csrf = csrf_of(&sessions);
+            let ended = owner.post("/account/sessions", &[("csrf", &csrf), ("others", "yes")]).await;
+            assert_eq!(ended.status, 303, "{ended:?}");
+        }
+        let code = code(&secret, provider.clock.now().seconds());
+        let login = half.submit(&page, &[("code", &code)]).await;
+        assert_login(&login);
+        assert!(half.get("/account").await.status != 200);
+        // The request itself is still there.
+        let page = half.sign_in(&login, "anna@example.test").await;
+        assert_code(&half.submit(&page, &[("code", &code)]).await);
+    }
 }
 
 #[tokio::test]

@@ -42,6 +42,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let (store, subject) = (&ctx.sealgate.store, visitor.user.sub);
     let (mut cookie, mut is_own) = (None, false);
     let (done, said) = if form.has("others") {
+        store.for_server().end_partial_sign_ins(subject).await?;
         cookie = visitor.keep_this_session_only(ctx, store, |_| ()).await?;
         // Every session has ended or moved to another id, so no new grants come from the earlier
         // ones. The grants of this session end too: an attacker with a copy of its cookie may have
