@@ -125,6 +125,11 @@ impl App {
         self.routes.iter().any(|route| route.basic)
     }
 
+    /// Returns whether a route accepts application passwords of this user.
+    pub fn takes_app_passwords_of(&self, user: &User) -> bool {
+        self.routes.iter().any(|route| route.basic && route.lets_in(user))
+    }
+
     /// Returns the application's public origin, in the form of an `Origin` header.
     ///
     /// This is the configured `url`, otherwise the application's host with the issuer's scheme and

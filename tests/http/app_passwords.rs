@@ -94,6 +94,20 @@ async fn one_is_made_shown_once_and_revoked() {
 }
 
 #[tokio::test]
+async fn none_is_offered_or_made_for_an_application_that_is_closed_to_the_user() {
+    let closed = APPS.replace("basic = true", "basic = true\n    groups = [\"nobody\"]");
+    let open =
+        APPS.split_once("[[app]]\n    name = \"wiki\"").unwrap().0.replace("git", "dav").replace("Depo", "Dosya");
+    let provider = Provider::with(&format!("{closed}{open}")).await;
+    let browser = with_anna(&provider).await;
+    let page = browser.get(PAGE).await;
+    assert!(page.text().contains("Dosya") && !page.text().contains("Depo"), "{page:?}");
+    send(&browser, &page, &[("app", "git"), ("name", "x")]).await.assert_error_page();
+    let kept = provider.sealgate.store.app_passwords(provider.anna.sub).await.unwrap().passwords;
+    assert!(kept.is_empty(), "{kept:?}");
+}
+
+#[tokio::test]
 async fn what_will_not_do_is_refused() {
     let provider = Provider::with(APPS).await;
     let browser = with_anna(&provider).await;

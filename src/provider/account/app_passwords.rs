@@ -20,6 +20,7 @@ use sealgate_core::web::response::Response;
 use sealgate_domain::app_password::{AppPassword, MAX_APP_PASSWORD_NAME_LENGTH};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::profile::is_line;
+use sealgate_domain::user::User;
 use sealgate_domain::username::Username;
 use sealgate_pages::{AppPasswordFault, AppPasswordsPage, Done, NewAppPassword, Problem, html};
 use sealgate_store::AppPasswordAdded;
@@ -48,7 +49,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     if visitor.short_of(ctx).await?.is_some() {
         return show(ctx, &visitor, &Typed::default(), None, None).await;
     }
-    let app = form.one("app")?.and_then(|name| taking(ctx).find(|app| app.name == name));
+    let app = form.one("app")?.and_then(|name| taking(ctx, &visitor.user).find(|app| app.name == name));
     let app = app.ok_or(Failure::page(Problem::InvalidRequest))?;
     let typed = Typed { app: app.name.clone(), name: form.one("name")?.unwrap_or_default().trim().to_owned() };
     if !is_line(&typed.name, MAX_APP_PASSWORD_NAME_LENGTH) {
@@ -82,9 +83,9 @@ async fn revoke(ctx: &RequestContext<'_>, visitor: &Visitor, id: &str) -> Result
     Ok(Response::see_other(&visitor::done(ctx, PAGE, Done::AppPassword)))
 }
 
-/// Returns the applications that accept app passwords.
-fn taking<'c>(ctx: &'c RequestContext<'_>) -> impl Iterator<Item = &'c App> {
-    ctx.sealgate.config.apps.iter().filter(|app| app.takes_app_passwords())
+/// Returns the applications that accept app passwords of the user.
+fn taking<'c>(ctx: &'c RequestContext<'_>, user: &'c User) -> impl Iterator<Item = &'c App> {
+    ctx.sealgate.config.apps.iter().filter(|app| app.takes_app_passwords_of(user))
 }
 
 /// Returns the title of the application that the password is for.
@@ -112,7 +113,7 @@ async fn show(
 ) -> Result<Response, Failure> {
     let passwords = ctx.sealgate.store.app_passwords(visitor.user.sub).await?.passwords;
     let passwords: Vec<_> = passwords.iter().rev().map(|one| (one, title(ctx, one))).collect();
-    let apps: Vec<_> = taking(ctx).map(|app| (app.name.as_str(), app.called())).collect();
+    let apps: Vec<_> = taking(ctx, &visitor.user).map(|app| (app.name.as_str(), app.called())).collect();
     let user = visitor.user.username.as_ref().map_or(visitor.user.email.as_str(), Username::as_str);
     let query = ctx.query()?;
     let id = query.one("id")?;
