@@ -201,6 +201,7 @@ shown! {
         invitation_accepted_at: UnixTime = None;
         /// Application that the invitation leads to, by its name in the configuration.
         invitation_app: String = None;
+        invitation_link: ShownSecret = None;
         invitation_withdrawn: bool = None;
         /// Scheme of an imported hash that no sign-in has replaced yet.
         imported_hash: String = user.password.as_ref().and_then(foreign_scheme).map(ToOwned::to_owned);

@@ -127,7 +127,15 @@ pub enum UserCommand {
     /// Send a new invitation link; the previous one stops working
     ///
     /// For a user who has neither a password nor a passkey.
-    ResendInvitation(Person),
+    ResendInvitation {
+        /// User to invite again
+        #[command(flatten)]
+        person: Person,
+        /// Print the link instead of sending it; needs neither a server nor mail
+        #[arg(long)]
+        #[serde(default)]
+        print_link: bool,
+    },
     /// Revoke a user's invitation link
     ///
     /// The account stays, and no one can sign in to it.

@@ -1,8 +1,9 @@
-//! Invitations: an account without a password, and a mailed link that its owner accepts it with.
+//! Invitations: an account without a password, and a link that its owner accepts it with. The link is
+//! mailed, or printed for the operator.
 //!
 //! Administrators do not choose passwords for users.
 
-use super::answer::{Answer, UserAnswer};
+use super::answer::{Answer, ShownSecret, UserAnswer};
 use super::directory::{CommandError, Directory, Mailing};
 use super::people::{self, email_taken, faults, taken};
 use super::person::Person;
@@ -12,7 +13,7 @@ use sealgate_domain::account_links::{AccountLinks, Invitation, InvitationState, 
 use sealgate_domain::audit::{Actor, AuditKind};
 use sealgate_domain::factors::Factors;
 use sealgate_domain::language::Language;
-use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, WaitingMail};
+use sealgate_domain::mail::{INVITATION_PATH, Mail, MailId, MailKind, MailMessage, WaitingMail};
 use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::user::{Email, Subject, User, UserState};
@@ -20,31 +21,84 @@ use sealgate_store::{AddOutcome, Committed};
 use sealgate_system::clock::random;
 
 pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Result<Answer, CommandError> {
-    let sender = InvitationSender::find(directory, 1).await?;
+    let sender = if invitee.print_link { None } else { Some(InvitationSender::find(directory, 1).await?) };
     let language = invitee.language;
-    let (user, app) = sender.person(invitee);
-    let faults = sender.faults(&user, app.as_deref());
+    let (user, app) = person(directory, invitee);
+    let mut faults = faults(&user);
+    if let Some(sender) = &sender {
+        faults.extend(sender.faults(&user, app.as_deref()));
+    }
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
     if let Some(taken) = taken(directory, &user).await? {
         return Err(taken);
     }
-    let (invitation, mail) = sender.invitation(&user, app, language)?;
+    let (invitation, mail, link) = match &sender {
+        Some(sender) => {
+            let (invitation, mail) = sender.invitation(&user, app, language)?;
+            (invitation, Some(mail), None)
+        }
+        None => printed(directory, &user, app),
+    };
     let links = AccountLinks { invitation: Some(invitation.clone()), ..AccountLinks::none(user.sub) };
-    match directory.store.add_invited(&[(user.clone(), links)], &[mail]).await? {
+    match directory.store.add_invited(&[(user.clone(), links)], mail.as_slice()).await? {
         AddOutcome::Added => {}
         // The user was added concurrently.
         AddOutcome::Exists => return Err(taken(directory, &user).await?.unwrap_or_else(|| email_taken(&user.email))),
     }
     directory.record(directory.event(AuditKind::UserCreated).of(user.sub)).await;
-    directory.record(directory.event(AuditKind::InvitationSent).of(user.sub)).await;
-    Ok(with(directory, user, Some(&invitation)).into())
+    record_sent(directory, user.sub, link.is_some()).await;
+    Ok(UserAnswer { invitation_link: link, ..with(directory, user, Some(&invitation)) }.into())
 }
 
-/// Sends a new link to a user who cannot sign in yet, in every state of the previous one.
-pub(super) async fn resend(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
-    let sender = InvitationSender::find(directory, 1).await?;
+/// Creates the account of an invited user: its e-mail address is not verified, and it has no
+/// credential. Returns the application to open afterwards.
+fn person(directory: &Directory<'_>, invitee: Invitee) -> (User, Option<String>) {
+    let Invitee { email, username, name, phone, picture, roles, groups, app, .. } = invitee;
+    let now = directory.clock.now();
+    let user = User {
+        sub: Subject::from_random(random(directory.entropy)),
+        email,
+        email_verified: false,
+        username,
+        name,
+        phone_number: phone,
+        picture,
+        roles: roles.into_iter().collect(),
+        groups: groups.into_iter().collect(),
+        password: None,
+        state: UserState::Enabled,
+        created_at: now,
+        updated_at: now,
+    };
+    (user, app)
+}
+
+/// Creates an invitation whose link is printed.
+fn printed(
+    directory: &Directory<'_>,
+    user: &User,
+    app: Option<String>,
+) -> (Invitation, Option<WaitingMail>, Option<ShownSecret>) {
+    let (link, token) = LinkToken::new(user.sub, random(directory.entropy));
+    let invitation = Invitation::new(user, link.hash, app, None, directory.clock.now());
+    let address = Secret::new(format!("{}{INVITATION_PATH}?token={}", directory.issuer, token.expose()));
+    (invitation, None, Some(ShownSecret(address)))
+}
+
+async fn record_sent(directory: &Directory<'_>, sub: Subject, is_printed: bool) {
+    let event = directory.event(AuditKind::InvitationSent).of(sub);
+    directory.record(if is_printed { event.with_detail("link printed") } else { event }).await;
+}
+
+/// Sends or prints a new link to a user who cannot sign in yet, in every state of the previous one.
+pub(super) async fn resend(
+    directory: &Directory<'_>,
+    person: &Person,
+    print_link: bool,
+) -> Result<Answer, CommandError> {
+    let sender = if print_link { None } else { Some(InvitationSender::find(directory, 1).await?) };
     let found = people::find(directory, person).await?;
     let store = directory.store;
     let (Some(user), links) = (store.user_record(found.sub).await?, store.account_links(found.sub).await?) else {
@@ -62,18 +116,24 @@ pub(super) async fn resend(directory: &Directory<'_>, person: &Person) -> Result
     let before = links.as_ref().map_or_else(|| AccountLinks::none(found.sub), |links| links.value.clone());
     let language = before.invitation.as_ref().and_then(|invitation| invitation.language);
     let app = before.invitation.as_ref().and_then(|invitation| invitation.app.clone());
-    // The application may have been removed from the configuration.
-    let app = app.filter(|app| sender.title(app).is_some());
-    let (invitation, mail) = sender.invitation(&user.value, app, language)?;
+    let (invitation, mail, link) = match &sender {
+        Some(sender) => {
+            // The application may have been removed from the configuration.
+            let app = app.filter(|app| sender.title(app).is_some());
+            let (invitation, mail) = sender.invitation(&user.value, app, language)?;
+            (invitation, Some(mail), None)
+        }
+        None => printed(directory, &user.value, app),
+    };
     let next = AccountLinks { invitation: Some(invitation.clone()), ..before };
     // Queued invitations contain a link that is no longer valid.
     store.drop_mails_of(found.sub, MailKind::Invitation).await?;
     let (user_pair, links_pair) = ((&user, &user.value), (links.as_ref(), &next));
-    if store.put_user_and_links(user_pair, links_pair, &[mail], None).await? == Committed::Conflict {
+    if store.put_user_and_links(user_pair, links_pair, mail.as_slice(), None).await? == Committed::Conflict {
         return Err(CommandError::invalid(format!("{email} was changed at this very moment; look, and try again")));
     }
-    directory.record(directory.event(AuditKind::InvitationSent).of(found.sub)).await;
-    Ok(with(directory, user.value, Some(&invitation)).into())
+    record_sent(directory, found.sub, link.is_some()).await;
+    Ok(UserAnswer { invitation_link: link, ..with(directory, user.value, Some(&invitation)) }.into())
 }
 
 pub(super) async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
@@ -135,14 +195,14 @@ impl<'a> InvitationSender<'a> {
             Mailing::On(sealgate) => sealgate,
             Mailing::NoServer => {
                 return Err(CommandError::invalid(
-                    "a running server sends invitations, and none runs: start it, or give the password with \
-                     `user add --password-stdin`",
+                    "a running server sends invitations, and none runs: start it, print the link with \
+                     `user invite --print-link`, or give the password with `user add --password-stdin`",
                 ));
             }
             Mailing::Off => {
                 return Err(CommandError::invalid(
                     "this server sends no mail, so nobody can be invited: configure [mail], and make a wrapping key with \
-                     `sealgate key generate-wrapping-key` where the token has none; or give the password with `user add --password-stdin`",
+                     `sealgate key generate-wrapping-key` where the token has none; or print the link with `user invite --print-link`",
                 ));
             }
         };
@@ -158,32 +218,9 @@ impl<'a> InvitationSender<'a> {
         Ok(Self { directory, sealgate, inviter })
     }
 
-    /// Creates the account of an invited user: its e-mail address is not verified, and it has no
-    /// credential.
-    fn person(&self, invitee: Invitee) -> (User, Option<String>) {
-        let Invitee { email, username, name, phone, picture, roles, groups, app, .. } = invitee;
-        let now = self.directory.clock.now();
-        let user = User {
-            sub: Subject::from_random(random(self.directory.entropy)),
-            email,
-            email_verified: false,
-            username,
-            name,
-            phone_number: phone,
-            picture,
-            roles: roles.into_iter().collect(),
-            groups: groups.into_iter().collect(),
-            password: None,
-            state: UserState::Enabled,
-            created_at: now,
-            updated_at: now,
-        };
-        (user, app)
-    }
-
-    /// Returns why a user cannot be invited, one line per error.
+    /// Returns why a user cannot be invited by mail, one line per error.
     fn faults(&self, user: &User, app: Option<&str>) -> Vec<String> {
-        let mut faults = faults(user);
+        let mut faults = Vec::new();
         if let Some(fault) = no_mail_goes_to(&user.email) {
             faults.push(fault.to_owned());
         }

@@ -50,6 +50,9 @@ pub struct NewUser {
 pub(super) const ABOUT_INVITATIONS: &str = "\
 Invite a user by mail. The link in the mail is valid for 7 days; the user chooses a password or a passkey with it.
 
+With --print-link, no mail is sent and the link is printed: give it to the user in another way. Acceptance marks the address as \
+verified, also with such a link.
+
 With --from, invites the users in a CSV file: all of them, or none with a report by line. Try it with --dry-run first. The first \
 line names the columns: email and name, and any of username, groups (separated by commas), phone_number, app, language (tr or en).";
 
@@ -84,6 +87,9 @@ pub struct InviteArguments {
     /// Language of the mail [default: from the configuration]. With --from: default for lines without one
     #[arg(long, value_name = "tr|en", value_parser = arguments::language)]
     language: Option<Language>,
+    /// Print the link instead of sending it; needs neither a server nor mail
+    #[arg(long, conflicts_with_all = ["app", "language", "from"])]
+    print_link: bool,
     /// Invite the users in a CSV file, at most 5,000, or - for standard input; all or none, with a report by line
     #[arg(long, value_name = "FILE|-",
         conflicts_with_all = ["email", "username", "name", "phone", "picture", "roles"])]
@@ -104,10 +110,13 @@ pub enum Invited {
 
 impl From<InviteArguments> for Invited {
     fn from(arguments: InviteArguments) -> Self {
-        let InviteArguments { username, phone, picture, roles, groups, app, language, dry_run, .. } = arguments;
+        let InviteArguments { username, phone, picture, roles, groups, app, language, print_link, dry_run, .. } =
+            arguments;
         match (arguments.from, arguments.email, arguments.name) {
             (None, Some(email), Some(name)) => {
-                Self::One(Box::new(Invitee { email, username, name, phone, picture, roles, groups, app, language }))
+                let invitee =
+                    Invitee { email, username, name, phone, picture, roles, groups, app, language, print_link };
+                Self::One(Box::new(invitee))
             }
             // Without a file the command line requires the others.
             (from, ..) => {
@@ -146,12 +155,15 @@ pub struct Invitee {
     pub app: Option<String>,
     /// Language of the mail.
     pub language: Option<Language>,
+    /// Whether the answer has the link, instead of a mail.
+    #[serde(default)]
+    pub print_link: bool,
 }
 
 impl From<NewUser> for Invitee {
     fn from(new: NewUser) -> Self {
         let NewUser { email, username, name, phone, picture, roles, groups, .. } = new;
-        Self { email, username, name, phone, picture, roles, groups, app: None, language: None }
+        Self { email, username, name, phone, picture, roles, groups, app: None, language: None, print_link: false }
     }
 }
 

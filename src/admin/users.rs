@@ -30,7 +30,9 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
             Ok(invitations::told(directory, user).await?.into())
         }
         UserCommand::InvitePerson(invitee) => invitations::invite(directory, *invitee).await,
-        UserCommand::ResendInvitation(person) => invitations::resend(directory, &person).await,
+        UserCommand::ResendInvitation { person, print_link } => {
+            invitations::resend(directory, &person, print_link).await
+        }
         UserCommand::RevokeInvitation(person) => invitations::revoke(directory, &person).await,
         UserCommand::InviteMany(invitees) => bulk_invitation::execute(directory, *invitees).await,
         // The command line sends one of the two forms above.

@@ -45,12 +45,22 @@ fn of_user(command: &UserCommand, answer: &Facts<'_>) -> Option<Sentence> {
     let ended = || format!("{} and {}", answer.sessions(), answer.grants());
     let text = match command {
         UserCommand::Add(_) => format!("Created user {email} with ID {}", answer.text("sub")),
+        UserCommand::InvitePerson(_) | UserCommand::ResendInvitation { .. }
+            if answer.0.contains_key("invitation_link") =>
+        {
+            let text = format!(
+                "Invited user {email} with ID {}; the link works once, until {}",
+                answer.text("sub"),
+                answer.text("invitation_expires_at")
+            );
+            return Some((text, &["invitation_link"]));
+        }
         UserCommand::InvitePerson(_) => format!(
             "Invited user {email} with ID {}; the link is valid until {}",
             answer.text("sub"),
             answer.text("invitation_expires_at")
         ),
-        UserCommand::ResendInvitation(_) => {
+        UserCommand::ResendInvitation { .. } => {
             format!(
                 "Sent a new invitation to {email}; the link is valid until {}",
                 answer.text("invitation_expires_at")

@@ -1,8 +1,8 @@
 //! `/oauth/invitation`: an invited user takes over their account.
 //!
-//! The user chooses a password or a passkey; the mailed link proves the e-mail address. The page
-//! does not sign the user in: they then sign in with the new credential, and that sign-in applies
-//! its other requirements.
+//! The user chooses a password or a passkey; a mailed link proves the e-mail address, and an operator
+//! who prints a link vouches for it. The page does not sign the user in: they then sign in with the
+//! new credential, and that sign-in applies its other requirements.
 
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};

@@ -63,6 +63,26 @@ fn where_no_mail_is_sent_nobody_is_invited_and_it_is_said_what_is_missing() {
     assert!(errors.len() == 1 && errors[0].starts_with(told), "{errors:?}");
 }
 
+#[test]
+fn a_printed_link_needs_neither_server_nor_mail_and_replaces_the_earlier_one() {
+    let site = Site::new();
+    let invite = ["user", "invite", "anna@example.test", "--name", "Anna", "--role", "admin", "--print-link"];
+    let invited = site.json(&invite);
+    let link = invited["invitation_link"].as_str().unwrap();
+    assert!(link.starts_with("http://localhost:8080/oauth/invitation?token="), "{invited}");
+    assert_eq!((invited["invitation"].as_str(), invited["roles"][0].as_str()), (Some("invited"), Some("admin")));
+    assert_eq!(site.errors(&invite, ""), ["a person with the address anna@example.test exists already"]);
+    let again = site.text(&["user", "resend-invitation", "anna@example.test", "--print-link"]);
+    assert!(again.starts_with("Invited user anna@example.test with ID ") && again.contains("?token="), "{again}");
+    let token = link.rsplit_once('=').unwrap().1;
+    assert!(!again.contains(token) && !site.store_holds(token));
+    site.add_user("ben@example.test");
+    let errors = site.errors(&["user", "resend-invitation", "ben@example.test", "--print-link"], "");
+    assert!(errors[0].contains("has a password or a passkey already"), "{errors:?}");
+    let audit = site.text(&["audit", "list"]);
+    assert!(audit.contains("link printed") && !audit.contains(token), "{audit}");
+}
+
 const FROM: [&str; 4] = ["user", "invite", "--from", "-"];
 const APP: &str = "\n[[app]]\nname = \"wiki\"\ntitle = \"Ortak Wiki\"\nhost = \"wiki.localhost\"\n\
     upstreams = [\"http://127.0.0.1:9\"]\n[[app.route]]\npath = \"/\"\naccess = \"signed_in\"\n";

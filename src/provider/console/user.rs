@@ -66,7 +66,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         Some("reset-password") if !own => reset_password(ctx, console_user, &user, &form).await,
         Some("send-reset-link") => send_reset_link(ctx, console_user, &user).await,
         Some("resend-invitation") => {
-            let resend = UserCommand::ResendInvitation(person);
+            let resend = UserCommand::ResendInvitation { person, print_link: false };
             run(ctx, console_user, &user, resend, Done::UserInvited).await
         }
         Some("withdraw-invitation") => {

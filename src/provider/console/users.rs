@@ -173,8 +173,8 @@ async fn add_person(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: 
     let secret = if by_mail {
         let app = Some(typed.app).filter(|app| !app.is_empty());
         let (name, phone, picture) = (typed.name, None, None);
-        let (to, language) = (email.clone(), None);
-        let invitee = Invitee { email: to, username, name, phone, picture, roles, groups, app, language };
+        let (to, language, print_link) = (email.clone(), None, false);
+        let invitee = Invitee { email: to, username, name, phone, picture, roles, groups, app, language, print_link };
         execute(ctx, console_user, Command::User(UserCommand::InvitePerson(Box::new(invitee)))).await?;
         None
     } else {
