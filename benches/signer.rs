@@ -68,6 +68,7 @@ fn measure(pin_file: PathBuf) {
         module: module.clone().into(),
         token_label: LABEL.into(),
         pin_file,
+        softhsm_conf: None,
         key_label: LABEL.into(),
         attestation: None,
         mechanism: config::Mechanism::RsaPkcs,

@@ -18,6 +18,8 @@ mod factors;
 mod foreign_hashes;
 #[path = "cli/grants.rs"]
 mod grants;
+#[path = "cli/init.rs"]
+mod init;
 #[path = "cli/invitations.rs"]
 mod invitations;
 #[path = "cli/keys.rs"]

@@ -150,6 +150,16 @@ fn generate_first(size: Size, with_wrapping: bool, access: &StoreAccess) -> Resu
     })
 }
 
+/// Generates the first signing key and the wrapping key, unless the token or the store has a signing key. Returns
+/// whether it did.
+pub(super) fn generate_if_none(access: &StoreAccess) -> Result<bool, CommandFailure> {
+    if !keys_in_token(access)?.is_empty() || !access.key_times()?.keys.is_empty() {
+        return Ok(false);
+    }
+    generate_first(Size { bits: KeySize::Rsa2048 }, true, access)?;
+    Ok(true)
+}
+
 fn remove_now(kid: &str, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let cache = access.config().keys.cache.as_secs();
     let warning = format!(

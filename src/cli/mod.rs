@@ -4,14 +4,17 @@
 //! The rules for users and clients are in [`sealgate_admin`], those for keys in [`sealgate_signer`].
 
 mod access;
+mod app;
 mod audit;
 mod backup;
 mod check;
 mod command;
+mod config_file;
 mod documents;
 mod explain;
 mod failure;
 mod import_target;
+mod init;
 mod key;
 mod mail;
 mod node;
@@ -19,6 +22,7 @@ mod output;
 mod password;
 mod people;
 mod printable;
+mod provision;
 mod reload;
 mod restored_keys;
 mod sentence;
@@ -27,7 +31,9 @@ mod store;
 mod transfer;
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -66,17 +72,19 @@ struct Cli {
 /// Configuration file of the Debian package.
 const DEFAULT_CONFIG: &str = "/etc/sealgate/sealgate.toml";
 
+/// Environment variable that names SoftHSM's configuration.
+const SOFTHSM_CONF: &str = "SOFTHSM2_CONF";
+
 const GLOBAL_OPTIONS: &str = "Global options";
 
 const AFTER_HELP: &str = "\
-First steps, with a configuration file:
+First steps, on the machine of the service:
+  sealgate init --issuer https://id.example.com \\
+      --protect wiki.example.com=http://127.0.0.1:8081 \\
+      --admin anna@example.com --tls chain.pem,key.pem
   sealgate check
-  sealgate key generate
-  echo 'a long password' | sealgate user add anna@example.com \\
-      --name 'Anna Example' --role admin --password-stdin
   sealgate client add wiki --name Wiki --type confidential \\
       --redirect-uri https://wiki.example.com/callback
-  sealgate serve
 
 Commands that manage data go through the admin socket while a server runs, and
 open the store directly while none does.
@@ -84,6 +92,9 @@ Exit status: 0 success, 1 failure, 2 wrong usage, 3 not proven (key verify-attes
 
 #[derive(Debug, Subcommand)]
 enum Noun {
+    /// Set up an installation: configuration, token, keys and first administrator
+    #[command(long_about = init::ABOUT)]
+    Init(init::InitArguments),
     /// Run the server in the foreground, until SIGTERM or SIGINT
     Serve,
     /// Validate the configuration, the files it refers to and the signing keys
@@ -94,6 +105,9 @@ enum Noun {
     Check(check::CheckArguments),
     /// Show which rule decides on a request and which identity headers are sent
     Explain(explain::ExplainArguments),
+    /// Manage the protected applications in the configuration file
+    #[command(subcommand)]
+    App(app::AppVerb),
     #[command(flatten)]
     Kept(Command),
     /// Show or export the audit log, newest event first
@@ -130,6 +144,9 @@ enum Noun {
     /// Needs no configuration.
     #[command(hide = true)]
     Documents(documents::DocumentsArguments),
+    /// Create the keys and the first administrator, for `init`
+    #[command(hide = true)]
+    Provision(provision::ProvisionArguments),
     /// Verify a copy of the store for the server that made it
     ///
     /// Needs no configuration.
@@ -164,6 +181,9 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
     }
     let file = cli.config;
     match cli.noun {
+        Noun::Init(arguments) => init::run(arguments, &file, &output),
+        Noun::App(verb) => app::run(verb, &file, &output),
+        Noun::Provision(arguments) => provision::run(arguments, load(&file)?, &output),
         Noun::Serve => serve::run(load(&file)?, &file),
         Noun::Check(arguments) => check::run(&arguments, load(&file)?, &file, &output),
         Noun::Explain(arguments) => explain::run(arguments, &mut StoreAccess::open(read(&file)?)?, &output),
@@ -193,14 +213,31 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
 
 /// Loads the configuration and checks the files that it names.
 fn load(file: &Path) -> Result<Config, CommandFailure> {
-    Config::load(file).map_err(|faults| CommandFailure::from_lines(&faults))
+    with_environment(Config::load(file).map_err(|faults| CommandFailure::from_lines(&faults))?)
 }
 
 /// Loads the configuration with the files that it names if they exist, otherwise alone.
 ///
 /// For commands that use the token if possible.
 fn load_or_read(file: &Path) -> Result<Config, CommandFailure> {
-    Config::load(file).or_else(|_| Config::read(file)).map_err(|faults| CommandFailure::from_lines(&faults))
+    let config = Config::load(file).or_else(|_| Config::read(file));
+    with_environment(config.map_err(|faults| CommandFailure::from_lines(&faults))?)
+}
+
+/// Returns the configuration in a process whose environment names SoftHSM's configuration, if `hsm.softhsm_conf` does.
+///
+/// The module reads the environment. Changing it is only safe in a process with one thread, so the program is
+/// executed again, in the same process.
+fn with_environment(config: Config) -> Result<Config, CommandFailure> {
+    let Some(conf) = &config.hsm.softhsm_conf else { return Ok(config) };
+    if std::env::var_os(SOFTHSM_CONF).is_some_and(|set| set == *conf) {
+        return Ok(config);
+    }
+    let failed = |error| CommandFailure::line(format_args!("cannot execute this program with {SOFTHSM_CONF}: {error}"));
+    let program = std::env::current_exe().map_err(failed)?;
+    let mut arguments = std::env::args_os();
+    let name = arguments.next().unwrap_or_else(|| program.clone().into_os_string());
+    Err(failed(process::Command::new(program).arg0(name).args(arguments).env(SOFTHSM_CONF, conf).exec()))
 }
 
 /// Reads the configuration alone. Users and clients can be managed without access to the PIN or the
@@ -250,8 +287,8 @@ mod tests {
     ];
 
     /// Commands without a noun.
-    const TOP_LEVEL: [&str; 9] =
-        ["serve", "check", "explain", "status", "reload", "backup", "restore", "export", "import"];
+    const TOP_LEVEL: [&str; 10] =
+        ["init", "serve", "check", "explain", "status", "reload", "backup", "restore", "export", "import"];
 
     /// Visits each visible command that has no subcommands, with its path.
     fn walk(command: &clap::Command, path: &[String], visit: &mut impl FnMut(&[String], &clap::Command)) {

@@ -23,6 +23,10 @@ impl Output {
         Self { json }
     }
 
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Prints one object with all its members.
     pub(super) fn record(&self, answer: &Answer) -> Result<(), CommandFailure> {
         let members = answer.members();

@@ -9,41 +9,66 @@ use super::failure::CommandFailure;
 use super::output::Output;
 use super::printable::printable;
 use sealgate_admin as admin;
+use sealgate_admin::answer::Reloaded;
 use sealgate_admin::command::Command;
 use sealgate_admin::{Answer, AskError};
 use sealgate_config::{Config, ServerAddress};
+
+/// Result of a reload.
+pub(super) enum ReloadOutcome {
+    Done(Reloaded),
+    /// No server answers.
+    NoServer(CommandFailure),
+    /// Nothing was changed.
+    Failed(CommandFailure),
+}
+
+/// Reloads the configuration of the running server, and prints what it changed.
+pub(super) fn run(file: &Path, output: &Output) -> Result<(), CommandFailure> {
+    match reload(file) {
+        ReloadOutcome::Done(reloaded) => output.result(&json!(reloaded), || told(&reloaded)),
+        ReloadOutcome::NoServer(failure) | ReloadOutcome::Failed(failure) => Err(failure),
+    }
+}
+
+/// Formats the result of a reload.
+pub(super) fn told(reloaded: &Reloaded) -> String {
+    let mut told = format!("{}: reloaded\n", printable(&reloaded.config.to_string_lossy()));
+    for change in &reloaded.changed {
+        told.push_str(&printable(change));
+        told.push('\n');
+    }
+    if reloaded.changed.is_empty() {
+        told.push_str("nothing has changed\n");
+    }
+    told
+}
 
 /// Reloads the configuration of the running server.
 ///
 /// Reads only the server's location from the file, because the server reports errors in it, also in
 /// its log.
-pub(super) fn run(file: &Path, output: &Output) -> Result<(), CommandFailure> {
+pub(super) fn reload(file: &Path) -> ReloadOutcome {
     let Some(ServerAddress { socket, owned }) = Config::reach(file) else {
         let faults = Config::read(file).err().unwrap_or_default();
-        return Err(not_reloaded(faults.iter().map(ToString::to_string).collect()));
+        return ReloadOutcome::Failed(not_reloaded(faults.iter().map(ToString::to_string).collect()));
     };
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| CommandFailure::line(format_args!("cannot start a runtime: {error}")))?;
-    let answer = runtime.block_on(admin::ask(&socket, &owned, &Command::Reload)).map_err(|error| match error {
-        AskError::Refused(lines) => not_reloaded(lines),
-        AskError::NobodyListens => CommandFailure::line(format_args!(
+    let runtime = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            return ReloadOutcome::Failed(CommandFailure::line(format_args!("cannot start a runtime: {error}")));
+        }
+    };
+    match runtime.block_on(admin::ask(&socket, &owned, &Command::Reload)) {
+        Ok(Answer::Reloaded(reloaded)) => ReloadOutcome::Done(reloaded),
+        Ok(_) => ReloadOutcome::Failed(CommandFailure::other_answer()),
+        Err(AskError::Refused(lines)) => ReloadOutcome::Failed(not_reloaded(lines)),
+        Err(AskError::NobodyListens) => ReloadOutcome::NoServer(CommandFailure::line(format_args!(
             "no server answers on {}; one that was started with another admin.socket or store.path has to be restarted",
             socket.display()
-        )),
-        error @ AskError::Failed(_) => CommandFailure::line(error),
-    })?;
-    let Answer::Reloaded(reloaded) = answer else { return Err(CommandFailure::other_answer()) };
-    output.result(&json!(reloaded), || {
-        let mut told = format!("{}: reloaded\n", printable(&reloaded.config.to_string_lossy()));
-        for change in &reloaded.changed {
-            told.push_str(&printable(change));
-            told.push('\n');
-        }
-        if reloaded.changed.is_empty() {
-            told.push_str("nothing has changed\n");
-        }
-        told
-    })
+        ))),
+        Err(error @ AskError::Failed(_)) => ReloadOutcome::Failed(CommandFailure::line(error)),
+    }
 }
 
 fn not_reloaded(mut lines: Vec<String>) -> CommandFailure {

@@ -261,6 +261,8 @@ fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
     let pin_file = section.required_text("pin_file", "write the file that holds the PIN", |text| {
         files.secret_file(text, "the token's user PIN")
     });
+    let softhsm_conf =
+        section.text("softhsm_conf", "write SoftHSM's configuration file", |text| files.softhsm_conf(text));
     let key_label = section.text("key_label", "write the label of the signing keys", address::name);
     let attestation =
         section.text("attestation", "write the directory of the attestations", |text| files.directory(text));
@@ -276,6 +278,7 @@ fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
         module: module?,
         token_label: token_label?,
         pin_file: pin_file?,
+        softhsm_conf,
         key_label: key_label.unwrap_or_else(|| "sealgate".to_owned()),
         attestation,
         sessions,

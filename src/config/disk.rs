@@ -94,6 +94,14 @@ impl Files {
         Ok(path)
     }
 
+    /// Checks SoftHSM's configuration file. The module reports an absent one only as a token that is missing.
+    pub(super) fn softhsm_conf(&self, text: &str) -> Result<PathBuf, String> {
+        let path = self.path(text)?;
+        let Look::Yes { .. } = self.look else { return Ok(path) };
+        readable(&path)?;
+        Ok(path)
+    }
+
     /// Checks the store's directory; it may be absent.
     pub(super) fn store(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;

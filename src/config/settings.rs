@@ -195,6 +195,9 @@ pub struct Hsm {
     /// File that holds the user PIN; it must not be readable by others.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub pin_file: PathBuf,
+    /// Configuration file of SoftHSM, for the environment variable `SOFTHSM2_CONF`.
+    #[serde(serialize_with = "super::serialize::as_debug")]
+    pub softhsm_conf: Option<PathBuf>,
     /// `CKA_LABEL` of the signing key pairs.
     pub key_label: String,
     /// Directory of the vendor's attestations, one `KID.pem` per key; none when absent.

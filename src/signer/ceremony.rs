@@ -1,6 +1,8 @@
 //! Operations on the keys in the token: generate, list and check. Each function opens the token,
 //! logs in once and closes it. Run them in a process without a signer.
 
+use std::path::Path;
+
 use cryptoki::mechanism::Mechanism;
 use cryptoki::object::{Attribute, ObjectClass};
 use cryptoki::session::Session;
@@ -10,6 +12,8 @@ use super::encoding::hex;
 use super::error::SignerOpenError;
 use super::fault::TokenFault;
 use super::key::{self, KeyReport, KeyTerms, TokenKey};
+use super::pin;
+use super::pkcs11::Module;
 use super::session::with_session;
 use super::wrapping;
 use sealgate_config as config;
@@ -109,6 +113,21 @@ pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8], further: bool) -> R
         refuse_known(session, hsm, id, further)?;
         make(session, size, id, &hsm.token_label, &KeyTerms::of(hsm))
     })
+}
+
+/// Initialises the token of a free slot with the configured label and PIN, unless a token has the label.
+/// Completes an initialisation that ended before the PIN was set. `so_pin` is a file with the security
+/// officer's PIN. Returns whether anything was changed.
+///
+/// # Errors
+/// The errors of opening a signer that concern the token; `NoToken` if no slot is free.
+pub fn init_token(hsm: &config::Hsm, so_pin: &Path) -> Result<bool, SignerOpenError> {
+    let (pin, so_pin) = (pin::read(&hsm.pin_file)?, pin::read(so_pin)?);
+    let module = Module::load(&hsm.module)?;
+    let initialized = module.initialize()?;
+    let changed = module.init_token(&hsm.token_label, &so_pin, &pin);
+    module.finalize_if(initialized);
+    changed
 }
 
 fn refuse_known(session: &Session, hsm: &config::Hsm, id: &[u8], further: bool) -> Result<(), SignerOpenError> {

@@ -46,7 +46,7 @@ use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::time::UnixTime;
 use sealgate_system::clock::Clock;
 
-pub use ceremony::{Check, FirstKeys, generate_first, mark_removed, removed_label};
+pub use ceremony::{Check, FirstKeys, generate_first, init_token, mark_removed, removed_label};
 pub use ceremony::{KeySize, check, generate, list};
 pub use enrolment::{EnrolmentKeys, enrolment_keys, sign_apart};
 pub use enrolment::{destroy_enrolment, open_envelope};

@@ -59,6 +59,43 @@ impl Module {
         }
     }
 
+    /// Finalizes the module if this part of the process initialized it. Errors are only logged.
+    pub(super) fn finalize_if(&self, initialized: Initialized) {
+        if initialized == Initialized::Here
+            && let Err(fault) = self.finalize()
+        {
+            tracing::warn!(error = %fault, "the PKCS#11 module failed to finalize");
+        }
+    }
+
+    /// Initialises the token of a free slot (`C_InitToken`, `C_InitPIN`), unless a token has this
+    /// label and a user PIN. Returns whether anything was changed.
+    pub(super) fn init_token(&self, label: &str, so_pin: &AuthPin, pin: &AuthPin) -> Result<bool, SignerOpenError> {
+        let device = |error: Error| SignerOpenError::device(label, &TokenFault::from(error));
+        let slot = match self.find_token(label, None) {
+            Ok(token) => {
+                if self.context.get_token_info(token.slot).map_err(device)?.user_pin_initialized() {
+                    return Ok(false);
+                }
+                token.slot
+            }
+            Err(SignerOpenError::NoToken { found, .. }) => {
+                let slots = self.context.get_slots_with_token().map_err(device)?;
+                let is_free =
+                    |slot: &Slot| self.context.get_token_info(*slot).is_ok_and(|token| !token.token_initialized());
+                let slot = slots.into_iter().find(is_free);
+                let slot = slot.ok_or(SignerOpenError::NoToken { label: label.to_owned(), found })?;
+                self.context.init_token(slot, so_pin, label).map_err(device)?;
+                slot
+            }
+            Err(error) => return Err(error),
+        };
+        let session = self.open_writing_session(slot).map_err(|fault| SignerOpenError::device(label, &fault))?;
+        session.login(UserType::So, Some(so_pin)).map_err(device)?;
+        session.init_pin(pin).map_err(device)?;
+        Ok(true)
+    }
+
     /// Finds the one token with this label and, where given, this serial number.
     pub(super) fn find_token(&self, label: &str, serial: Option<&str>) -> Result<Token, SignerOpenError> {
         let slots = self

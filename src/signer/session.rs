@@ -4,7 +4,7 @@ use cryptoki::session::Session;
 
 use super::error::SignerOpenError;
 use super::pin;
-use super::pkcs11::{Initialized, Module};
+use super::pkcs11::Module;
 use sealgate_config as config;
 
 /// Runs `work` in a logged-in writable session.
@@ -22,10 +22,6 @@ pub(super) fn with_session<T>(
         module.login(&hsm.token_label, token.slot, &session, &pin)?;
         work(&session)
     });
-    if initialized == Initialized::Here
-        && let Err(fault) = module.finalize()
-    {
-        tracing::warn!(error = %fault, "the PKCS#11 module failed to finalize");
-    }
+    module.finalize_if(initialized);
     outcome
 }

@@ -43,6 +43,7 @@ mod forward_auth;
 mod front;
 mod gate;
 mod icons;
+mod init;
 mod kept_form;
 mod keys;
 mod lasting;

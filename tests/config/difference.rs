@@ -175,7 +175,7 @@ const LIVE: [&str; 51] = [
     "form_post.enabled",
 ];
 
-const RESTART: [&str; 45] = [
+const RESTART: [&str; 46] = [
     "issuer",
     "server.listen",
     "server.tls",
@@ -196,6 +196,7 @@ const RESTART: [&str; 45] = [
     "hsm.module",
     "hsm.token_label",
     "hsm.pin_file",
+    "hsm.softhsm_conf",
     "hsm.key_label",
     "hsm.attestation",
     "hsm.sessions",

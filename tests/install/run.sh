@@ -124,16 +124,9 @@ inside '
     [ "$(stat -c "%a %U:%G" /etc/sealgate/tls)" = "750 root:sealgate" ]
     [ -x /usr/sbin/sealgate_do ] && [ -e /usr/share/bash-completion/completions/sealgate ]
     [ -e /usr/share/doc/sealgate/how-to/install.md ] && [ -e /usr/share/man/man1/sealgate-key-rotate.1.gz ]
-    dpkg-query -W -f "\${Conffiles}\n" sealgate | grep -q /etc/sealgate/sealgate.toml
+    [ ! -e /etc/sealgate/sealgate.toml ] && [ -e /usr/share/doc/sealgate/examples/sealgate.toml ]
     sealgate --version
 '
-token=$(doc how-to/install.md Install 2)
-echo "how-to/install.md|Install|2" >>"$told"
-inside "$(head -n 1 <<<"$token")"
-tests/install/answer.py 73105526 73105526 648219 648219 -- \
-    nsenter --target "$leader" --mount --uts --ipc --net --pid --cgroup --root --wd -- bash -c "$(tail -n 1 <<<"$token")"
-echo
-run how-to/install.md Install 3 <<<648219
 inside '
     openssl req -x509 -newkey rsa:2048 -nodes -keyout privkey.pem -out fullchain.pem -days 90 -subj /CN=id.example.com \
         -addext subjectAltName=DNS:id.example.com,DNS:wiki.example.com 2>/dev/null
@@ -141,12 +134,34 @@ inside '
     echo "127.0.0.1 id.example.com wiki.example.com" >> /etc/hosts
     mkdir -p /srv/wiki/public && echo "the public page of the wiki" > /srv/wiki/public/index.html
     systemd-run --quiet --unit=wiki busybox httpd -f -p 127.0.0.1:8081 -h /srv/wiki
-    printf "\n# edited by the operator\n" >> /etc/sealgate/sealgate.toml
 '
-run how-to/install.md Install 4
+run how-to/install.md Install 2
+set_up=$(run how-to/install.md Install 3)
+has "$set_up" "https://id.example.com/oauth/invitation?token="
+lacks "$set_up" warning
+is_up
+has "$(inside 'curl -sk -o /dev/null -w "%{http_code} %{redirect_url}" -H "Accept: text/html" https://wiki.example.com/staff')" "https://id.example.com/oauth/authorize"
+has "$(inside 'sealgate init --admin anna@example.com')" "invited again"
+inside 'sealgate app add chat.example.com=http://127.0.0.1:8082' >/dev/null
+has "$(inside 'sealgate_do check')" ": ok"
+inside '
+    systemctl disable --quiet --now sealgate
+    rm -r /etc/sealgate/sealgate.toml /etc/sealgate/pkcs11-pin /var/lib/sealgate
+'
+
+step "the other steps of docs/how-to/install.md"
+run how-to/install.md "Set up each part yourself" 1
+inside 'printf "\n# edited by the operator\n" >> /etc/sealgate/sealgate.toml'
+token=$(doc how-to/install.md "Set up each part yourself" 2)
+echo "how-to/install.md|Set up each part yourself|2" >>"$told"
+inside "$(head -n 1 <<<"$token")"
+tests/install/answer.py 73105526 73105526 648219 648219 -- \
+    nsenter --target "$leader" --mount --uts --ipc --net --pid --cgroup --root --wd -- bash -c "$(tail -n 1 <<<"$token")"
+echo
 fails 'sealgate_do check' >/dev/null
-run how-to/install.md Install 5
-run how-to/install.md Install 6
+run how-to/install.md "Set up each part yourself" 3 <<<648219
+run how-to/install.md "Set up each part yourself" 4
+run how-to/install.md "Set up each part yourself" 5
 is_up
 has "$(inside 'curl -sfk https://wiki.example.com/public/index.html')" "the public page of the wiki"
 has "$(inside 'curl -sk -o /dev/null -w "%{http_code} %{redirect_url}" -H "Accept: text/html" https://wiki.example.com/staff')" "https://id.example.com/oauth/authorize"

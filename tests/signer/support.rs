@@ -24,6 +24,7 @@ pub(crate) fn hsm(softhsm: &SoftHsm) -> Hsm {
         module: PathBuf::from(MODULE),
         token_label: LABEL.into(),
         pin_file: softhsm.pin_file(),
+        softhsm_conf: None,
         key_label: LABEL.into(),
         attestation: None,
         sessions: 2,

@@ -35,8 +35,13 @@ pub(crate) struct Page {
 
 impl Browser {
     pub(crate) fn new(instance: &Instance) -> Self {
+        Self::at(instance.port)
+    }
+
+    /// Returns a browser that finds the hosts of an instance on this port.
+    pub(crate) fn at(port: u16) -> Self {
         let jar = Arc::new(Jar::default());
-        let loopback = SocketAddr::from(([127, 0, 0, 1], instance.port));
+        let loopback = SocketAddr::from(([127, 0, 0, 1], port));
         let client = Client::builder()
             .cookie_provider(Arc::clone(&jar))
             .redirect(redirect::Policy::none())

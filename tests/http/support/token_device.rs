@@ -39,6 +39,7 @@ fn hsm(label: &str) -> Hsm {
         module: MODULE.into(),
         token_label: "sealgate".into(),
         pin_file: token.pin_file(),
+        softhsm_conf: None,
         key_label: label.into(),
         attestation: None,
         sessions: 2,

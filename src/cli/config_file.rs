@@ -1,0 +1,285 @@
+//! Edits the configuration file, and keeps its comments and its form.
+
+use std::fmt::Display;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
+
+use super::failure::CommandFailure;
+use super::reload::{ReloadOutcome, reload};
+use sealgate_admin::answer::Reloaded;
+use sealgate_config::{Config, ConfigFault, Difference};
+
+/// An application whose paths all require a sign-in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NewApp {
+    pub(super) name: String,
+    pub(super) title: Option<String>,
+    pub(super) host: String,
+    pub(super) upstream: String,
+    /// Groups that have access; all users if empty.
+    pub(super) groups: Vec<String>,
+}
+
+/// `HOST=URL`: an application's public host and its upstream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Protected {
+    pub(super) host: String,
+    pub(super) upstream: String,
+}
+
+impl Protected {
+    /// Parses the argument. The check of the configuration judges host and upstream.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((host, upstream)) if !host.is_empty() && !upstream.is_empty() => {
+                Ok(Self { host: host.to_ascii_lowercase(), upstream: upstream.trim_end_matches('/').to_owned() })
+            }
+            _ => Err("write HOST=URL, such as wiki.example.com=http://127.0.0.1:8081".to_owned()),
+        }
+    }
+
+    /// Returns a name for the application that is not in `taken`: the first label of its host, otherwise all labels.
+    pub(super) fn name(&self, taken: &[&str]) -> String {
+        let word = |text: &str| text.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+        let first = word(self.host.split('.').next().unwrap_or_default());
+        if taken.contains(&first.as_str()) { word(&self.host) } else { first }
+    }
+}
+
+/// Adds an application at the end of the file.
+pub(super) fn add_app(document: &mut DocumentMut, app: &NewApp) -> Result<(), CommandFailure> {
+    // Without positions, the new tables could come before a table that belongs to another application.
+    let end = last_position(document.as_table());
+    let mut rule = Table::new();
+    rule.set_position(Some(end + 2));
+    rule.insert("path", value("/"));
+    rule.insert("access", value("signed_in"));
+    if !app.groups.is_empty() {
+        rule.insert("groups", value(app.groups.iter().collect::<Array>()));
+    }
+    let mut rules = ArrayOfTables::new();
+    rules.push(rule);
+    let mut table = Table::new();
+    table.set_position(Some(end + 1));
+    table.insert("name", value(&app.name));
+    if let Some(title) = &app.title {
+        table.insert("title", value(title));
+    }
+    table.insert("host", value(&app.host));
+    table.insert("upstreams", value([&app.upstream].into_iter().collect::<Array>()));
+    table.insert("route", Item::ArrayOfTables(rules));
+    apps(document)?.push(table);
+    Ok(())
+}
+
+/// Returns the position of the last table in a document.
+fn last_position(table: &Table) -> isize {
+    let of_item = |item: &Item| match item {
+        Item::Table(table) => last_position(table),
+        Item::ArrayOfTables(tables) => tables.iter().map(last_position).max().unwrap_or_default(),
+        Item::None | Item::Value(_) => 0,
+    };
+    let inside = table.iter().map(|(_, item)| of_item(item)).max().unwrap_or_default();
+    inside.max(table.position().unwrap_or_default())
+}
+
+/// Removes the application with this name and its comments. Returns whether there was one.
+pub(super) fn remove_app(document: &mut DocumentMut, name: &str) -> Result<bool, CommandFailure> {
+    let apps = apps(document)?;
+    let at = apps.iter().position(|app| app.get("name").and_then(Item::as_str) == Some(name));
+    if let Some(at) = at {
+        apps.remove(at);
+    }
+    Ok(at.is_some())
+}
+
+fn apps(document: &mut DocumentMut) -> Result<&mut ArrayOfTables, CommandFailure> {
+    let apps = document.entry("app").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
+    apps.as_array_of_tables_mut().ok_or_else(|| {
+        CommandFailure::line("app: is not written as [[app]] sections; edit the file yourself, or write it so")
+    })
+}
+
+/// Returns a TOML string with this value.
+pub(super) fn quoted(text: impl Display) -> String {
+    toml_edit::Value::from(text.to_string()).to_string()
+}
+
+/// Changes a configuration file and applies it to the server that runs with it. Returns what the server
+/// applied, if one runs.
+///
+/// The file is replaced atomically, with its owner and mode, if the result is valid. If the server refuses
+/// it, the previous content is restored. `expected` is the only change that the edit may make, as a reload
+/// reports it.
+///
+/// # Errors
+/// Every new error in the file; then nothing was changed.
+pub(super) fn change(
+    file: &Path,
+    expected: &str,
+    edit: impl FnOnce(&mut DocumentMut) -> Result<(), CommandFailure>,
+) -> Result<Option<Reloaded>, CommandFailure> {
+    let named = |error: io::Error| CommandFailure::line(format_args!("{}: {error}", file.display()));
+    // A link is kept, and its target replaced.
+    let file = fs::canonicalize(file).map_err(named)?;
+    let directory = file.parent().unwrap_or(Path::new("/"));
+    // Held until the end, against another change at the same time.
+    let lock = File::open(directory).map_err(named)?;
+    flock(&lock, FlockOperation::LockExclusive).map_err(|error| named(error.into()))?;
+    let config = super::read(&file)?;
+    let before = fs::read_to_string(&file).map_err(named)?;
+    let mut document: DocumentMut = before.parse().map_err(CommandFailure::line)?;
+    edit(&mut document)?;
+    let after = document.to_string();
+    let new = Config::parse(&after, directory).map_err(|faults| CommandFailure::from_lines(&faults))?;
+    let Difference { live, restart } = config.difference(&new);
+    if live != [expected] || !restart.is_empty() {
+        return Err(CommandFailure::line(format_args!(
+            "{} has a form that this command cannot edit; it would change: {}",
+            file.display(),
+            [live, restart].concat().join(", ")
+        )));
+    }
+    let new = NewFile::beside(&file, &after).map_err(named)?;
+    refuse_new_faults(&file, &new.path)?;
+    new.replace(&file).map_err(named)?;
+    match reload(&file) {
+        ReloadOutcome::Done(reloaded) => Ok(Some(reloaded)),
+        ReloadOutcome::NoServer(_) => Ok(None),
+        ReloadOutcome::Failed(failure) => {
+            NewFile::beside(&file, &before).and_then(|old| old.replace(&file)).map_err(named)?;
+            Err(failure)
+        }
+    }
+}
+
+/// Refuses a file whose referenced files have errors that those of the previous file do not have.
+///
+/// This command may lack access to the PIN or to a certificate's key, which is no reason to refuse a change.
+fn refuse_new_faults(before: &Path, after: &Path) -> Result<(), CommandFailure> {
+    let faults = |file: &Path| -> Vec<String> {
+        Config::load(file).err().unwrap_or_default().iter().map(without_line).collect()
+    };
+    let known = faults(before);
+    let new: Vec<_> = faults(after).into_iter().filter(|fault| !known.contains(fault)).collect();
+    if new.is_empty() { Ok(()) } else { Err(CommandFailure::from_lines(&new)) }
+}
+
+fn without_line(fault: &ConfigFault) -> String {
+    let line = fault.line().map(|line| format!(" (line {line})")).unwrap_or_default();
+    fault.to_string().trim_end_matches(&line).to_owned()
+}
+
+/// A complete file that has not yet replaced another. It is removed when dropped.
+pub(super) struct NewFile {
+    pub(super) path: PathBuf,
+}
+
+impl NewFile {
+    /// Writes a file next to `file`, with the owner and mode of `file`.
+    fn beside(file: &Path, content: &str) -> io::Result<Self> {
+        let like = fs::metadata(file)?;
+        let new = Self::write(file, content, like.mode() & 0o7777)?;
+        let written = File::open(&new.path)?;
+        let own = written.metadata()?;
+        if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
+            fchown(&written, Some(like.uid()), Some(like.gid()))?;
+        }
+        Ok(new)
+    }
+
+    /// Writes a file next to the future `file`.
+    pub(super) fn write(file: &Path, content: &str, mode: u32) -> io::Result<Self> {
+        let mut name = std::ffi::OsString::from(".");
+        name.push(file.file_name().unwrap_or_default());
+        name.push(".new");
+        let new = Self { path: file.with_file_name(name) };
+        // A process that was killed may have left it.
+        let _ = fs::remove_file(&new.path);
+        let mut written = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new.path)?;
+        // The umask may have removed bits.
+        written.set_permissions(fs::Permissions::from_mode(mode))?;
+        written.write_all(content.as_bytes())?;
+        written.sync_all()?;
+        Ok(new)
+    }
+
+    fn replace(self, file: &Path) -> io::Result<()> {
+        fs::rename(&self.path, file)?;
+        sync_directory(file)
+    }
+
+    /// Gives the file its name, unless a file with this name exists.
+    pub(super) fn create(self, file: &Path) -> io::Result<()> {
+        fs::hard_link(&self.path, file)?;
+        sync_directory(file)
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn sync_directory(file: &Path) -> io::Result<()> {
+    File::open(file.parent().unwrap_or(Path::new("/")))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "# Our gateway.\nissuer = \"https://id.example.com\" # never change\n\n[[app]]\nname = \"wiki\"\n\
+        host = \"wiki.example.com\"\n\n# The public part.\n[[app.route]]\npath = \"/\"\n\n# Keep this.\n[console]\nenabled = true\n";
+
+    fn chat() -> NewApp {
+        NewApp {
+            name: "chat".to_owned(),
+            title: Some("Our \"chat\"".to_owned()),
+            host: "chat.example.com".to_owned(),
+            upstream: "http://127.0.0.1:8082".to_owned(),
+            groups: vec!["staff".to_owned()],
+        }
+    }
+
+    #[test]
+    fn an_added_application_is_at_the_end_and_comments_stay() {
+        let mut document: DocumentMut = FILE.parse().unwrap();
+        add_app(&mut document, &chat()).unwrap();
+        let text = document.to_string();
+        let added = "\n[[app]]\nname = \"chat\"\ntitle = 'Our \"chat\"'\nhost = \"chat.example.com\"\n\
+            upstreams = [\"http://127.0.0.1:8082\"]\n\n[[app.route]]\npath = \"/\"\naccess = \"signed_in\"\ngroups = [\"staff\"]\n";
+        assert_eq!(text, format!("{FILE}{added}"));
+        assert!(remove_app(&mut document, "chat").unwrap());
+        assert_eq!(document.to_string(), FILE);
+        assert!(!remove_app(&mut document, "chat").unwrap());
+        assert!(remove_app(&mut document, "wiki").unwrap());
+        assert_eq!(document.to_string().matches("app").count(), 0, "{document}");
+    }
+
+    #[test]
+    fn an_added_application_takes_no_rule_of_another() {
+        let rule = "[app.identity_headers]\nX-Name = \"name\"\n\n[[app.route]]\npath = \"/static/\"\n";
+        let mut document: DocumentMut = format!("{FILE}\n{rule}").parse().unwrap();
+        add_app(&mut document, &chat()).unwrap();
+        let text = document.to_string();
+        assert!(text.starts_with(&format!("{FILE}\n{rule}")), "{text}");
+    }
+
+    #[test]
+    fn a_name_is_the_first_label_unless_it_is_taken() {
+        let wiki = Protected::parse("Wiki.example.com:8443=http://127.0.0.1:8081/").unwrap();
+        assert_eq!((wiki.host.as_str(), wiki.upstream.as_str()), ("wiki.example.com:8443", "http://127.0.0.1:8081"));
+        assert_eq!(wiki.name(&[]), "wiki");
+        assert_eq!(wiki.name(&["wiki"]), "wiki-example-com-8443");
+        for text in ["wiki.example.com", "=http://127.0.0.1", "wiki.example.com="] {
+            assert!(Protected::parse(text).is_err(), "{text}");
+        }
+    }
+}
