@@ -87,6 +87,7 @@ async fn a_destination_that_can_be_read_in_more_than_one_way_is_refused() {
         "https://files.test:x/b",
         "https://:80/b",
         "https://files%2Ftest/b",
+        "https://files.test;x/b",
         "https://[::1/b",
         "https://a b/b",
         "https:/files.test/b",

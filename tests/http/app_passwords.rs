@@ -1,6 +1,7 @@
 //! Tests application passwords on the account page.
 
 use sealgate_domain::app_password::MAX_APP_PASSWORDS;
+use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::audit::{AuditFilter, AuditKind};
 use sealgate_domain::secret::Secret;
 use sealgate_system::clock::Clock as _;
@@ -71,6 +72,7 @@ async fn one_is_made_shown_once_and_revoked() {
     let kept = store.app_passwords(provider.anna.sub).await.unwrap().passwords;
     assert_eq!((kept.len(), kept[0].app.as_str(), kept[0].name.as_str()), (1, "git", "git, dizüstü"));
     assert_eq!(kept[0].hash, Secret::new(password.clone()).hash());
+    assert_eq!(kept[0].level, AssuranceLevel::One, "the level of the sign-in");
     let again = browser.get(PAGE).await;
     assert!(again.text().contains("git, dizüstü") && again.text().contains("Never used") && shown(&again).is_none());
     assert!(!again.text().contains(&password));
