@@ -65,6 +65,7 @@ lint:
 # `cargo test --examples` would build the examples as tests. The tests need them as programs.
 test-programs:
 	@.ci/install test
+	tests/acme/pebble.sh
 	$(CARGO) build --locked --bins --examples
 	$(CARGO) test --locked --no-fail-fast $(REST:%=--test %)
 
@@ -154,6 +155,7 @@ soak:
 # Not part of `make test`, which only checks that the source text of every mutant exists.
 mutants:
 	@.ci/install test
+	tests/acme/pebble.sh
 	$(CARGO) test --locked --no-run
 	$(CARGO) test --locked --test mutants -- --ignored --nocapture
 

@@ -2,6 +2,7 @@
 //! start, the server, reloads, and background work.
 
 pub mod address_lookup;
+pub(crate) mod certificates;
 pub(crate) mod counting;
 pub(crate) mod duty;
 pub mod enrolment;

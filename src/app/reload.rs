@@ -11,6 +11,7 @@ use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Mutex;
 
+use crate::app::certificates;
 use crate::app::server::{Stop, notify};
 use crate::app::site::Site;
 use sealgate_admin::Reload;
@@ -145,6 +146,7 @@ fn prepare(file: &Path, changer: &Changer, site: &Site) -> Result<Prepared, Vec<
     {
         return Err(vec![fault]);
     }
+    certificates::prepare(&config).map_err(|fault| vec![fault])?;
     let next = Arc::new(site.with(config));
     let config = &next.sealgate().config;
     let front = Arc::clone(&next) as Arc<dyn Front>;

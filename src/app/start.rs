@@ -13,13 +13,13 @@ use crate::app::sealing;
 use crate::app::sealing::Unsealed;
 use crate::app::server::{Background, Server, ServerParts, StopSignal};
 use crate::app::site::Site;
-use crate::app::{counting, enrolment, outbox, relying_party, sweeping};
+use crate::app::{certificates, counting, enrolment, outbox, relying_party, sweeping};
 use sealgate_admin as admin;
 use sealgate_config::{Config, StoreConfig};
 use sealgate_core::not_serving::NotServing;
 use sealgate_core::state::Parts;
 use sealgate_core::tokens::trusted;
-use sealgate_edge::{Resolver, inherited_sockets};
+use sealgate_edge::{Challenges, Resolver, inherited_sockets};
 use sealgate_signer::{ErrorClass, Observer, Pkcs11Signer};
 use sealgate_store::Store;
 use sealgate_store::engine::{CommitObserver, Engine, Heartbeat, RerunCause};
@@ -97,7 +97,10 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     let site_again = || Arc::clone(&site);
     let (last, keeping, beating, reporting) = (site_again(), site_again(), site_again(), site_again());
     let own = || Arc::clone(&sealgate);
-    let (rotating, people, mailing, sweeping, bounded) = (own(), own(), own(), own(), own());
+    let (rotating, people, mailing, sweeping, bounded, ordering) = (own(), own(), own(), own(), own(), own());
+    let challenges = Arc::<Challenges>::default();
+    let presented = Arc::clone(&challenges);
+    certificates::prepare(config).map_err(line)?;
     let (trust, clock, metrics) =
         (Arc::clone(&sealgate.trust), Arc::clone(&sealgate.clock), Arc::clone(&sealgate.metrics));
     let socket = socket.map_or_else(|| bind(&config.admin.socket), Ok)?;
@@ -108,6 +111,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
         sockets: inherited_sockets().map_err(line)?,
         apps: config.apps.clone(),
         resolver: Resolver::system(),
+        challenges,
         front: Arc::clone(&site) as Arc<dyn sealgate_edge::Front>,
         health: Arc::clone(&site) as Arc<dyn sealgate_edge::Health>,
         background: vec![
@@ -120,6 +124,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
             Background::new("people", |stop| enrolment::keep(people, stop)),
             Background::new("counting", |stop| counting::keep(bounded, stop)),
             Background::new("outbox", |stop| outbox::keep(mailing, stop)),
+            Background::new("certificate orders", |stop| certificates::keep(ordering, presented, stop)),
         ],
         stopped: Box::new(move || {
             Box::pin(async move {

@@ -3,6 +3,7 @@
 //! Collects every error. Each section reads all its keys before it fails, so that a valid key is
 //! not reported as unknown only because another one was wrong.
 
+mod acme;
 mod address;
 mod apps;
 mod factors;
@@ -87,7 +88,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
 /// Returns all known keys, by reading a file in which every table is present.
 pub(super) fn known_keys() -> BTreeSet<String> {
     let reading = ConfigReader::new(
-        "[server.tls]\n[cluster]\n[mail]\n[[trusted_issuer]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n",
+        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[[trusted_issuer]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n",
     );
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));
@@ -97,7 +98,9 @@ pub(super) fn known_keys() -> BTreeSet<String> {
 
 fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let issuer = root.required_text("issuer", "write the address that browsers reach, https://host", address::issuer);
-    let (server, certificates) = server(root.section("server"), files, issuer.as_ref());
+    let acme = root.optional_section("acme", "write it as a table, [acme]");
+    let acme_is_wanted = acme.is_some();
+    let (mut server, certificates) = server(root.section("server"), files, issuer.as_ref(), acme_is_wanted);
     let listen = [server.listen.as_slice(), &server.redirect_listen].concat();
     let store = store(root.section("store"), files);
     let cluster = root.optional_section("cluster", "write it as a table, [cluster]");
@@ -138,12 +141,16 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         trusted: &trusted,
     };
     let apps = apps::apps(root.sections("app"), &own, files);
+    let acme =
+        acme.map(|section| acme::acme(section, files, issuer.as_ref(), apps.as_deref(), store.as_ref(), &mut server));
     let (issuer, apps, hsm) = (issuer?, apps?, hsm?);
-    let mut warnings = tls::coverage(&certificates, &issuer, &apps);
+    let ordered = acme.iter().flatten().flat_map(|acme| &acme.hosts);
+    let mut warnings = tls::coverage(&certificates, &issuer, &apps, &ordered.map(String::as_str).collect::<Vec<_>>());
     warnings.extend(one_call_at_a_time(&hsm));
     Some(Config {
         issuer,
         server,
+        acme: if acme_is_wanted { Some(acme??) } else { None },
         admin: admin?,
         hsm,
         store: store?,
@@ -174,6 +181,7 @@ fn server(
     mut section: Section<'_, '_>,
     files: &Files,
     issuer: Option<&IssuerUrl>,
+    acme: bool,
 ) -> (ServerConfig, Vec<CertificateChain>) {
     // An invalid issuer is reported by its own check.
     let https = issuer.is_none_or(IssuerUrl::is_https);
@@ -186,7 +194,7 @@ fn server(
     if section.has("tls") && !https {
         section.fault("tls", "the issuer says http; write https in the issuer, or leave tls out");
     }
-    let client_certificates = tls::clients(&mut section, files);
+    let client_certificates = tls::clients(&mut section, files, acme);
     let mut taken = listen.clone();
     let redirect_listen = section.texts("redirect_listen", "write a list such as [\"0.0.0.0:80\"]", |text| {
         let address = address::listener(text, &taken)?;
@@ -199,7 +207,7 @@ fn server(
     }
     let trusted_proxies = section.texts("trusted_proxies", "write a list such as [\"10.0.0.0/8\"]", address::network);
     let is_trusting = trusted_proxies.as_ref().is_some_and(|networks| !networks.is_empty());
-    if issuer.is_some_and(IssuerUrl::is_https) && !section.has("tls") && !is_trusting {
+    if issuer.is_some_and(IssuerUrl::is_https) && !section.has("tls") && !acme && !is_trusting {
         let problem = "the issuer says https, but no certificate is configured and no proxy is trusted, so all requests come \
                        over http and from the address of the proxy; write the addresses of the proxy, or tls";
         section.warn("trusted_proxies", problem);

@@ -29,6 +29,7 @@ const SECTIONS: &[Keys] = &[
     ("server", &["redirect_listen", "hsts_seconds", "trusted_proxies", "threads", "header_timeout_seconds"], &[]),
     ("server", &["header_bytes", "body_timeout_seconds", "idle_timeout_seconds", "max_connections"], &[]),
     ("server", &["max_connections_per_peer", "shutdown_timeout_seconds"], &["client_ca", "client_certificates"]),
+    ("acme", &[], &["directory", "contact", "hosts", "profile", "challenge", "ca_file", "path"]),
     ("admin", &["listen", "socket"], &[]),
     ("hsm", &["module", "token_label", "pin_file", "softhsm_conf", "key_label"], &[]),
     ("hsm", &["attestation", "sessions"], &[]),
@@ -169,7 +170,8 @@ mod tests {
 
     const REQUIRED: &str = "issuer = \"https://id.test\"\nhsm = { module = \"m\", token_label = \"t\", pin_file = \"p\" }\n\
         store.path = \"s\"\n[server]\nlisten = [\"127.0.0.1:80\"]\ntls = { certificate = \"c\", key = \"k\" }\n\
-        client_ca = \"ca\"\nclient_certificates = \"required\"\n\
+        client_ca = \"ca\"\nclient_certificates = \"required\"\nredirect_listen = [\"127.0.0.1:81\"]\n\
+        [acme]\nagree_to_terms = true\nchallenge = \"http-01\"\nca_file = \"ca\"\npath = \"acme\"\n\
         [mail]\nhost = \"smtp.test\"\nfrom = \"id@test\"\nusername = \"id\"\npassword_file = \"p\"\n\
         reply_to = \"a@test\"\nca_file = \"ca\"\n[[app]]\nname = \"wiki\"\nhost = \"wiki.test\"\n\
         upstreams = [\"unix:/x\"]\n[[app.route]]\npath = \"/\"\naccess = \"public\"\n";
@@ -219,11 +221,11 @@ mod tests {
         let known = known_keys();
         assert_eq!(listed.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new());
         // Reported with another key: keys of a table with its table, and derived values with their
-        // first key.
+        // first key. The terms of an authority are always accepted.
         let by_another = |key: &String| {
             let tables = key.match_indices('.').any(|(at, _)| listed.contains(&key[..at]));
             let is_table = known.iter().any(|other| other.starts_with(&format!("{key}.")));
-            tables || is_table || ["pages.accent_dark", "app.preset"].contains(&key.as_str())
+            tables || is_table || ["pages.accent_dark", "app.preset", "acme.agree_to_terms"].contains(&key.as_str())
         };
         let untold: Vec<_> = known.difference(&listed).filter(|key| !by_another(key)).collect();
         assert_eq!(untold, Vec::<&String>::new());
@@ -236,7 +238,8 @@ mod tests {
         assert_eq!(found.restart, ["admin.socket", "hsm.module", "hsm.pin_file", "store.path"].map(str::to_owned));
         assert_eq!(
             found.live,
-            ["server.tls", "server.client_ca", "mail.password_file", "mail.ca_file"].map(str::to_owned)
+            ["server.tls", "server.client_ca", "acme.ca_file", "acme.path", "mail.password_file", "mail.ca_file"]
+                .map(str::to_owned)
         );
     }
 }

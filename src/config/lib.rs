@@ -3,6 +3,7 @@
 //! `file` reads the TOML file key by key. `check` converts it to these values and reports every
 //! error at once. This module opens no socket, does not access the token and starts nothing.
 
+mod acme;
 mod app;
 mod appearance;
 mod check;
@@ -27,6 +28,7 @@ use std::path::{Path, PathBuf};
 
 use disk::Files;
 
+pub use acme::{ACME_SUFFIX, AcmeChallenge, AcmeConfig};
 pub use app::{Access, App, AuthorizationHeader, Caching, IdentityValue, Names, RulePerson, Upstream, UpstreamTls};
 pub use app::{GroupsDelimiter, IdentityHeaders, PathCharacters, Route, host_name};
 pub use appearance::Accent;

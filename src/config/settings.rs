@@ -7,6 +7,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use serde::Serialize;
 
+use super::acme::AcmeConfig;
 use super::app::App;
 use super::appearance::{Accent, Logo};
 use super::factors::FactorsConfig;
@@ -30,6 +31,8 @@ pub struct Config {
     pub issuer: IssuerUrl,
     /// Public listeners.
     pub server: ServerConfig,
+    /// Certificates that the server obtains itself; none when absent.
+    pub acme: Option<AcmeConfig>,
     /// Metrics, health checks and the command line's socket.
     pub admin: AdminConfig,
     /// PKCS#11 token that holds the signing keys.

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use sealgate_config::{EXPIRES_SOON, days_left};
+use sealgate_config::{ACME_SUFFIX, EXPIRES_SOON, days_left};
+
+/// Days before the expiry of a certificate that the server obtains itself from which it is reported. One that
+/// is valid for 160 hours is renewed 80 hours before its end.
+const ORDERED_EXPIRES_SOON: i64 = 2;
 
 /// The served certificates by file, with the remaining days last logged.
 #[derive(Debug, Default)]
@@ -16,7 +20,8 @@ impl Expiry {
     pub fn tell(&mut self, shown: &[(&Path, i64)], now: i64) -> Vec<PathBuf> {
         let before = std::mem::take(&mut self.0);
         for (file, ends) in shown {
-            let days = Some(days_left(*ends, now)).filter(|days| *days < EXPIRES_SOON);
+            let soon = if is_ordered(file) { ORDERED_EXPIRES_SOON } else { EXPIRES_SOON };
+            let days = Some(days_left(*ends, now)).filter(|days| *days < soon);
             if let Some(days) = days
                 && before.get(*file) != Some(&Some(days))
             {
@@ -28,9 +33,18 @@ impl Expiry {
     }
 }
 
+/// Returns whether the server obtains this certificate itself.
+fn is_ordered(file: &Path) -> bool {
+    file.to_string_lossy().ends_with(ACME_SUFFIX)
+}
+
 fn tell(file: &Path, days: i64) {
     let certificate = file.display();
-    let renew = "renew it: new files are taken up by themselves";
+    let renew = if is_ordered(file) {
+        "earlier lines say why the certificate authority issued no new one"
+    } else {
+        "renew it: new files are taken up by themselves"
+    };
     if days < 0 {
         tracing::error!(%certificate, "a certificate has expired, and browsers refuse it; {renew}");
     } else {

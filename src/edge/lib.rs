@@ -26,6 +26,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, Version, request};
 
+pub use self::listen::challenges::{ChallengeAnswer, Challenges};
 pub use self::listen::head::check as check_head;
 pub use self::listen::inherited::inherited_sockets;
 pub use self::listen::listeners::Listener;

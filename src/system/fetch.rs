@@ -1,9 +1,13 @@
 //! Reading documents from outside over HTTP, with deadlines and limits: what another provider publishes. Blocks, so it is
 //! for the command line and for threads that may block. Knows no document.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{Request, Response};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
 use ureq::Agent;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
@@ -48,10 +52,24 @@ impl Web {
     /// # Errors
     /// One line, when the machine's certificate authorities cannot be read.
     pub fn new(patience: Duration, longest: u64) -> Result<Self, String> {
+        Self::with_authorities(patience, longest, None)
+    }
+
+    /// Does the same, and also trusts the certificate authorities in this PEM file.
+    ///
+    /// # Errors
+    /// One line, when the authorities cannot be read.
+    pub fn with_authorities(patience: Duration, longest: u64, ca_file: Option<&Path>) -> Result<Self, String> {
         let authorities = rustls_native_certs::load_native_certs()
             .map_err(|error| format!("cannot read this machine's certificate authorities: {error}"))?;
-        let authorities: Vec<_> =
+        let mut authorities: Vec<_> =
             authorities.iter().map(|authority| Certificate::from_der(authority).to_owned()).collect();
+        if let Some(file) = ca_file {
+            let fault = |error| format!("cannot read {}: {error}", file.display());
+            for authority in CertificateDer::pem_file_iter(file).map_err(fault)? {
+                authorities.push(Certificate::from_der(&authority.map_err(fault)?).to_owned());
+            }
+        }
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::Specific(Arc::new(authorities)))
             .unversioned_rustls_crypto_provider(crate::tls::provider())
@@ -82,6 +100,19 @@ impl Web {
         let body =
             response.body_mut().with_config().limit(self.longest).read_to_vec().map_err(|error| fault(&error))?;
         Ok(Document { body, max_age })
+    }
+
+    /// Sends a request and returns the answer, whatever its status.
+    ///
+    /// # Errors
+    /// One line that names the address.
+    pub fn exchange(&self, request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, String> {
+        let url = request.uri().to_string();
+        let fault = |error: ureq::Error| format!("{url}: {error}");
+        let request = self.agent.configure_request(request).http_status_as_error(false).build();
+        let (parts, mut body) = self.agent.run(request).map_err(fault)?.into_parts();
+        let body = body.with_config().limit(self.longest).read_to_vec().map_err(fault)?;
+        Ok(Response::from_parts(parts, body))
     }
 
     /// The JSON document at `url`.

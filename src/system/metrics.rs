@@ -31,6 +31,7 @@ pub use factors::{EnrolmentShare, FactorOutcome};
 pub use limits::BlockOutcome;
 pub use mail::MailOutcome;
 pub use people::RegistrationOutcome;
+pub use tls::AcmeOutcome;
 
 pub struct Metrics {
     registry: Registry,
@@ -308,7 +309,7 @@ impl Metrics {
         self.factors.begin();
         self.mails.begin();
         self.limits.begin();
-        self.tls.take_key_exchanges();
+        self.tls.begin();
         for kind in TokenKind::ALL {
             self.tokens.with_label_values(&[kind.as_str()]);
         }
@@ -387,6 +388,16 @@ impl Metrics {
     /// Removes the series of a certificate that is no longer served.
     pub fn forget_certificate(&self, file: &Path) {
         self.tls.forget_certificate(file);
+    }
+
+    /// Counts an order at an ACME authority.
+    pub fn acme_ordered(&self, outcome: AcmeOutcome) {
+        self.tls.acme_ordered(outcome);
+    }
+
+    /// Records how many hosts' last order failed.
+    pub fn acme_failing(&self, hosts: usize) {
+        self.tls.acme_failing(hosts);
     }
 
     /// Counts a reload.

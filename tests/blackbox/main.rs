@@ -27,6 +27,7 @@ mod shim;
 mod softhsm;
 mod support;
 
+mod acme;
 mod attestation;
 mod backup;
 mod bodies;

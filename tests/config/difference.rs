@@ -114,6 +114,8 @@ fn altered(line: &str) -> String {
     let Some((key, value)) = line.split_once(" = ") else { return line.to_owned() };
     let (value, comment) = value.split_once(' ').unwrap_or((value, ""));
     let value = match value {
+        // Required to be true.
+        _ if key == "agree_to_terms" => value.to_owned(),
         "true" => "false".to_owned(),
         "false" => "true".to_owned(),
         _ => value.parse::<u64>().map_or_else(|_| value.to_owned(), |number| (number + 1).to_string()),
@@ -121,7 +123,14 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const LIVE: [&str; 51] = [
+const LIVE: [&str; 58] = [
+    "acme.directory",
+    "acme.contact",
+    "acme.hosts",
+    "acme.profile",
+    "acme.challenge",
+    "acme.ca_file",
+    "acme.path",
     "tokens.authorization_code_seconds",
     "tokens.refresh_token_seconds",
     "tokens.refresh_retry_seconds",

@@ -37,7 +37,7 @@ pub(super) fn of_sled(text: &str) -> String {
 /// Returns the file with the settings of the PostgreSQL store.
 fn of_cluster(text: &str) -> String {
     let text = text.replace("engine = \"sled\"", "engine = \"postgres\"").replace("shared = false", "shared = true");
-    without(&text, &["path = \"/var/lib", "cache_bytes", "reserve_bytes"])
+    without(&text, &["path = \"/var/lib/sealgate/store", "cache_bytes", "reserve_bytes"])
 }
 
 fn without(text: &str, lines: &[&str]) -> String {

@@ -1,6 +1,7 @@
 //! The configuration file: accepted settings, defaults and error reports.
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
+mod acme;
 mod apps;
 mod cluster;
 mod contents;

@@ -315,6 +315,7 @@ pub(crate) fn parts(front: Arc<TestFront>, upstreams: &[SocketAddr]) -> ServerPa
         sockets: Vec::new(),
         apps: upstreams.iter().map(|address| app(&[*address])).collect(),
         resolver: Resolver::system(),
+        challenges: Arc::default(),
         front,
         health: Arc::new(TestHealth),
         background: Vec::new(),

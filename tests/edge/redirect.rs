@@ -1,8 +1,12 @@
 //! Plain HTTP listeners, which only redirect to https.
 
-use sealgate_edge::AnsweredBy;
+use std::sync::Arc;
 
+use sealgate_edge::{AnsweredBy, Challenges};
+
+use crate::authority::Authority;
 use crate::harness::{Client, Edge, Reply, legacy};
+use crate::tls::challenge;
 
 fn edge() -> Edge {
     Edge::with(&[legacy()], |parts| {
@@ -72,4 +76,29 @@ fn the_limits_of_the_public_listeners_hold_for_it() {
         client.send(b"GET / HTTP/1.1\r\nHost: wiki.example\r\n\r\n");
         assert!(client.reply().keeps());
     }
+}
+
+#[test]
+fn a_validation_of_a_certificate_authority_is_answered_for_its_token_only() {
+    let challenges = Arc::<Challenges>::default();
+    let edge = Edge::with(&[legacy()], |parts| {
+        parts.https = true;
+        parts.server.redirect_listen = vec!["127.0.0.1:0".parse().unwrap()];
+        parts.challenges = Arc::clone(&challenges);
+    });
+    let validation = |token: &str, host: &str| {
+        ask(&edge, &format!("GET /.well-known/acme-challenge/{token} HTTP/1.1\r\nHost: {host}\r\n\r\n"))
+    };
+    assert_eq!(validation("t0ken", "wiki.example").status, 308);
+    challenges.set(vec![challenge(&Authority::new())]);
+    for host in ["wiki.example", "192.0.2.1"] {
+        let reply = validation("t0ken", host);
+        assert_eq!((reply.status, reply.body.as_slice()), (200, &b"t0ken.key"[..]), "{host}");
+    }
+    for token in ["", "t0ke", "t0ken/", "t0ken?", "T0KEN"] {
+        let expected = if token == "t0ken?" { 200 } else { 308 };
+        assert_eq!(validation(token, "wiki.example").status, expected, "{token}");
+    }
+    challenges.set(Vec::new());
+    assert_eq!(validation("t0ken", "192.0.2.1").status, 421);
 }

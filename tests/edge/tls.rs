@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use rustls::crypto::aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519, X25519MLKEM768};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, NamedGroup, RootCertStore, SupportedProtocolVersion};
 use sealgate_config::TlsConfig;
-use sealgate_edge::ConnectionEvent;
+use sealgate_edge::{ChallengeAnswer, Challenges, ConnectionEvent};
 use sealgate_system::named_certificate::NamedOrIssued;
 use tempfile::TempDir;
 
@@ -353,4 +353,51 @@ fn a_client_without_the_hybrid_key_exchange_is_served_in_one_round_trip() {
     ] {
         assert_eq!(key_exchange(version, &[group]), (HandshakeKind::Full, name));
     }
+}
+
+/// Returns the answer to a challenge for `localhost`.
+pub(crate) fn challenge(authority: &Authority) -> ChallengeAnswer {
+    let files = authority.issue("challenge", "DNS:localhost");
+    let certificate = CertificateDer::from_pem_file(&files.certificate).unwrap().to_vec();
+    let key = PrivateKeyDer::from_pem_file(&files.key).unwrap().secret_der().to_vec();
+    ChallengeAnswer::new("localhost".to_owned(), certificate, key, "t0ken".to_owned(), "t0ken.key".to_owned()).unwrap()
+}
+
+#[test]
+fn a_validation_gets_the_certificate_of_its_challenge_and_no_answer_to_a_request() {
+    let authority = Authority::new();
+    let files = authority.issue("server", "DNS:localhost");
+    let challenges = Arc::<Challenges>::default();
+    let edge = Edge::with(&[legacy()], |parts| {
+        parts.server.tls = vec![files];
+        parts.challenges = Arc::clone(&challenges);
+    });
+    let validation = ["-servername", "localhost", "-alpn", "acme-tls/1"];
+    assert_eq!(shown_for(&edge, &validation), "");
+    challenges.set(vec![challenge(&authority)]);
+    let (own, validated) = (shown(&edge), shown_for(&edge, &validation));
+    assert!(own.starts_with("serial=") && validated.starts_with("serial=") && own != validated, "{own} {validated}");
+    assert_eq!(shown_for(&edge, &["-servername", "other.test", "-alpn", "acme-tls/1"]), "");
+    assert_eq!(shown_for(&edge, &["-servername", "localhost", "-alpn", "h2,acme-tls/1"]), own);
+
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(authority.file()).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]).unwrap();
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"acme-tls/1".to_vec()];
+    let mut socket = TcpStream::connect(edge.address).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut connection = ClientConnection::new(Arc::new(config), name).unwrap();
+    while connection.is_handshaking() {
+        connection.complete_io(&mut socket).unwrap();
+    }
+    assert_eq!(connection.alpn_protocol(), Some(&b"acme-tls/1"[..]));
+    let mut stream = rustls::Stream::new(&mut connection, &mut socket);
+    // The server may have closed the connection already.
+    let _ = stream.write_all(b"GET /local/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert!(answer.is_empty(), "{answer:?}");
 }

@@ -8,5 +8,5 @@ pub(crate) fn program(name: &str) -> PathBuf {
     let own = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("tools").join("bin");
     let places = env::split_paths(&path).chain(["/usr/sbin".into(), own]);
     let found = places.map(|place| place.join(name)).find(|file| file.is_file());
-    found.unwrap_or_else(|| panic!("there is no {name}: .ci/install test fetches it"))
+    found.unwrap_or_else(|| panic!("there is no {name}: `make test-programs` fetches it"))
 }

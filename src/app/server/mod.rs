@@ -21,8 +21,8 @@ use tokio::time::timeout;
 
 use sealgate_config::{App, ServerConfig};
 use sealgate_edge::{
-    Cancellable, Changer, Front, Health, HttpService, Limits, Listener, LongLived, Phase, Probe, Proxy, Quota,
-    Redirect, RequestIds, Resolver, Snapshot, Snapshots, Tls, TransportSecurity, Watch, admin_service,
+    Cancellable, Challenges, Changer, Front, Health, HttpService, Limits, Listener, LongLived, Phase, Probe, Proxy,
+    Quota, Redirect, RequestIds, Resolver, Snapshot, Snapshots, Tls, TransportSecurity, Watch, admin_service,
     watch_long_lived, watch_tls, watch_upstreams,
 };
 use sealgate_system::clock::{OsEntropy, random};
@@ -85,6 +85,8 @@ pub struct ServerParts {
     pub apps: Vec<App>,
     /// Resolver of upstream names.
     pub resolver: Resolver,
+    /// Answers to the challenges of a certificate authority.
+    pub challenges: Arc<Challenges>,
     pub front: Arc<dyn Front>,
     pub health: Arc<dyn Health>,
     pub background: Vec<Background>,
@@ -119,7 +121,8 @@ impl Server {
         let mut faults = Vec::new();
         let mut noted = |fault| faults.push(fault);
         install().unwrap_or_else(&mut noted);
-        let tls = Tls::load(&parts.server).map_err(&mut noted).ok().flatten().map(Arc::new);
+        let tls =
+            Tls::load(&parts.server, Arc::clone(&parts.challenges)).map_err(&mut noted).ok().flatten().map(Arc::new);
         let snapshot = Snapshot::prepare(&parts.apps, &parts.resolver, Arc::clone(&parts.front), None)
             .map_err(|lines| lines.into_iter().for_each(&mut noted))
             .ok();
@@ -213,7 +216,8 @@ impl Server {
         let probe = Probe::new(http_service.doors(), Arc::clone(&parts.health));
         server.add_service(http_service);
         if !redirecting.is_empty() {
-            let front = Arc::new(Redirect(Arc::clone(&snapshots)));
+            let front =
+                Arc::new(Redirect { snapshots: Arc::clone(&snapshots), challenges: Arc::clone(&parts.challenges) });
             let redirect = Proxy {
                 // Browsers must ignore it over plain HTTP.
                 transport_security: None,

@@ -37,14 +37,14 @@ pub(super) fn certificates(server: &mut Section<'_, '_>, files: &Files) -> Vec<C
 }
 
 /// Parses which clients must present a certificate, and the authorities that sign it.
-pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files) -> Option<ClientCertificates> {
+pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files, acme: bool) -> Option<ClientCertificates> {
     let ca = server.text("client_ca", AUTHORITIES, |text| files.authorities(text));
     let demands = [("optional", Presence::Optional), ("required", Presence::Required)];
     let demand = server.choice("client_certificates", &demands);
     if server.has("client_certificates") && !server.has("client_ca") {
         server.fault("client_certificates", "needs to know whose; write client_ca too, or leave it out");
     }
-    if server.has("client_ca") && !server.has("tls") {
+    if server.has("client_ca") && !server.has("tls") && !acme {
         server.fault("client_ca", "clients show certificates over TLS only; write tls too, or leave it out");
     }
     Some(ClientCertificates { ca: ca?, demand: demand.unwrap_or(Presence::Required) })
@@ -54,8 +54,13 @@ pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files) -> Option<Cli
 /// host.
 ///
 /// Returns nothing if no file was read. The warnings may be intended behind a load balancer that
-/// does not verify certificates.
-pub(super) fn coverage(certificates: &[CertificateChain], issuer: &IssuerUrl, apps: &[App]) -> Vec<ConfigFault> {
+/// does not verify certificates. `ordered`: hosts whose certificates the server obtains itself.
+pub(super) fn coverage(
+    certificates: &[CertificateChain],
+    issuer: &IssuerUrl,
+    apps: &[App],
+    ordered: &[&str],
+) -> Vec<ConfigFault> {
     let mut hosts: Vec<&str> = Vec::new();
     for host in iter::once(issuer.host()).chain(apps.iter().map(|app| host_name(&app.host))) {
         if !hosts.contains(&host) {
@@ -72,7 +77,11 @@ pub(super) fn coverage(certificates: &[CertificateChain], issuer: &IssuerUrl, ap
         }
     }
     if read().next().is_some() {
-        let uncovered = hosts.iter().filter(|host| !read().any(|certificate| certificate.chain.is_for(host)));
+        let is_covered = |host: &str| {
+            ordered.contains(&host.trim_start_matches('[').trim_end_matches(']'))
+                || read().any(|certificate| certificate.chain.is_for(host))
+        };
+        let uncovered = hosts.iter().filter(|host| !is_covered(host));
         warnings.extend(uncovered.map(|host| {
             ConfigFault::new(
                 "server.tls".to_owned(),

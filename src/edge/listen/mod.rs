@@ -1,6 +1,7 @@
 //! From the socket to a request: listeners, TLS, quotas and checks of the raw head.
 
 pub(crate) mod certificate;
+pub(crate) mod challenges;
 pub(crate) mod chunks;
 pub(crate) mod client_certificate;
 pub(crate) mod connection;

@@ -236,9 +236,13 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         let connection = Connection::new(socket, peer, ticket, self.limits.write_timeout, buffer);
         let Some(tls) = tls else { return self.serve_http1(Box::new(connection), deadline, &stop).await };
         let terms = tls.terms();
-        let Ok(Ok(stream)) = timeout_at(deadline, terms.acceptor().tls_handshake(connection)).await else {
+        let Ok(Ok(mut stream)) = timeout_at(deadline, terms.acceptor().tls_handshake(connection)).await else {
             return (self.watch)(ConnectionEvent::HandshakeFailed);
         };
+        // A validation of the certificate authority ends here (RFC 8737 §3).
+        if matches!(stream.selected_alpn_proto(), Some(ALPN::Custom(_))) {
+            return Shutdown::shutdown(&mut stream).await;
+        }
         let digest = stream.get_ssl_digest();
         let served = async {
             if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {

@@ -26,6 +26,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::certificate::{Certificate, LoadedCertificate, Stamp, stamp};
+use super::challenges::{ACME_TLS, Challenges};
 use super::client_certificate::{ClientVerifier, VerifiedClientCertificate, Witness};
 use sealgate_config as config;
 use sealgate_config::ClientCertificates;
@@ -44,6 +45,7 @@ const LAST_LOOKS: Duration = Duration::from_millis(100);
 pub struct Tls {
     spoken: ArcSwap<TlsSnapshot>,
     changed: watch::Sender<()>,
+    challenges: Arc<Challenges>,
 }
 
 /// Terms of a handshake.
@@ -71,9 +73,18 @@ impl Tls {
     ///
     /// # Errors
     /// One line that names the file and the fault.
-    pub fn load(server: &config::ServerConfig) -> Result<Option<Self>, String> {
+    pub fn load(server: &config::ServerConfig, challenges: Arc<Challenges>) -> Result<Option<Self>, String> {
         let (changed, _) = watch::channel(());
-        Ok(TlsSnapshot::load(server)?.map(|spoken| Self { spoken: ArcSwap::from_pointee(spoken), changed }))
+        let spoken = TlsSnapshot::load(server, &challenges)?;
+        Ok(spoken.map(|spoken| Self { spoken: ArcSwap::from_pointee(spoken), changed, challenges }))
+    }
+
+    /// Reads the files of another configuration for [`Tls::replace`].
+    ///
+    /// # Errors
+    /// As [`Tls::load`].
+    pub(crate) fn read(&self, server: &config::ServerConfig) -> Result<Option<TlsSnapshot>, String> {
+        TlsSnapshot::load(server, &self.challenges)
     }
 
     pub(crate) fn terms(&self) -> Arc<TlsTerms> {
@@ -131,12 +142,12 @@ impl TlsSnapshot {
     ///
     /// # Errors
     /// One line that names the file and the fault.
-    pub(crate) fn load(server: &config::ServerConfig) -> Result<Option<Self>, String> {
+    fn load(server: &config::ServerConfig, challenges: &Arc<Challenges>) -> Result<Option<Self>, String> {
         if server.tls.is_empty() {
             return Ok(None);
         }
         let all = server.tls.iter().map(Certificate::load).collect::<Result<_, _>>()?;
-        let certificates = Arc::new(Certificates(all));
+        let certificates = Arc::new(Certificates { all, challenges: Arc::clone(challenges) });
         let clients = server.client_certificates.clone();
         let read = Mutex::new(clients.as_ref().and_then(|clients| stamp(&clients.ca)));
         let terms = RwLock::new(Arc::new(terms(&certificates, clients.as_ref())?));
@@ -150,7 +161,7 @@ impl TlsSnapshot {
     /// Reloads certificates and authorities whose files changed. Returns whether the terms changed.
     /// Blocking I/O.
     fn look(&self) -> bool {
-        for certificate in &self.certificates.0 {
+        for certificate in &self.certificates.all {
             certificate.look();
         }
         let Some(clients) = &self.clients else { return false };
@@ -177,7 +188,7 @@ impl TlsSnapshot {
 pub async fn watch_tls(tls: Arc<Tls>, report: impl Fn(&[(&Path, i64)]), mut stop: watch::Receiver<bool>) {
     loop {
         let spoken = tls.spoken.load_full();
-        let shown: Vec<_> = spoken.certificates.0.iter().map(Certificate::end).collect();
+        let shown: Vec<_> = spoken.certificates.all.iter().map(Certificate::end).collect();
         report(&shown);
         drop(shown);
         if timeout(LOOK, stop.wait_for(|stop| *stop)).await.is_ok() {
@@ -208,7 +219,7 @@ fn terms(certificates: &Arc<Certificates>, clients: Option<&ClientCertificates>)
         None => (config.with_no_client_auth(), TlsSettings::intermediate("", "")),
     };
     let mut config = config.with_cert_resolver(Arc::clone(&resolver));
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec(), ACME_TLS.to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});
     if clients.is_some() {
         config.send_tls13_tickets = 0;
@@ -227,9 +238,17 @@ fn terms(certificates: &Arc<Certificates>, clients: Option<&ClientCertificates>)
     Ok(TlsTerms { acceptor, clients })
 }
 
-/// All certificates, in the order of the configuration.
-#[derive(Debug)]
-struct Certificates(Vec<Certificate>);
+struct Certificates {
+    /// All certificates, in the order of the configuration.
+    all: Vec<Certificate>,
+    challenges: Arc<Challenges>,
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.all).finish()
+    }
+}
 
 impl ResolvesServerCert for Certificates {
     /// Selects a certificate with a key whose signature scheme the client supports.
@@ -238,7 +257,13 @@ impl ResolvesServerCert for Certificates {
     /// matching wildcard. Otherwise the first of all is used: clients without a server name get it,
     /// and clients with an unknown name see which server they reached.
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let all: Vec<Arc<LoadedCertificate>> = self.0.iter().map(Certificate::current).collect();
+        // A validation offers this protocol only (RFC 8737 §3). Other clients never get the certificate of a
+        // challenge, and a validation never gets another.
+        let is_validation = hello.alpn().is_some_and(|offered| offered.eq([ACME_TLS]));
+        if is_validation {
+            return self.challenges.certificate(hello.server_name()?);
+        }
+        let all: Vec<Arc<LoadedCertificate>> = self.all.iter().map(Certificate::current).collect();
         let understood =
             |shown: &&Arc<LoadedCertificate>| shown.key.key.choose_scheme(hello.signature_schemes()).is_some();
         let named = hello.server_name().and_then(|name| {

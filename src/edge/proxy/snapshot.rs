@@ -143,7 +143,7 @@ impl Changer {
     pub fn prepare(&self, apps: &[App], server: &ServerConfig, front: Arc<dyn Front>) -> Result<Change, Vec<String>> {
         let before = self.snapshots.current();
         let snapshot = Snapshot::prepare(apps, &self.resolver, front, Some(&before));
-        let spoken = if self.tls.is_some() { TlsSnapshot::load(server) } else { Ok(None) };
+        let spoken = self.tls.as_ref().map_or(Ok(None), |tls| tls.read(server));
         match (snapshot, spoken) {
             (Ok(snapshot), Ok(spoken)) => {
                 snapshot.find_names(Some(&before));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use prometheus::{IntCounterVec, IntGaugeVec, Opts};
+use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts};
 
 use super::book::SeriesRegistry;
 use crate::tls::take_key_exchanges;
@@ -10,6 +10,36 @@ use crate::tls::take_key_exchanges;
 pub(super) struct TlsSeries {
     certificates: IntGaugeVec,
     key_exchanges: IntCounterVec,
+    acme_orders: IntCounterVec,
+    acme_failing: IntGauge,
+}
+
+/// Result of an order at an ACME authority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AcmeOutcome {
+    Issued,
+    /// The authority refused the order or could not validate the host.
+    Rejected,
+    /// A rate limit of the authority.
+    Limited,
+    /// The authority could not be reached or had an error of its own.
+    Unreachable,
+    /// Another error, of the account or of this machine.
+    Failed,
+}
+
+impl AcmeOutcome {
+    const ALL: [Self; 5] = [Self::Issued, Self::Rejected, Self::Limited, Self::Unreachable, Self::Failed];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Issued => "issued",
+            Self::Rejected => "rejected",
+            Self::Limited => "limited",
+            Self::Unreachable => "unreachable",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 impl TlsSeries {
@@ -27,7 +57,30 @@ impl TlsSeries {
         );
         let key_exchanges = IntCounterVec::new(key_exchanges, &["peer", "group"])?;
         book.enter("counter", &key_exchanges)?;
-        Ok(Self { certificates, key_exchanges })
+        let acme_orders = Opts::new("sealgate_acme_orders_total", "Orders of certificates by ACME, by result.");
+        let acme_orders = IntCounterVec::new(acme_orders, &["result"])?;
+        book.enter("counter", &acme_orders)?;
+        let acme_failing = IntGauge::new(
+            "sealgate_acme_failing_hosts",
+            "Hosts whose last certificate order failed. The certificate in use stays.",
+        )?;
+        book.enter("gauge", &acme_failing)?;
+        Ok(Self { certificates, key_exchanges, acme_orders, acme_failing })
+    }
+
+    pub(super) fn begin(&self) {
+        self.take_key_exchanges();
+        for outcome in AcmeOutcome::ALL {
+            self.acme_orders.with_label_values(&[outcome.as_str()]);
+        }
+    }
+
+    pub(super) fn acme_ordered(&self, outcome: AcmeOutcome) {
+        self.acme_orders.with_label_values(&[outcome.as_str()]).inc();
+    }
+
+    pub(super) fn acme_failing(&self, hosts: usize) {
+        self.acme_failing.set(i64::try_from(hosts).unwrap_or(i64::MAX));
     }
 
     pub(super) fn certificate(&self, file: &Path, ends: i64) {

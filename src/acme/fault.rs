@@ -1,0 +1,73 @@
+//! Errors of a certificate authority, by what to do next.
+
+use std::fmt;
+
+use instant_acme::{Error, Problem};
+
+/// Kind of an error, which determines when to try again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AcmeFaultKind {
+    /// The authority cannot be reached, or has an error of its own.
+    Unreachable,
+    /// The authority refuses the order or could not validate the host.
+    Rejected,
+    /// A rate limit of the authority.
+    Limited,
+    /// The authority does not know the account.
+    NoAccount,
+    /// The authority rejected nonces repeatedly (RFC 8555 §6.5).
+    BadNonce,
+    /// The files of this machine, or keys.
+    Local,
+}
+
+/// Reason why there is no certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcmeFault {
+    pub kind: AcmeFaultKind,
+    pub text: String,
+}
+
+impl fmt::Display for AcmeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl AcmeFault {
+    pub(crate) fn new(kind: AcmeFaultKind, text: impl fmt::Display) -> Self {
+        Self { kind, text: text.to_string() }
+    }
+
+    /// Creates an error of this machine.
+    pub fn local(text: impl fmt::Display) -> Self {
+        Self::new(AcmeFaultKind::Local, text)
+    }
+
+    pub(crate) fn rejected(text: impl fmt::Display) -> Self {
+        Self::new(AcmeFaultKind::Rejected, text)
+    }
+}
+
+impl From<Error> for AcmeFault {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::Api(problem) => kind_of(problem),
+            Error::Crypto | Error::KeyRejected => AcmeFaultKind::Local,
+            Error::Unsupported(_) => AcmeFaultKind::Rejected,
+            _ => AcmeFaultKind::Unreachable,
+        };
+        Self::new(kind, error)
+    }
+}
+
+fn kind_of(problem: &Problem) -> AcmeFaultKind {
+    let name = problem.r#type.as_deref().and_then(|name| name.strip_prefix("urn:ietf:params:acme:error:"));
+    match (name, problem.status) {
+        (Some("badNonce"), _) => AcmeFaultKind::BadNonce,
+        (Some("accountDoesNotExist"), _) => AcmeFaultKind::NoAccount,
+        (Some("rateLimited"), _) | (_, Some(429)) => AcmeFaultKind::Limited,
+        (Some("serverInternal"), _) | (_, Some(500..)) => AcmeFaultKind::Unreachable,
+        _ => AcmeFaultKind::Rejected,
+    }
+}

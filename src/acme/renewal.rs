@@ -1,0 +1,110 @@
+//! Times of renewals and of retries.
+
+use std::time::Duration;
+
+use crate::fault::AcmeFaultKind;
+
+const HOUR: i64 = 3600;
+const DAY: i64 = 24 * HOUR;
+
+/// Lifetime up to which a certificate is renewed after half of it, and not after two thirds.
+const SHORT_LIFETIME: i64 = 10 * DAY;
+
+/// Shortest time between the start of a certificate and its renewal, whatever the authority suggests.
+const MIN_USE: i64 = HOUR;
+
+/// Validity period of a certificate, in seconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CertificateValidity {
+    pub starts: i64,
+    pub ends: i64,
+}
+
+impl CertificateValidity {
+    fn lifetime(self) -> i64 {
+        self.ends.saturating_sub(self.starts).max(0)
+    }
+}
+
+/// Returns when to renew a certificate, in seconds since 1970.
+///
+/// After two thirds of the lifetime, or half of a short one: for 90 days 30 days before the end, for 160
+/// hours 80 hours. The authority may suggest a window (RFC 9773); `permille` selects a time within it. The
+/// suggestion never delays the renewal into the last sixth of the lifetime.
+pub fn renew_at(validity: CertificateValidity, window: Option<(i64, i64)>, permille: u16) -> i64 {
+    let lifetime = validity.lifetime();
+    let left = if lifetime <= SHORT_LIFETIME { lifetime / 2 } else { lifetime / 3 };
+    let Some((start, end)) = window.filter(|(start, end)| start < end) else { return validity.ends - left };
+    let (length, permille) = (end.saturating_sub(start), i64::from(permille.min(1000)));
+    let suggested = start.saturating_add(length / 1000 * permille + length % 1000 * permille / 1000);
+    let earliest = validity.starts.saturating_add(MIN_USE.min(lifetime / 8));
+    suggested.max(earliest).min(validity.ends - lifetime / 6)
+}
+
+/// Returns how long to wait after this number of failures in succession.
+///
+/// Let's Encrypt allows five failed validations of a host per hour; with these pauses there are four
+/// attempts in the first hour. An authority that cannot be reached counts no attempts, so it is asked more
+/// often.
+pub fn pause_after(kind: AcmeFaultKind, failures: u32) -> Duration {
+    const REJECTED: [u64; 6] = [60, 5 * 60, 15 * 60, 3600, 3 * 3600, 6 * 3600];
+    let step = failures.saturating_sub(1);
+    match kind {
+        AcmeFaultKind::Rejected => {
+            let last = REJECTED.len() - 1;
+            let step = usize::try_from(step).map_or(last, |step| step.min(last));
+            Duration::from_secs(REJECTED.get(step).copied().unwrap_or(3600))
+        }
+        AcmeFaultKind::Limited => Duration::from_hours(1),
+        _ => Duration::from_secs((5_u64 << step.min(10)).min(30 * 60)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_renewed_at_a_fraction_of_its_lifetime() {
+        for (lifetime, left) in [
+            (90 * DAY, 30 * DAY),
+            (47 * DAY, 47 * DAY / 3),
+            (160 * HOUR, 80 * HOUR),
+            (6 * HOUR, 3 * HOUR),
+            (0, 0),
+            (-DAY, 0),
+        ] {
+            let validity = CertificateValidity { starts: 1000, ends: 1000 + lifetime };
+            assert_eq!(renew_at(validity, None, 500), validity.ends - left, "{lifetime}");
+        }
+    }
+
+    #[test]
+    fn the_authority_may_suggest_a_time_within_limits() {
+        let validity = CertificateValidity { starts: 0, ends: 90 * DAY };
+        assert_eq!(renew_at(validity, Some((50 * DAY, 52 * DAY)), 500), 51 * DAY);
+        // A window in the past: as soon as possible.
+        assert_eq!(renew_at(validity, Some((-2, -1)), 500), HOUR);
+        assert_eq!(renew_at(validity, Some((i64::MIN, i64::MAX)), 1000), HOUR);
+        // Never into the last sixth.
+        assert_eq!(renew_at(validity, Some((89 * DAY, 200 * DAY)), 500), 75 * DAY);
+        // A window that is none.
+        assert_eq!(renew_at(validity, Some((52 * DAY, 50 * DAY)), 500), 60 * DAY);
+    }
+
+    #[test]
+    fn rejected_orders_stay_within_five_an_hour() {
+        let mut at = Duration::ZERO;
+        let mut within_an_hour = 1;
+        for failures in 1.. {
+            at += pause_after(AcmeFaultKind::Rejected, failures);
+            if at >= Duration::from_hours(1) {
+                break;
+            }
+            within_an_hour += 1;
+        }
+        assert_eq!(within_an_hour, 4);
+        assert_eq!(pause_after(AcmeFaultKind::Rejected, u32::MAX), Duration::from_hours(6));
+        assert_eq!(pause_after(AcmeFaultKind::Unreachable, u32::MAX), Duration::from_mins(30));
+    }
+}

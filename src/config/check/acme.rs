@@ -1,0 +1,108 @@
+//! Checks of the settings for ACME.
+
+use std::path::{Path, PathBuf};
+
+use url::Url;
+
+use super::super::{
+    AcmeChallenge, AcmeConfig, App, IssuerUrl, Presence, ServerConfig, StoreConfig, TlsConfig, host_name,
+};
+use super::address;
+use crate::disk::Files;
+use crate::file::Section;
+use sealgate_domain::user::Email;
+
+const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
+
+/// Maximum length of a profile's name, bytes.
+const MAX_PROFILE_LENGTH: usize = 64;
+
+/// Parses the section, and adds the certificates to those of the listeners.
+///
+/// Without `hosts`, the issuer and each application get a certificate.
+pub(super) fn acme(
+    mut section: Section<'_, '_>,
+    files: &Files,
+    issuer: Option<&IssuerUrl>,
+    apps: Option<&[App]>,
+    store: Option<&StoreConfig>,
+    server: &mut ServerConfig,
+) -> Option<AcmeConfig> {
+    let directory = section.text("directory", "write the URL of the authority's directory", directory);
+    let agrees = section.flag("agree_to_terms", false);
+    let terms = "read the authority's terms of service, and write true to accept them";
+    if !section.has("agree_to_terms") {
+        section.missing("agree_to_terms", terms);
+    } else if !agrees {
+        section.fault("agree_to_terms", &format!("is false; {terms}"));
+    }
+    let contact = section.text("contact", "write an address such as \"ops@example.com\"", |text| {
+        let problem = || format!("{text:?} is not an e-mail address; write such as \"ops@example.com\"");
+        Email::parse(text).map(|email| email.as_str().to_owned()).ok_or_else(problem)
+    });
+    let hosts = section.some_texts("hosts", "write a list such as [\"id.example.com\"]", |text| {
+        address::certificate_name(&text.to_ascii_lowercase())
+    });
+    let profile = section.text("profile", "write the name of a profile, such as \"shortlived\"", |text| {
+        let sound = (1..=MAX_PROFILE_LENGTH).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+        sound.then(|| text.to_owned()).ok_or_else(|| format!("{text:?} is not the name of a profile"))
+    });
+    let challenges = [("tls-alpn-01", AcmeChallenge::TlsAlpn01), ("http-01", AcmeChallenge::Http01)];
+    let challenge = section.choice("challenge", &challenges).unwrap_or(AcmeChallenge::TlsAlpn01);
+    if challenge == AcmeChallenge::Http01 && server.redirect_listen.is_empty() {
+        section.fault("challenge", "is \"http-01\", which is answered at port 80; write server.redirect_listen too");
+    }
+    let requires = server.client_certificates.as_ref().is_some_and(|clients| clients.demand == Presence::Required);
+    if challenge == AcmeChallenge::TlsAlpn01 && requires {
+        let problem = "the authority has no client certificate, which server.client_certificates requires; write \
+            challenge = \"http-01\"";
+        section.fault("challenge", problem);
+    }
+    let ca_file = section.text("ca_file", "write the file of a PEM certificate", |text| files.authorities(text));
+    let path =
+        section.text("path", "write the directory of the account and the certificates", |text| files.store(text));
+    let path = path.or_else(|| beside(store?));
+    if !section.has("path") && path.is_none() && store.is_some() {
+        section.missing("path", "write a directory of this node, such as \"/var/lib/sealgate/acme\"");
+    }
+    if issuer.is_some_and(|issuer| !issuer.is_https()) {
+        section.fault("directory", "the issuer says http; write https in the issuer, or leave [acme] out");
+    }
+    let config = AcmeConfig {
+        directory: directory.unwrap_or_else(|| LETS_ENCRYPT.to_owned()),
+        contact,
+        hosts: hosts.or_else(|| Some(all_hosts(issuer?, apps?)))?,
+        profile,
+        challenge,
+        ca_file,
+        path: path?,
+    };
+    server
+        .tls
+        .extend(config.hosts.iter().map(|host| TlsConfig { certificate: config.file(host), key: config.file(host) }));
+    Some(config)
+}
+
+/// Returns the directory next to the store.
+fn beside(store: &StoreConfig) -> Option<PathBuf> {
+    match store {
+        StoreConfig::Sled(store) => store.path.parent().map(Path::to_owned).map(|parent| parent.join("acme")),
+        StoreConfig::Postgres(_) => None,
+    }
+}
+
+fn all_hosts(issuer: &IssuerUrl, apps: &[App]) -> Vec<String> {
+    let mut hosts: Vec<String> = Vec::new();
+    for host in std::iter::once(issuer.host()).chain(apps.iter().map(|app| host_name(&app.host))) {
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        if !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    hosts
+}
+
+fn directory(text: &str) -> Result<String, String> {
+    let problem = || format!("{text:?} is not an https URL; write such as {LETS_ENCRYPT:?}");
+    Url::parse(text).ok().filter(|url| url.scheme() == "https").map(|_| text.to_owned()).ok_or_else(problem)
+}

@@ -1,0 +1,271 @@
+//! Certificates by ACME, from pebble, the test server of Let's Encrypt. It validates hosts, rejects nonces,
+//! loses its state and is down.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::program::program;
+use crate::support::{Instance, Settings, free_port, wait_until};
+
+/// Ports that the authority uses and validates.
+#[derive(Clone, Copy)]
+struct Ports {
+    directory: u16,
+    management: u16,
+    dns: u16,
+    /// Where it expects the listeners of the hosts.
+    http: u16,
+    tls: u16,
+}
+
+/// Certificate authority with its own name server, which resolves every name to 127.0.0.1.
+struct Pebble {
+    files: TempDir,
+    ports: Ports,
+    names: Child,
+    authority: Option<Child>,
+}
+
+impl Pebble {
+    /// Prepares the authority, which does not run yet.
+    fn prepare(tls: u16, http: u16, lifetime: u64) -> Self {
+        let files = tempfile::tempdir().unwrap();
+        let ports = Ports { directory: free_port(), management: free_port(), dns: free_port(), http, tls };
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
+            .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
+            .args(["-addext", "basicConstraints=critical,CA:FALSE", "-out", "ca.pem", "-keyout", "ca.key"])
+            .current_dir(files.path())
+            .output()
+            .expect("openssl");
+        assert!(made.status.success());
+        let config = json!({ "pebble": {
+            "listenAddress": format!("127.0.0.1:{}", ports.directory),
+            "managementListenAddress": format!("127.0.0.1:{}", ports.management),
+            "certificate": files.path().join("ca.pem"),
+            "privateKey": files.path().join("ca.key"),
+            "httpPort": ports.http,
+            "tlsPort": ports.tls,
+            "domainBlocklist": ["blocked.test"],
+            "retryAfter": { "authz": 1, "order": 1 },
+            "profiles": { "test": { "description": "test", "validityPeriod": lifetime } },
+        }});
+        fs::write(files.path().join("pebble.json"), config.to_string()).unwrap();
+        let names = Command::new(program("pebble-challtestsrv"))
+            .args(["-defaultIPv6", "", "-defaultIPv4", "127.0.0.1", "-http01", "", "-https01", "", "-tlsalpn01", ""])
+            .args(["-doh", "", "-dnsserver", &format!("127.0.0.1:{}", ports.dns)])
+            .args(["-management", &format!("127.0.0.1:{}", free_port())])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self { files, ports, names, authority: None }
+    }
+
+    /// Starts the authority with an empty state.
+    fn start(&mut self) {
+        let log = fs::File::create(self.files.path().join("log")).unwrap();
+        let child = Command::new(program("pebble"))
+            .args(["-config", "pebble.json", "-dnsserver", &format!("127.0.0.1:{}", self.ports.dns)])
+            .current_dir(self.files.path())
+            // One nonce in seven is rejected, and no validation is skipped.
+            .envs([("PEBBLE_WFE_NONCEREJECT", "15"), ("PEBBLE_VA_NOSLEEP", "1"), ("PEBBLE_AUTHZREUSE", "0")])
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        self.authority = Some(child);
+    }
+
+    fn stop(&mut self) {
+        if let Some(mut authority) = self.authority.take() {
+            authority.kill().unwrap();
+            authority.wait().unwrap();
+        }
+    }
+
+    /// Writes the authority's root certificate to `root.pem`, for clients.
+    fn root(&self) -> String {
+        let file = self.files.path().join("root.pem");
+        let url = format!("https://localhost:{}/roots/0", self.ports.management);
+        wait_until("the authority runs", || {
+            let made = Command::new("curl").args(["-sfk", "-o"]).arg(&file).arg(&url).status();
+            made.expect("curl").success()
+        });
+        file.to_str().unwrap().to_owned()
+    }
+
+    /// Returns the section of the configuration.
+    fn section(&self, more: &str) -> String {
+        format!(
+            "[acme]\ndirectory = \"https://localhost:{}/dir\"\nca_file = \"{}\"\nagree_to_terms = true\n{more}\n",
+            self.ports.directory,
+            self.files.path().join("ca.pem").display()
+        )
+    }
+}
+
+impl Drop for Pebble {
+    #[expect(clippy::print_stderr, reason = "the log says why a test failed")]
+    fn drop(&mut self) {
+        self.stop();
+        let _ = self.names.kill();
+        let _ = self.names.wait();
+        if thread::panicking() {
+            eprintln!("--- log of pebble\n{}", fs::read_to_string(self.files.path().join("log")).unwrap_or_default());
+        }
+    }
+}
+
+/// Prepares an instance and its authority. Certificates are valid for `lifetime` seconds.
+fn instance(lifetime: u64, redirects: bool, more: &str) -> (Instance, Pebble) {
+    let instance = Instance::prepare(&Settings::default());
+    let plain = free_port();
+    let pebble = Pebble::prepare(instance.port, plain, lifetime);
+    let text = fs::read_to_string(instance.config()).unwrap().replace("issuer = \"http://", "issuer = \"https://");
+    let redirect = if redirects { format!("redirect_listen = [\"127.0.0.1:{plain}\"]\n") } else { String::new() };
+    let text = text.replace("[server]\n", &format!("{}[server]\n{redirect}", pebble.section(more)));
+    fs::write(instance.config(), text).unwrap();
+    (instance, pebble)
+}
+
+/// Returns the certificate that a client receives for a host, as PEM.
+fn shown(instance: &Instance, host: &str) -> String {
+    let address = format!("127.0.0.1:{}", instance.port);
+    let mut client = Command::new("openssl");
+    client.args(["s_client", "-connect", &address, "-servername", host]);
+    let output = client.stdin(Stdio::null()).output().expect("openssl");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let start = text.find("-----BEGIN CERTIFICATE-----").unwrap_or(0);
+    text.get(start..).and_then(|text| text.split_once("-----END")).map_or_else(String::new, |(pem, _)| pem.to_owned())
+}
+
+/// Returns whether a client that trusts the root reaches the host.
+fn is_trusted(instance: &Instance, root: &str, host: &str) -> bool {
+    let port = instance.port;
+    let mut client = Command::new("curl");
+    client.args(["-sS", "--max-time", "10", "--cacert", root, "-o", "/dev/null"]);
+    client.args(["--resolve", &format!("{host}:{port}:127.0.0.1"), &format!("https://{host}:{port}/")]);
+    client.stderr(Stdio::null()).status().expect("curl").success()
+}
+
+fn metrics(instance: &Instance) -> String {
+    let output = Command::new("curl").args(["-sf", &instance.admin_url("/metrics")]).output().expect("curl");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn value(instance: &Instance, series: &str) -> u64 {
+    let metrics = metrics(instance);
+    let line = metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {series}:\n{metrics}")).parse().unwrap()
+}
+
+fn orders(instance: &Instance, result: &str) -> u64 {
+    value(instance, &format!("sealgate_acme_orders_total{{result=\"{result}\"}}"))
+}
+
+fn mode(file: &Path) -> u32 {
+    fs::metadata(file).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn each_host_gets_a_certificate_once_the_authority_is_there() {
+    // Clients that connect to an address name no host, so they get the first certificate.
+    let hosts = "hosts = [\"127.0.0.1\", \"blocked.test\", \"id.test\", \"app.test\"]";
+    let (mut instance, mut pebble) = instance(7_776_000, false, hosts);
+    assert!(instance.run(&["check"]).contains("ok"));
+    instance.start();
+    wait_until("an order fails while the authority is down", || orders(&instance, "unreachable") > 0);
+    assert!(!shown(&instance, "id.test").is_empty());
+
+    pebble.start();
+    let root = pebble.root();
+    for host in ["id.test", "app.test", "127.0.0.1"] {
+        wait_until("the host has a certificate", || is_trusted(&instance, &root, host));
+    }
+    wait_until("the authority refuses a host", || orders(&instance, "rejected") > 0);
+    instance.tells("no certificate was issued");
+    assert!(!is_trusted(&instance, &root, "blocked.test"));
+    assert_eq!((orders(&instance, "issued"), value(&instance, "sealgate_acme_failing_hosts")), (3, 1));
+    // Pebble is a Go program: its library is independent of ours.
+    for peer in ["client", "server"] {
+        let series = format!("sealgate_tls_key_exchanges_total{{group=\"X25519MLKEM768\",peer=\"{peer}\"}}");
+        assert!(value(&instance, &series) > 0, "{series}");
+    }
+    let directory = instance.directory.path().join("acme");
+    for file in fs::read_dir(&directory).unwrap() {
+        assert_eq!(mode(&file.unwrap().path()), 0o600);
+    }
+    assert_eq!(mode(&directory), 0o700);
+
+    // A restart orders nothing, and does not ask again for the refused host before its time.
+    let before = shown(&instance, "id.test");
+    assert_eq!(instance.stop(), Some(0));
+    instance.start();
+    wait_until("it has looked at the certificates", || value(&instance, "sealgate_acme_failing_hosts") == 1);
+    assert_eq!(shown(&instance, "id.test"), before);
+    assert_eq!((orders(&instance, "issued"), orders(&instance, "rejected")), (0, 0));
+}
+
+#[test]
+fn a_validation_over_plain_http_is_answered() {
+    let (mut instance, mut pebble) =
+        instance(7_776_000, true, "hosts = [\"id.test\"]\nchallenge = \"http-01\"\nprofile = \"test\"");
+    pebble.start();
+    let root = pebble.root();
+    instance.start();
+    wait_until("the host has a certificate", || is_trusted(&instance, &root, "id.test"));
+    assert_eq!((orders(&instance, "issued"), orders(&instance, "rejected")), (1, 0));
+}
+
+#[test]
+fn a_certificate_is_renewed_under_load_and_after_the_authority_was_lost() {
+    let (mut instance, mut pebble) = instance(20, false, "hosts = [\"id.test\"]");
+    pebble.start();
+    instance.start();
+    let root = pebble.root();
+    wait_until("the host has a certificate", || is_trusted(&instance, &root, "id.test"));
+
+    let (stop, failed, done) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+    let instance = Arc::new(instance);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let count = if shown(&instance, "id.test").is_empty() { &failed } else { &done };
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let first = shown(&instance, "id.test");
+        wait_until("the certificate is renewed", || orders(&instance, "issued") > 1);
+        wait_until("the new certificate is shown", || shown(&instance, "id.test") != first);
+
+        // The account and the certificate's record are lost with the authority's state.
+        pebble.stop();
+        let old = shown(&instance, "id.test");
+        let failures = orders(&instance, "unreachable");
+        wait_until("renewals fail", || orders(&instance, "unreachable") > failures + 1);
+        wait_until("the certificate expires", || {
+            let mut client = Command::new("openssl");
+            client.args(["s_client", "-connect", &format!("127.0.0.1:{}", instance.port), "-servername", "id.test"]);
+            let output = client.stdin(Stdio::null()).output().expect("openssl");
+            String::from_utf8_lossy(&output.stdout).contains("certificate has expired")
+        });
+        assert_eq!(shown(&instance, "id.test"), old);
+        pebble.start();
+        let root = pebble.root();
+        wait_until("the host has a certificate of the new authority", || is_trusted(&instance, &root, "id.test"));
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(failed.load(Ordering::Relaxed), 0);
+    assert!(done.load(Ordering::Relaxed) > 20);
+}

@@ -1,0 +1,83 @@
+//! The section `[acme]`: certificates that the server obtains itself.
+
+use std::path::Path;
+
+use sealgate_config::{AcmeChallenge, AcmeConfig, Config};
+
+use super::{APP, REQUIRED, base, fault, faults, parse, starts, warnings, with};
+
+const AGREED: &str = "[acme]\nagree_to_terms = true\n";
+
+fn config(more: &str) -> Config {
+    parse(&format!("{REQUIRED}{AGREED}{more}"))
+}
+
+fn acme(more: &str) -> AcmeConfig {
+    config(more).acme.unwrap()
+}
+
+fn acme_fault(more: &str) -> String {
+    fault(&format!("{REQUIRED}{AGREED}{more}"))
+}
+
+#[test]
+fn without_the_section_no_authority_is_known_and_one_key_is_enough() {
+    assert_eq!(parse(REQUIRED).acme, None);
+    let acme = acme(APP);
+    assert_eq!(acme.directory, "https://acme-v02.api.letsencrypt.org/directory");
+    assert_eq!(acme.hosts, ["id.example.com", "wiki.example.com"]);
+    assert_eq!(
+        (acme.challenge, acme.profile, acme.contact, acme.ca_file),
+        (AcmeChallenge::TlsAlpn01, None, None, None)
+    );
+    assert_eq!(acme.path, base().join("acme"));
+}
+
+#[test]
+fn the_listeners_use_the_certificates_after_those_of_the_file() {
+    let text = format!(
+        "{REQUIRED} server.tls = {{ certificate = \"c\", key = \"k\" }}\n{AGREED}hosts = [\"ID.example.com\", \"192.0.2.1\"]"
+    );
+    let files = |config: &Config| config.server.tls.iter().map(|pair| pair.certificate.clone()).collect::<Vec<_>>();
+    let ordered = base().join("acme");
+    let expected = [base().join("c"), ordered.join("id.example.com.acme.pem"), ordered.join("192.0.2.1.acme.pem")];
+    assert_eq!(files(&parse(&text)), expected);
+    assert_eq!(files(&config("path = \"/srv/acme\"\n")), [Path::new("/srv/acme/id.example.com.acme.pem")]);
+    // TLS needs no other certificate, and a proxy is not missing.
+    assert!(warnings(&config("")).is_empty() && config("").warnings.is_empty());
+}
+
+#[test]
+fn the_terms_are_accepted_by_a_key() {
+    starts(
+        &fault(&format!("{REQUIRED}[acme]\n")),
+        "acme.agree_to_terms: is missing; read the authority's terms of service",
+    );
+    let refused = fault(&format!("{REQUIRED}[acme]\nagree_to_terms = false\n"));
+    starts(&refused, "acme.agree_to_terms: is false; read the authority's terms of service");
+}
+
+#[test]
+fn what_cannot_work_is_a_fault() {
+    for (more, start) in [
+        ("directory = \"http://ca.test/dir\"", "acme.directory: \"http://ca.test/dir\" is not an https URL"),
+        ("hosts = [\"*.example.com\"]", "acme.hosts[0]: \"*.example.com\" is not a name on a certificate"),
+        ("hosts = [\"a/../../b\"]", "acme.hosts[0]: \"a/../../b\" is not a name on a certificate"),
+        ("hosts = []", "acme.hosts: is empty"),
+        ("contact = \"ops\"", "acme.contact: \"ops\" is not an e-mail address"),
+        ("profile = \"a b\"", "acme.profile: \"a b\" is not the name of a profile"),
+        ("challenge = \"dns-01\"", "acme.challenge: "),
+        ("challenge = \"http-01\"", "acme.challenge: is \"http-01\", which is answered at port 80"),
+    ] {
+        starts(&acme_fault(more), start);
+    }
+    let required = "server.client_ca = \"ca\"\nserver.client_certificates = \"required\"\n";
+    starts(&fault(&format!("{REQUIRED}{required}{AGREED}")), "acme.challenge: the authority has no client certificate");
+    let plain = with("issuer", "\"http://localhost\"");
+    starts(&fault(&format!("{plain}\n{AGREED}")), "acme.directory: the issuer says http");
+    let cluster =
+        "store.engine = \"postgres\"\nstore.url_file = \"u\"\nadmin.socket = \"a\"\ncluster.node = \"id-1\"\n";
+    let cluster = REQUIRED.replace("store.path = \"store\"\n", cluster);
+    let faults = faults(&format!("{cluster}{AGREED}"));
+    assert!(faults.iter().any(|fault| fault.starts_with("acme.path: is missing")), "{faults:?}");
+}
