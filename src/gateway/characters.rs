@@ -33,6 +33,10 @@ impl Characters {
 
     /// Returns the characters that occur in a decoded path with marks.
     pub(super) fn of(marked: &[u8]) -> Self {
+        // Most paths have none.
+        if !marked.iter().any(|byte| matches!(*byte, b';' | SLASH..=DOUBLE_SLASH)) {
+            return Self::default();
+        }
         let has = |wanted: &[u8]| marked.iter().any(|byte| wanted.contains(byte));
         Self {
             semicolon: has(&[b';', SEMICOLON]),

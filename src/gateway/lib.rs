@@ -21,6 +21,7 @@ mod outcome;
 mod own;
 mod path;
 mod place_index;
+mod place_tree;
 mod policy;
 mod principal;
 mod reading;

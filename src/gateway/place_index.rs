@@ -1,13 +1,12 @@
 //! Index of an application's places by path. Pure.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use std::collections::BTreeMap;
 
 use crate::reading;
 use crate::work;
 
-/// Index that finds the places of a path and its ancestors, and the places below a path.
+/// Index that finds the places of a path and its ancestors.
 ///
 /// A request costs the same with ten thousand rules as with ten.
 #[derive(Debug)]
@@ -50,37 +49,6 @@ impl PlaceIndex {
         near.dedup();
         near
     }
-
-    /// Adds the numbers of the places at these paths and below them, in any letter case. May add a
-    /// number twice.
-    pub(super) fn add_below<'p>(&self, paths: impl Iterator<Item = &'p [u8]>, found: &mut Vec<usize>) {
-        let names = paths.map(name).filter(|name| name.len() <= self.max_key_bytes);
-        let names: BTreeSet<Vec<u8>> = names.map(<[u8]>::to_ascii_lowercase).collect();
-        for name in &names {
-            // Places below another one of these names are added with that name.
-            let mut above = memchr::memchr_iter(b'/', name).filter_map(|end| name.get(..end));
-            if above.any(|above| names.contains(above)) {
-                continue;
-            }
-            found.extend(self.numbers.get(name).into_iter().flatten());
-            let start = [name.as_slice(), b"/"].concat();
-            let from = (Bound::Included(start.as_slice()), Bound::Unbounded);
-            for (key, numbers) in self.numbers.range::<[u8], _>(from) {
-                work::count(1);
-                if !key.starts_with(&start) {
-                    break;
-                }
-                found.extend(numbers);
-            }
-        }
-    }
-}
-
-/// Returns whether a place has the name of a path, or is below it.
-pub(super) fn is_below(place: &[u8], path: &[u8]) -> bool {
-    let (place, path) = (name(place), name(path));
-    let Some((start, rest)) = place.split_at_checked(path.len()) else { return false };
-    (rest.is_empty() || rest.starts_with(b"/")) && start.eq_ignore_ascii_case(path)
 }
 
 /// Returns a path without the slash at its end.

@@ -7,10 +7,10 @@ use http::Method;
 
 use crate::characters::Characters;
 use crate::path::CanonicalPath;
-use crate::place_index;
 use crate::place_index::PlaceIndex;
+use crate::place_tree::{Conditions, PlaceTree};
 use crate::reading;
-use crate::reading::Ambiguous;
+use crate::reading::{Ambiguous, Effort};
 use crate::work;
 use sealgate_config::{Access, App, PathCharacters};
 
@@ -123,17 +123,17 @@ impl RoutePlace {
         characters.unwrap_or_default()
     }
 
-    /// Returns the path with its short names expanded to segments of this place's path, where they
-    /// can match.
-    fn written_out(&self, path: &[u8]) -> Option<Vec<u8>> {
-        work::count(path.len());
-        reading::written_out(path, self.path.as_bytes())
-    }
-
     /// Returns whether every request to this path is allowed without credentials.
     fn is_open(&self) -> bool {
         self.rules.iter().all(|rule| rule.access == Access::Public)
             && self.rules.iter().any(|rule| rule.methods.is_empty())
+    }
+
+    /// Returns whether these rules are for exactly this path, and a server that passes the rest of a
+    /// longer path to the script there would bypass them if it followed `found`.
+    fn hides_what_follows(&self, found: &Self) -> bool {
+        let is_longer = self.path.len() > found.path.len();
+        is_longer && !self.path.ends_with('/') && !self.is_open() && !self.asks_the_same_as(found)
     }
 
     /// Returns whether the rules name exactly this path.
@@ -157,11 +157,7 @@ pub(super) struct Routes {
     /// Sorted by length of the path, longest first.
     places: Vec<RoutePlace>,
     index: PlaceIndex,
-    /// Number of segments of the deepest rule, including the empty ones at its start and end.
-    max_segments: usize,
-    /// Upper bound of the length of a rule's segment, and of the part of a short name that is
-    /// compared.
-    max_segment_bytes: usize,
+    tree: PlaceTree,
     characters: Characters,
     /// Methods that rules name, in upper case.
     ruled_methods: BTreeSet<String>,
@@ -205,13 +201,11 @@ impl Routes {
         places.sort_by_key(|place| Reverse(place.path.len()));
         let characters = places.iter().map(RoutePlace::characters).fold(Characters::default(), Characters::with);
         let ruled_methods = rules.iter().flat_map(|rule| &rule.methods).map(|method| method.to_ascii_uppercase());
-        let segments = |place: &RoutePlace| place.path.bytes().filter(|byte| matches!(byte, b'/' | b'\\')).count() + 1;
-        let max_segments = places.iter().map(segments).max().unwrap_or_default();
-        let longest = places.first().map_or(0, |place| place.path.len());
-        let max_segment_bytes = longest.max(reading::SHORT_NAME_BYTES);
         let index = PlaceIndex::of(places.iter().map(|place| place.path.as_bytes()));
+        let paths = places.iter().map(|place| place.path.as_bytes());
+        let tree = PlaceTree::of(paths, &number_conditions(&places));
         let ruled_methods = ruled_methods.collect();
-        Self { places, index, max_segments, max_segment_bytes, characters, ruled_methods }
+        Self { places, index, tree, characters, ruled_methods }
     }
 
     /// Returns the characters that the application reads as data in at least one place.
@@ -249,7 +243,12 @@ impl Routes {
         if !found.characters().cover(path.characters()) {
             return Err(Ambiguous::Hidden);
         }
-        for (read, others) in path.interpretations()? {
+        let mut interpretations = path.interpretations()?;
+        // The first one is the path itself, whose rules are found already.
+        if let Some((read, others)) = interpretations.next() {
+            self.check(read, others, &near, found)?;
+        }
+        for (read, others) in interpretations {
             let near = self.near(read);
             let place = longest(&near, read, |one, other| one == other);
             if !place.is_some_and(|place| place.asks_the_same_as(found)) {
@@ -257,35 +256,30 @@ impl Routes {
             }
             self.check(read, others, &near, found)?;
         }
+        self.expand_short_names(path, found)?;
         Ok(Some(found))
     }
 
-    /// Returns the other places with the path's name and those below it, for every reading of the
-    /// path. `found` are the rules for the path.
+    /// Returns the other places with the path's name, and one place below it for each set of
+    /// conditions, for every reading of the path. `found` are the rules for the path.
     ///
     /// # Errors
     /// If the path can be read in more than one way, which [`Routes::find`] refuses too.
     pub(super) fn below(&self, path: &CanonicalPath<'_>, found: &RoutePlace) -> Result<Vec<&RoutePlace>, Ambiguous> {
-        let mut names: Vec<&[u8]> = Vec::new();
-        let mut below = Vec::new();
+        let mut numbers = self.expand_short_names(path, found)?;
+        let is_other = |number: &usize| {
+            self.places.get(*number).is_some_and(|place| !place.path.eq_ignore_ascii_case(&found.path))
+        };
         for (text, others) in path.interpretations()? {
-            names.push(text);
-            names.extend(others.iter().map(Vec::as_slice));
-            // The short names are expanded to segments of this place. If any place is below the
-            // path, this one is.
-            let is_below = |number: usize, read: &[u8]| {
-                let place = self.places.get(number).map(|place| reading::as_windows_reads(place.path.as_bytes()));
-                place.is_some_and(|place| place_index::is_below(&place, &reading::as_windows_reads(read)))
-            };
-            below.extend(
-                self.written_out(text).filter(|(number, read)| is_below(*number, read)).map(|(number, _)| number),
-            );
+            for read in std::iter::once(text).chain(others.iter().map(Vec::as_slice)) {
+                let (here, below) = self.tree.at_and_below(read);
+                numbers.extend(here.filter(is_other).chain(below));
+            }
         }
-        self.index.add_below(names.into_iter(), &mut below);
-        below.sort_unstable();
-        below.dedup();
-        let places = below.into_iter().filter_map(|number| self.places.get(number));
-        Ok(places.filter(|place| !place.path.eq_ignore_ascii_case(&found.path)).collect())
+        numbers.sort_unstable();
+        numbers.dedup();
+        work::count(numbers.len());
+        Ok(numbers.into_iter().filter_map(|number| self.places.get(number)).collect())
     }
 
     /// Returns the places that the path can match in any reading, longest path first.
@@ -317,21 +311,26 @@ impl Routes {
     fn is_read_otherwise(&self, path: &[u8], others: &[Vec<u8>], found: &RoutePlace) -> bool {
         let cut = path.iter().position(|byte| matches!(byte, b'?' | b'#'));
         others.iter().any(|read| self.has_other_rules(read, found, cut))
-            || self.written_out(path).any(|(_, read)| self.has_other_rules(&read, found, None))
     }
 
-    /// Returns the readings of a path in which its short names are expanded to segments of a place,
-    /// each with the number of that place.
+    /// Returns the numbers of the places that are below the path because of its short names.
     ///
-    /// Compares only the part of the path that rules can match. Returns nothing if that part has no
-    /// short name.
-    fn written_out(&self, path: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> {
-        let start = Some(path).filter(|path| path.contains(&b'~')).map(|path| self.matchable_start(path));
-        let start = start.filter(|start| reading::has_short_name(start)).into_iter();
-        start.flat_map(|start| {
-            let places = self.places.iter().enumerate();
-            places.filter_map(move |(number, place)| Some((number, place.written_out(&start)?)))
-        })
+    /// # Errors
+    /// If a short name may stand for a name that leads to other rules than `found`, or for too many
+    /// names.
+    fn expand_short_names(&self, path: &CanonicalPath<'_>, found: &RoutePlace) -> Result<Vec<usize>, Ambiguous> {
+        let is_same = |number: usize| self.places.get(number).is_some_and(|place| place.asks_the_same_as(found));
+        let hides = |number: usize| self.places.get(number).is_some_and(|place| place.hides_what_follows(found));
+        let conditions = Conditions { is_same: &is_same, hides: &hides };
+        let mut effort = Effort::for_path();
+        let mut below = Vec::new();
+        for (_, others) in path.interpretations()? {
+            // The path itself is one of its other readings if it has a short name.
+            for read in others.iter().filter(|read| reading::has_short_name(read)) {
+                below.extend(self.tree.expand(read, &conditions, &mut effort)?);
+            }
+        }
+        Ok(below)
     }
 
     /// Returns whether a reading of the path matches rules that differ from `found`. `cut` is the
@@ -350,21 +349,23 @@ impl Routes {
         };
         !agrees || is_below_a_name(&near, read, found)
     }
+}
 
-    /// Returns the start of the path that decides which rules match the path.
-    ///
-    /// It has one segment more than the deepest rule, and each segment at most one byte more than
-    /// the longest rule. This bounds the work per rule for paths of any length.
-    fn matchable_start(&self, path: &[u8]) -> Vec<u8> {
-        let mut start = Vec::new();
-        for (index, name) in path.split(|byte| *byte == b'/').take(self.max_segments + 1).enumerate() {
-            if index > 0 {
-                start.push(b'/');
-            }
-            start.extend_from_slice(name.get(..=self.max_segment_bytes).unwrap_or(name));
-        }
-        start
-    }
+/// Returns a number for each place. Places with the same conditions have the same number.
+fn number_conditions(places: &[RoutePlace]) -> Vec<usize> {
+    // Most rules differ in these fields, if they differ. The others are compared only among equal
+    // ones.
+    let fields = |rule: &'_ Rule| (rule.methods.clone(), rule.groups.clone(), rule.scopes.clone());
+    let mut alike: HashMap<Vec<_>, Vec<usize>> = HashMap::new();
+    let number = |(number, place): (usize, &RoutePlace)| {
+        let known = alike.entry(place.rules.iter().map(fields).collect()).or_default();
+        let is_same = |other: &&usize| places.get(**other).is_some_and(|other| other.asks_the_same_as(place));
+        known.iter().find(is_same).copied().unwrap_or_else(|| {
+            known.push(number);
+            number
+        })
+    };
+    places.iter().enumerate().map(number).collect()
 }
 
 /// Returns whether the path is below the exact path of rules with other requirements.
@@ -377,7 +378,7 @@ fn is_below_a_name(near: &[&RoutePlace], path: &[u8], found: &RoutePlace) -> boo
         let below = path
             .split_at_checked(name.len())
             .is_some_and(|(start, rest)| rest.first() == Some(&b'/') && start.eq_ignore_ascii_case(name));
-        below && !name.ends_with(b"/") && !place.is_open() && !place.asks_the_same_as(found)
+        below && place.hides_what_follows(found)
     })
 }
 
@@ -626,21 +627,86 @@ mod tests {
     }
 
     #[test]
-    fn the_work_per_rule_does_not_grow_with_the_path() {
-        let paths: Vec<String> = (0..10_000).map(|number| format!("/area{number}/sub/")).collect();
-        let mut rules: Vec<Rule> = paths.iter().map(|path| Rule::plain(path, Access::SignedIn)).collect();
-        // Every reading agrees with this rule, so that each rule is compared.
-        rules.push(Rule::plain("/", Access::SignedIn));
-        let routes = Routes::new(&rules);
-        let found = routes.places.last().unwrap();
-        for path in
-            ["/a~1".repeat(7_000), format!("/a~1/{}", "x".repeat(28_000)), format!("/a~1{}", "/b".repeat(14_000))]
-        {
-            work::take();
-            assert!(!routes.is_read_otherwise(path.as_bytes(), &[], found));
-            let per_rule = work::take() / rules.len();
-            assert!((1..200).contains(&per_rule), "{per_rule} for each rule");
+    fn a_short_name_is_compared_with_all_that_it_may_stand_for() {
+        let some = routes(&[
+            ("/", Access::Public),
+            ("/accounting/", Access::SignedIn),
+            ("/files/accounts/", Access::SignedIn),
+            ("/files/accounts/open/", Access::Public),
+            ("/administration", Access::SignedIn),
+            ("/reports/annual.html", Access::Public),
+        ]);
+        for raw in [
+            "/ACCOUN~1/x",
+            "/AC3F2A~1/",
+            "/accoun~1",
+            "/files/accoun~1/x",
+            "/FILES/accoun~1/x",
+            "/FI~1/AC~1/x",
+            "/fi~1/accounts/",
+            "/files/ac~1/other",
+            "/ADMINI~1/x",
+            // A server on Windows ignores the dot, the space and the stream.
+            "/files./accoun~1/",
+            "/files%20/accoun~1/x",
+            "/files::$INDEX_ALLOCATION/accoun~1/x",
+            // The dotless letter is folded, and the full-width tilde.
+            "/f%C4%B1les/accoun~1/",
+            "/accoun%EF%BD%9E1/",
+            "/accoun~1%3Fx",
+        ] {
+            assert_eq!(found(&some, raw), Err(Ambiguous::Spelling), "{raw}");
         }
+        for raw in [
+            "/x~1",
+            "/~anna/x~1",
+            "/re~1/annual.html",
+            "/reports/an~1.htm",
+            "/files/x~1/accounts/",
+            "/a~x/",
+            "/longer~1/",
+        ] {
+            assert_eq!(found(&some, raw), Ok(Some("/")), "{raw}");
+        }
+        assert_eq!(found(&some, "/files/accounts/op~1/x"), Err(Ambiguous::Spelling));
+        assert_eq!(found(&some, "/files/accounts/x~1"), Ok(Some("/files/accounts/")));
+    }
+
+    #[test]
+    fn a_path_that_may_stand_for_too_many_places_is_refused() {
+        let kinds = [Access::SignedIn, Access::Bearer];
+        let paths = |kinds: &[Access]| {
+            let rule = |number: usize| Rule::plain(&format!("/a{number}/deep/"), kinds[number % kinds.len()]);
+            let root = Rule::plain("/", Access::SignedIn);
+            Routes::new(&(0..10_000).map(rule).chain([root]).collect::<Vec<_>>())
+        };
+        for (kinds, answer) in [(&kinds[..1], Ok(Some("/"))), (&kinds, Err(Ambiguous::Readings))] {
+            let routes = paths(kinds);
+            work::take();
+            assert_eq!(found(&routes, "/a~1/x~1"), answer);
+            let work = work::take();
+            assert!(!cfg!(debug_assertions) || (1..70_000).contains(&work), "{work}");
+        }
+    }
+
+    fn is_at_or_below(place: &str, path: &str) -> bool {
+        let name = |path: &str| format!("{}/", path.trim_end_matches('/').to_ascii_lowercase());
+        name(place).starts_with(&name(path))
+    }
+
+    /// Returns every path that a path with short names may stand for, among these names.
+    fn long_names(raw: &str, names: &[&str]) -> Vec<String> {
+        let mut paths = vec![String::new()];
+        for segment in raw.split('/').skip(1) {
+            let stem = segment.split_once("~1").map(|(stem, _)| stem.to_ascii_lowercase());
+            let fits = |stem: &str, name: &str| {
+                name.len() > stem.len() && (name.starts_with(stem) || (stem.len() > 2 && name.starts_with(&stem[..2])))
+            };
+            let mut written = vec![segment];
+            written.extend(stem.iter().flat_map(|stem| names.iter().filter(|name| fits(stem, name))));
+            paths = paths.iter().flat_map(|path| written.iter().map(move |name| format!("{path}/{name}"))).collect();
+        }
+        paths
     }
 
     proptest! {
@@ -665,7 +731,7 @@ mod tests {
             let routes = Routes::new(&rules);
             let all: Vec<&RoutePlace> = routes.places.iter().collect();
             let found = |place: Option<&RoutePlace>| place.map(|place| place.path.clone());
-            for read in reading::readings(raw.as_bytes(), &mut reading::Effort::for_path()).unwrap_or_default().into_iter().chain([raw.clone().into_bytes()]) {
+            for read in reading::readings(raw.as_bytes(), &mut Effort::for_path()).unwrap_or_default().into_iter().chain([raw.clone().into_bytes()]) {
                 let near = routes.near(&read);
                 let exact = |one: &[u8], other: &[u8]| one == other;
                 let windows = |read: &[u8], rule: &[u8]| read.eq_ignore_ascii_case(&reading::as_windows_reads(rule));
@@ -680,25 +746,57 @@ mod tests {
             }
         }
 
-        /// Matching the start of a path gives the same result as matching the whole path.
+        /// All paths that an accepted path with short names may stand for have rules with the same
+        /// conditions, and so have the places below them.
         #[test]
-        fn a_cut_path_matches_the_same_rules_as_the_whole_one(
-            paths in prop::collection::btree_set("(/(a|ab|abcdefgh|abcd[.]x|b)){0,3}/?", 1..8),
-            raw in "(/(a|ab|AB|b|a~1|ab~1|abcdef~1|ab~1abcdefghijklmnopqrstuvwxyzabcd|abcdefghijklmnopqrstuvwxyzabcdef)){1,7}/?",
+        fn a_short_name_does_not_lead_around_a_rule(
+            paths in prop::collection::btree_set("(/(ab|abc|abd|xyz|a|abcdefgh)){0,3}/?", 1..8),
+            raw in "(/(ab|abc|Abc|xyz|a~1|ab~1|AB~1|abcdef~1|abxxxx~1|xy~1|ab~1abcdefghij)){1,4}/?",
+            is_open in any::<bool>(),
         ) {
             let kinds = [Access::SignedIn, Access::Public, Access::Bearer];
-            let rules: Vec<Rule> = paths.iter().filter(|path| path.starts_with('/')).zip(kinds.iter().cycle())
+            let mut rules: Vec<Rule> = paths.iter().filter(|path| path.starts_with('/')).zip(kinds.iter().cycle())
                 .map(|(path, access)| Rule::plain(path, *access)).collect();
+            if !paths.contains("/") {
+                rules.push(Rule::plain("/", if is_open { Access::Public } else { Access::SignedIn }));
+            }
             let routes = Routes::new(&rules);
-            let start = routes.matchable_start(raw.as_bytes());
-            let others: Vec<RoutePlace> = kinds.iter()
-                .map(|access| RoutePlace { path: "/x".into(), rules: vec![Rule::plain("/x", *access)] }).collect();
-            for found in routes.places.iter().chain(&others) {
-                let refused = |path: &[u8]| {
-                    let mut read = routes.places.iter().filter_map(|place| reading::written_out(path, place.path.as_bytes()));
-                    read.any(|read| routes.has_other_rules(&read, found, None))
-                };
-                prop_assert_eq!(refused(&start), refused(raw.as_bytes()));
+            let path = CanonicalPath::parse(&raw).unwrap();
+            let Ok(Some(place)) = routes.find(&path) else { return Ok(()) };
+            let below = routes.below(&path, place).unwrap();
+            for long in long_names(&raw, &["ab", "abc", "abd", "xyz", "a", "abcdefgh", "abz"]) {
+                let long_path = CanonicalPath::parse(&long).unwrap();
+                let near = routes.near(long_path.as_bytes());
+                let other = longest(&near, long_path.as_bytes(), <[u8]>::eq_ignore_ascii_case);
+                prop_assert!(other.is_some_and(|other| other.asks_the_same_as(place)), "{raw} {long}");
+                prop_assert!(!is_below_a_name(&near, long_path.as_bytes(), place), "{raw} {long}");
+                for under in routes.places.iter().filter(|place| is_at_or_below(&place.path, &long)) {
+                    let is_known = below.iter().chain([&place]).any(|known| known.asks_the_same_as(under));
+                    prop_assert!(is_known, "{raw} {long} {}", under.path);
+                }
+            }
+        }
+
+        /// The tree returns the conditions of the places that a look at every place finds.
+        #[test]
+        fn the_places_below_a_path_have_the_conditions_of_all(
+            paths in prop::collection::btree_set("(/(ab|AB|Ab|c|x)){0,3}/?", 1..10),
+            raw in "(/(ab|Ab|c)){0,3}/?",
+            kinds in prop::collection::vec(prop::sample::select(&[Access::SignedIn, Access::Public, Access::Bearer][..]), 1..6),
+        ) {
+            let paths = paths.iter().map(String::as_str).filter(|path| path.starts_with('/')).chain(["/"]);
+            let routes = routes(&paths.zip(kinds.iter().copied().cycle()).collect::<Vec<_>>());
+            let Ok(path) = CanonicalPath::parse(&raw) else { return Ok(()) };
+            let near = routes.near(path.as_bytes());
+            let place = longest(&near, path.as_bytes(), |one, other| one == other).unwrap();
+            let all: Vec<&RoutePlace> = routes.places.iter()
+                .filter(|other| is_at_or_below(&other.path, &raw) && !other.path.eq_ignore_ascii_case(&place.path)).collect();
+            let below = routes.below(&path, place).unwrap();
+            for other in &all {
+                prop_assert!(below.iter().any(|known| known.asks_the_same_as(other)), "{raw} {}", other.path);
+            }
+            for known in &below {
+                prop_assert!(all.iter().any(|other| other.path == known.path), "{raw} {}", known.path);
             }
         }
 

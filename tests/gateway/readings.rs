@@ -29,6 +29,9 @@ const SITE: &str = r#"
     path = "/accounting/"
     access = "signed_in"
     [[app.route]]
+    path = "/files/salaries/"
+    access = "signed_in"
+    [[app.route]]
     path = "/items/"
     methods = ["GET"]
     access = "public"
@@ -84,6 +87,12 @@ async fn a_path_that_some_server_reads_as_a_closed_one_is_refused() {
         "/admin.php::$DATA",
         "/ACCOUN~1/x",
         "/acc1a2~3/x",
+        "/accoun%EF%BD%9E1/x",
+        // Both at once, also in a folder that has no rule of its own.
+        "/files/salari~1/x",
+        "/files./salari~1/x",
+        "/files::$INDEX_ALLOCATION/SALARI~1/",
+        "/f%C4%B1les/salari~1/x",
         // A script with a suffix after its name.
         "/admin.php/x",
         "/admin.php/",
@@ -106,6 +115,7 @@ async fn a_path_that_some_server_reads_as_a_closed_one_is_refused() {
         "/%D9%85%DB%8C%E2%80%8C%D8%AE%D9%88%D8%A7%D9%87%D9%85",
         "/%E6%97%A5%EF%BC%8F%E6%9C%AC/",
         "/~anna/notes~1.txt",
+        "/files/notes~1.txt",
         "/Talk:Main_Page",
         "/open.php/x",
         "/what%3Fnow",

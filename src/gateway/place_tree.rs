@@ -1,0 +1,282 @@
+//! Tree of an application's places: those below a path, and those that a path with short names can
+//! lead to. Pure.
+//!
+//! Windows gives a long name a short one: `ADMINI~1` for `administration`. A segment that looks like
+//! a short name may therefore stand for every name that begins with the same two letters.
+
+use std::collections::HashMap;
+
+use crate::reading;
+use crate::reading::{Ambiguous, Effort};
+use crate::work;
+
+/// Tree of an application's places by the segments of their paths, as Windows reads them, in lower
+/// case.
+///
+/// Places with the same conditions count once: a request costs the same with ten thousand rules as
+/// with ten, unless many that begin alike have different conditions.
+#[derive(Debug, Default)]
+pub(super) struct PlaceTree {
+    /// The root comes first.
+    nodes: Vec<Node>,
+    /// Number of segments of the deepest place.
+    depth: usize,
+    /// Length of the longest segment, in bytes.
+    max_name_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    children: HashMap<Vec<u8>, usize>,
+    /// Children by their first letter, and by their first two letters.
+    by_letters: HashMap<Letters, Siblings>,
+    /// Length of the longest spelling of the node's segment, in bytes.
+    name_bytes: usize,
+    /// Places of exactly this path.
+    exact: Vec<usize>,
+    /// Places of this path and everything below it.
+    covering: Vec<usize>,
+    /// One place below for each set of conditions.
+    below: Vec<usize>,
+    /// The same for the places here and below.
+    all: Vec<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Siblings {
+    nodes: Vec<usize>,
+    /// The only set of conditions below all of them, as a place that has it.
+    only: Option<usize>,
+}
+
+/// One or two letters in lower case. The second is zero if there is none.
+type Letters = [u8; 2];
+
+/// Segment of a path, as Windows reads it, in lower case.
+struct Segment {
+    name: Vec<u8>,
+    /// First letters and length of a short name before its `~`.
+    short: Option<(Letters, usize)>,
+}
+
+/// Part of a walk: the nodes that are left to visit.
+struct Step<'t> {
+    node: usize,
+    depth: usize,
+    /// Whether a short name was expanded on the way.
+    is_expanded: bool,
+    /// Places that cover the path if none at this node or below does.
+    above: &'t [usize],
+}
+
+/// What a walk must know about the places.
+pub(super) struct Conditions<'c> {
+    /// Whether a place has the conditions of the rules that were found for the path.
+    pub is_same: &'c dyn Fn(usize) -> bool,
+    /// Whether a place of exactly a path has other conditions for what follows it, as a script has
+    /// (`/admin.php/x`).
+    pub hides: &'c dyn Fn(usize) -> bool,
+}
+
+impl PlaceTree {
+    /// Builds the tree. The number of a place is its position in the iterator. `conditions` are
+    /// equal numbers for places with the same conditions.
+    pub(super) fn of<'p>(paths: impl Iterator<Item = &'p [u8]>, conditions: &[usize]) -> Self {
+        let mut tree = Self { nodes: vec![Node::default()], depth: 0, max_name_bytes: 0 };
+        for (number, path) in paths.enumerate() {
+            tree.add(number, path);
+        }
+        tree.gather(conditions);
+        tree
+    }
+
+    fn add(&mut self, number: usize, path: &[u8]) {
+        let bare = path.strip_suffix(b"/").unwrap_or(path);
+        let mut at = 0;
+        let mut depth = 0;
+        for name in bare.split(|byte| *byte == b'/').skip(1) {
+            depth += 1;
+            let next = self.nodes.len();
+            let read = reading::windows_name(name).to_ascii_lowercase();
+            self.max_name_bytes = self.max_name_bytes.max(read.len());
+            let Some(node) = self.nodes.get_mut(at) else { return };
+            let child = *node.children.entry(read).or_insert(next);
+            if child == next {
+                for letters in first_letters(name) {
+                    node.by_letters.entry(letters).or_default().nodes.push(next);
+                }
+                self.nodes.push(Node::default());
+            }
+            at = child;
+            if let Some(node) = self.nodes.get_mut(at) {
+                node.name_bytes = node.name_bytes.max(name.len());
+            }
+        }
+        self.depth = self.depth.max(depth);
+        if let Some(node) = self.nodes.get_mut(at) {
+            if bare.len() == path.len() { node.exact.push(number) } else { node.covering.push(number) }
+        }
+    }
+
+    /// Computes the sets of conditions below each node. Children come after their parent.
+    fn gather(&mut self, conditions: &[usize]) {
+        let distinct = |places: &mut Vec<usize>| {
+            places.sort_unstable_by_key(|number| conditions.get(*number));
+            places.dedup_by_key(|number| conditions.get(*number));
+        };
+        for at in (0..self.nodes.len()).rev() {
+            let (before, after) = self.nodes.split_at_mut(at + 1);
+            let Some(node) = before.last_mut() else { return };
+            let child = |number: &usize| after.get(number.checked_sub(at + 1)?);
+            node.below = node.children.values().filter_map(child).flat_map(|child| &child.all).copied().collect();
+            distinct(&mut node.below);
+            node.all = node.exact.iter().chain(&node.covering).chain(&node.below).copied().collect();
+            distinct(&mut node.all);
+            for siblings in node.by_letters.values_mut() {
+                let below = siblings.nodes.iter().filter_map(child).flat_map(|child| &child.all);
+                let mut below: Vec<usize> = below.copied().collect();
+                distinct(&mut below);
+                siblings.only = Some(&*below).filter(|below| below.len() == 1).and_then(|below| below.first().copied());
+            }
+        }
+    }
+
+    /// Returns the places of exactly this path and its directory, and one place below it for each set
+    /// of conditions.
+    pub(super) fn at_and_below(&self, path: &[u8]) -> (impl Iterator<Item = usize>, impl Iterator<Item = usize>) {
+        let name = path.strip_suffix(b"/").unwrap_or(path);
+        let mut segments = name.split(|byte| *byte == b'/').skip(1);
+        let node = segments.try_fold(self.nodes.first(), |node, name| {
+            work::count(1);
+            let child = node?.children.get(&self.segment(name).name)?;
+            Some(self.nodes.get(*child))
+        });
+        let node = node.flatten().into_iter();
+        let here = node.clone().flat_map(|node| node.exact.iter().chain(&node.covering)).copied();
+        (here, node.flat_map(|node| &node.below).copied())
+    }
+
+    /// Returns the places at and below the paths that this path may stand for, one for each set of
+    /// conditions. Omits places with the conditions that were found.
+    ///
+    /// # Errors
+    /// [`Ambiguous::Spelling`] if the path may stand for one whose places have other conditions;
+    /// [`Ambiguous::Readings`] if there are too many to compare.
+    pub(super) fn expand(
+        &self,
+        path: &[u8],
+        conditions: &Conditions<'_>,
+        effort: &mut Effort,
+    ) -> Result<Vec<usize>, Ambiguous> {
+        let segments = self.segments(path);
+        let mut below = Vec::new();
+        let mut steps = vec![Step { node: 0, depth: 0, is_expanded: false, above: &[] }];
+        while let Some(step) = steps.pop() {
+            let Some(node) = self.nodes.get(step.node) else { continue };
+            let above = if node.covering.is_empty() { step.above } else { &node.covering };
+            let agree =
+                |places: &[usize]| !places.is_empty() && places.iter().all(|number| (conditions.is_same)(*number));
+            let segment = segments.get(step.depth);
+            if step.is_expanded && segment.is_some() && node.exact.iter().any(|number| (conditions.hides)(*number)) {
+                return Err(Ambiguous::Spelling);
+            }
+            let child = segment.and_then(|segment| node.children.get(&segment.name)).copied();
+            let next = |node| Step { node, depth: step.depth + 1, is_expanded: step.is_expanded, above };
+            match child {
+                Some(child) => {
+                    effort.spend(Effort::VISIT)?;
+                    steps.push(next(child));
+                }
+                None if step.is_expanded => {
+                    let is_exact = segment.is_none() && !node.exact.is_empty();
+                    if !agree(if is_exact { &node.exact } else { above }) {
+                        return Err(Ambiguous::Spelling);
+                    }
+                    if segment.is_none_or(|segment| segment.name.is_empty()) {
+                        below.extend(&node.all);
+                    }
+                }
+                None => {}
+            }
+            let Some((letters, bytes)) = segment.and_then(|segment| segment.short) else { continue };
+            let Some(siblings) = node.by_letters.get(&letters) else { continue };
+            if siblings.only.is_some_and(conditions.is_same) && agree(above) {
+                continue;
+            }
+            for number in siblings.nodes.iter().filter(|number| Some(**number) != child) {
+                effort.spend(Effort::VISIT)?;
+                if self.nodes.get(*number).is_some_and(|node| node.name_bytes > bytes) {
+                    steps.push(Step { is_expanded: true, ..next(*number) });
+                }
+            }
+        }
+        Ok(below)
+    }
+
+    /// Returns the segments of a path that places can match, and one more.
+    fn segments(&self, path: &[u8]) -> Vec<Segment> {
+        path.split(|byte| *byte == b'/').skip(1).take(self.depth + 1).map(|name| self.segment(name)).collect()
+    }
+
+    fn segment(&self, name: &[u8]) -> Segment {
+        let name = reading::windows_name(name);
+        let short = reading::stem(name).and_then(|stem| Some((*first_letters(stem).last()?, stem.len())));
+        // One byte more than the longest segment: a longer one must not match it as a whole.
+        let name = name.get(..=self.max_name_bytes).unwrap_or(name).to_ascii_lowercase();
+        Segment { name, short }
+    }
+}
+
+/// Returns the first letter of a name, and its first two letters. Short names have no dots or
+/// spaces.
+fn first_letters(name: &[u8]) -> Vec<Letters> {
+    let letters = name.iter().filter(|byte| !matches!(byte, b'.' | b' ')).map(u8::to_ascii_lowercase);
+    let letters: Vec<u8> = letters.take(2).collect();
+    match *letters {
+        [first] => vec![[first, 0]],
+        [first, second] => vec![[first, 0], [first, second]],
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn expand(path: &[u8], places: &[&[u8]], found: usize) -> Result<Vec<usize>, Ambiguous> {
+        let conditions: Vec<usize> = (0..places.len()).collect();
+        let tree = PlaceTree::of(places.iter().copied(), &conditions);
+        let conditions = Conditions { is_same: &|number| number == found, hides: &|_| false };
+        tree.expand(path, &conditions, &mut Effort::for_path())
+    }
+
+    #[test]
+    fn a_short_name_stands_for_names_with_the_same_two_letters() {
+        let places: &[&[u8]] = &[b"/administration/", b"/"];
+        for short in ["/ADMINI~1/x", "/admini~2", "/ad1a2b~5/x", "/admini~1.php", "/a~1", "/ADMINI~1. /x"] {
+            assert_eq!(expand(short.as_bytes(), places, 1), Err(Ambiguous::Spelling), "{short}");
+            assert!(expand(short.as_bytes(), places, 0).is_ok(), "{short}");
+        }
+        for other in ["/~anna/x", "/admini~", "/other~1", "/administration~1", "/x/admini~1", "/admini~x"] {
+            assert_eq!(expand(other.as_bytes(), places, 1), Ok(Vec::new()), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_places_below_an_expanded_path_are_returned() {
+        let places: &[&[u8]] = &[b"/files/open/closed/", b"/files/other", b"/x/", b"/"];
+        assert_eq!(expand(b"/fi~1", places, 3), Ok(vec![0, 1]));
+        assert_eq!(expand(b"/fi~1/open/", places, 3), Ok(vec![0]));
+        assert_eq!(expand(b"/files/op~1", places, 3), Ok(vec![0]));
+        assert_eq!(expand(b"/fi~1/x", places, 3), Ok(Vec::new()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(path in prop::collection::vec(any::<u8>(), 0..60), place in "(/[ -~]{0,9}){1,5}") {
+            let _ = expand(&path, &[place.as_bytes(), b"/"], 1);
+        }
+    }
+}
