@@ -159,11 +159,22 @@ fn a_body_that_came_whole_is_answered_in_words() {
     assert!(!record.has_ended(), "it is cut off no more");
 }
 
+/// What an application that reads no request body does meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Application {
+    /// Reads the body when the revocation has had its effect.
+    Stopped,
+    /// Sends the start of its answer, and reads the body as soon as access was revoked.
+    Answers,
+    /// Reads the body as soon as access was revoked.
+    ReadsAtOnce,
+}
+
 /// Uploads to an application that starts to read after access was revoked. Returns its bytes.
 ///
 /// Without a length, the client sends as much as the edge takes. The last byte of a body with a
 /// length is `z`.
-fn received_by_a_stopped_application(length: Option<usize>) -> Vec<u8> {
+fn received_after_the_revocation(kind: Application, length: Option<usize>) -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let edge = Edge::with(&[listener.local_addr().unwrap()], |parts| {
         let timeout = Duration::from_secs(30);
@@ -175,6 +186,10 @@ fn received_by_a_stopped_application(length: Option<usize>) -> Vec<u8> {
         for mut stream in listener.incoming().flatten() {
             // Health checks send no data.
             if stream.peek(&mut [0]).is_ok_and(|length| length > 0) {
+                if kind == Application::Answers {
+                    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n{}", "y".repeat(10_000));
+                    stream.write_all(head.as_bytes()).unwrap();
+                }
                 may_go.recv().unwrap();
                 let (mut received, mut buffer) = (Vec::new(), [0; 16 * 1024]);
                 while let Ok(length @ 1..) = stream.read(&mut buffer) {
@@ -201,20 +216,32 @@ fn received_by_a_stopped_application(length: Option<usize>) -> Vec<u8> {
     }
     // Wait until the queue of the edge is full. No event shows this.
     thread::sleep(Duration::from_millis(500));
-    edge.front.end("/post");
     client.stream.set_read_timeout(Some(SOON + SOON)).unwrap();
-    let answer = client.stream.read(&mut [0; 1024]);
-    go.send(()).unwrap();
+    edge.front.end("/post");
+    if kind != Application::Stopped {
+        go.send(()).unwrap();
+    }
+    let mut answer = Vec::new();
+    let end = client.stream.read_to_end(&mut answer);
+    assert_eq!(answer.starts_with(b"HTTP/1.1 200 "), kind == Application::Answers);
+    assert!(answer.len() < 20_000);
+    if kind == Application::Stopped {
+        go.send(()).unwrap();
+    }
     let received = application.join().unwrap();
     assert!(!received.ends_with(b"z"), "the application has it whole");
-    assert!(answer.map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |length| length == 0));
+    assert!(end.map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |_| true), "the connection ends");
+    edge.front.saw(ConnectionEvent::AccessEnded);
+    edge.front.told_of("/post");
     received
 }
 
 #[test]
 fn the_end_of_a_body_that_an_application_does_not_read_is_discarded() {
-    let taken_by_the_kernel = received_by_a_stopped_application(None).len();
-    received_by_a_stopped_application(Some(taken_by_the_kernel + 130_000));
+    let taken_by_the_kernel = received_after_the_revocation(Application::Stopped, None).len();
+    for kind in [Application::Stopped, Application::Answers, Application::ReadsAtOnce] {
+        received_after_the_revocation(kind, Some(taken_by_the_kernel + 130_000));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,6 +12,7 @@ use pingora::{Error, ErrorType, Result};
 use tokio::time::timeout;
 
 use super::long_lived::{Admitted, CancelHandle, LONG_BODY, LongLived, LongLivedTicket, PATIENCE};
+use super::queued_body::Decision;
 use super::shown_path::shown_path;
 use super::silence::Silence;
 use super::snapshot::{Snapshot, Snapshots, Validity};
@@ -206,6 +207,9 @@ impl Exchange {
         let validity = timeout(PATIENCE, asked).await.unwrap_or(Validity::Unknown);
         if validity == Validity::Valid {
             self.judged = Judged { snapshot: Some(snapshot), epoch, at: Instant::now() };
+            if let Some(switch) = &self.switch {
+                switch.queued_body.decided(|| self.decision());
+            }
         }
         validity
     }
@@ -246,20 +250,33 @@ impl Exchange {
         }
     }
 
-    /// Records that the whole body was passed to Pingora.
-    ///
-    /// The end of a longer body may still wait in Pingora's queue, because the upstream does not
-    /// read. The registration then stays until the answer, so that a cut discards that end.
-    pub(crate) fn body_is_sent(&mut self) {
-        self.body_sent = true;
-        if self.uploaded <= BUFFERED_BODY {
-            self.end_registration_of_body();
+    /// Has the exchange checked before it continues, once pieces of its body may be queued.
+    pub(crate) fn guard_queued_body(&self, snapshots: &Arc<Snapshots>) {
+        let (Some(switch), Some(last)) = (&self.switch, &self.long_lived) else { return };
+        if self.has_body && self.uploaded > BUFFERED_BODY && !switch.queued_body.is_begun() {
+            switch.queued_body.begin(Arc::clone(&last.admitted), Arc::clone(snapshots), self.decision());
         }
     }
 
+    fn decision(&self) -> Decision {
+        let Judged { snapshot, epoch, at } = &self.judged;
+        let snapshot = snapshot.as_ref().unwrap_or(&self.snapshot);
+        Decision { snapshot: Arc::clone(snapshot), epoch: *epoch, at: *at }
+    }
+
+    /// Records that the whole body was passed to Pingora.
+    pub(crate) fn body_is_sent(&mut self) {
+        self.body_sent = true;
+        self.end_registration_of_body();
+    }
+
     /// Ends a registration without an answer. The answer decides again.
+    ///
+    /// The end of a longer body may still wait in Pingora's queue, even after the head of the
+    /// answer, because the upstream does not read. The registration then stays, so that a cut
+    /// discards that end.
     pub(crate) fn end_registration_of_body(&mut self) {
-        if !self.has_lasting_answer() {
+        if self.uploaded <= BUFFERED_BODY && !self.has_lasting_answer() {
             self.long_lived = None;
         }
     }

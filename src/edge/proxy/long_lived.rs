@@ -30,6 +30,7 @@ use tokio::time::{sleep, timeout};
 
 use super::client_address::peer;
 use super::fields::head_length;
+use super::queued_body::QueuedBody;
 use super::silence::Silence;
 use super::snapshot::{Snapshot, Snapshots, Validity};
 use crate::listen::quota::Quota;
@@ -66,13 +67,15 @@ pub(crate) struct ConnectionContext {
 }
 
 /// Cuts off one exchange from another task.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct CancelHandle {
     thrown: AtomicBool,
     /// Waker of the task that runs the exchange.
     task: AtomicWaker,
     /// Timeout of the exchange's upstream, enforced by the same task.
     pub(crate) silence: Silence,
+    /// Body of the exchange's request, checked by the same task.
+    pub(crate) queued_body: QueuedBody,
 }
 
 impl CancelHandle {
@@ -137,10 +140,18 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Cancellable<A> 
             session.set_connection_user_context(Some(Box::new(context)));
         }
         let mut exchange = self.app.process_new_http(session, shutdown);
-        let mut timer = None;
+        let (mut timer, mut check) = (None, None);
         Box::pin(poll_fn(move |cx| {
             // Held until the exchange ends.
             let _ = &place;
+            match switch.queued_body.poll_permitted(&mut check, cx) {
+                Poll::Ready(true) => {}
+                Poll::Ready(false) => {
+                    switch.throw();
+                    return Poll::Ready(None);
+                }
+                Poll::Pending => return switch.poll_thrown(cx).map(|()| None),
+            }
             match exchange.as_mut().poll(cx) {
                 Poll::Ready(reused) => Poll::Ready(reused),
                 Poll::Pending => {

@@ -8,6 +8,7 @@ pub(crate) mod exchange;
 pub(crate) mod fields;
 pub(crate) mod headers;
 pub(crate) mod long_lived;
+pub(crate) mod queued_body;
 pub(crate) mod redirect;
 pub(crate) mod service;
 pub(crate) mod shown_path;

@@ -403,6 +403,7 @@ impl ProxyHttp for Proxy {
             return Ok(());
         };
         exchange.uploaded += piece.len() as u64;
+        exchange.guard_queued_body(&self.snapshots);
         if let Some(silence) = exchange.silence() {
             silence.renew();
         }
