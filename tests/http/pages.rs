@@ -392,6 +392,18 @@ async fn a_person_at_an_address_where_nothing_is_gets_a_page_and_a_program_json(
 }
 
 #[tokio::test]
+async fn the_first_64_ranges_of_accept_language_decide() {
+    let provider = Provider::new().await;
+    for (others, language) in [(63, "tr"), (64, "en"), (5_000, "en")] {
+        let accepted = format!("{}tr", "de, ".repeat(others));
+        let fields = [("accept", "text/html"), ("accept-language", accepted.as_str())];
+        let page = provider.request("GET", "/oauth/signed-out", &fields, "").await;
+        assert_eq!(page.status, 200);
+        assert!(page.text().contains(&format!("<html lang=\"{language}\">")), "{others}");
+    }
+}
+
+#[tokio::test]
 async fn people_read_on_a_page_that_there_were_too_many_requests() {
     let provider = Provider::with("[rate_limits]\npages = 1").await;
     provider.get("/oauth/signed-out").await;
