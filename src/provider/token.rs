@@ -16,7 +16,6 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::limits::Bucket;
 use sealgate_core::web::response::Response;
 use sealgate_domain::answers::AnswerOutcome;
-use sealgate_domain::assurance::{AssuranceLevel, AssuranceRequirement};
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::{Client, ConsentRule};
 use sealgate_domain::code::{Code, RedeemFault, UNKNOWN_CODE};
@@ -233,8 +232,7 @@ async fn require_level(ctx: &RequestContext<'_>, client: &Client, user: &User, a
         let why = "The client needs a stronger sign-in than this one was. Sign in again.";
         return Err(Refusal::invalid_grant(why).into());
     }
-    let in_force = AssuranceRequirement::level(ctx.level_in_force(user).await?);
-    if in_force.judge_reached(AssuranceLevel::parse(acr), || None, ctx.now).is_err() {
+    if ctx.level_above(acr, user).await?.is_some() {
         let why = "The account needs a stronger sign-in than this one was. Sign in again.";
         return Err(Refusal::invalid_grant(why).into());
     }

@@ -37,11 +37,15 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     };
     let hash = SecretHash::of(token.as_bytes());
     ctx.charge(Bucket::UserInfo, &LimitKey::text(Bucket::UserInfo.name(), hash.as_bytes())).await?;
+    let unmet = ctx.level_above(&bearer.claims.acr, &bearer.user).await?;
     // Charging a limit that the cluster counts together may have waited for the database.
     store.ensure_current(&basis)?;
     if !bearer.scope.contains(ScopeValue::OpenId) {
         let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks the scope openid.");
         return Err(Failure::Bearer(Some(refusal)));
+    }
+    if let Some(level) = unmet {
+        return Err(Failure::WeakBearer(level));
     }
     let claims = UserClaims::of(&bearer.user, bearer.scope);
     Ok(Response::json(StatusCode::OK, &UserInfo { sub: bearer.user.sub.to_string(), claims }))

@@ -55,7 +55,7 @@ async fn a_level_that_rises_holds_at_the_next_refresh() {
 
 /// The level that `[factors]` requires of a user may rise after the sign-in.
 #[tokio::test]
-async fn a_level_in_force_holds_for_codes_and_refresh_tokens_of_weaker_sign_ins() {
+async fn a_level_in_force_holds_for_codes_and_tokens_of_weaker_sign_ins() {
     let provider = Provider::with("[factors]\ngroups = { strong = \"2\" }").await;
     let tokens = provider.c1().tokens(OFFLINE).await;
     let code = provider.c1().code(&[]).await;
@@ -64,8 +64,14 @@ async fn a_level_in_force_holds_for_codes_and_refresh_tokens_of_weaker_sign_ins(
     store.change_user(provider.anna.sub, strengthen).await.unwrap();
     assert_too_weak(&provider.c1().redeem(&code).await);
     assert_too_weak(&provider.c1().refresh(&tokens.refresh).await);
+    let weak = provider.userinfo(&tokens.access).await;
+    weak.assert_error(401, "insufficient_user_authentication");
+    let challenge = weak.header("www-authenticate").unwrap();
+    assert!(challenge.contains("error=\"insufficient_user_authentication\""), "{challenge}");
+    assert!(challenge.contains("acr_values=\"2\""), "{challenge}");
     // Nothing was used up.
     store.change_user(provider.anna.sub, |user| user.groups.clear()).await.unwrap();
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
     Tokens::of(&provider.c1().redeem(&code).await);
     Tokens::of(&provider.c1().refresh(&tokens.refresh).await);
 }

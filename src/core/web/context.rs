@@ -11,7 +11,7 @@ use http::{HeaderValue, Method};
 use crate::state::Sealgate;
 use crate::web::cookie;
 use sealgate_config::{Config, Language};
-use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::assurance::{AssuranceLevel, AssuranceRequirement};
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind, NoticeContext};
 use sealgate_domain::error::Refusal;
 use sealgate_domain::limiter::RateLimitStatus;
@@ -184,6 +184,14 @@ impl<'a> RequestContext<'a> {
         }
         let factors = self.sealgate.store.factors(user.sub).await?;
         Ok(policy.in_force(factors.is_some_and(|factors| factors.value.has_any())))
+    }
+
+    /// Returns the level that `[factors]` requires of the user if a sign-in with this context class
+    /// does not reach it.
+    pub async fn level_above(&self, acr: &str, user: &User) -> Result<Option<AssuranceLevel>, StoreError> {
+        let level = self.level_in_force(user).await?;
+        let judged = AssuranceRequirement::level(level).judge_reached(AssuranceLevel::parse(acr), || None, self.now);
+        Ok(judged.is_err().then_some(level))
     }
 
     /// Returns the browser's `User-Agent`, truncated for storage.

@@ -15,6 +15,7 @@ use crate::web::context::RequestContext;
 use crate::web::limits::Exceeded;
 use crate::web::response::Response;
 use crate::web::way_back;
+use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_domain::oauth::authorize::ReturnTo;
 use sealgate_pages::Problem;
@@ -30,6 +31,8 @@ pub enum Failure {
     Client(Refusal),
     /// A missing, invalid or insufficient access token (RFC 6750 §3).
     Bearer(Option<Refusal>),
+    /// The sign-in of the access token is below this level.
+    WeakBearer(AssuranceLevel),
     /// An error page.
     Page(StatusCode, Problem),
     /// The browser must first visit another page of the server.
@@ -107,6 +110,14 @@ impl Failure {
                 let lacks = refusal.as_ref().is_some_and(|refusal| refusal.code == ErrorCode::InsufficientScope);
                 let scopes = if lacks { &["openid"][..] } else { &[] };
                 Challenge { realm: "sealgate", scopes, ..Challenge::default() }.respond(refusal.as_ref(), &MISSING)
+            }
+            Self::WeakBearer(level) => {
+                const WEAK: Refusal = Refusal::new(
+                    ErrorCode::InsufficientUserAuthentication,
+                    "The account needs a stronger sign-in than this one was. Sign in again.",
+                );
+                let acr = &[level.as_str().to_owned()];
+                Challenge { realm: "sealgate", acr, ..Challenge::default() }.respond(Some(&WEAK), &WEAK)
             }
             Self::Page(status, problem) => ctx.problem(status, problem),
             Self::Elsewhere(address) => Response::see_other(&address),
