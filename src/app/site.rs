@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Response, request};
+use tokio::time::MissedTickBehavior;
 
 use crate::app::notices;
 use crate::app::server::Stop;
@@ -132,10 +133,19 @@ impl Site {
 
     /// Monitors the store, and writes queued records to it, until `stop`.
     pub async fn keep(self: Arc<Self>, mut stop: Stop) {
+        let mut pulse = tokio::time::interval(PULSE);
+        pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        pulse.tick().await;
         loop {
             tokio::select! {
                 _ = stop.changed() => return,
-                () = tokio::time::sleep(PULSE) => {}
+                _ = pulse.tick() => {}
+                () = self.sealgate.audit.wanted() => {
+                    if self.sealgate.store.basis().is_ok() {
+                        self.write_audit().await;
+                    }
+                    continue;
+                }
             }
             self.sealgate.audit.collect(self.sealgate.clock.now());
             // Writes that cannot be acknowledged now can wait.

@@ -1,8 +1,12 @@
 //! Tests the account pages: users see and change only their own data.
 
+use std::sync::Arc;
+
 use sealgate_domain::user::UserState;
+use sealgate_store::Store;
 use sealgate_system::clock::Clock as _;
 
+use crate::meddler::At;
 use crate::steps::{assert_code, assert_login, csrf_of, with_anna, with_anna_and_ben};
 use crate::support::{Browser, PASSWORD, Provider, Reply, Tokens, form_action, jwt_claims};
 
@@ -481,6 +485,44 @@ async fn recent_activity_shows_a_persons_own_events_and_nobody_elses() {
     let of_ben = ben.get("/account/activity").await;
     assert!(of_ben.text().contains("Signed in") && !of_ben.text().contains("Sign-in failed"), "{of_ben:?}");
     assert_eq!(ben.get("/account/activity?after=x").await.status, 200);
+}
+
+/// Records are written with the next heartbeat, which comes up to two seconds later.
+#[tokio::test]
+async fn recent_activity_has_the_sign_in_that_led_to_it() {
+    let provider = Provider::new().await;
+    let (audit, store) = (Arc::clone(&provider.sealgate.audit), Store::clone(&provider.sealgate.store));
+    let writer = tokio::spawn(async move {
+        loop {
+            audit.wanted().await;
+            audit.write(&store).await.unwrap();
+        }
+    });
+    let browser = provider.browser();
+    let login = browser.open("/account/activity").await;
+    let page = browser.sign_in(&login, ANNA).await;
+    assert!(page.text().contains("Signed in"), "{page:?}");
+    writer.abort();
+}
+
+#[tokio::test]
+async fn recent_activity_does_not_wait_for_a_store_that_is_slow_to_keep_it_and_loses_nothing() {
+    let (provider, meddler) = Provider::meddled().await;
+    let browser = with_anna(&provider).await;
+    let stop = meddler.stop(At::BeforeCommit, b'j');
+    let (audit, store) = (Arc::clone(&provider.sealgate.audit), Store::clone(&provider.sealgate.store));
+    let writing = tokio::spawn(async move { audit.write(&store).await });
+    let page = Box::pin(stop.meanwhile(async {
+        let page = browser.get("/account/activity").await;
+        // The write ends halfway, as with a process that stops.
+        writing.abort();
+        page
+    }));
+    let page = page.await;
+    assert!(page.status == 200 && !page.text().contains("Signed in"), "{page:?}");
+    provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
+    let page = browser.get("/account/activity").await;
+    assert_eq!(page.text().matches("Signed in").count(), 1, "{page:?}");
 }
 
 #[tokio::test]

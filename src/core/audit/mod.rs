@@ -3,7 +3,8 @@
 //! The log line has the target `audit`. The record is written with the server's next heartbeat,
 //! after at most two seconds, together with the other queued records. So no request waits for a
 //! disk flush, and a flood of failed sign-ins costs one commit per heartbeat. If the process is
-//! killed in between, the event is in the journal but not in the store.
+//! killed in between, the event is in the journal but not in the store. A page that shows events
+//! wakes the writer and waits for it, for a short time ([`AuditLog::settle`]).
 //!
 //! Identical failures are counted in one record. Beyond a few hundred per heartbeat, the rest is
 //! counted in a single record, so that attackers cannot fill the store. Refreshes of one grant give
@@ -14,11 +15,15 @@ mod routine;
 use std::cmp::Reverse;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
 
 use self::routine::Routine;
 use sealgate_config as config;
 use sealgate_domain::audit::{AuditEvent, AuditId, AuditKind, NoticeContext};
 use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
 use sealgate_store::{AuditRecord, Store, StoreError};
 use sealgate_system::clock::wall_clock_seconds;
 
@@ -31,10 +36,20 @@ const MAX_UNAUTHENTICATED: usize = 256;
 /// Maximum number of queued notifications. Users are not notified of further events.
 const MAX_REPORTED: usize = 1024;
 
+/// Maximum time that a page waits for queued records.
+const SETTLE_TIMEOUT: Duration = Duration::from_millis(300);
+
 #[derive(Debug)]
 pub struct AuditLog {
     keeps: bool,
     waiting: Mutex<Waiting>,
+    /// Held by the one write that takes place at a time.
+    writing: tokio::sync::Mutex<()>,
+    /// Number of the last successful write ([`Waiting::writes`]). All records of earlier writes
+    /// are stored too.
+    written: watch::Sender<u64>,
+    /// A page waits for queued records.
+    wanted: Notify,
     routine: Mutex<Routine>,
     /// Events that await a notification by e-mail.
     told: Mutex<Vec<AuditEvent>>,
@@ -52,6 +67,8 @@ struct Waiting {
     /// microsecond.
     own: u64,
     lost: u64,
+    /// Number of writes that have taken the queue.
+    writes: u64,
 }
 
 /// Number of bits of [`Waiting::own`].
@@ -60,7 +77,7 @@ const OWN_BITS: u32 = 12;
 impl Default for Waiting {
     fn default() -> Self {
         let own = RandomState::new().build_hasher().finish() >> (u64::BITS - OWN_BITS);
-        Self { events: Vec::new(), anybodys: Vec::new(), number: 0, own, lost: 0 }
+        Self { events: Vec::new(), anybodys: Vec::new(), number: 0, own, lost: 0, writes: 0 }
     }
 }
 
@@ -70,6 +87,9 @@ impl AuditLog {
         Self {
             keeps: !settings.keep.is_zero(),
             waiting: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
+            written: watch::Sender::default(),
+            wanted: Notify::new(),
             routine: Mutex::default(),
             told: Mutex::default(),
         }
@@ -151,14 +171,19 @@ impl AuditLog {
 
     /// Writes the queued records to the store, in the order of their arrival.
     ///
+    /// If the future is dropped, the records are queued again, as after an error: storing a record
+    /// twice has no effect.
+    ///
     /// # Errors
     /// Returns the store's error. The records are queued again, within the capacity.
     pub async fn write(&self, store: &Store) -> Result<(), StoreError> {
-        let (mut all, lost) = {
+        let _turn = self.writing.lock().await;
+        let (mut taken, lost, number) = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             let mut all = std::mem::take(&mut waiting.events);
             all.append(&mut waiting.anybodys);
-            (all, std::mem::take(&mut waiting.lost))
+            waiting.writes += 1;
+            (Taken { log: self, records: all }, std::mem::take(&mut waiting.lost), waiting.writes)
         };
         if lost > 0 {
             tracing::error!(
@@ -166,16 +191,57 @@ impl AuditLog {
                 "events of the audit trail found no room to wait for the store; they are in the log only"
             );
         }
-        if all.is_empty() {
-            return Ok(());
+        if !taken.records.is_empty() {
+            // Ids sort newest first.
+            taken.records.sort_by_key(|record| Reverse(record.id));
+            store.keep_audit(&taken.records).await?;
+            taken.records.clear();
         }
-        // Ids sort newest first.
-        all.sort_by_key(|record| Reverse(record.id));
-        let written = store.keep_audit(&all).await;
-        if written.is_err() {
-            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).put_back(all);
+        self.written.send_replace(number);
+        Ok(())
+    }
+
+    /// Waits until a page asks for queued records. The caller then calls [`AuditLog::write`].
+    pub async fn wanted(&self) {
+        self.wanted.notified().await;
+    }
+
+    /// Waits until the queued records of a user, or of all users, are stored, so that a page shows
+    /// events that have just occurred.
+    ///
+    /// Wakes the writer instead of writing, and waits for at most [`SETTLE_TIMEOUT`]: a slow store
+    /// delays the page no longer.
+    pub async fn settle(&self, subject: Option<Subject>) {
+        let number = {
+            let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            if waiting.concerns(subject) {
+                self.wanted.notify_one();
+                waiting.writes + 1
+            } else {
+                // A write may be under way.
+                waiting.writes
+            }
+        };
+        let mut written = self.written.subscribe();
+        let settled = written.wait_for(|written| *written >= number);
+        if tokio::time::timeout(SETTLE_TIMEOUT, settled).await.is_err() {
+            tracing::debug!("a page of the audit trail does not wait for the store");
         }
-        written
+    }
+}
+
+/// Records that a write has taken from the queue. Those that remain are queued again.
+struct Taken<'a> {
+    log: &'a AuditLog,
+    records: Vec<AuditRecord>,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if !self.records.is_empty() {
+            let mut waiting = self.log.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.put_back(std::mem::take(&mut self.records));
+        }
     }
 }
 
@@ -188,6 +254,12 @@ impl Waiting {
         } else {
             self.lost += 1;
         }
+    }
+
+    /// Reports whether events of this user, or any, are queued.
+    fn concerns(&self, subject: Option<Subject>) -> bool {
+        let mut queued = self.events.iter().chain(&self.anybodys);
+        queued.any(|record| subject.is_none() || record.event.subject == subject)
     }
 
     fn push(&mut self, event: AuditEvent) {
@@ -318,7 +390,7 @@ mod tests {
     async fn what_may_have_been_kept_is_kept_once_and_in_its_order() {
         let engine = Arc::new(Silent::default());
         let store = Store::open(Arc::clone(&engine) as Arc<dyn Engine>, 10).await.unwrap();
-        let settings = config::AuditConfig { keep: std::time::Duration::from_hours(1), max_records: 100 };
+        let settings = config::AuditConfig { keep: Duration::from_hours(1), max_records: 100 };
         let audit = AuditLog::new(&settings);
         let at = UnixTime::from_seconds(1_000);
         let failed = AuditEvent::new(at, AuditKind::SignInFailed, Actor::Stranger);

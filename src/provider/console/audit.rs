@@ -45,7 +45,10 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     let at = Position::read(ctx)?;
     let store = &ctx.sealgate.store;
     let (page, faults) = match typed.filter(ctx).await? {
-        Ok(Some(filter)) => (store.audit_page(&filter, at.after, MOST).await?, Vec::new()),
+        Ok(Some(filter)) => {
+            ctx.sealgate.audit.settle(filter.subject).await;
+            (store.audit_page(&filter, at.after, MOST).await?, Vec::new())
+        }
         // A client or kind that cannot exist matches no events, rather than all.
         Ok(None) => (AuditPage { records: Vec::new(), next: None }, Vec::new()),
         Err(faults) => (AuditPage { records: Vec::new(), next: None }, faults),
