@@ -6,7 +6,7 @@ use askama::filters::Safe;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 
 use super::inside::{Inside, MenuEntry};
-use super::words::{Markup, Words};
+use super::words::{Markup, Words, escaped};
 
 /// An audit event with the names of its subjects.
 #[derive(Debug, Clone)]
@@ -279,7 +279,12 @@ fn factor_words(t: Words, detail: &str) -> Option<Markup> {
         "recovery_codes" => t.factor_kind_recovery(),
         _ => return None,
     };
-    Some(name.into_iter().fold(kind, |kind, name| t.factor_named(kind, name)))
+    Some(match name {
+        // A default name contains the kind.
+        Some(name) if name.starts_with(&kind.0) => Safe(format!("<bdi>{}</bdi>", escaped(name).0)),
+        Some(name) => t.factor_named(kind, name),
+        None => kind,
+    })
 }
 
 /// Formats the methods of a sign-in: `password totp`.

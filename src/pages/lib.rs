@@ -62,10 +62,9 @@ pub use problem::{
     ErrorPage, ForbiddenPage, KeptFormPage, LinkTarget, PageLink, Problem, SendAgainPage, WeakSignInPage,
 };
 pub use reset::{ForgotPasswordPage, NewPasswordPage, NewPasswordProblem, ResetDonePage};
-pub use security::default_factor_name;
 pub use security::{
     AddFactorPage, FactorLine, FactorLineKind, FactorSettingsPage, MakeCodesPage, PasskeySignals, RecoveryState,
-    SecurityPage, SecurityProblem,
+    SecurityPage, SecurityProblem, UnnamedFactor, default_factor_name,
 };
 pub use sign_in::{
     AccountChooserPage, ClientLink, ConfirmLogoutPage, ConsentPage, LoginPage, LoginProblem, PasskeyOffer, Publisher,

@@ -6,6 +6,7 @@ use askama::Template;
 use sealgate_domain::assurance::FactorId;
 use sealgate_domain::time::UnixTime;
 
+use super::device::{browser, system};
 use super::factor::EnrolStep;
 use super::frame::Frame;
 use super::inside::{Inside, MenuEntry};
@@ -95,9 +96,29 @@ impl FactorLineKind {
     }
 }
 
-/// Returns the default name of a factor: its kind, with a number if that name is in use.
-pub fn default_factor_name(frame: &Frame<'_>, kind: FactorLineKind, taken: &[&str]) -> String {
-    let name = kind.words(&frame.t).0;
+/// A factor that its owner has not named.
+#[derive(Debug, Clone, Copy)]
+pub struct UnnamedFactor<'a> {
+    pub kind: FactorLineKind,
+    /// Model of the authenticator, if it is known.
+    pub model: Option<&'a str>,
+    /// `User-Agent` of the browser that added the factor.
+    pub user_agent: &'a str,
+}
+
+/// Returns the default name of a factor, with a number if that name is in use.
+///
+/// It is the authenticator's model, for a passkey of an unknown model the browser and the system,
+/// otherwise the kind.
+pub fn default_factor_name(frame: &Frame<'_>, factor: UnnamedFactor<'_>, taken: &[&str]) -> String {
+    let t = &frame.t;
+    let browser = browser(factor.user_agent).zip(system(factor.user_agent));
+    let name = match (factor.model, factor.kind, browser) {
+        (Some(model), ..) => model.to_owned(),
+        // The browser's name and the system's need no escaping.
+        (None, FactorLineKind::Passkey { .. }, Some((browser, system))) => t.factor_in_browser(browser, system).0,
+        (None, kind, _) => kind.words(t).0,
+    };
     let numbered = (2_u32..).map(|number| format!("{name} {number}"));
     let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(&name.as_str()));
     free.unwrap_or(name)
@@ -106,6 +127,11 @@ pub fn default_factor_name(frame: &Frame<'_>, kind: FactorLineKind, taken: &[&st
 impl FactorLine<'_> {
     pub(super) fn kind(&self, t: &Words) -> Markup {
         self.kind.words(t)
+    }
+
+    /// Returns the kind, unless the name begins with it.
+    pub(super) fn tag(&self, t: &Words) -> Option<Markup> {
+        Some(self.kind(t)).filter(|kind| !self.name.starts_with(&kind.0))
     }
 
     fn place(&self, t: &Words) -> Option<Markup> {

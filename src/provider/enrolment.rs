@@ -20,7 +20,7 @@ use sealgate_domain::webauthn::{
     CeremonyChallenge, CeremonyError, CreationOptions, CredentialKind, CredentialRecord, RegistrationResponse,
     RegistrationTerms, RelyingParty, UserEntity, UserHandle,
 };
-use sealgate_pages::{EnrolProblem, FactorLineKind, Problem, default_factor_name};
+use sealgate_pages::{EnrolProblem, FactorLineKind, Problem, UnnamedFactor, default_factor_name};
 use sealgate_store::{FactorsChanged, Store};
 
 /// Time within which a pending enrolment must be confirmed.
@@ -118,11 +118,13 @@ impl Enrolling<'_, '_> {
             TotpVerdict::ClockIsOff => return Ok(Err(EnrolProblem::ClockIsOff)),
             TotpVerdict::Wrong => return Ok(Err(EnrolProblem::WrongCode)),
         };
-        self.add(FactorKind::Totp, name, |factors, name| {
+        self.add(FactorKind::Totp, |factors| {
             if !factors.has_room_for_app() {
                 return Err(EnrolProblem::Full);
             }
-            factors.add_app(self.origin, name, step, self.ctx.now).ok_or(EnrolProblem::Expired)
+            let name = new_factor_name(self.ctx, factors, None, name);
+            let id = factors.add_app(self.origin, &name, step, self.ctx.now).ok_or(EnrolProblem::Expired)?;
+            Ok((id, name))
         })
         .await
     }
@@ -205,7 +207,7 @@ impl Enrolling<'_, '_> {
             CredentialKind::Passkey => FactorKind::Passkey,
             CredentialKind::SecurityKey => FactorKind::SecurityKey,
         };
-        self.add(kind, name, |factors, name| {
+        self.add(kind, |factors| {
             // A reset of the factors, or a factor added or removed meanwhile, ends pending
             // enrolments.
             if factors.generation != generation {
@@ -217,7 +219,8 @@ impl Enrolling<'_, '_> {
             if !factors.has_room_for_key() {
                 return Err(EnrolProblem::Full);
             }
-            Ok(factors.add_key(name, credential.clone(), self.ctx.now))
+            let name = new_factor_name(self.ctx, factors, Some(&credential), name);
+            Ok((factors.add_key(&name, credential.clone(), self.ctx.now), name))
         })
         .await
     }
@@ -225,23 +228,13 @@ impl Enrolling<'_, '_> {
     async fn add(
         &self,
         kind: FactorKind,
-        typed: &str,
-        mut add: impl FnMut(&mut Factors, &str) -> Result<FactorId, EnrolProblem> + Send,
+        add: impl FnMut(&mut Factors) -> Result<(FactorId, String), EnrolProblem> + Send,
     ) -> Result<Result<Enrolled, EnrolProblem>, Failure> {
-        let changed = self.change(|factors| {
-            let name = self.name(factors, kind, typed);
-            add(factors, &name).map(|id| (id, name))
-        });
-        Ok(match changed.await? {
+        Ok(match self.change(add).await? {
             FactorsChanged::CredentialTaken => Err(EnrolProblem::KeyKnown),
             FactorsChanged::Yes(Err(problem), _) => Err(problem),
             FactorsChanged::Yes(Ok((id, name)), factors) => Ok(Enrolled { id, kind, name, factors }),
         })
-    }
-
-    /// Returns the name of a new factor: the typed one, or a default that no other factor has.
-    pub(super) fn name(&self, factors: &Factors, kind: FactorKind, typed: &str) -> String {
-        new_factor_name(self.ctx, factors, kind, typed)
     }
 
     async fn pending_app(&self) -> Result<Option<(FactorId, TotpSecret)>, Failure> {
@@ -301,9 +294,23 @@ pub(super) fn refusal(error: CeremonyError) -> EnrolProblem {
 }
 
 /// Returns the name of a new factor: the typed one, or a default that no other factor has.
-pub(super) fn new_factor_name(ctx: &RequestContext<'_>, factors: &Factors, kind: FactorKind, typed: &str) -> String {
+///
+/// `credential` is that of a key or a passkey.
+pub(super) fn new_factor_name(
+    ctx: &RequestContext<'_>,
+    factors: &Factors,
+    credential: Option<&CredentialRecord>,
+    typed: &str,
+) -> String {
     let taken: Vec<&str> = names(factors).collect();
-    factor_name(typed, &default_factor_name(&ctx.frame(), line_kind(kind), &taken))
+    let kind = match credential.map(|credential| credential.kind) {
+        Some(CredentialKind::Passkey) => FactorLineKind::Passkey { synced: false },
+        Some(CredentialKind::SecurityKey) => FactorLineKind::SecurityKey { synced: false },
+        None => FactorLineKind::App,
+    };
+    let model = credential.and_then(CredentialRecord::model);
+    let unnamed = UnnamedFactor { kind, model, user_agent: &ctx.user_agent() };
+    factor_name(typed, &default_factor_name(&ctx.frame(), unnamed, &taken))
 }
 
 /// Returns the kind of key that the form requests.
@@ -319,12 +326,4 @@ pub(super) fn kind_of(form: &Params) -> Result<CredentialKind, Failure> {
 fn names(factors: &Factors) -> impl Iterator<Item = &str> {
     let apps = factors.totp.iter().map(|app| app.name.as_str());
     apps.chain(factors.keys.iter().map(|key| key.name.as_str()))
-}
-
-const fn line_kind(kind: FactorKind) -> FactorLineKind {
-    match kind {
-        FactorKind::SecurityKey => FactorLineKind::SecurityKey { synced: false },
-        FactorKind::Passkey => FactorLineKind::Passkey { synced: false },
-        FactorKind::Totp | FactorKind::RecoveryCodes => FactorLineKind::App,
-    }
 }

@@ -8,7 +8,7 @@ use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 
 use crate::ceremony::relying_party;
-use crate::enrolment::Enrolling;
+use crate::enrolment::{Enrolling, new_factor_name};
 use crate::mailed_link;
 use crate::mailed_link::{LinkOpened, LinkPage, MailedLink};
 use crate::new_password;
@@ -126,7 +126,7 @@ async fn passkey(
             return None;
         }
         let mut next = factors.clone();
-        let name = enrolling.name(&next, FactorKind::Passkey, typed);
+        let name = new_factor_name(ctx, &next, Some(&verified.credential), typed);
         let _ = next.add_key(&name, verified.credential.clone(), ctx.now);
         Some(Chosen::Passkey(Box::new(next), format!("{} {name}", FactorKind::Passkey.as_str())))
     };

@@ -112,7 +112,7 @@ async fn passkey(ctx: &RequestContext<'_>, proven: &Proven, name: &str, form: &P
     }
     let subject = Subject::from_random(ctx.random());
     let mut factors = Factors::none(subject, UserHandle::from_random(waiting.handle));
-    let called = new_factor_name(ctx, &factors, FactorKind::Passkey, typed);
+    let called = new_factor_name(ctx, &factors, Some(&credential), typed);
     let id = factors.add_key(&called, credential, ctx.now);
     let enrolled = Enrolled { id, kind: FactorKind::Passkey, name: called, factors: Box::new(factors) };
     create(ctx, proven, name, subject, Chosen::Passkey(enrolled)).await

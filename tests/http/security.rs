@@ -5,7 +5,7 @@ use sealgate_domain::user::{Subject, User};
 use sealgate_domain::webauthn::{CeremonyChallenge, KeyAlgorithm};
 use sealgate_system::clock::Clock as _;
 
-use crate::authenticator::{Authenticator, Ceremony, UV};
+use crate::authenticator::{Authenticator, Ceremony, UV, attested};
 use crate::second_factor::way;
 use crate::steps::with_anna;
 use crate::support::{Browser, Provider, Reply, hidden_fields};
@@ -399,6 +399,42 @@ async fn a_key_is_added_by_one_answer_to_its_own_challenge() {
     let page = browser.open(KEY).await;
     let odd = send(&browser, KEY, &page, &[("kind", "totp"), ("credential", "{}")]).await;
     assert_eq!(odd.status, 400);
+}
+
+#[tokio::test]
+async fn a_factor_without_a_name_is_called_after_its_authenticator_or_its_browser() {
+    const KEY: &str = "/account/security/key";
+    const BITWARDEN: [u8; 16] = 0xd548826e_79b4_db40_a3d8_11116f7e8349_u128.to_be_bytes();
+    let provider = Provider::new().await;
+    let mut browser = with_anna(&provider).await;
+    browser.user_agent = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/156.0.0.0 Safari/537.36";
+    let add = async |browser: &Browser<'_>, id: u8, kind: &str, aaguid: [u8; 16]| {
+        let authenticator = Authenticator::new(KeyAlgorithm::Es256, &[id; 32]);
+        let page = browser.open(KEY).await;
+        let attested = attested(&aaguid, &authenticator.id, &authenticator.cose_key());
+        let answer = key_of(&page, &authenticator, |ceremony| Ceremony { attested, ..ceremony });
+        send(browser, KEY, &page, &[("kind", kind), ("credential", &answer)]).await
+    };
+    add(&browser, 1, "passkey", BITWARDEN).await;
+    add(&browser, 2, "passkey", BITWARDEN).await;
+    add(&browser, 3, "security_key", [0; 16]).await;
+    let page = add(&browser, 4, "passkey", [0; 16]).await;
+    for shown in [
+        "<bdi>Bitwarden</bdi> <span class=\"tag\">Passkey</span>",
+        "<bdi>Bitwarden 2</bdi> <span class=\"tag\">Passkey</span>",
+        // A name that begins with the kind needs no tag.
+        "<bdi>Security key</bdi></p>",
+        "<bdi>Passkey in Chrome on Linux</bdi></p>",
+    ] {
+        assert!(page.text().contains(shown), "{shown}: {page:?}");
+    }
+    provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
+    let activity = browser.get("/account/activity").await;
+    assert!(activity.text().contains(">Passkey: <bdi>Bitwarden</bdi><"), "{activity:?}");
+    assert!(activity.text().contains("><bdi>Passkey in Chrome on Linux</bdi><"), "{activity:?}");
+    browser.get("/account?lang=tr").await;
+    let page = add(&browser, 5, "passkey", [0; 16]).await;
+    assert!(page.text().contains("<bdi>Geçiş anahtarı (Chrome, Linux)</bdi></p>"), "{page:?}");
 }
 
 #[tokio::test]

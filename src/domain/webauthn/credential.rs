@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::secret::{base64url, base64url_bytes, from_base64url};
 use crate::webauthn::CredentialKey;
+use crate::webauthn::model::model_name;
 
 /// Permitted lengths of a credential id in bytes: at least 16 (§4), at most 1,023 (§7.1 step 25).
 const ID_LENGTHS: std::ops::RangeInclusive<usize> = 16..=1023;
@@ -141,6 +142,13 @@ pub struct CredentialRecord {
     /// (§5.8.4).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transports: Vec<String>,
+}
+
+impl CredentialRecord {
+    /// Returns the name of the authenticator's model, if it claims a known one. For display only.
+    pub fn model(&self) -> Option<&'static str> {
+        model_name(self.aaguid)
+    }
 }
 
 /// Returns the transports to store. New ones are defined over time, so their format is checked and

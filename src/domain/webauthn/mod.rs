@@ -14,6 +14,7 @@ mod client_data;
 mod credential;
 mod credential_key;
 mod error;
+mod model;
 mod options;
 mod registration;
 mod response;

@@ -156,6 +156,7 @@ factor-kind-app = Authenticator app
 factor-kind-security-key = Security key
 factor-kind-passkey = Passkey
 factor-kind-recovery = Recovery codes
+factor-in-browser = Passkey in { $browser } on { $system }
 factor-named = { $kind }: <bdi>{ $name }</bdi>
 
 enrol-title = Set up two-factor authentication

@@ -140,6 +140,7 @@ factor-kind-app = Doğrulama uygulaması
 factor-kind-security-key = Güvenlik anahtarı
 factor-kind-passkey = Geçiş anahtarı
 factor-kind-recovery = Kurtarma kodları
+factor-in-browser = Geçiş anahtarı ({ $browser }, { $system })
 factor-named = { $kind }: <bdi>{ $name }</bdi>
 
 enrol-title = İki adımlı doğrulamayı ayarlayın

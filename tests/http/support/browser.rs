@@ -15,11 +15,13 @@ pub(crate) struct Browser<'a> {
     cookies: RefCell<BTreeMap<String, String>>,
     /// IP address of the browser.
     pub(crate) address: String,
+    /// `User-Agent` of its requests, if not empty.
+    pub(crate) user_agent: &'static str,
 }
 
 impl<'a> Browser<'a> {
     pub(crate) fn new(provider: &'a Provider) -> Self {
-        Self { provider, cookies: RefCell::default(), address: "192.0.2.1".into() }
+        Self { provider, cookies: RefCell::default(), address: "192.0.2.1".into(), user_agent: "" }
     }
 
     /// Returns the value of a cookie.
@@ -44,6 +46,9 @@ impl<'a> Browser<'a> {
         let mut request = request.header(header::HOST, "id.test");
         if !cookies.is_empty() {
             request = request.header(header::COOKIE, cookies);
+        }
+        if !self.user_agent.is_empty() {
+            request = request.header(header::USER_AGENT, self.user_agent);
         }
         let reply = self.provider.send_from(&self.address, request.body(Bytes::from(body)).unwrap()).await;
         for cookie in reply.headers("set-cookie") {
