@@ -3,6 +3,7 @@
 
 mod audit_events;
 mod commands;
+mod man_pages;
 
 use std::fs::{self, File};
 use std::io;
@@ -35,7 +36,7 @@ fn write(command: &Command, to: &Path) -> io::Result<()> {
     for directory in [&man, &completions, &reference] {
         fs::create_dir_all(directory)?;
     }
-    clap_mangen::generate_to(command.clone(), &man)?;
+    man_pages::write(command, &man)?;
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         clap_complete::generate_to(shell, &mut command.clone(), command.get_name(), &completions)?;
     }

@@ -63,3 +63,19 @@ fn each_command_has_a_man_page_and_is_completed() {
     }
     assert!(to.join("man/sealgate.1").exists() && to.join("man/sealgate-key-rotate.1").exists());
 }
+
+#[test]
+fn the_synopsis_of_a_man_page_names_the_values_of_options() {
+    let site = Site::new();
+    let to = written(&site);
+    let synopsis = |command: &str| {
+        let page = fs::read_to_string(to.join(format!("man/{command}.1"))).unwrap();
+        let after = page.split_once(".SH SYNOPSIS\n").unwrap().1;
+        after.lines().next().unwrap().replace("\\-", "-").replace("\\fB", "").replace("\\fR", "").trim().to_owned()
+    };
+    let add = synopsis("sealgate-user-add");
+    assert!(add.starts_with("sealgate user add --name <NAME> [--username <USERNAME>] "), "{add}");
+    assert!(add.contains(" [--email-verified] ") && add.ends_with(" [--config <FILE>] [--json] <EMAIL>"), "{add}");
+    assert_eq!(synopsis("sealgate"), "sealgate [--config <FILE>] [--json] <COMMAND>");
+    assert_eq!(synopsis("sealgate-client-set"), "sealgate client set [OPTIONS] <CLIENT> <--SETTING VALUE>...");
+}
