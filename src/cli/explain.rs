@@ -50,6 +50,7 @@ pub(super) fn run(
 ) -> Result<(), CommandFailure> {
     let ExplainArguments { method, url, token, user, level } = arguments;
     let now = SystemClock.now();
+    let mut is_disabled = false;
     let (asker, fault) = match (token, user) {
         (Some(token), _) => match by_token(&read(token)?, access, now)? {
             Ok(asker) => (asker, None),
@@ -58,6 +59,7 @@ pub(super) fn run(
         (None, Some(person)) => {
             let user = find(person, access)?;
             // A disabled user has no session.
+            is_disabled = !user.is_enabled();
             (if user.is_enabled() { Asker::Person(Box::new(user), level) } else { Asker::Nobody }, None)
         }
         (None, None) => (Asker::Nobody, None),
@@ -72,7 +74,15 @@ pub(super) fn run(
         (told.reason, told.claim) = ("invalid_token", claim);
         told.status = told.status(false);
     }
-    print(&told, output)
+    let advice = match told.reason {
+        "unauthenticated" if is_disabled => Some("enable the user: sealgate user enable USER"),
+        "unauthenticated" if matches!(asker, Asker::Person(..)) => Some(
+            "the rule accepts access tokens only, not the session of a browser: send a token, or set `access` to \
+             \"signed_in\"",
+        ),
+        reason => advice(reason),
+    };
+    print(&told, advice, output)
 }
 
 fn read(token: String) -> Result<String, CommandFailure> {
@@ -136,9 +146,8 @@ fn find(person: Person, access: &mut StoreAccess) -> Result<User, CommandFailure
         .map_err(|error| CommandFailure::line(format_args!("the person cannot be read: {error}")))
 }
 
-fn print(told: &Explanation, output: &Output) -> Result<(), CommandFailure> {
+fn print(told: &Explanation, advice: Option<&str>, output: &Output) -> Result<(), CommandFailure> {
     let Explanation { app, rule, forwarded, status, reason, claim, headers } = told;
-    let advice = advice(reason);
     let identity: Vec<_> = headers.iter().map(member).collect();
     let object = json!({
         "app": app, "rule": rule, "forwarded": forwarded, "status": status, "reason": reason, "claim": claim,

@@ -78,6 +78,13 @@ fn a_person_is_looked_up_and_the_claim_that_decides_is_named() {
     assert_eq!(told(&site, &all)["reason"], "below");
     let ben = told(&site, &[url, "--user", "ben@example.test"]);
     assert_eq!((&ben["reason"], &ben["claim"]), (&json!("group"), &json!("groups")));
+    // A user has signed in already; the rule is what refuses a browser.
+    let bearer = told(&site, &["http://wiki.localhost/api/", "--user", "anna@example.test"]);
+    let advice = |told: &Value| told["advice"].as_str().unwrap_or_default().to_owned();
+    assert!(advice(&bearer).starts_with("the rule accepts access tokens only"), "{bearer}");
+    site.json(&["user", "disable", "anna@example.test"]);
+    let disabled = told(&site, &[url, "--user", "anna@example.test"]);
+    assert_eq!(advice(&disabled), "enable the user: sealgate user enable USER");
     let text = site.run(&["explain", "--user", "ben@example.test", "http://wiki.localhost/staff/"], "");
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(
