@@ -135,7 +135,7 @@ async fn try_to_open(
         } else {
             store.keep_data_key(&new.wrapping_id, &new.bytes).await?;
         }
-        tracing::info!(wrapping_key = new.wrapping_id, "made a data key for what is sealed in the store");
+        tracing::debug!(wrapping_key = new.wrapping_id, "generated a data key for sealed records");
     }
     Ok(Ok(sealer))
 }

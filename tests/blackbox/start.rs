@@ -83,7 +83,8 @@ fn a_token_without_a_key_stops_the_start_and_names_the_command() {
 
 #[test]
 fn a_wrapping_key_is_taken_into_use_and_another_one_of_its_name_stops_the_start() {
-    let mut instance = Instance::bare(&Settings::default());
+    let settings = Settings { sections: "[log]\nfilter = \"info,sealgate::app=debug\"".into(), ..Settings::default() };
+    let mut instance = Instance::bare(&settings);
     instance.run(&["key", "generate", "--without-wrapping-key"]);
     instance.start();
     // The log names the disabled features, and how to enable them.
@@ -94,7 +95,7 @@ fn a_wrapping_key_is_taken_into_use_and_another_one_of_its_name_stops_the_start(
         instance.start();
         assert_eq!(instance.stop(), Some(0));
     }
-    assert_eq!(instance.log().matches("made a data key").count(), 1);
+    assert_eq!(instance.log().matches("generated a data key for sealed records").count(), 1);
 
     let wrap = ["--label", "sealgate-wrap", "--id", id.trim()];
     instance.softhsm.pkcs11_tool("sealgate", &[&["--delete-object", "--type", "secrkey"], &wrap[..]].concat());
