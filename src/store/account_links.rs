@@ -193,6 +193,20 @@ impl Store {
         self.load(table::user(subject)).await
     }
 
+    /// Returns the changes that invalidate a user's mailed links, if there are any.
+    ///
+    /// A damaged record opens no link, and must not prevent a revocation.
+    pub(super) async fn links_taken_back(&self, subject: Subject) -> Result<Changes, StoreError> {
+        let loaded = match self.account_links(subject).await {
+            Ok(Some(loaded)) => loaded,
+            Ok(None) | Err(StoreError::Broken(_)) => return Ok(Changes::default()),
+            Err(error) => return Err(error),
+        };
+        let mut next = loaded.value.clone();
+        next.take_back();
+        links_changes(Some(&loaded), &next)
+    }
+
     /// Invalidates a user's mailed links: see [`AccountLinks::take_back`].
     pub(super) async fn take_links_back(&self, subject: Subject) -> Result<(), StoreError> {
         if self.account_links(subject).await?.is_none() {

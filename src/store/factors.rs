@@ -4,7 +4,7 @@ use crate::engine::{Changes, Expect, Key};
 use crate::interactions::progress_changes;
 use crate::record;
 use crate::record::Loaded;
-use crate::revocations::{Revocation, opened};
+use crate::revocations::Revocation;
 use crate::table;
 use crate::table::Table;
 use crate::{Committed, MAX_CONFLICTS, Store, StoreError};
@@ -70,7 +70,8 @@ impl Store {
             let loaded = self.factors(subject).await?;
             let mut next = loaded.as_ref().map_or_else(|| Factors::none(subject, handle), |found| found.value.clone());
             let made = change(&mut next);
-            let changes = opened(factors_changes(loaded.as_ref(), &next)?, revocation)?;
+            let changes = factors_changes(loaded.as_ref(), &next)?;
+            let changes = self.opened_without_links(changes, revocation).await?;
             match self.commit_if_any(changes).await? {
                 Committed::Yes => return Ok(FactorsChanged::Yes(made, Box::new(next))),
                 Committed::Conflict => {

@@ -67,7 +67,7 @@ impl Store {
         let sessions = store.end_sessions_of_user(user).await?;
         let grants = store.end_grants_of_user(user, revocation.why, at).await?;
         store.end_app_passwords(user).await?;
-        // A link mailed earlier would give access to every reader of the mailbox.
+        // Includes links mailed after the commit.
         store.take_links_back(user).await?;
         store.close_revocation(revocation).await?;
         Ok(Ended { sessions, grants })
@@ -86,8 +86,13 @@ impl Store {
     /// See [`Store::carry_out`].
     pub async fn revoke_person(&self, user: Subject, why: EndReason, now: UnixTime) -> Result<Ended, StoreError> {
         let revocation = self.new_revocation(user, why, now);
-        self.write(opened(Changes::default(), Some(&revocation))?).await?;
-        self.carry_out(&revocation).await
+        for _ in 0..MAX_CONFLICTS {
+            let changes = self.opened_without_links(Changes::default(), Some(&revocation)).await?;
+            if self.commit(changes).await? == Committed::Yes {
+                return self.carry_out(&revocation).await;
+            }
+        }
+        Err(StoreError::Contended)
     }
 
     /// Changes a user as [`Store::change_user`] does, and opens the revocation in the same commit.
@@ -143,15 +148,31 @@ impl Store {
             next.sub = loaded.value.sub;
             next.email = loaded.value.email.clone();
             next.username.clone_from(&loaded.value.username);
-            if self.commit(opened(record::replace(&loaded, &next)?, revocation)?).await? == Committed::Yes {
+            let changes = self.opened_without_links(record::replace(&loaded, &next)?, revocation).await?;
+            if self.commit(changes).await? == Committed::Yes {
                 return Ok(Some(next));
             }
         }
         Err(StoreError::Contended)
     }
+
+    /// Adds the open revocation to the changes, and removes the user's mailed links: a link mailed
+    /// earlier would give access to every reader of the mailbox.
+    pub(super) async fn opened_without_links(
+        &self,
+        mut changes: Changes,
+        revocation: Option<&Revocation>,
+    ) -> Result<Changes, StoreError> {
+        if let Some(revocation) = revocation {
+            changes.merge(self.links_taken_back(revocation.subject).await?);
+        }
+        opened(changes, revocation)
+    }
 }
 
 /// Adds the open revocation to the changes.
+///
+/// The mailed links follow with [`Store::carry_out`], unless the changes have them.
 pub(super) fn opened(mut changes: Changes, revocation: Option<&Revocation>) -> Result<Changes, StoreError> {
     if let Some(revocation) = revocation {
         let key = revocation.key();

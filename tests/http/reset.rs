@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sealgate::app::reset_lookup::{MAX_DELAY, look_up};
+use sealgate_admin::command::{Command, UserCommand};
+use sealgate_admin::{Directory, Person, execute};
 use sealgate_config::Language;
 use sealgate_core::password::hash_blocking;
 use sealgate_domain::account_links::{AccountLinks, AccountMark, Invitation, LINK_BYTES, LinkToken, RESET_LIFE};
@@ -91,6 +93,30 @@ fn assert_over(page: &Reply) {
 #[track_caller]
 fn assert_done(page: &Reply) {
     assert!(page.status == 200 && page.text().contains("Your password was changed"), "not done: {page:?}");
+}
+
+/// The links end in the commit that begins the revocation: a node or a process that fails after it
+/// leaves none.
+#[tokio::test]
+async fn a_link_ends_with_the_commit_that_disables_or_revokes() {
+    type Ending = fn(Person) -> UserCommand;
+    let endings: [Ending; 3] = [
+        |person| UserCommand::Disable(person.into()),
+        |person| UserCommand::Revoke(person.into()),
+        UserCommand::ResetFactors,
+    ];
+    for ending in endings {
+        let (provider, meddler) = Provider::meddled_with(MAIL).await;
+        let token = link_of(&provider, ANNA).await;
+        assert_form(&open(&provider.browser(), &token).await);
+        let _session = with_anna(&provider).await;
+        // No session can be ended, so that the rest of the revocation fails.
+        meddler.fail(Some(b's'));
+        let command = Command::User(ending(Person::Sub(provider.anna.sub)));
+        assert!(execute(&Directory::of(&provider.sealgate), command).await.is_err());
+        provider.sealgate.store.change_user(provider.anna.sub, |user| user.state = UserState::Enabled).await.unwrap();
+        assert_over(&open(&provider.browser(), &token).await);
+    }
 }
 
 #[tokio::test]
