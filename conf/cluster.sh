@@ -212,20 +212,25 @@ for node in "${nodes[@]:1}"; do
             sleep 0.5
         done
         key=$(member key <<<"$asked")
-        on 1 node admit "id-$node" --key="$key" --enrolment="$(member enrolment <<<"$asked")"
+        on 1 node admit "id-$node" --key="$key" --enrolment="$(member enrolment <<<"$asked")" >/dev/null
         # No client has cached a key set yet, so the key need not be published for a day first.
         on 1 key activate --early "$key" >/dev/null
         touch "$run/node-$node/admitted"
     fi
     serve "$node"
 done
-"$haproxy" -f "$run/haproxy.cfg" &
+"$haproxy" -f "$run/haproxy.cfg" >>"$run/haproxy.log" 2>&1 &
 children+=($!)
+until curl -fs -o /dev/null "http://localhost:$port/.well-known/openid-configuration"; do
+    kill -0 $! 2>/dev/null || { echo "HAProxy ended:" >&2; tail -5 "$run/haproxy.log" >&2; exit 1; }
+    sleep 0.1
+done
 
 cat <<END
 
   application    http://app.localhost:$port/     (public part: /public/, bearer tokens only: /api/)
   provider       http://localhost:$port          (discovery: /.well-known/openid-configuration)
+  your account   http://localhost:$port/account
   the console    http://localhost:$port/console
 
   user           demo@example.com
@@ -233,14 +238,21 @@ cat <<END
                  an administrator, in the group "staff"
 
   nodes          $(for node in "${nodes[@]}"; do printf '127.0.0.1:%s  ' "$(node_port "$node")"; done)
-  logs           $run/node-N/log
+  logs           $run/node-N/log, $run/haproxy.log
   metrics        $(for node in "${nodes[@]}"; do printf '127.0.0.1:%s  ' "$(admin_port "$node")"; done)
   databases      127.0.0.1:$primary_port (primary)  127.0.0.1:$standby_port (standby), in $database
 
-  Kill a node:              kill \$(cat $run/node-2/pid)
-  Promote the standby:      SELECT pg_promote() on 127.0.0.1:$standby_port, when the primary is gone
+  Next:
+    sign in                         http://app.localhost:$port/
+    list the nodes                  SOFTHSM2_CONF=$run/node-1/hsm/softhsm2.conf $sealgate node list --config $run/node-1/sealgate.toml
+    stop a node and stay signed in  kill \$(cat $run/node-2/pid)
+    stop the primary database and   kill -INT ${databases[0]}
+    promote the standby             $bin/psql -h 127.0.0.1 -p $standby_port -U sealgate postgres -c "SELECT pg_promote()"
+    call /api/ with a token         register a client in the console, then
+                                    curl -H "Authorization: Bearer TOKEN" http://app.localhost:$port/api/
 
-  Stop with Ctrl-C.
+  Stop with Ctrl-C. The next start continues with the same users. To start over, which a promoted standby
+  requires, delete $run and $database.
 
 END
 wait
