@@ -110,6 +110,20 @@ export function fitting(page) {
         faults.push(`"${name(element)}" is cut off`);
       }
     }
+    // In a table with columns, no date, address or name breaks inside a word.
+    for (const cell of document.querySelectorAll("td, th")) {
+      if (!visible(cell) || getComputedStyle(cell).display !== "table-cell") continue;
+      const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+      while (texts.nextNode()) {
+        if (!visible(texts.currentNode.parentElement)) continue;
+        for (const { 0: word, index } of texts.currentNode.data.matchAll(/[^\s-]+/g)) {
+          const range = document.createRange();
+          range.setStart(texts.currentNode, index);
+          range.setEnd(texts.currentNode, index + word.length);
+          if (new Set([...range.getClientRects()].map(({ top }) => top)).size > 1) faults.push(`"${word}" breaks inside`);
+        }
+      }
+    }
     return faults;
   });
 }
