@@ -8,6 +8,7 @@ use rcgen::{CertificateParams, CustomExtension, DistinguishedName, DnType, KeyPa
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::CertifiedKey;
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use sealgate_system::named_certificate::is_for_name;
@@ -20,7 +21,7 @@ use crate::files::validity;
 const PLACEHOLDER: &str = "Sealgate, no certificate issued yet";
 
 /// A challenge that the authority validates now.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingChallenge {
     /// Host or IP address.
     pub host: String,

@@ -1,21 +1,28 @@
-//! Certificates from an ACME authority: orders those that are due, one host after another.
+//! Certificates from an ACME authority: orders due certificates, one host after another.
 //!
 //! The certificate in use stays until the next one is written. A failure is logged and counted, and tried
-//! again later; it has no effect on requests.
+//! again later; it has no effect on requests. In a cluster one node orders, and all serve.
+
+mod keeping;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Mutex;
+
 use sealgate_acme::{
     AcmeAuthority, AcmeFault, AcmeFaultKind, AcmeFiles, AcmeState, AuthorityAccount, CertificateOrder,
-    CertificateValidity, HostState, PendingChallenge, RenewalWindow, challenge_certificate, pause_after, renew_at,
+    CertificateValidity, HostState, PendingChallenge, RenewalWindow, pause_after, renew_at,
 };
-use sealgate_config::{AcmeConfig, Config, StoreConfig};
+use sealgate_config::{AcmeConfig, Config};
 use sealgate_core::state::Sealgate;
-use sealgate_edge::{ChallengeAnswer, Challenges};
+use sealgate_edge::Challenges;
+use sealgate_store::LeaseName;
 use sealgate_system::metrics::AcmeOutcome;
 
+use self::keeping::{Followed, Keeping};
+use crate::app::duty::LeasedTask;
 use crate::app::server::Stop;
 
 /// Interval of checks.
@@ -26,70 +33,94 @@ const WINDOW_PAUSE: Duration = Duration::from_hours(6);
 /// Creates the files that the listeners need before the first certificate is issued.
 ///
 /// # Errors
-/// One line: what is wrong.
+/// One line that names the file.
 pub(crate) fn prepare(config: &Config) -> Result<(), String> {
     let Some(acme) = &config.acme else { return Ok(()) };
-    if matches!(config.store, StoreConfig::Postgres(_)) {
-        return Err(
-            "acme: the nodes of a cluster share no certificates yet, so each would order its own; write server.tls, \
-            and leave [acme] out"
-                .to_owned(),
-        );
-    }
     sealgate_acme::prepare(acme)
 }
 
 /// Orders certificates until `stop`. Nothing is contacted without `[acme]`.
 pub(crate) async fn keep(sealgate: Arc<Sealgate>, challenges: Arc<Challenges>, mut stop: Stop) {
-    let mut service = CertificateService { sealgate, challenges, current: None };
+    let is_shared = sealgate.store.is_shared();
+    let duty = is_shared.then(|| Arc::new(Mutex::new(LeasedTask::new(&sealgate, LeaseName::Certificates))));
+    let mut service = CertificateService { sealgate, challenges, duty: duty.clone(), current: None, is_failing: false };
     loop {
         tokio::select! {
             biased;
-            _ = stop.changed() => return,
+            _ = stop.changed() => break,
             () = Box::pin(service.pulse()) => {}
         }
+    }
+    if let Some(duty) = duty {
+        duty.lock().await.release().await;
     }
 }
 
 struct CertificateService {
     sealgate: Arc<Sealgate>,
     challenges: Arc<Challenges>,
+    /// Of a cluster, in which one node orders for all.
+    duty: Option<Arc<Mutex<LeasedTask>>>,
     /// Work under the current configuration.
     current: Option<Ordering>,
+    /// Whether the last look failed.
+    is_failing: bool,
 }
 
 impl CertificateService {
     async fn pulse(&mut self) {
         tokio::time::sleep(PULSE).await;
+        let looked = self.look().await;
+        if let Err(fault) = &looked
+            && !self.is_failing
+        {
+            tracing::error!(%fault, "certificates are neither ordered nor taken over");
+        }
+        self.is_failing = looked.is_err();
+    }
+
+    async fn look(&mut self) -> Result<(), AcmeFault> {
         let config = self.sealgate.in_effect.load().acme.clone();
         let is_current = self.current.as_ref().map(|ordering| ordering.authority.config()) == config.as_ref();
         if !is_current {
             self.current = None;
         }
-        let Some(config) = config else { return };
+        let Some(config) = config else { return Ok(()) };
         if self.current.is_none() {
-            match blocking(move || Ordering::open(&config)).await {
-                Ok(ordering) => self.current = Some(ordering),
-                Err(fault) => {
-                    tracing::error!(%fault, "no certificates can be ordered");
-                    tokio::time::sleep(WINDOW_PAUSE.min(Duration::from_mins(1))).await;
-                    return;
+            let (sealgate, challenges, duty) =
+                (Arc::clone(&self.sealgate), Arc::clone(&self.challenges), self.duty.clone());
+            let opened = blocking(move || Ordering::open(&config, &sealgate, &challenges, duty)).await?;
+            self.current = Some(opened);
+        }
+        let Some(ordering) = &mut self.current else { return Ok(()) };
+        match ordering.keeping.follow(&ordering.authority).await? {
+            Followed::Alone => {}
+            Followed::Shared { state, changed, orders } => {
+                for host in changed {
+                    tracing::info!(host, "a certificate of the cluster was taken over");
+                    ordering.validities.remove(&host);
                 }
+                if !orders {
+                    ordering.account = None;
+                    self.sealgate.metrics.acme_failing(0);
+                    return Ok(());
+                }
+                ordering.state = state;
             }
         }
-        let Some(ordering) = &mut self.current else { return };
         for host in ordering.authority.config().hosts.clone() {
-            ordering.look_after(&host, &self.sealgate, &self.challenges).await;
+            ordering.look_after(&host, &self.sealgate).await;
         }
         let failing = ordering.state.hosts.iter().filter(|(host, kept)| kept.failures > 0 && ordering.orders(host));
         self.sealgate.metrics.acme_failing(failing.count());
+        Ok(())
     }
 }
 
 /// Orders under one configuration.
 struct Ordering {
     authority: Arc<AcmeAuthority>,
-    files: AcmeFiles,
+    keeping: Keeping,
     state: AcmeState,
     account: Option<AuthorityAccount>,
     /// Validity of each host's certificate; `None` for a host without one.
@@ -100,10 +131,17 @@ struct Ordering {
 
 impl Ordering {
     /// Reads the state. Blocks on the disk.
-    fn open(config: &AcmeConfig) -> Result<Self, AcmeFault> {
+    fn open(
+        config: &AcmeConfig,
+        sealgate: &Arc<Sealgate>,
+        challenges: &Arc<Challenges>,
+        duty: Option<Arc<Mutex<LeasedTask>>>,
+    ) -> Result<Self, AcmeFault> {
         let (authority, files) = (Arc::new(AcmeAuthority::new(config)?), AcmeFiles::new(config));
-        let state = files.load()?;
-        Ok(Self { authority, files, state, account: None, validities: BTreeMap::new(), windows: BTreeMap::new() })
+        // The state of a cluster is in the store.
+        let state = if duty.is_some() { AcmeState::default() } else { files.load()? };
+        let keeping = Keeping::new(sealgate, challenges, files, duty);
+        Ok(Self { authority, keeping, state, account: None, validities: BTreeMap::new(), windows: BTreeMap::new() })
     }
 
     fn orders(&self, host: &str) -> bool {
@@ -111,7 +149,7 @@ impl Ordering {
     }
 
     /// Orders the host's certificate if that is due.
-    async fn look_after(&mut self, host: &str, sealgate: &Sealgate, challenges: &Challenges) {
+    async fn look_after(&mut self, host: &str, sealgate: &Sealgate) {
         let kept = self.state.hosts.get(host).cloned().unwrap_or_default();
         let now = || i64::try_from(sealgate.clock.now().seconds()).unwrap_or(i64::MAX);
         if self.authority.pause().is_some() || now() < kept.not_before {
@@ -128,8 +166,14 @@ impl Ordering {
                 return;
             }
         }
-        let ended = self.order(host, current, challenges).await;
-        challenges.set(Vec::new());
+        let renewing = self.keeping.renewing();
+        let ended = tokio::select! {
+            ended = Box::pin(self.order(host, current)) => ended,
+            () = renewing => return,
+        };
+        if let Err(fault) = self.keeping.present(None).await {
+            tracing::warn!(%fault, "a challenge is still answered");
+        }
         self.windows.remove(host);
         let outcome = match &ended {
             Ok(()) => AcmeOutcome::Issued,
@@ -174,9 +218,8 @@ impl Ordering {
         read
     }
 
-    async fn save(&self) -> Result<(), AcmeFault> {
-        let (files, state) = (self.files.clone(), self.state.clone());
-        blocking(move || files.save(&state)).await
+    async fn save(&mut self) -> Result<(), AcmeFault> {
+        self.keeping.save(&self.state).await
     }
 
     /// Opens the account, or registers one.
@@ -219,28 +262,14 @@ impl Ordering {
         window
     }
 
-    async fn order(
-        &mut self,
-        host: &str,
-        current: Option<CertificateValidity>,
-        challenges: &Challenges,
-    ) -> Result<(), AcmeFault> {
+    async fn order(&mut self, host: &str, current: Option<CertificateValidity>) -> Result<(), AcmeFault> {
         let account = self.account().await?;
-        let present = async |pending: PendingChallenge| answer(challenges, pending);
+        let keeping = Mutex::new(&mut self.keeping);
+        let present = async |pending: PendingChallenge| keeping.lock().await.present(Some(pending)).await;
         let order = CertificateOrder { host, current };
         let pem = self.authority.obtain(&account, order, present).await?;
-        let (files, authority, host) = (self.files.clone(), Arc::clone(&self.authority), host.to_owned());
-        blocking(move || files.replace(authority.config(), &host, &pem)).await
+        self.keeping.replace(&self.authority, host, pem).await
     }
-}
-
-/// Answers this challenge, and no other.
-fn answer(challenges: &Challenges, pending: PendingChallenge) -> Result<(), AcmeFault> {
-    let (certificate, key) = challenge_certificate(&pending)?;
-    let answer =
-        ChallengeAnswer::new(pending.server_name(), certificate, key, pending.token, pending.key_authorization);
-    challenges.set(vec![answer.map_err(AcmeFault::local)?]);
-    Ok(())
 }
 
 const fn outcome(kind: AcmeFaultKind) -> AcmeOutcome {

@@ -36,10 +36,12 @@ pub enum LeaseName {
     People,
     /// Sending queued e-mails.
     Mailing,
+    /// Ordering certificates.
+    Certificates,
 }
 
 impl LeaseName {
-    pub const ALL: [Self; 4] = [Self::Sweeping, Self::Counting, Self::People, Self::Mailing];
+    pub const ALL: [Self; 5] = [Self::Sweeping, Self::Counting, Self::People, Self::Mailing, Self::Certificates];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -47,6 +49,7 @@ impl LeaseName {
             Self::Counting => "counting",
             Self::People => "people",
             Self::Mailing => "mailing",
+            Self::Certificates => "certificates",
         }
     }
 }

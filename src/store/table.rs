@@ -3,6 +3,7 @@
 //! All tables share one key space; the first byte is the table. Keys contain hashes of secrets
 //! only.
 
+use crate::certificates::CertificatePart;
 use crate::engine::Key;
 use sealgate_domain::answers::ProcessId;
 use sealgate_domain::assurance::FactorId;
@@ -313,6 +314,14 @@ pub(super) fn limit_seed() -> Key {
 /// Key of the ID of the data key with which the nodes of a cluster seal.
 pub(super) fn data_key_id() -> Key {
     key(Table::Meta, &[b"data_key_id"])
+}
+
+/// Key of a part of the certificate orders of a cluster.
+pub(super) fn certificate_part(part: CertificatePart<'_>) -> Key {
+    match part {
+        CertificatePart::Orders => key(Table::Meta, &[b"certificates/orders"]),
+        CertificatePart::Host(host) => key(Table::Meta, &[b"certificates/host/", host.as_bytes()]),
+    }
 }
 
 /// Key of a new node's request.

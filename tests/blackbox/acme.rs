@@ -12,8 +12,9 @@ use std::thread;
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::postgres_server::PostgresServer;
 use crate::program::program;
-use crate::support::{Instance, Settings, free_port, wait_until};
+use crate::support::{Instance, Node, Settings, free_port, wait_until};
 
 /// Ports that the authority uses and validates.
 #[derive(Clone, Copy)]
@@ -268,4 +269,45 @@ fn a_certificate_is_renewed_under_load_and_after_the_authority_was_lost() {
     });
     assert_eq!(failed.load(Ordering::Relaxed), 0);
     assert!(done.load(Ordering::Relaxed) > 20);
+}
+
+/// Adds the section and an https issuer to the configuration of a node.
+fn with_acme(node: &Instance, pebble: &Pebble) {
+    let path = node.directory.path().join("acme");
+    let section = pebble.section(&format!("hosts = [\"id.test\"]\npath = \"{}\"", path.display()));
+    let text = fs::read_to_string(node.config()).unwrap().replace("issuer = \"http://", "issuer = \"https://");
+    fs::write(node.config(), text.replace("[server]\n", &format!("{section}[server]\n"))).unwrap();
+}
+
+#[test]
+fn one_node_of_a_cluster_orders_and_every_node_serves() {
+    let database = PostgresServer::start(&[]);
+    let node = |name, issuer_port| Settings {
+        node: Some(Node { name, database: database.url(""), issuer_port }),
+        ..Settings::default()
+    };
+    let mut first = Instance::bare(&node("a", None));
+    first.run(&["store", "init"]);
+    first.run(&["key", "generate"]);
+    let mut second = Instance::beside(&first, &node("b", Some(first.port)));
+    // The authority reaches the second node only, and the first one orders.
+    let mut pebble = Pebble::prepare(second.port, free_port(), 20);
+    with_acme(&first, &pebble);
+    with_acme(&second, &pebble);
+    first.start();
+    let lease = "sealgate_cluster_lease_held{name=\"certificates\"} 1";
+    wait_until("the first node has the lease", || metrics(&first).contains(lease));
+    second.start();
+    pebble.start();
+    let root = pebble.root();
+    for node in [&first, &second] {
+        wait_until("the node has a certificate", || is_trusted(node, &root, "id.test"));
+    }
+    assert!(orders(&first, "issued") > 0);
+    assert_eq!(orders(&second, "issued"), 0);
+
+    // The other node continues with the account and the certificates of the first.
+    first.kill();
+    wait_until("the second node orders", || orders(&second, "issued") > 0);
+    wait_until("the second node has a certificate", || is_trusted(&second, &root, "id.test"));
 }
