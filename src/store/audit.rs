@@ -143,7 +143,7 @@ impl Store {
             match bytes.map(|bytes| record::decode::<AuditEvent>(key, bytes)).transpose() {
                 Ok(event) => event.map(|event| event.value),
                 Err(error) => {
-                    tracing::warn!(%id, %error, "a record of the audit trail cannot be read");
+                    tracing::warn!(%id, %error, "an audit record cannot be read");
                     None
                 }
             }

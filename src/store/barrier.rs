@@ -5,7 +5,7 @@
 //! redefines the C symbol as `fdatasync`, and the linker resolves sled's calls to it. That includes
 //! the writes of sled's own threads.
 
-#![expect(unsafe_code, reason = "a function of the C library is replaced")]
+#![expect(unsafe_code, reason = "replaces a function of the C library")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -47,6 +47,6 @@ impl CommitTurn {
                 Err(_) => return Err(EngineError::Unknown),
             },
         };
-        answered.unwrap_or_else(|_| Err(EngineError::Unavailable("its writer has stopped".to_owned())))
+        answered.unwrap_or_else(|_| Err(EngineError::Unavailable("its writer thread has stopped".to_owned())))
     }
 }

@@ -66,11 +66,16 @@ impl Changes {
         let keys = self.put.iter().map(|(key, _)| key).chain(&self.delete);
         if let Some(key) = keys.into_iter().find(|key| key.len() > MAX_KEY_BYTES) {
             let length = key.len();
-            return Err(EngineError::Unwritable(format!("a key of {length} bytes; {MAX_KEY_BYTES} are allowed")));
+            return Err(EngineError::Unwritable(format!(
+                "the key has {length} bytes, and the limit is {MAX_KEY_BYTES}"
+            )));
         }
         if let Some((_, value)) = self.put.iter().find(|(_, value)| value.len() > MAX_VALUE_BYTES) {
             let length = value.len();
-            return Err(EngineError::Unwritable(format!("a value of {length} bytes; {MAX_VALUE_BYTES} are allowed")));
+            return Err(EngineError::Unwritable(format!(
+                "the value has {length} bytes, and the limit is \
+                                                        {MAX_VALUE_BYTES}"
+            )));
         }
         Ok(())
     }
@@ -235,13 +240,13 @@ pub enum EngineError {
     #[error("the store's queue is full")]
     Busy,
     /// The commit did not start before its deadline. It was withdrawn and did not happen.
-    #[error("the store did not get to it in time")]
+    #[error("the operation waited too long in the store's queue")]
     Timeout,
     /// The commit started and did not finish before its deadline. It may or may not be applied.
     #[error("the store did not answer in time")]
     Unknown,
     /// The state in this process may be outdated, so no decision may depend on it.
-    #[error("what is known of the store is not current: {0}")]
+    #[error("the data read from the store may be out of date: {0}")]
     Stale(String),
     /// Writes fail for now (disk full or read-only); reads continue.
     #[error("the store cannot write: {0}")]
@@ -253,7 +258,7 @@ pub enum EngineError {
     #[error("the store is damaged: {0}")]
     Damaged(String),
     /// No copy was made; the store is unchanged.
-    #[error("no copy of the store was made: {0}")]
+    #[error("the store was not copied: {0}")]
     NoCopy(String),
 }
 
@@ -380,7 +385,7 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// `Busy`, `NoCopy`.
     async fn copy_to(&self, directory: &Path) -> Result<usize, EngineError> {
-        Err(EngineError::NoCopy(format!("this engine writes none to {}", directory.display())))
+        Err(EngineError::NoCopy(format!("this store engine cannot copy to {}", directory.display())))
     }
 
     /// Stops accepting commits, finishes the accepted ones and releases resources. Blocks for up to

@@ -14,10 +14,10 @@ pub enum StoreError {
     #[error("the store is damaged: {0}")]
     Broken(String),
     /// Too many sign-ins are in progress.
-    #[error("too many sign-ins are open")]
+    #[error("there are too many pending sign-ins")]
     TooManyInteractions,
     /// The limit of stored forms is reached, and none could be evicted.
-    #[error("too many forms are kept")]
+    #[error("there are too many saved forms")]
     TooManyForms,
     /// A sealed record cannot be unsealed.
     #[error(transparent)]
@@ -37,7 +37,7 @@ pub enum StoreError {
     #[error("the sign-in has ended")]
     SignedOut,
     /// Concurrent changes of the same record exhausted the retries.
-    #[error("the record is contended")]
+    #[error("the record was changed concurrently too often")]
     Contended,
 }
 

@@ -53,7 +53,7 @@ impl Store {
                 None if self.engine.scan(b"", None, 1).await?.is_empty() => Expect::Absent(table::format()),
                 // Another node may have written it since.
                 None if self.format().await?.is_some() => continue,
-                None => return Err(StoreError::Broken("it has records and does not say its version".to_owned())),
+                None => return Err(StoreError::Broken("it has records, but no format version".to_owned())),
             };
             let value = format_record(versions::newest().into());
             let changes = Changes { expect: vec![expect], put: vec![(table::format(), value)], ..Changes::default() };
@@ -62,7 +62,7 @@ impl Store {
                     tracing::info!(
                         from,
                         to = versions::newest(),
-                        "the store has a newer format now, and older programs refuse it"
+                        "the store was upgraded to a newer format; older versions of sealgate refuse it"
                     );
                 }
                 return Ok(());

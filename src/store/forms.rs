@@ -161,7 +161,7 @@ impl Store {
             return Ok(None);
         }
         let plain = sealing.sealer.open(&key, &loaded.value.form)?;
-        let broken = || StoreError::Broken("a kept form cannot be read".to_owned());
+        let broken = || StoreError::Broken("a saved form cannot be read".to_owned());
         let at = plain.iter().position(|&byte| byte == b'\n').ok_or_else(broken)?;
         let (head, body) = plain.split_at(at);
         let Head { person, app, target } = serde_json::from_slice(head).map_err(|_| broken())?;

@@ -74,7 +74,7 @@ pub(super) fn read(record: &ExportRecord) -> Result<Option<Entry>, StoreError> {
     };
     let table = Table::from_name(&record.table).ok_or_else(|| broken("there is no such table"))?;
     let mut key = table::all(table);
-    key.extend(from_base64url(&record.key).ok_or_else(|| broken("the key is not base64url"))?);
+    key.extend(from_base64url(&record.key).ok_or_else(|| broken("the key is not in base64url"))?);
     let value = match (record.version, &record.value) {
         (None, None) if matches!(table, Table::Index | Table::Expiry) => return Ok(None),
         (Some(version), Some(value)) => {
@@ -83,7 +83,7 @@ pub(super) fn read(record: &ExportRecord) -> Result<Option<Entry>, StoreError> {
             missing.into_iter().try_for_each(|change| change(&mut value)).map_err(broken)?;
             value
         }
-        _ => return Err(broken("a version without a value, or a value without a version")),
+        _ => return Err(broken("only one of version and value is present")),
     };
     if stays_behind(table) || (table == Table::Meta && !table::is_meta_that_travels(&key)) {
         return Ok(None);
@@ -125,7 +125,7 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
             let mut entry = read.under(table::factors(factors.subject), &factors)?;
             for key in factors::credential_keys(&factors) {
                 entry.claims.push(key.clone());
-                entry.put.push((key, record::encode(&factors.subject).map_err(|_| "it cannot be written")?));
+                entry.put.push((key, record::encode(&factors.subject).map_err(|_| "it cannot be encoded")?));
             }
             entry
         }
@@ -181,7 +181,7 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
             let id = id.filter(|id| id.at() == event.at).ok_or(ANOTHERS_KEY)?;
             read.under(table::audit(id), &event)?.with(audit::entries(id, &event))
         }
-        Table::Index | Table::Expiry => return Err("it is an entry of an index, and has a value"),
+        Table::Index | Table::Expiry => return Err("it is an index entry, but has a value"),
         Table::Meta => meta(read)?,
         Table::AccountLinks => {
             let links: AccountLinks = read.typed()?;
@@ -202,7 +202,7 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
     Ok(Some(entry))
 }
 
-const ANOTHERS_KEY: &str = "it lies under the key of another record";
+const ANOTHERS_KEY: &str = "its key belongs to another record";
 
 fn meta(read: &Read) -> Result<Entry, &'static str> {
     if read.key == table::relying_party() {
@@ -226,10 +226,10 @@ fn meta(read: &Read) -> Result<Entry, &'static str> {
 fn client(read: &Read) -> Result<Entry, &'static str> {
     let client: Client = read.typed()?;
     if client.id.as_str().starts_with(INTERNAL_CLIENT) {
-        return Err("its id belongs to a protected application");
+        return Err("its ID is reserved for a protected application");
     }
     if !is_line(&client.name, MAX_NAME_LENGTH) {
-        return Err("its name is not one line of up to 200 characters that can be seen");
+        return Err("its name is not one line of 1 to 200 visible characters");
     }
     let entry = read.under(table::client(&client.id), &client)?;
     Ok(match client.registration.and_then(|own| own.unused_until) {
@@ -241,7 +241,7 @@ fn client(read: &Read) -> Result<Entry, &'static str> {
 fn user(read: &Read) -> Result<Entry, &'static str> {
     let user: User = read.typed()?;
     if !is_line(&user.name, MAX_NAME_LENGTH) || !is_seen(user.email.as_str()) {
-        return Err("its name or address has characters that cannot be seen, or the name is not one line");
+        return Err("its name or address has invisible characters, or the name has line breaks");
     }
     let mut entry = read.under(table::user(user.sub), &user)?;
     for name in registry::names(&user) {
@@ -254,9 +254,9 @@ fn user(read: &Read) -> Result<Entry, &'static str> {
 impl Read {
     /// Decodes the content, and verifies that this program understands all of it.
     fn typed<T: Serialize + DeserializeOwned>(&self) -> Result<T, &'static str> {
-        let typed: T = serde_json::from_value(self.value.clone()).map_err(|_| "it is not one of this table")?;
-        let kept = serde_json::to_value(&typed).map_err(|_| "it cannot be written")?;
-        if is_kept(&self.value, &kept) { Ok(typed) } else { Err("it says something that this program does not know") }
+        let typed: T = serde_json::from_value(self.value.clone()).map_err(|_| "it does not fit the table")?;
+        let kept = serde_json::to_value(&typed).map_err(|_| "it cannot be encoded")?;
+        if is_kept(&self.value, &kept) { Ok(typed) } else { Err("it has content that this version does not know") }
     }
 
     /// Returns the record under its own key, if the file's key equals it.
@@ -290,7 +290,7 @@ impl Entry {
 }
 
 fn encoded(record: &impl record::Record) -> Result<Value, &'static str> {
-    record::encode(record).map_err(|_| "it cannot be written")
+    record::encode(record).map_err(|_| "it cannot be encoded")
 }
 
 /// Returns whether all given content is retained. Null members may be dropped.

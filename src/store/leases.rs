@@ -139,7 +139,7 @@ impl Lease {
             return Ok(None);
         }
         if !is_own {
-            tracing::info!(lease = self.name.as_str(), generation, "this node does this work for all from now on");
+            tracing::info!(lease = self.name.as_str(), generation, "this node now runs this task for the cluster");
         }
         self.seen = None;
         let held = record::decode(&key, bytes)?;
@@ -169,7 +169,7 @@ impl Lease {
             Err(error) => Err(error),
         };
         if let Err(error) = release {
-            tracing::debug!(%error, lease = self.name.as_str(), "a lease was not let go");
+            tracing::debug!(%error, lease = self.name.as_str(), "a lease was not released");
         }
     }
 }

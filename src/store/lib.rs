@@ -300,7 +300,7 @@ impl Store {
         if self.epoch() == basis.epoch {
             return Ok(());
         }
-        Err(EngineError::Stale("access has changed while it was decided upon".to_owned()).into())
+        Err(EngineError::Stale("access rights changed during the decision".to_owned()).into())
     }
 
     /// Returns the number of processes that share the store, including this one.

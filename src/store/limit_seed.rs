@@ -12,7 +12,7 @@ impl Store {
         for _ in 0..MAX_CONFLICTS {
             if let Some(known) = self.load::<String>(table::limit_seed()).await? {
                 let seed = from_base64url(&known.value).and_then(|bytes| bytes.try_into().ok());
-                return seed.ok_or_else(|| StoreError::Broken("the seed of the limits cannot be read".to_owned()));
+                return seed.ok_or_else(|| StoreError::Broken("the seed of the rate limits cannot be read".to_owned()));
             }
             let made = record::create(table::limit_seed(), &base64url(&fresh))?;
             // If two first starts race, the loser uses the winner's seed.

@@ -73,7 +73,7 @@ impl Store {
             if let Some(added) = &added
                 && !self.has_room_for_mail(1)
             {
-                tracing::warn!(id = %added.id, %subject, "there is no room in the outbox: somebody is not told by mail of what happened to their account");
+                tracing::warn!(id = %added.id, %subject, "the outbox is full: an account notification was dropped");
                 return Ok(false);
             }
             let expires_at = next_at.plus(APART);

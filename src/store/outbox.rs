@@ -132,7 +132,7 @@ impl Store {
                 Ok(mail) => due.push(mail),
                 // It would block the head of the queue forever.
                 Err(error) => {
-                    tracing::error!(%error, "a mail in the outbox cannot be read and is removed");
+                    tracing::error!(%error, "removed a message from the outbox that cannot be decoded");
                     self.write(Changes { delete: vec![key], ..Changes::default() }).await?;
                 }
             }

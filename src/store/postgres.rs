@@ -197,7 +197,7 @@ async fn enter(
 async fn warn_of_setup(link: &WriteLink, settings: &PostgresSettings) {
     match Setup::ask(link.client(), settings).await {
         Ok(setup) => setup.warnings().iter().for_each(|warning| tracing::warn!("{warning}")),
-        Err(fault) => tracing::warn!(%fault, "how the database is set up is not known"),
+        Err(fault) => tracing::warn!(%fault, "cannot read the database's settings"),
     }
 }
 
@@ -235,7 +235,7 @@ impl Engine for PostgresEngine {
         let pending = PendingCommit { operation: Operation::from(changes), turn: turn.clone(), reply };
         self.queue.try_send(pending).map_err(|error| match error {
             TrySendError::Full(_) => EngineError::Busy,
-            TrySendError::Closed(_) => EngineError::Unavailable("it was closed".to_owned()),
+            TrySendError::Closed(_) => EngineError::Unavailable("it is closed".to_owned()),
         })?;
         self.observer.queue(self.queue.len());
         turn.wait(answer, self.commit_timeout, self.commit_timeout + GRACE).await
@@ -261,7 +261,7 @@ impl Engine for PostgresEngine {
 
     async fn ping(&self) -> Result<(), EngineError> {
         if self.queue.is_closed() {
-            return Err(EngineError::Unavailable("it was closed".to_owned()));
+            return Err(EngineError::Unavailable("it is closed".to_owned()));
         }
         if self.queue.is_full() {
             return Err(EngineError::Busy);
@@ -284,7 +284,7 @@ impl Engine for PostgresEngine {
         let started = Instant::now();
         while writers.iter().any(|writer| !writer.is_finished()) {
             if started.elapsed() > CLOSE_TIMEOUT {
-                tracing::error!("the store's database does not answer; leaving without it");
+                tracing::error!("the database does not answer; closing without waiting for it");
                 break;
             }
             thread::sleep(Duration::from_millis(1));

@@ -51,8 +51,8 @@ pub(super) fn encode<T: Record>(record: &T) -> Result<Value, StoreError> {
     let json = bytes.split_first().map(|(_, json)| json).unwrap_or_default();
     match serde_json::from_slice::<T>(json) {
         Ok(read) if read == *record => Ok(bytes),
-        Ok(_) => Err(broken("it would be read back as something else, and was not written")),
-        Err(error) => Err(broken(&format!("it could not be read back ({error}), and was not written"))),
+        Ok(_) => Err(broken("it does not decode to the same value; it was not written")),
+        Err(error) => Err(broken(&format!("it does not decode ({error}); it was not written"))),
     }
 }
 
@@ -71,8 +71,8 @@ pub(super) fn in_format(key: &[u8], mut bytes: Value, format: u8) -> Result<Valu
     }
     let not_yet = |why: &dyn Display| {
         StoreError::NotYet(format!(
-            "a record of table {} cannot be kept in the store's format, {format} ({why}); once all nodes have this \
-             version, run: sealgate store upgrade",
+            "a record of table {} cannot be written in the store's format, {format} ({why}); once all nodes run \
+             this version, run: sealgate store upgrade",
             table.name()
         ))
     };
@@ -95,7 +95,7 @@ fn go_back(newest: &Json, back: Vec<RecordChange>, forth: Vec<RecordChange>) -> 
     back.into_iter().try_for_each(|change| change(&mut older))?;
     let mut again = older.clone();
     forth.into_iter().try_for_each(|change| change(&mut again))?;
-    if again == *newest { Ok(older) } else { Err("it would be read back as something else") }
+    if again == *newest { Ok(older) } else { Err("it does not convert back to the same value") }
 }
 
 /// Decodes a record of any supported version.
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_record_goes_back_a_version_only_if_it_is_the_same_afterwards() {
         fn rename(record: &mut Json, from: &str, to: &str) -> Result<(), &'static str> {
-            let members = record.as_object_mut().ok_or("it is not an object")?;
+            let members = record.as_object_mut().ok_or("it is not a JSON object")?;
             let value = members.remove(from).ok_or("a member is missing")?;
             members.insert(to.to_owned(), value);
             Ok(())
@@ -173,7 +173,7 @@ mod tests {
             rename(record, "new", "old")
         };
         assert!(go_back(&newest, vec![lossy], vec![forth]).unwrap_err().contains("something else"));
-        assert_eq!(go_back(&serde_json::json!([]), vec![back], vec![forth]), Err("it is not an object"));
+        assert_eq!(go_back(&serde_json::json!([]), vec![back], vec![forth]), Err("it is not a JSON object"));
     }
 
     #[test]

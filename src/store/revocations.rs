@@ -127,7 +127,7 @@ impl Store {
                 match carried_out {
                     Ok(()) => count += 1,
                     Err(StoreError::Broken(error)) => {
-                        tracing::error!(key = base64url(&key), error, "an open revocation cannot be carried out");
+                        tracing::error!(key = base64url(&key), error, "an unfinished revocation cannot be completed");
                     }
                     Err(error) => return Err(error),
                 }

@@ -53,15 +53,15 @@ pub struct Sealer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
     /// It was sealed under another data key.
-    #[error("sealed with another data key: the token or the store is another one")]
+    #[error("the record was sealed with another data key: the token does not belong to this store")]
     OtherKey,
     /// It was altered, or moved from another key.
-    #[error("a sealed record that does not open: it was altered or moved")]
+    #[error("the sealed record does not decrypt: it was altered or moved")]
     Altered,
     #[error("the record cannot be sealed")]
     Refused,
     /// There is no data key, because the token has no wrapping key.
-    #[error("nothing seals here: the token has no wrapping key")]
+    #[error("the token has no wrapping key, so records cannot be sealed")]
     NoKey,
 }
 

@@ -91,7 +91,7 @@ impl Store {
             Err(error) => Err(error),
         };
         if let Err(error) = touched {
-            tracing::debug!(%error, session = %loaded.value.id, "the last use of a session was not noted");
+            tracing::debug!(%error, session = %loaded.value.id, "the last use of a session was not saved");
         }
     }
 

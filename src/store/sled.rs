@@ -128,7 +128,7 @@ impl SledEngine {
     fn enqueue(&self, job: Job) -> Result<(), EngineError> {
         self.queue.try_send(job).map_err(|error| match error {
             TrySendError::Full(_) => EngineError::Busy,
-            TrySendError::Closed(_) => EngineError::Unavailable("it was closed".to_owned()),
+            TrySendError::Closed(_) => EngineError::Unavailable("it is closed".to_owned()),
         })?;
         self.observer.queue(self.queue.len());
         Ok(())
@@ -165,7 +165,7 @@ impl Engine for SledEngine {
         let (records, prefix, after) = (self.records.clone(), prefix.to_vec(), after.map(<[u8]>::to_vec));
         tokio::task::spawn_blocking(move || records.scan(&prefix, after.as_deref(), limit))
             .await
-            .map_err(|error| EngineError::Unavailable(format!("a scan did not end: {error}")))?
+            .map_err(|error| EngineError::Unavailable(format!("a scan failed: {error}")))?
     }
 
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
@@ -182,7 +182,7 @@ impl Engine for SledEngine {
 
     async fn ping(&self) -> Result<(), EngineError> {
         if self.queue.is_closed() {
-            return Err(EngineError::Unavailable("it was closed".to_owned()));
+            return Err(EngineError::Unavailable("it is closed".to_owned()));
         }
         if self.queue.is_full() {
             return Err(EngineError::Busy);
@@ -195,13 +195,13 @@ impl Engine for SledEngine {
         self.enqueue(Job::Copy(Copy { directory: directory.to_owned(), reply }))?;
         let sequence = match tokio::time::timeout(COPY_TIMEOUT, answer).await {
             Ok(Ok(copied)) => copied?,
-            Ok(Err(_)) => return Err(EngineError::Unavailable("its writer has stopped".to_owned())),
+            Ok(Err(_)) => return Err(EngineError::Unavailable("its writer thread has stopped".to_owned())),
             Err(_) => return Err(EngineError::Timeout),
         };
         let (directory, verifier) = (directory.to_owned(), self.verifier);
         tokio::task::spawn_blocking(move || copying::verify(&directory, sequence, verifier))
             .await
-            .map_err(|error| EngineError::NoCopy(format!("it was not verified: {error}")))?
+            .map_err(|error| EngineError::NoCopy(format!("its verification failed: {error}")))?
     }
 
     fn close(&self) {
@@ -210,7 +210,7 @@ impl Engine for SledEngine {
         let started = Instant::now();
         while !writer.is_finished() {
             if started.elapsed() > CLOSE_TIMEOUT {
-                tracing::error!("the store's disk does not answer; leaving without it");
+                tracing::error!("the store's disk does not answer; closing without waiting for it");
                 return;
             }
             thread::sleep(Duration::from_millis(1));

@@ -136,7 +136,8 @@ impl Store {
             return Ok(Some(SubmissionResult { page, secret: None, was_shown: true }));
         }
         let plain = Sealer::new(key)?.open(&table::submission(id), &sealed)?;
-        let text = std::str::from_utf8(&plain).map_err(|_| StoreError::Broken("a result is not a text".to_owned()))?;
+        let text =
+            std::str::from_utf8(&plain).map_err(|_| StoreError::Broken("a form result is not UTF-8".to_owned()))?;
         Ok(Some(SubmissionResult { page, secret: Some(Secret::new(text)), was_shown: false }))
     }
 

@@ -79,7 +79,7 @@ impl Store {
 fn twice(record: &ExportRecord) -> StoreError {
     let table = &record.table;
     StoreError::Broken(format!(
-        "a record of table {table}: another one has its key, its address or its username (key {})",
+        "a record of table {table}: another record has the same key, e-mail address or username (key {})",
         record.key
     ))
 }

@@ -89,7 +89,7 @@ const _: () = assert!(STEPS.len() < u8::MAX as usize - 1, "a record's version is
 ///
 /// At least the format before the current one, starting with 7, the first one of a shared store.
 const OLDEST_SERVED: u8 = 7;
-const _: () = assert!(OLDEST_SERVED == 7 || OLDEST_SERVED < LAST, "nodes are replaced one after another");
+const _: () = assert!(OLDEST_SERVED == 7 || OLDEST_SERVED < LAST, "nodes are upgraded one after another");
 
 /// An additional step, for tests.
 static ADDED: OnceLock<VersionStep> = OnceLock::new();
@@ -131,8 +131,8 @@ impl FormatRange {
         }
         (found < from).then(|| {
             format!(
-                "the store has format {found}, this program serves {from} to {to} in a cluster: start the version before \
-                 it on all nodes first, and run its sealgate store upgrade"
+                "the store has format {found}, and this version serves {from} to {to} in a cluster; start the \
+                 previous version on all nodes and run its `sealgate store upgrade` first"
             )
         })
     }
@@ -140,7 +140,10 @@ impl FormatRange {
 
 /// Returns the error for a store used by a newer program.
 pub(super) fn newer(found: u32, known: u32) -> String {
-    format!("the store has format {found}, this program knows {known}: use the program that wrote it, or a newer one")
+    format!(
+        "the store has format {found}, and this version reads up to {known}; use the version of sealgate \
+             that wrote it, or a newer one"
+    )
 }
 
 /// Fixed version of the format record: an older program must be able to read that it is too old.
@@ -163,7 +166,7 @@ pub(super) fn format_of(record: &[u8]) -> Option<u32> {
 /// Why this program cannot read it.
 pub(super) fn missing(table: Table, version: u8) -> Result<Vec<RecordChange>, &'static str> {
     if version == 0 || version > newest() {
-        return Err("its version is not known to this program: use the one that wrote it, or a newer one");
+        return Err("this version cannot read its format; use the version of sealgate that wrote it, or a newer one");
     }
     let of_table = steps().skip(usize::from(version) - 1).filter_map(|step| match step {
         VersionStep::Forth(of, forth) | VersionStep::Change { of, forth, .. } if of.contains(&table) => Some(*forth),
@@ -178,7 +181,7 @@ pub(super) fn missing(table: Table, version: u8) -> Result<Vec<RecordChange>, &'
 /// The format is too old to be written.
 pub(super) fn back(table: Table, version: u8) -> Result<Vec<RecordChange>, &'static str> {
     if version < OLDEST_SERVED {
-        return Err("this program does not write so old a format");
+        return Err("this version cannot write a format this old");
     }
     let of_table = steps().skip(usize::from(version) - 1).filter_map(|step| match step {
         VersionStep::Change { of, back, .. } if of.contains(&table) => Some(*back),
@@ -190,5 +193,5 @@ pub(super) fn back(table: Table, version: u8) -> Result<Vec<RecordChange>, &'sta
 }
 
 fn members(record: &mut Json) -> Result<&mut Map<String, Json>, &'static str> {
-    record.as_object_mut().ok_or("it is not an object")
+    record.as_object_mut().ok_or("it is not a JSON object")
 }

@@ -172,7 +172,7 @@ fn a_directory_that_is_no_backup_is_not_restored() {
     fs::create_dir(&from).unwrap();
     let output = instance.try_run(&["restore", "--from", from.to_str().unwrap()], "");
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("holds no backup"));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("has no backup"));
     assert!(!instance.store().exists());
 }
 

@@ -281,7 +281,7 @@ async fn a_node_without_the_database_lets_nobody_in_and_comes_back() {
     assert_eq!(public("/oauth/jwks", "localhost").await, 200);
     let ready = reqwest::get(cluster.second.admin_url("/readyz")).await.unwrap();
     assert_eq!(ready.status(), 503, "the balancer knows");
-    assert!(ready.text().await.unwrap().contains("the database has not answered lately"));
+    assert!(ready.text().await.unwrap().contains("the database has not answered recently"));
     let metrics = reqwest::get(cluster.second.admin_url("/metrics")).await.unwrap().text().await.unwrap();
     for series in ["sealgate_store_timeline 1", "sealgate_store_reruns_total{cause=\"cancelled_wait\"} 0"] {
         assert!(metrics.lines().any(|line| line == series), "{series}: {metrics}");
@@ -338,12 +338,12 @@ async fn a_node_lets_nobody_in_while_the_store_has_a_format_that_it_does_not_rea
     set("\\x0138").await;
     let ready = || async { reqwest::get(cluster.first.admin_url("/readyz")).await.unwrap() };
     until("it is not ready", || async { ready().await.status() == 503 }).await;
-    let newer = "the store has format 8, this program knows 7: use the program that wrote it, or a newer one";
+    let newer = "the store has format 8, and this version reads up to 7; use the version of sealgate that wrote it, or a newer one";
     assert!(ready().await.text().await.unwrap().contains(newer));
     assert_eq!(gate(&cluster.first, token).await, 503);
     let refresh = [("grant_type", "refresh_token"), ("refresh_token", tokens["refresh_token"].as_str().unwrap())];
     assert_eq!(cluster.ask(&cluster.first, "/oauth/token", &refresh).await.0, 503);
-    cluster.first.tells(&format!("{newer}; this node serves nobody until then"));
+    cluster.first.tells(&format!("{newer}; this node answers gated requests with 503 until then"));
     set("\\x0137").await;
     until("both serve again", || async {
         gate(&cluster.first, token).await == 200 && gate(&cluster.second, token).await == 200

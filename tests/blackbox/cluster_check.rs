@@ -37,7 +37,7 @@ fn warns_of(found: &Value, words: &str) -> bool {
     found["warnings"].as_array().unwrap().iter().any(|warning| warning.as_str().unwrap().contains(words))
 }
 
-const NO_STANDBY: &str = "waits for no standby";
+const NO_STANDBY: &str = "does not wait for a standby";
 const NO_SPARE: &str = "every commit of the database waits for the same standby";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -83,7 +83,7 @@ async fn a_check_names_the_rights_that_the_role_lacks() {
     fs::write(clerk.config(), external).unwrap();
     assert!(!warns_of(&clerk.json(&["check"]), NO_STANDBY));
     server.kill();
-    assert!(fault(&clerk).contains("no server of the database takes writes"));
+    assert!(fault(&clerk).contains("no database server accepts writes"));
     assert!(clerk.run(&["check", "--file-only"]).ends_with(": ok\n"));
 }
 
@@ -119,7 +119,7 @@ async fn a_standby_that_all_commits_wait_for_is_warned_of() {
     only.kill();
     until("none is left", || standbys(&server, 0)).await;
     let asked = fault(&first);
-    assert!(asked.contains("acknowledges no write") && asked.contains("waits for 1 of its standbys, and 0"), "{asked}");
+    assert!(asked.contains("does not acknowledge commits") && asked.contains("requires 1 standbys, and 0"), "{asked}");
 }
 
 /// Configures synchronous standbys, and waits until this many acknowledge.

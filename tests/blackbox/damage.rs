@@ -66,7 +66,7 @@ impl Scene {
         assert_eq!(self.instance.wait_for_end(), Some(1));
         let log = self.instance.log();
         let said = &log[before..];
-        assert!(said.contains("has lost saved changes") || said.contains("is damaged"), "{said}");
+        assert!(said.contains("has lost committed changes") || said.contains("is damaged"), "{said}");
         false
     }
 }
@@ -142,14 +142,14 @@ async fn a_loss_can_be_accepted_in_so_many_words_and_ends_what_may_have_ended() 
     flip(&scene.log_file(), at);
     assert!(!scene.holds().await);
     let refused = String::from_utf8(scene.instance.try_run(&["user", "list"], "").stderr).unwrap();
-    assert!(refused.contains("restore a backup, or to go on with what is left"), "{refused}");
+    assert!(refused.contains("restore a backup, or move the directory away"), "{refused}");
     let moved = scene.instance.directory.path().join("moved");
     fs::rename(scene.instance.store(), &moved).unwrap();
     let restore = ["restore", "--from", moved.to_str().unwrap()];
     let refused = scene.instance.try_run(&restore, "");
     assert_eq!(refused.status.code(), Some(1));
     let words = String::from_utf8(refused.stderr).unwrap();
-    assert!(words.contains("has lost saved changes (") && words.contains("--accept-loss"), "{words}");
+    assert!(words.contains("has lost committed changes (") && words.contains("--accept-loss"), "{words}");
     assert!(!scene.instance.store().exists() && !scene.instance.directory.path().join("store.new").exists());
     scene.instance.run(&[&restore[..], &["--accept-loss"]].concat());
     scene.instance.start();

@@ -71,7 +71,7 @@ async fn a_store_of_the_first_format_is_served_at_once_and_one_of_a_newer_progra
     assert!(rows(&instance).await.contains(&(FORMAT.to_vec(), b"\x011".to_vec())), "who only reads it takes it up");
 
     instance.start();
-    instance.tells("the store has a newer format now, and older programs refuse it");
+    instance.tells("the store was upgraded to a newer format; older versions of sealgate refuse it");
     // The browser is still signed in, and grants are still valid.
     granted(&instance, &secret, &browser).await;
     assert_eq!(refresh(&instance, &secret, &kept).await.0, 200);
@@ -88,7 +88,7 @@ async fn a_store_of_the_first_format_is_served_at_once_and_one_of_a_newer_progra
     })
     .await;
     let newer = rows(&instance).await;
-    let refused = "the store has format 99, this program knows 7: use the program that wrote it, or a newer one";
+    let refused = "the store has format 99, and this version reads up to 7; use the version of sealgate that wrote it, or a newer one";
     for command in [&["user", "list"][..], &["check"], &["export", "--to", "-"]] {
         let output = instance.try_run(command, "");
         assert!(!output.status.success());

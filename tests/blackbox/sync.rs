@@ -26,7 +26,7 @@ async fn a_failed_flush_ends_the_program_with_a_message_and_the_store_opens_agai
     assert!(answer.as_ref().map_or(true, |answer| answer.status() != 200), "nothing was made durable: {answer:?}");
     assert_eq!(instance.wait_for_end(), Some(70));
     let log = instance.log();
-    assert!(log.contains("sealgate cannot go on: check the disk of store.path, then start sealgate again"), "{log}");
+    assert!(log.contains("sealgate stops; check the disk of store.path, then start sealgate again"), "{log}");
 
     // The outcome of the refresh was not reported. The previous token is either valid or counts as
     // replayed, but is never unknown.

@@ -63,7 +63,7 @@ fn a_record_that_cannot_be_taken_is_named_and_nothing_is_left_behind() {
     fs::write(&file, whole(&lines)).unwrap();
     let there = Site::new();
     let refused = there.errors(&["import", "--from", &file], "").concat();
-    assert!(refused.contains("a record of table user: it is not one of this table"), "{refused}");
+    assert!(refused.contains("a record of table user: it does not fit the table"), "{refused}");
     assert!(refused.contains("nothing was imported") && !refused.contains("damaged"), "{refused}");
     assert!(!there.store_directory().exists());
 }

@@ -92,7 +92,7 @@ async fn an_earlier_state_of_the_files_is_noticed() {
     fs::copy(&watermark, place.path().join("watermark")).unwrap();
     let refused = SledEngine::open(&store(&place.path(), 16), Arc::new(())).map(|_| ()).unwrap_err();
     assert!(matches!(refused, OpenError::Lost { .. }), "{refused}");
-    assert!(refused.to_string().contains("its newest change is number 44, and number 45 was saved"), "{refused}");
+    assert!(refused.to_string().contains("its newest change is number 44, but number 45 was committed"), "{refused}");
     // A completely missing store must not be treated as a new one.
     for entry in fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() {
@@ -102,5 +102,5 @@ async fn an_earlier_state_of_the_files_is_noticed() {
         }
     }
     let refused = SledEngine::open(&store(&place.path(), 16), Arc::new(())).map(|_| ()).unwrap_err();
-    assert!(refused.to_string().contains("its newest change is number 0, and number 45 was saved"), "{refused}");
+    assert!(refused.to_string().contains("its newest change is number 0, but number 45 was committed"), "{refused}");
 }

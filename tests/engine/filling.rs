@@ -363,7 +363,7 @@ async fn a_new_store_of_which_nobody_can_tell_is_told_so() {
     relay.cut();
     let fault = ending.await.unwrap().unwrap_err();
     assert!(matches!(fault, NewStoreFault::Unknown), "{fault}");
-    assert!(fault.to_string().contains("import again once it answers"), "{fault}");
+    assert!(fault.to_string().contains("repeat it once the database answers"), "{fault}");
     locked.rollback().await.unwrap();
     // As the error says: if the store is there, the import is refused.
     assert!(matches!(NewPostgresStore::begin(&straight).await, Err(NewStoreFault::Occupied)));

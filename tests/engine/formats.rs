@@ -108,9 +108,12 @@ async fn a_program_that_does_not_serve_the_format_does_not_enter() {
     let settings = begun().await;
     let client = client(&settings).await;
     for (found, refused) in [
-        ("\\x0138", "the store has format 8, this program knows 7: use the program that wrote it, or a newer one"),
-        ("\\x0136", "the store has format 6, this program serves 7 to 7 in a cluster"),
-        ("\\x0178", "what the store in the database says of its format cannot be read"),
+        (
+            "\\x0138",
+            "the store has format 8, and this version reads up to 7; use the version of sealgate that wrote it, or a newer one",
+        ),
+        ("\\x0136", "the store has format 6, and this version serves 7 to 7 in a cluster"),
+        ("\\x0178", "the format version of the store in the database cannot be read"),
     ] {
         administer(&client, &[&format!("UPDATE record SET value = '{found}'::bytea WHERE key = 'mformat'")]).await;
         let line = refusal(&of("a", OLDER, &settings)).await;
@@ -133,7 +136,7 @@ async fn a_node_that_finds_a_format_that_it_does_not_read_stops() {
     administer(&client, &["UPDATE record SET value = '\\x0138'::bytea WHERE key = 'mformat'"]).await;
     until("it has stopped", || async { older.current().is_err() }).await;
     let Err(EngineError::Stale(said)) = older.commit(put(b"k", b"v")).await else { panic!("it writes") };
-    assert!(said.contains("the store has format 8, this program knows 7"), "{said}");
+    assert!(said.contains("the store has format 8, and this version reads up to 7"), "{said}");
     assert!(older.get(b"k").await.is_err());
     until("the newer one knows it", || async { newer.format() == FormatRule::Shared(Some(8)) }).await;
     commit(&*newer, put(b"k", b"v")).await;
@@ -165,7 +168,7 @@ async fn the_format_rises_when_all_nodes_read_the_next() {
     let repeated = raise(&settings).await;
     assert_eq!((repeated.from, repeated.to), (8, 8));
     again.close();
-    assert!(refusal(&of("older", OLDER, &settings)).await.contains("this program knows 7"));
+    assert!(refusal(&of("older", OLDER, &settings)).await.contains("this version reads up to 7"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -228,7 +231,7 @@ async fn race(lock: &str, node_first: bool) {
     match entered {
         Ok(_) => assert_eq!((raised.to, names(&raised), &stored[..]), (7, vec!["older"], &b"\x017"[..])),
         Err(fault) => {
-            assert!(fault.to_string().contains("this program knows 7"), "{fault}");
+            assert!(fault.to_string().contains("this version reads up to 7"), "{fault}");
             assert_eq!((raised.to, &stored[..], is_in(&watcher).await), (8, &b"\x018"[..], false));
         }
     }
@@ -260,7 +263,7 @@ async fn tables_of_an_older_version_are_refused_until_they_are_added_to() {
     let before = id().await;
     administer(&client, FIRST_REVISION).await;
     let refused = refusal(&of("a", OLDER, &settings)).await;
-    assert!(refused.contains("run this version's sealgate store init"), "{refused}");
+    assert!(refused.contains("run this version's `sealgate store init`"), "{refused}");
     let (one, other) = tokio::join!(initialise(&settings), initialise(&settings));
     one.unwrap();
     other.unwrap();

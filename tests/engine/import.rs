@@ -143,7 +143,7 @@ async fn what_a_record_says_beside_what_is_known_is_refused() {
         let (at, name) = member.rsplit_once('/').unwrap();
         of(&mut records, table)["value"].pointer_mut(at).unwrap()[name] = json!(true);
         let refused = import(&records).await.err().unwrap();
-        assert!(refused.contains("something that this program does not know"), "{refused}");
+        assert!(refused.contains("content that this version does not know"), "{refused}");
     }
 }
 
@@ -161,7 +161,7 @@ async fn a_record_under_anothers_key_is_refused() {
         let mut records = exported().await;
         of(&mut records, table)["key"] = json!(key);
         let refused = import(&records).await.err().unwrap_or_else(|| panic!("{table}"));
-        assert!(refused.contains("under the key of another record"), "{table}: {refused}");
+        assert!(refused.contains("key belongs to another record"), "{table}: {refused}");
     }
 }
 
@@ -171,13 +171,13 @@ async fn no_key_no_address_and_no_username_stands_twice() {
         let mut records = exported().await;
         let twice = of(&mut records, table).clone();
         records.push(twice.clone());
-        assert!(import(&records).await.err().unwrap().contains("another one has its key"), "{table}");
+        assert!(import(&records).await.err().unwrap().contains("another record has the same key"), "{table}");
         // Also in another commit.
         for number in 0..200_u8 {
             let key = base64url(SecretHash::of(&[number]).as_bytes());
             records.insert(1, json!({"table": "revoked_token", "key": key, "version": 1, "value": 1}));
         }
-        assert!(import(&records).await.err().unwrap().contains("another one has its key"), "{table}");
+        assert!(import(&records).await.err().unwrap().contains("another record has the same key"), "{table}");
     }
     let mut records = exported().await;
     let other = Subject::from_random([2; 16]);
@@ -198,7 +198,7 @@ async fn an_applications_own_client_is_refused() {
         let value = serde_json::to_value(client(id)).unwrap();
         records.push(json!({"table": "client", "key": base64url(id.as_bytes()), "version": 1, "value": value}));
         let refused = import(&records).await.err().unwrap();
-        assert!(refused.contains("belongs to a protected application"), "{refused}");
+        assert!(refused.contains("is reserved for a protected application"), "{refused}");
     }
 }
 

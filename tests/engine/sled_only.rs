@@ -374,7 +374,7 @@ fn a_failed_write_ends_the_process_and_what_was_acknowledged_is_kept() {
     let output = child(test, &place, "trap '' XFSZ; ulimit -f 12288;").wait_with_output().unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(70), "{errors}");
-    assert_eq!(errors.matches("sealgate cannot go on").count(), 1, "{errors}");
+    assert_eq!(errors.matches("sealgate stops; check the disk").count(), 1, "{errors}");
     let acknowledged = durable(String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned));
     assert!(acknowledged.len() > 100, "{}", acknowledged.len());
     assert_kept(&place, &acknowledged);

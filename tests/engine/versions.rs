@@ -248,7 +248,7 @@ async fn a_newer_store_is_refused_and_stays() {
     for refused in [Store::open(engine.clone(), 10).await, Store::open_for_export(engine.clone()).await] {
         let error = refused.map(|_| ()).unwrap_err();
         assert!(matches!(error, StoreError::Newer { found: 200, known: 7 }), "{error}");
-        assert!(error.to_string().contains("use the program that wrote it, or a newer one"), "{error}");
+        assert!(error.to_string().contains("use the version of sealgate that wrote it, or a newer one"), "{error}");
     }
     assert_eq!(rows(&*engine).await, before);
 }
@@ -260,8 +260,8 @@ async fn a_record_of_a_newer_program_is_refused_alone_and_stays() {
     let value = b"\x09whatever comes".to_vec();
     crate::commit(&*engine, put(&key, &value)).await;
     let error = store.session(session()).await.unwrap_err().to_string();
-    assert!(error.contains("a record of table session cannot be read: its version is not known"), "{error}");
-    assert!(error.contains("use the one that wrote it, or a newer one"), "{error}");
+    assert!(error.contains("a record of table session cannot be read: this version cannot read its format"), "{error}");
+    assert!(error.contains("use the version of sealgate that wrote it, or a newer one"), "{error}");
     assert!(store.user(anna()).await.unwrap().is_some());
     while store.sweep(FAR, 7).await.unwrap().more {}
     assert_eq!(engine.get(&key).await.unwrap(), Some(value), "what cannot be read is not swept");
@@ -272,11 +272,11 @@ async fn an_older_record_that_is_none_is_named_without_what_it_holds() {
     let (store, engine) = older(1).await;
     let key = [b"s", &session().as_bytes()[..]].concat();
     for (damaged, reason) in [
-        (written(1, &json!(["geheim-4711"])), "it is not an object"),
+        (written(1, &json!(["geheim-4711"])), "it is not a JSON object"),
         (b"\x01{\"name\": \"geheim-4711 ".to_vec(), "EOF"),
         (written(1, &json!({"geheim-4711": 1})), "missing field"),
         (Vec::new(), "it is empty"),
-        (written(0, &json!({})), "its version is not known"),
+        (written(0, &json!({})), "this version cannot read its format"),
     ] {
         crate::commit(&*engine, put(&key, &damaged)).await;
         let error = store.session(session()).await.unwrap_err();
@@ -299,7 +299,7 @@ async fn records_without_a_format_of_the_store_are_refused() {
     let key = [b"o", &SecretHash::of(b"x").as_bytes()[..]].concat();
     crate::commit(&*engine, put(&key, b"\x011800000000")).await;
     let error = Store::open(engine.clone(), 10).await.map(|_| ()).unwrap_err();
-    assert!(error.to_string().contains("does not say its version"), "{error}");
+    assert!(error.to_string().contains("but no format version"), "{error}");
     crate::commit(&*engine, put(FORMAT, b"\x01nonsense")).await;
     let error = Store::open(engine, 10).await.map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("a record of table meta cannot be read"), "{error}");

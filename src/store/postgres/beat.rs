@@ -104,7 +104,7 @@ impl LastBeat {
         let began = self.began.load(Ordering::Acquire);
         let current = Current::until(self.started + Duration::from_nanos(began) + self.staleness);
         if began == 0 || !current.holds() {
-            return Err(EngineError::Stale("the database has not answered lately".to_owned()));
+            return Err(EngineError::Stale("the database has not answered recently".to_owned()));
         }
         Ok(current)
     }
@@ -113,8 +113,7 @@ impl LastBeat {
     pub(super) fn may_go_on(&self) -> Result<(), EngineError> {
         let standing = self.standing.load(Ordering::Acquire);
         if standing == NodeStatus::Removed as u8 {
-            let cause =
-                "this node was removed from the cluster, or another process serves under its name (cluster.node)";
+            let cause = "this node was removed from the cluster, or another process uses its name (cluster.node)";
             return Err(EngineError::Stale(cause.to_owned()));
         }
         if standing == NodeStatus::ClockOff as u8 {
@@ -175,9 +174,9 @@ impl LastBeat {
         let (before, fault) = (self.format.swap(format, Ordering::AcqRel), self.format_fault(format));
         if before != format {
             match &fault {
-                Some(fault) => tracing::error!("{fault}; this node serves nobody until then"),
+                Some(fault) => tracing::error!("{fault}; this node answers gated requests with 503 until then"),
                 None if before == 0 => {}
-                None => tracing::info!(from = before, to = format, "the store has another format now"),
+                None => tracing::info!(from = before, to = format, "the store's format has changed"),
             }
         }
         fault.is_none()
@@ -185,7 +184,7 @@ impl LastBeat {
 
     fn take_in(&self, began: Instant, nodes: i64, clock_offset: f64, uncertain: Duration, format: Option<&[u8]>) {
         self.nodes.store(u32::try_from(nodes.max(1)).unwrap_or(1), Ordering::Relaxed);
-        #[expect(clippy::cast_possible_truncation, reason = "a cast from a float keeps to the bounds")]
+        #[expect(clippy::cast_possible_truncation, reason = "a cast from a float saturates")]
         self.clock_offset.store((clock_offset * 1000.0) as i64, Ordering::Release);
         let began = began.saturating_duration_since(self.started).as_nanos();
         self.began.store(u64::try_from(began).unwrap_or(u64::MAX).max(1), Ordering::Release);
@@ -280,7 +279,8 @@ impl HeartbeatTask {
                     Beaten::Failed => break,
                     Beaten::Removed => {
                         tracing::error!(
-                            "this node was removed from the cluster, or another process has its name: it serves no more"
+                            "this node was removed from the cluster, or another process uses its name; it stops \
+                             serving"
                         );
                         self.last.set(NodeStatus::Removed);
                         return;
@@ -323,11 +323,11 @@ impl HeartbeatTask {
             // A command's heartbeat always has one.
             Ok(Ok(None)) => return if self.node.is_some() { Beaten::Removed } else { Beaten::Failed },
             Ok(Err(error)) => {
-                tracing::warn!(%error, server = to.link.server, "a beat failed");
+                tracing::warn!(%error, server = to.link.server, "a heartbeat failed");
                 return Beaten::Failed;
             }
             Err(_) => {
-                tracing::warn!(server = to.link.server, "a beat was not acknowledged in time");
+                tracing::warn!(server = to.link.server, "a heartbeat was not acknowledged in time");
                 return Beaten::Failed;
             }
         };

@@ -200,7 +200,7 @@ impl Backoff {
     pub(super) async fn pause_for(&mut self, fault: &PostgresFault) {
         let said = fault.to_string();
         if said != self.said {
-            tracing::warn!(fault = said, "the store has no connection to its database");
+            tracing::warn!(fault = said, "cannot connect to the database");
             self.said = said;
         }
         self.pause().await;
@@ -221,7 +221,7 @@ fn unreachable(cause: &str) -> PostgresFault {
 pub(super) fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
     if let Some(said) = error.as_db_error() {
         if *said.code() == SqlState::LOCK_NOT_AVAILABLE {
-            return unreachable("its tables are locked, as by an import that is not done");
+            return unreachable("its tables are locked, for example by a running import");
         }
         let text = format!("{} ({})", said.message(), said.code().code());
         // The server starts, stops, or has no free connection.
@@ -275,7 +275,7 @@ async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, St
         return Err(PostgresFault::OtherProduct(version.chars().take(60).collect()));
     }
     set.map_err(|error| fault_of(&error))?;
-    let facts = row(facts)?.ok_or_else(|| PostgresFault::Refused("it answers nothing".to_owned()))?;
+    let facts = row(facts)?.ok_or_else(|| PostgresFault::Refused("it returned no row".to_owned()))?;
     let facts = ServerFacts::of(&facts)?;
     if facts.is_standby {
         return Err(unreachable("it is a standby"));
@@ -319,7 +319,7 @@ async fn drive<S, T>(
             && notice.parsed_severity().is_none_or(|severity| severity == tokio_postgres::error::Severity::Warning)
         {
             warned.store(true, Ordering::Release);
-            tracing::warn!(code = notice.code().code(), message = notice.message(), "the database warns");
+            tracing::warn!(code = notice.code().code(), message = notice.message(), "warning from the database");
         }
     }
     ended.send_replace(true);

@@ -14,53 +14,56 @@ pub enum PostgresFault {
     UrlFile { path: PathBuf, cause: String },
     #[error("store.ca_file: {path} cannot be used ({cause})", path = .path.display())]
     Ca { path: PathBuf, cause: String },
-    #[error("{host} is another machine, and is not reached without TLS: set store.ca_file")]
+    #[error("{host} is another machine, which requires TLS; set store.ca_file")]
     Unprotected { host: String },
     /// No server could be reached, or all reachable ones are standbys.
-    #[error("no server of the database takes writes: {0}")]
+    #[error("no database server accepts writes: {0}")]
     Unreachable(String),
-    #[error(
-        "{0} is no PostgreSQL, and what Sealgate rests on is not there or works otherwise; use PostgreSQL 14 or newer"
-    )]
+    #[error("{0} is not PostgreSQL and lacks functions that Sealgate needs; use PostgreSQL 14 or newer")]
     OtherProduct(String),
     #[error("PostgreSQL {0} is too old; use 14 or newer")]
     TooOld(String),
     /// A setting of the server or role under which acknowledged data can be lost.
-    #[error("the database would lose what was saved: {setting} is {value}; set it to {wanted}")]
+    #[error("the database could lose committed data: {setting} is {value}; set it to {wanted}")]
     Careless { setting: &'static str, value: String, wanted: &'static str },
-    #[error("the database's encoding is {0}; make one with ENCODING 'UTF8'")]
+    #[error("the database's encoding is {0}; create a database with ENCODING 'UTF8'")]
     Encoding(String),
-    #[error("the database holds no store; run: sealgate store init")]
+    #[error("the database has no store; run: sealgate store init")]
     NoStore,
-    #[error("the table {0} of the store is not logged, and a crash would empty it; run: ALTER TABLE {0} SET LOGGED")]
+    #[error("the table {0} is UNLOGGED, and a crash would empty it; run: ALTER TABLE {0} SET LOGGED")]
     NotLogged(String),
     #[error(
-        "the store in the database has layout {0}, which this version does not know; start the version that made it"
+        "the database's tables have layout {0}, which this version does not know; use the version of sealgate \
+         that created them"
     )]
     OtherLayout(String),
     #[error(
-        "the tables of the store are of an older version than this one; run this version's sealgate store init, as their \
-         owner: nodes that run go on"
+        "the database's tables belong to an older version; run this version's `sealgate store init` as their \
+         owner (running nodes are not interrupted)"
     )]
     OlderTables,
     /// The store has a format that this program does not serve, or none.
     #[error("{0}")]
     Format(String),
     /// The servers of the URL hold different stores.
-    #[error("the server holds the store {found}, and the one in use is {known}; correct the hosts of store.url_file")]
+    #[error(
+        "the server has the store {found}, and this node uses the store {known}; correct the hosts in \
+             store.url_file"
+    )]
     OtherStore { found: String, known: String },
     /// A server from before a failover.
-    #[error("the server is on timeline {found}, and {highest} was seen already: it is an old primary; stop it")]
+    #[error("the server is on timeline {found}, and timeline {highest} exists: it is an old primary; stop it")]
     Behind { found: u32, highest: u32 },
     #[error(
-        "the database's TLS is not trusted ({0}): its certificate must be for the host in the URL, and of store.ca_file"
+        "the database's certificate is not trusted ({0}); it must name the host in the URL and be issued by an \
+         authority in store.ca_file"
     )]
     Tls(String),
     #[error("the database refused: {0}")]
     Refused(String),
     /// Writes wait for a standby that does not respond, or the server hangs.
     #[error(
-        "the database acknowledges no write: start its standby, or look at pg_stat_replication and \
+        "the database does not acknowledge commits; start its standby, or check pg_stat_replication and \
          synchronous_standby_names"
     )]
     NotAcknowledged,

@@ -46,19 +46,23 @@ const GIVEN_UP: &[i16] = &[1];
 pub enum NewStoreFault {
     #[error(transparent)]
     Database(#[from] PostgresFault),
-    #[error("the store in the database is not empty; make another database, run there: sealgate store init")]
+    #[error(
+        "the database already has a store with records; create another database and run there: sealgate \
+             store init"
+    )]
     Occupied,
     #[error(
-        "the store in the database is in use: another import fills it, or a node starts; stop that, or wait for it"
+        "the store in the database is in use by another import or by a node that starts; stop it, or wait until \
+         it ends"
     )]
     InUse,
     /// Nothing was written.
-    #[error("the database did not keep the store ({0}); nothing was imported, import again")]
+    #[error("the database did not commit the import ({0}); nothing was imported, repeat the import")]
     NotKept(String),
     /// The outcome is unknown.
     #[error(
-        "the database did not answer, and whether the store is in it now is not known; import again once it answers: \
-         where that is refused because the store is not empty, it is there, whole"
+        "the database did not answer, so the result of the import is unknown; repeat it once the database \
+         answers: if it is refused because the store has records, the first import was complete"
     )]
     Unknown,
 }
@@ -110,13 +114,18 @@ impl NewPostgresStore {
         let link = &self.engine.connection.link;
         let ended = match timeout(END_TIMEOUT, end(&self.engine)).await {
             Ok(ended) => ended,
-            Err(_) => Ended::Unknown("no answer in time".to_owned()),
+            Err(_) => Ended::Unknown("the server did not answer in time".to_owned()),
         };
         match ended {
             Ended::Kept => analyze(&link.client).await,
             Ended::NotKept(cause) => return Err(NewStoreFault::NotKept(cause)),
             Ended::Unknown(cause) => {
-                tracing::warn!(server = link.server, cause, "it is asked what became of the new store");
+                tracing::warn!(
+                    server = link.server,
+                    cause,
+                    "the result of the import is unknown; reading it \
+                                                             from the database"
+                );
                 link.abandon();
                 let found = self.find_out(link.random).await?;
                 analyze(&found.client).await;
@@ -134,7 +143,7 @@ impl NewPostgresStore {
                 match timeout(ASK_TIMEOUT, is_there(&link, writer)).await {
                     Ok(Ok(Some(true))) => return Ok(link),
                     Ok(Ok(Some(false))) => {
-                        return Err(NewStoreFault::NotKept("the connection to it broke".to_owned()));
+                        return Err(NewStoreFault::NotKept("the connection was lost".to_owned()));
                     }
                     // The transaction may not have ended yet.
                     _ => {}
@@ -194,7 +203,7 @@ async fn is_there(link: &Link, writer: i64) -> Result<Option<bool>, Error> {
 async fn analyze(client: &Client) {
     match timeout(ANALYZE_TIMEOUT, client.batch_execute("ANALYZE record")).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(error = said(&error), "the table record was not analyzed"),
-        Err(_) => tracing::warn!("the table record was not analyzed in time"),
+        Ok(Err(error)) => tracing::warn!(error = said(&error), "ANALYZE of the table record failed"),
+        Err(_) => tracing::warn!("ANALYZE of the table record did not end in time"),
     }
 }

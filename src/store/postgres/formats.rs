@@ -40,7 +40,7 @@ const ENTER: &str = "INSERT INTO node (name, incarnation, version, reads_from, r
      reads_from = excluded.reads_from, reads_to = excluded.reads_to, \
      seen = clock_timestamp() WHERE NOT node.removed RETURNING incarnation";
 
-pub(super) const UNREADABLE_FORMAT: &str = "what the store in the database says of its format cannot be read";
+pub(super) const UNREADABLE_FORMAT: &str = "the format version of the store in the database cannot be read";
 
 /// Decodes the record of the store's format.
 fn format_of(record: &[u8]) -> Result<u32, PostgresFault> {
@@ -109,15 +109,16 @@ pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Resul
     let format = match look(client).await? {
         (Some(found), _) => return formats.fault(found).map_or(Ok(found), |fault| Err(PostgresFault::Format(fault))),
         (None, true) => {
-            let broken = "the store in the database has records and does not say its format";
+            let broken = "the store in the database has records, but no format version";
             return Err(PostgresFault::Format(broken.to_owned()));
         }
         (None, false) => least(&nodes(client).await?).map_or(formats.to, |least| least.min(formats.to)),
     };
     if format < formats.from {
         return Err(PostgresFault::Format(format!(
-            "a node of the cluster reads format {format} and none newer, this program writes {} and newer: take that node \
-             out with sealgate node remove (sealgate node list shows it), or start the version before this one first",
+            "a node of the cluster reads formats up to {format}, and this version writes {} and newer; remove \
+             that node with `sealgate node remove` (`sealgate node list` shows it), or start the previous \
+             version first",
             formats.from
         )));
     }
@@ -164,7 +165,7 @@ pub async fn raise_format(settings: &PostgresSettings) -> Result<FormatRaise, Po
         let link = servers.connect(LinkPurpose::Serve).await?;
         link.client.batch_execute(BEGIN).await.map_err(|error| fault_of(&error))?;
         let (Some(from), _) = look(&link.client).await? else {
-            let empty = "the store in the database is empty: the first node that starts gives it its format";
+            let empty = "the store in the database is empty; the first node that starts sets its format";
             return Err(PostgresFault::Format(empty.to_owned()));
         };
         if let Some(fault) = settings.formats.fault(from) {

@@ -66,7 +66,7 @@ pub(super) struct GuessWork;
 
 fn queue_fault<T>(error: &TrySendError<T>) -> NotCounted {
     match error {
-        TrySendError::Full(_) => NotCounted("too many wait already"),
+        TrySendError::Full(_) => NotCounted("too many requests are waiting"),
         TrySendError::Closed(_) => NotCounted("the store was closed"),
     }
 }
@@ -88,7 +88,7 @@ pub(super) async fn count(
 /// Decrements the counts of a guess.
 pub(super) fn give_back(queue: &Sender<GuessJob>, counted: Vec<CountedGuess>, now: UnixTime) {
     if let Err(error) = queue.try_send(GuessJob::GiveBack { counted, now }) {
-        tracing::warn!(error = %queue_fault(&error), "a right password stays counted as a guess");
+        tracing::warn!(error = %queue_fault(&error), "a correct password is still counted as a guess");
     }
 }
 
@@ -250,17 +250,17 @@ impl CountWork for GuessWork {
         let judged = match ran {
             Ok(Ok(judged)) if !prepared.link.take_warning() => Some(judged),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "guesses could not be counted");
+                tracing::warn!(%error, "cannot count guesses");
                 None
             }
             Ok(Ok(_)) | Err(_) => {
-                tracing::warn!("guesses were not counted for certain");
+                tracing::warn!("the count of guesses may not be durable");
                 None
             }
         };
         let Some(judged) = judged else {
             for job in jobs {
-                Self::refuse(job, NotCounted("it is not known whether the database has counted it"));
+                Self::refuse(job, NotCounted("the database may not have counted it"));
             }
             return false;
         };

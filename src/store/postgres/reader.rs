@@ -235,7 +235,7 @@ pub(super) trait ReadQueries {
 }
 
 fn closed() -> EngineError {
-    EngineError::Unavailable("it was closed".to_owned())
+    EngineError::Unavailable("it is closed".to_owned())
 }
 
 /// Parses the answer to [`Question::GetMany`].

@@ -116,9 +116,9 @@ pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>
         return Err(PostgresFault::Url("it is too long"));
     }
     // The parser's message might repeat a part of it.
-    let given = tokio_postgres::Config::from_str(url).map_err(|_| PostgresFault::Url("it cannot be read"))?;
+    let given = tokio_postgres::Config::from_str(url).map_err(|_| PostgresFault::Url("it cannot be parsed"))?;
     if !given.get_hostaddrs().is_empty() {
-        return Err(PostgresFault::Url("hostaddr is not known here; write the addresses as hosts"));
+        return Err(PostgresFault::Url("hostaddr is not supported; write the addresses as hosts"));
     }
     let hosts = given.get_hosts();
     if hosts.is_empty() {
@@ -130,7 +130,7 @@ pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>
     let mut servers = Vec::new();
     for (index, host) in hosts.iter().enumerate() {
         let Host::Tcp(host) = host else {
-            return Err(PostgresFault::Url("it names a socket of this machine; write 127.0.0.1"));
+            return Err(PostgresFault::Url("it names a Unix socket; write 127.0.0.1"));
         };
         // A single port applies to all hosts, as in libpq.
         let ports = given.get_ports();

@@ -70,7 +70,7 @@ pub(super) async fn reserve(
 ) -> Result<Block, NotCounted> {
     let (reply, answer) = oneshot::channel();
     queue.try_send(ShareJob { wanted, nodes, reply }).map_err(|error| match error {
-        TrySendError::Full(_) => NotCounted("too many wait already"),
+        TrySendError::Full(_) => NotCounted("too many requests are waiting"),
         TrySendError::Closed(_) => NotCounted("the store was closed"),
     })?;
     match tokio::time::timeout(timeout, answer).await {
@@ -176,7 +176,7 @@ impl CountWork for ShareWork {
         let blocks = match asked {
             Ok(Ok(blocks)) => blocks,
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the counts of rate limits could not be asked for");
+                tracing::warn!(%error, "cannot request shares of the cluster's rate limits");
                 HashMap::new()
             }
             Err(_) => HashMap::new(),

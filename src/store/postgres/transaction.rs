@@ -150,7 +150,7 @@ impl Engine for TransactionEngine {
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
         changes.check_sizes()?;
         let Some(writes) = &self.writes else {
-            return Err(EngineError::Unwritable("it is shown as it was at one moment".to_owned()));
+            return Err(EngineError::Unwritable("it is open as a read-only snapshot".to_owned()));
         };
         let operation = Operation::from(changes);
         let (keys, expected): (Vec<Key>, Vec<Option<Value>>) = operation.expect.iter().cloned().unzip();

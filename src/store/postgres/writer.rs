@@ -105,7 +105,7 @@ impl WriteLink {
         let (lock, apply, look_up) = (prepared.0, prepared.1, prepared.2);
         // Remaining rows do no harm.
         if let Err(error) = prepared.3 {
-            tracing::warn!(%error, "old rows of the table batch stay");
+            tracing::warn!(%error, "cannot delete old rows of the table batch");
         }
         let (lock, apply) = (lock.map_err(refused)?, apply.map_err(refused)?);
         let look_up = look_up.map_err(refused)?;
@@ -173,7 +173,13 @@ impl BatchWriter {
             self.link = None;
             match WriteLink::connect(&self.servers).await {
                 Ok(link) => {
-                    tracing::info!(server = link.link.server, timeline = link.link.timeline, "the store writes to");
+                    tracing::info!(
+                        server = link.link.server,
+                        timeline = link.link.timeline,
+                        "connected to the \
+                                                                                              database server \
+                                                                                              for writes"
+                    );
                     self.observer.connected(Some(link.link.timeline));
                     self.link = Some(link);
                 }
@@ -218,14 +224,14 @@ impl BatchWriter {
 
     /// Executes one run while its server may still answer.
     async fn attempt(&self, link: &WriteLink, run: impl Future<Output = Ran>, deadline: Instant) -> Ran {
-        let replaced = || unknown("its server was replaced".to_owned());
+        let replaced = || unknown("another server was promoted".to_owned());
         let limit = deadline.min(Instant::now() + ATTEMPT_TIMEOUT);
         tokio::select! {
             biased;
             ran = tokio::time::timeout_at(limit.into(), run) => match ran {
                 Ok(ran) if self.servers.is_current(&link.link) => ran,
                 Ok(_) => replaced(),
-                Err(_) => unknown("no answer in time".to_owned()),
+                Err(_) => unknown("the server did not answer in time".to_owned()),
             },
             // A hanging server does not even close the connection.
             () = self.servers.superseded(&link.link) => replaced(),
@@ -259,7 +265,7 @@ impl BatchWriter {
                     return Err(if is_uncertain { EngineError::Unknown } else { error });
                 }
                 Ran::Unknown(cause, said) => {
-                    tracing::warn!(server = link.link.server, cause = said, "a batch of commits is run again");
+                    tracing::warn!(server = link.link.server, cause = said, "retrying a batch of commits");
                     self.observer.rerun(cause);
                     is_uncertain = true;
                     self.link = None;
@@ -322,7 +328,7 @@ impl WriteLink {
         self.link.take_warning();
         match self.link.client.query_opt(&self.look_up, &[&batch.writer, &batch.number]).await {
             Ok(Some(row)) => self.done(row.try_get(0)),
-            Ok(None) => unknown("its row is gone".to_owned()),
+            Ok(None) => unknown("its row no longer exists".to_owned()),
             Err(error) => judge(&error),
         }
     }

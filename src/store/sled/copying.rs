@@ -56,7 +56,7 @@ fn copy_files(files: &[PathBuf], from: &Path, to: &Path, reserve: u64) -> io::Re
     let free = disk::free_bytes(&fstatvfs(File::open(to)?)?);
     if free < needed {
         let (free, needed) = (free >> 20, needed >> 20);
-        return Err(io::Error::other(format!("{free} MiB are free there, and {needed} are needed; free some space")));
+        return Err(io::Error::other(format!("{free} MiB are free, and {needed} MiB are needed; free some space")));
     }
     for file in files {
         let copy = to.join(file);
@@ -110,7 +110,7 @@ pub(super) fn verify(copy: &Path, sequence: u64, process: CopyVerifier) -> Resul
 
 /// Verifies in a separate process: sled reads a copy into memory, which a server would retain.
 fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
-    let fault = |error: io::Error| format!("the process that verifies it did not work: {error}");
+    let fault = |error: io::Error| format!("the verification process failed: {error}");
     // The running program, even if a newer one has replaced its file.
     let mut process = Command::new("/proc/self/exe")
         .args([VERIFY_COPY, "--sequence", &sequence.to_string(), "--directory"])
@@ -128,7 +128,7 @@ fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
             // It may have ended just now.
             let _ = process.kill();
             let _ = process.wait();
-            return Err(format!("it could not be verified within {} s", VERIFY_TIMEOUT.as_secs()));
+            return Err(format!("its verification took longer than {} s", VERIFY_TIMEOUT.as_secs()));
         }
         thread::sleep(Duration::from_millis(20));
     }
@@ -149,7 +149,7 @@ pub(super) fn look_through(copy: &Path, sequence: u64) -> Result<usize, String> 
     let opened = opening::open(&store, options).map_err(|error| error.to_string())?;
     let found = opened.progress.sequence;
     if found != sequence {
-        return Err(format!("it was made after change {sequence} of the store, and ends with change {found}"));
+        return Err(format!("it ends with change {found}, and the store was at change {sequence}"));
     }
     Records::new(&opened.database).count().map_err(|error| error.to_string())
 }

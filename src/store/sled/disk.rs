@@ -25,7 +25,7 @@ pub(super) fn keeping(directory: &File) -> io::Result<DiskDurability> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "the number's lower 32 bits are what is wanted"
+        reason = "only the lower 32 bits are significant"
     )]
     let magic = fstatfs(directory)?.f_type as u32;
     Ok(keeping_of(magic))
@@ -91,13 +91,13 @@ impl Disk {
         // file can be opened for writing. A sync of the directory would show it too, and cost a
         // barrier. Other errors, such as too many open files, do not concern the disk.
         if openat(&self.directory, PROBE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).err() == Some(Errno::ROFS) {
-            let cause = "its disk became read-only, as after an error of the device: stop sealgate and check the disk";
+            let cause = "its disk became read-only, possibly after a device error; stop sealgate and check the disk";
             return Err(EngineError::Unwritable(cause.to_owned()));
         }
         let free = free_bytes(&room);
         if free < self.reserve_bytes {
             return Err(EngineError::Unwritable(format!(
-                "its disk has {} MiB left and {} are kept in reserve; free some space",
+                "its disk has {} MiB free, and {} MiB are reserved; free some space",
                 free >> 20,
                 self.reserve_bytes >> 20
             )));

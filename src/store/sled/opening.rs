@@ -35,7 +35,7 @@ pub enum OpenError {
     #[error("cannot use the store's directory {path}: {error}")]
     Directory { path: PathBuf, error: io::Error },
     /// Users other than the owner can enter the directory.
-    #[error("others can enter the store's directory {path} (mode {mode:o}); run: chmod 700 {path}")]
+    #[error("other users can read the store's directory {path} (mode {mode:o}); run: chmod 700 {path}")]
     Exposed {
         path: PathBuf,
         /// Its permission bits.
@@ -43,7 +43,8 @@ pub enum OpenError {
     },
     /// The file system would lose acknowledged records.
     #[error(
-        "the store's directory {path} lies on {file_system}, which may lose what was saved; set store.path to a local disk"
+        "the store's directory {path} is on {file_system}, which may lose committed data; set store.path to a \
+         local disk"
     )]
     Volatile { path: PathBuf, file_system: &'static str },
     #[error("the store {path} is in use{}; sealgate is probably running: stop it first", by(*.process))]
@@ -57,22 +58,25 @@ pub enum OpenError {
     Damaged { path: PathBuf, cause: String },
     /// It can be opened, but has lost saved data.
     #[error(
-        "the store {path} has lost saved changes ({loss}): what was revoked or disabled could be back, so it is not opened; \
-         restore a backup, or to go on with what is left: move the directory away and run \
+        "the store {path} has lost committed changes ({loss}) and is not opened, because revoked or disabled \
+         items could be active again; restore a backup, or move the directory away and keep the rest with: \
          sealgate restore --accept-loss --from MOVED"
     )]
     Lost { path: PathBuf, loss: Loss },
     /// The files belong to another program or a newer version.
-    #[error("the store {path} was not written by this version of sealgate or an older one; start the newer version")]
+    #[error("the store {path} was not written by this or an older version of sealgate; use the version that wrote it")]
     Foreign { path: PathBuf },
     /// The target of a new store is not empty.
     #[error("the store's directory {path} is not empty; move it away first")]
     Occupied { path: PathBuf },
     /// The source of a restore is not a store.
-    #[error("{path} holds no backup of a store")]
+    #[error("{path} has no backup of a store")]
     NoBackup { path: PathBuf },
     /// A flush did not reach the disk.
-    #[error("this build of sealgate does not sync its store to disk (sync_file_range is not its own); install another")]
+    #[error(
+        "this build of sealgate does not sync its store to disk (it does not define sync_file_range); \
+             install another build"
+    )]
     Barrier,
     /// The writer's thread did not start.
     #[error("cannot start the store's thread: {error}; raise TasksMax= or LimitNPROC= of the unit (ulimit -u)")]
@@ -83,20 +87,20 @@ pub enum OpenError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
     /// The end of sled's log is gone.
-    #[error("its newest change is number {found}, and number {saved} was saved")]
+    #[error("its newest change is number {found}, but number {saved} was committed")]
     Older {
         /// The newest change in it.
         found: u64,
         /// The newest that was acknowledged.
         saved: u64,
     },
-    #[error("{found} entries can be read, and they are not the {saved} that were saved")]
+    #[error("the {found} entries that can be read differ from the {saved} entries that were saved")]
     Altered { found: u64, saved: u64 },
     /// The expected digest is missing.
-    #[error("it does not say what was saved in it")]
+    #[error("its digest is missing")]
     Stateless,
     /// The watermark file is missing, or both of its entries are damaged.
-    #[error("its file watermark is missing or damaged")]
+    #[error("its file `watermark` is missing or damaged")]
     Unmarked,
 }
 
@@ -191,7 +195,7 @@ fn check_file_system(path: &Path, directory: &File, options: Options) -> Result<
             Err(OpenError::Volatile { path, file_system })
         }
         Ok(DiskDurability::Lost(name) | DiskDurability::Doubtful(name)) => {
-            tracing::warn!("the store's directory {} lies on {name}, which may lose what was saved", path.display());
+            tracing::warn!("the store's directory {} is on {name}, which may lose committed data", path.display());
             Ok(())
         }
         Ok(DiskDurability::Kept) => Ok(()),
@@ -236,7 +240,7 @@ fn remove_unfinished_snapshots(path: &Path) -> io::Result<()> {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         if name.starts_with("snap.") && name.ends_with(".generating") {
-            tracing::warn!("removing {name}, which a killed process left unfinished");
+            tracing::warn!("removing {name}, the unfinished work of a killed process");
             fs::remove_file(entry.path())?;
         }
     }

@@ -54,7 +54,7 @@ impl Records {
                 return Ok(Some(value));
             }
         }
-        Err(EngineError::Damaged("pieces of a record are missing".to_owned()))
+        Err(EngineError::Damaged("parts of a record are missing".to_owned()))
     }
 
     /// Returns up to `limit` records with `prefix`, strictly after the key `after`.
@@ -264,18 +264,18 @@ fn with_first(first: u8, rest: &[u8]) -> Vec<u8> {
     [&[first], rest].concat()
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err calls")]
+#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err needs")]
 fn unreadable(error: sled::Error) -> EngineError {
     EngineError::Damaged(format!("it cannot be read: {error}"))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err calls")]
+#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err needs")]
 fn unwritable(error: sled::Error) -> EngineError {
     EngineError::Unavailable(format!("it cannot be written: {error}"))
 }
 
 fn malformed() -> EngineError {
-    EngineError::Damaged("a record has a form that this version does not know".to_owned())
+    EngineError::Damaged("a record has an unknown format".to_owned())
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl Watermark {
         let slots = slots(&file)?;
         if slots.contains(&None) {
             tracing::warn!(
-                "half of {FILE} in the store's directory cannot be read; a write was cut off, or the disk errs"
+                "an entry of the store's file {FILE} cannot be read, after an interrupted write or a disk error"
             );
         }
         Ok(slots.into_iter().flatten().max().map_or(Mark::Unreadable, Mark::Acknowledged))

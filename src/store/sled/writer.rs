@@ -91,7 +91,7 @@ impl Writer {
             }
         });
         if catch_unwind(work).is_err() {
-            stop("the store's writer met a fault", discard.then_some(path.as_path()));
+            stop("the store's writer thread panicked", discard.then_some(path.as_path()));
         }
     }
 
@@ -263,10 +263,10 @@ fn weight(changes: &Changes) -> (usize, usize) {
 fn stop(cause: &str, discarded: Option<&Path>) -> ! {
     if let Some(path) = discarded {
         let _ = fs::remove_dir_all(path);
-        log::fail(EXIT_DISK_FAILED, format_args!("{cause}; nothing was laid down: check the disk of store.path"));
+        log::fail(EXIT_DISK_FAILED, format_args!("{cause}; nothing was restored; check the disk of store.path"));
     }
     log::fail(
         EXIT_DISK_FAILED,
-        format_args!("{cause}; sealgate cannot go on: check the disk of store.path, then start sealgate again"),
+        format_args!("{cause}; sealgate stops; check the disk of store.path, then start sealgate again"),
     )
 }

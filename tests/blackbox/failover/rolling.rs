@@ -144,7 +144,8 @@ async fn replace(cluster: &mut Cluster, load: &Load, node: usize, program: PathB
 }
 
 const HELD_UP: &str = "the store stays at format 7: these nodes do not read format 8";
-const TOO_NEW: &str = "the store has format 8, this program knows 7: use the program that wrote it, or a newer one";
+const TOO_NEW: &str =
+    "the store has format 8, and this version reads up to 7; use the version of sealgate that wrote it, or a newer one";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_are_replaced_one_by_one_without_a_request_that_fails() {
