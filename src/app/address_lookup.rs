@@ -23,7 +23,7 @@ pub async fn look_up(
 ) -> Result<Committed, StoreError> {
     let store = &sealgate.store;
     let (Mail::AddressWanted { code, purpose }, Some(to)) = (&message.mail, &message.to) else {
-        return Err(StoreError::Broken("a mail whose address is looked up has none".to_owned()));
+        return Err(StoreError::Broken("a message for an address lookup has no address".to_owned()));
     };
     let owner = store.user_by_email(to).await?.filter(|owner| Some(owner.sub) != wanted.value.subject);
     let (subject, to, mail) = match owner {

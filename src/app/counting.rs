@@ -33,7 +33,7 @@ pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
             biased;
             _ = stop.changed() => break,
             looked = looked => if let Err(error) = looked {
-                tracing::warn!(%error, "what there is of what strangers can make is not counted");
+                tracing::warn!(%error, "cannot count the records that unauthenticated requests create");
             },
         }
     }

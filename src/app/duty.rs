@@ -29,7 +29,8 @@ impl LeasedTask {
         if let Err(error) = &held
             && !self.is_failing
         {
-            tracing::warn!(%error, lease = name, "the store does not say who does this work; it waits");
+            tracing::warn!(%error, lease = name, "cannot read from the store which node runs this task; the \
+                task waits");
         }
         self.is_failing = held.is_err();
         let held = held.unwrap_or_default();

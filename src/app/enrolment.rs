@@ -30,7 +30,7 @@ pub async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
             biased;
             _ = stop.changed() => break,
             looked = counting.look() => if let Err(error) = looked {
-                tracing::warn!(%error, "people and their factors could not be counted");
+                tracing::warn!(%error, "cannot count users and their factors");
                 counting.last = Some(Instant::now());
             },
         }

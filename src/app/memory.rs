@@ -1,5 +1,5 @@
 //! The process's memory allocator.
-#![expect(unsafe_code, reason = "an allocator is unsafe by its trait; one call is not in the standard library")]
+#![expect(unsafe_code, reason = "an allocator's trait is unsafe; one call is not in the standard library")]
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;

@@ -23,10 +23,10 @@ pub async fn write(sealgate: &Sealgate) {
             Ok(()) => {}
             // A retry would fail too, and would block all others.
             Err(error @ StoreError::Broken(_)) => {
-                tracing::error!(%error, %subject, "somebody is not told by mail of what happened to their account");
+                tracing::error!(%error, %subject, "cannot queue an account notification; the user is not notified");
             }
             Err(error) => {
-                tracing::warn!(%error, "people are told later by mail of what happened to their accounts");
+                tracing::warn!(%error, "cannot queue account notifications now; retrying");
                 sealgate.audit.tell_later(std::iter::once(event).chain(events).collect());
                 return;
             }

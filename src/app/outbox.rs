@@ -73,8 +73,7 @@ impl Relay {
         let sender = Sender { issuer: &self.config.issuer, operator: &pages.operator, accent: pages.accent };
         // A panic for one e-mail must not stop all others.
         let composed = catch_unwind(AssertUnwindSafe(|| compose(message, &sender, id)));
-        let composed =
-            composed.map_err(|_| SendError::Failed)?.map_err(|_| SendError::Unsendable("it says nothing"))?;
+        let composed = composed.map_err(|_| SendError::Failed)?.map_err(|_| SendError::Unsendable("it has no text"))?;
         self.transport.send(&composed, to).await
     }
 }
@@ -122,7 +121,7 @@ pub async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
             looked = worker.look() => looked,
         };
         if let Err(error) = looked {
-            tracing::warn!(%error, "the outbox cannot be read or written; mails wait");
+            tracing::warn!(%error, "cannot read or write the outbox; messages wait");
         }
     }
     worker.duty.release().await;
@@ -224,7 +223,7 @@ impl OutboxWorker {
             self.pause = None;
             self.is_taken();
             let relay = Relay::of(config).unwrap_or_else(|error| {
-                tracing::error!(%error, "no mail can be sent before this is mended and the configuration is reloaded");
+                tracing::error!(%error, "no mail can be sent; correct this and reload the configuration");
                 None
             });
             self.relay = relay.map(Arc::new);
@@ -323,7 +322,8 @@ impl OutboxWorker {
         tracing::error!(
             error,
             seconds = pause.as_secs(),
-            "the mail server cannot be used; mails wait, and it is tried again after a pause. To try by hand: sealgate mail test --to ADDRESS"
+            "the mail server cannot be used; messages wait until the next attempt. To test it: sealgate mail \
+             test --to ADDRESS"
         );
     }
 
@@ -337,14 +337,14 @@ impl OutboxWorker {
         let outcome = match store.open_mail(&mail.value) {
             Ok(message) => relay.send(id, &message).await,
             Err(error) => {
-                tracing::error!(%id, %error, "a mail does not open");
-                Err(SendError::Unsendable("it does not open: the token or the store is another one"))
+                tracing::error!(%id, %error, "cannot decrypt a message");
+                Err(SendError::Unsendable("it does not decrypt: the token does not belong to this store"))
             }
         };
         let now = self.sealgate.clock.now();
         match outcome {
             Ok(answer) => {
-                tracing::info!(%id, kind = kind.as_str(), answer, "a mail was sent");
+                tracing::info!(%id, kind = kind.as_str(), answer, "sent a message");
                 self.sealgate.metrics.mail(kind, MailOutcome::Sent);
                 self.is_taken();
                 let sent = SentMail::new(&mail.value, &answer, now);
@@ -354,7 +354,7 @@ impl OutboxWorker {
                 }
             }
             Err(SendError::Later(answer)) => {
-                tracing::warn!(%id, kind = kind.as_str(), answer, "a mail was not taken yet");
+                tracing::warn!(%id, kind = kind.as_str(), answer, "the mail server deferred a message");
                 self.sealgate.metrics.mail(kind, MailOutcome::Postponed);
                 let [jitter] = random(self.sealgate.entropy.as_ref());
                 match mail.value.postponed(&answer, now, jitter) {
@@ -363,7 +363,8 @@ impl OutboxWorker {
                 }
             }
             Err(SendError::Unclear(answer)) => {
-                tracing::warn!(%id, kind = kind.as_str(), answer, "a mail was not taken, and perhaps none is");
+                tracing::warn!(%id, kind = kind.as_str(), answer, "the mail server did not accept a message, \
+                    possibly because of a fault on its side");
                 self.sealgate.metrics.mail(kind, MailOutcome::Postponed);
                 let [jitter] = random(self.sealgate.entropy.as_ref());
                 match mail.value.postponed(&answer, now, jitter) {
@@ -398,7 +399,7 @@ impl OutboxWorker {
             return false;
         }
         self.unclear.clear();
-        self.rest(&format!("it takes no mail to {MAX_UNCLEAR} people in a row ({answer})"));
+        self.rest(&format!("it refused messages to {MAX_UNCLEAR} recipients in a row ({answer})"));
         self.unclear_pause = self.pause.map(|(_, pause)| pause);
         true
     }
@@ -418,7 +419,8 @@ impl OutboxWorker {
         let dead = DeadMail::new(mail.value.clone(), reason, answer, self.sealgate.clock.now());
         let answer = dead.mail.last_answer.as_deref().unwrap_or_default();
         let (id, kind) = (mail.value.id, mail.value.kind);
-        tracing::error!(%id, kind = kind.as_str(), reason = reason.as_str(), answer, "a mail was given up; see: sealgate mail list");
+        tracing::error!(%id, kind = kind.as_str(), reason = reason.as_str(), answer, "a message cannot be \
+            delivered; see: sealgate mail list");
         if self.sealgate.store.give_mail_up(mail, &dead).await? == Committed::Yes {
             self.sealgate.metrics.mail(kind, MailOutcome::GivenUp(reason));
         }

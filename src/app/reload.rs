@@ -57,7 +57,7 @@ impl Reloader {
         let mut hangup = match signal(SignalKind::hangup()) {
             Ok(hangup) => hangup,
             Err(error) => {
-                tracing::error!(%error, "SIGHUP does nothing; use: sealgate reload");
+                tracing::error!(%error, "SIGHUP has no effect; use: sealgate reload");
                 return;
             }
         };
@@ -77,7 +77,7 @@ impl Reloader {
     async fn prepare(&self, site: &Arc<Site>) -> Result<Prepared, Vec<String>> {
         let (file, changer, site) = (self.file.clone(), Arc::clone(&self.changer), Arc::clone(site));
         let prepared = tokio::task::spawn_blocking(move || prepare(&file, &changer, &site)).await;
-        prepared.unwrap_or_else(|error| Err(vec![format!("the reload has failed: {error}")]))
+        prepared.unwrap_or_else(|error| Err(vec![format!("the reload failed: {error}")]))
     }
 
     /// Applies a prepared reload; cannot fail.
@@ -90,7 +90,7 @@ impl Reloader {
         if old != new
             && let Err(error) = (self.set_filter)(new)
         {
-            tracing::error!(error, "log.filter stays as it was");
+            tracing::error!(error, "cannot change the log filter; the current one stays in use");
         }
         (site, changed)
     }
@@ -114,7 +114,7 @@ impl Reload for Reloader {
                 let now = sealgate.clock.now();
                 metrics.configured(now.seconds());
                 metrics.reloaded(true);
-                tracing::info!(config = %self.file.display(), ?changed, "the configuration was reloaded");
+                tracing::info!(config = %self.file.display(), ?changed, "reloaded the configuration");
                 for warning in &sealgate.config.warnings {
                     tracing::warn!("{warning}");
                 }
@@ -125,7 +125,7 @@ impl Reload for Reloader {
             Err(faults) => {
                 metrics.reloaded(false);
                 for fault in &faults {
-                    tracing::error!(fault, "the configuration was not reloaded, the one in use stays");
+                    tracing::error!(fault, "the configuration was not reloaded; the current one stays in use");
                 }
                 Err(faults)
             }
@@ -139,7 +139,7 @@ fn prepare(file: &Path, changer: &Changer, site: &Site) -> Result<Prepared, Vec<
     let difference = site.sealgate().config.difference(&config);
     if !difference.restart.is_empty() {
         // All or nothing: the running configuration always equals one file.
-        return Err(difference.restart.iter().map(|key| format!("{key}: has changed and needs a restart")).collect());
+        return Err(difference.restart.iter().map(|key| format!("{key}: a change requires a restart")).collect());
     }
     if !site.sealgate().store.seals()
         && let Some(fault) = config.registration_of_people.fault_without_sealing()
@@ -166,7 +166,7 @@ fn named(changed: &[String]) -> String {
     if more > 0 {
         named.push(&rest);
     }
-    if named.is_empty() { "nothing has changed".to_owned() } else { named.join("; ") }
+    if named.is_empty() { "no changes".to_owned() } else { named.join("; ") }
 }
 
 /// Reports a reload to systemd, and on drop that the server serves again.
@@ -177,7 +177,8 @@ impl Announced {
         // Type=notify-reload needs the start time (sd_notify(3)).
         match NotifyState::monotonic_usec_now() {
             Ok(now) => notify(&[NotifyState::Reloading, now]),
-            Err(error) => tracing::debug!(%error, "no monotonic clock; systemd is not told of the reload"),
+            Err(error) => tracing::debug!(%error, "cannot read the monotonic clock, so systemd is not \
+                notified of the reload"),
         }
         Self
     }

@@ -13,9 +13,9 @@ use sealgate_store::{Store, StoreError};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RelyingPartyFault {
     #[error(
-        "issuer: its host was \"{from}\" and would be \"{to}\". {who} security keys or passkeys, which browsers use at \
-         \"{from}\" only: none of them would work any more. Change the issuer back; or accept the loss: write \
-         abandon_keys_of = \"{from}\" into [factors], and the next start removes these keys \
+        "issuer: its host changes from \"{from}\" to \"{to}\". {who} security keys or passkeys, which \
+         browsers only use at \"{from}\"; they would stop working. Restore the issuer, or write \
+         abandon_keys_of = \"{from}\" into [factors]: the next start removes these keys \
          (docs/how-to/second-factors.md, Another host)"
     )]
     OtherHost { from: String, to: String, who: String },
@@ -50,9 +50,9 @@ pub(crate) fn compare(
 ) -> Result<(), RelyingPartyFault> {
     let Some(from) = keys_of.filter(|host| would_die(config, Some(host))) else { return Ok(()) };
     let who = match people {
-        Some(1) => "1 person has".to_owned(),
-        Some(people) => format!("{people} people have"),
-        None => "People have".to_owned(),
+        Some(1) => "1 user has".to_owned(),
+        Some(people) => format!("{people} users have"),
+        None => "Users have".to_owned(),
     };
     Err(RelyingPartyFault::OtherHost { from, to: config.issuer.host().to_owned(), who })
 }
@@ -87,7 +87,7 @@ pub(crate) async fn settle(
             // A few hundred events per page fit into the audit queue.
             trail.write(store).await?;
         }
-        tracing::warn!(removed, "removed the security keys and passkeys of the host that the issuer had before");
+        tracing::warn!(removed, "removed the security keys and passkeys of the issuer's previous host");
     }
     Ok(store.set_relying_party(to).await?)
 }

@@ -45,7 +45,7 @@ pub async fn look_up(
 ) -> Result<Committed, StoreError> {
     let store = &sealgate.store;
     let Mail::ResetWanted { account, browser } = &message.mail else {
-        return Err(StoreError::Broken("a mail that is looked up as a reset is none".to_owned()));
+        return Err(StoreError::Broken("a message for a reset lookup is not a reset".to_owned()));
     };
     let Some(user) = store.user_by_lookup_key(account).await? else { return store.replace_mail(wanted, &[]).await };
     if !browser.is_empty() && store.known_browsers(user.sub).await?.find_kept(browser, now).is_none() {

@@ -91,7 +91,7 @@ async fn look_for_others(sealgate: &Sealgate, ring: &KeyRing, now: UnixTime, loo
     *looked = Some(Instant::now());
     if let Err(error) = sealgate.issuer.signer().look().await {
         let kids: Vec<_> = missing.iter().map(|key| &key.kid).collect();
-        tracing::warn!(%error, ?kids, "keys that were announced are not seen in the token");
+        tracing::warn!(%error, ?kids, "announced keys are missing from the token");
     }
 }
 
@@ -111,7 +111,7 @@ async fn endorse(sealgate: &Sealgate, ring: KeyRing) {
             }
         }
         // Retried a second later; errors of the token are reported where they occur.
-        Err(fault) => tracing::warn!(%fault, "the keys of other nodes could not be looked at"),
+        Err(fault) => tracing::warn!(%fault, "cannot check the keys of other nodes"),
     }
 }
 
@@ -133,7 +133,7 @@ async fn activate(sealgate: &Sealgate, ring: &KeyRing, waiting: &KeyLife, now: U
     sealgate.metrics.key_rotations.inc();
     let event = AuditEvent::new(now, AuditKind::KeysChanged, Actor::Server).with_detail(format!("rotate {kid}"));
     sealgate.audit.record(store, event).await;
-    tracing::info!(kid, activate_at, "all nodes take the next signing key; it signs from activate_at on");
+    tracing::info!(kid, activate_at, "all nodes trust the next signing key; it signs from activate_at");
     Ok(())
 }
 
@@ -148,7 +148,7 @@ fn settle(sealgate: &Sealgate, fault: Option<String>) {
         return;
     }
     if let Some(fault) = &fault {
-        tracing::error!(fault, "the signing key could not be rotated");
+        tracing::error!(fault, "cannot rotate the signing key");
     } else {
         tracing::info!("the signing key can be rotated again");
     }
@@ -183,17 +183,17 @@ async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
     let activate_at = ring.find(&kid).and_then(|key| key.activate_at).map(UnixTime::seconds);
     sealgate.follow_ring(ring.clone());
     if sealgate.config.token_holder().is_some() {
-        tracing::info!(kid, "the next signing key is published; it signs when all nodes take it");
+        tracing::info!(kid, "the next signing key is published; it signs once all nodes trust it");
         return Ok(());
     }
     sealgate.metrics.key_rotations.inc();
     let event = AuditEvent::new(now, AuditKind::KeysChanged, Actor::Server).with_detail(format!("rotate {kid}"));
     sealgate.audit.record(store, event).await;
-    tracing::info!(kid, activate_at, "the next signing key is published; it signs from activate_at on");
+    tracing::info!(kid, activate_at, "the next signing key is published; it signs from activate_at");
     for removed in
         ring.keys().iter().filter(|key| ring.state(key, now) == KeyState::Removed && found.contains(&key.kid))
     {
-        tracing::warn!(kid = removed.kid, "this key was removed and is still in the token; delete it there");
+        tracing::warn!(kid = removed.kid, "this key was removed, but is still in the token; delete it there");
     }
     Ok(())
 }
@@ -216,8 +216,9 @@ async fn next_key(sealgate: &Sealgate, ring: &KeyRing, own: &str, now: UnixTime)
     let id = Uuid::parse_str(own).map_err(|error| error.to_string())?.into_bytes().to_vec();
     let made = signer.make(size, id).await.map_err(|error| {
         format!(
-            "no new signing key: {error}. The one before goes on signing. If the token lets the PIN's user make no keys, \
-             make one by its own tools and run: sealgate key announce KID"
+            "cannot generate the next signing key: {error}. The current one keeps signing. If the token does \
+             not allow the PIN's user to generate keys, generate one with its own tools and run: sealgate \
+             key announce KID"
         )
     })?;
     Ok((made.kid.to_string(), made.id))

@@ -16,18 +16,18 @@ use sealgate_store::{Store, StoreError};
 use sealgate_system::clock::{Entropy, random};
 
 /// Warning for a token without a wrapping key.
-pub(crate) const NO_WRAPPING_KEY: &str = "the token has no wrapping key, so nothing can be sealed: no authenticator app and no \
-    recovery codes can be kept for anybody, and no form that was sent too late. To make one: sealgate key generate-wrapping-key; then \
-    restart the server";
+pub(crate) const NO_WRAPPING_KEY: &str = "the token has no wrapping key, so no secret can be sealed: \
+    authenticator apps, recovery codes and saved forms are not available. Create a wrapping key with \
+    `sealgate key generate-wrapping-key`, then restart the server";
 
 /// Warning for a node that has not received the cluster's data key.
-const NOT_ADMITTED: &str = "this node's token cannot open the data key of the cluster, so this node seals nothing and opens \
-    nothing that others have sealed: no authenticator app, no recovery codes, no mails. Have it sent the data \
-    key: see docs/how-to/cluster-nodes.md, Taking a node in";
+const NOT_ADMITTED: &str = "this node's token cannot decrypt the cluster's data key, so authenticator apps, \
+    recovery codes and messages do not work on this node. Send it the data key: see \
+    docs/how-to/cluster-nodes.md, Taking a node in";
 
 /// Error for `[mail]` without a data key.
-pub(crate) const NO_MAIL: &str = "[mail] is configured and no mail is sent: what waits to be sent opens accounts, so it is kept \
-    sealed or not at all. Make a wrapping key, or leave [mail] out";
+pub(crate) const NO_MAIL: &str = "[mail] is configured, but no mail is sent: queued messages give access to \
+    accounts and are only stored sealed. Create a wrapping key, or leave [mail] out";
 
 /// Reason why a server starts without a data key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -122,8 +122,8 @@ async fn try_to_open(
         if !kept.is_empty() {
             tracing::warn!(
                 wrapping_keys = ids(&kept),
-                "the token has none of the wrapping keys that the store was sealed with; what was sealed is out of reach \
-                 until one is back"
+                "the token has no wrapping key that sealed this store; the sealed records cannot be read \
+                 until one is restored"
             );
         }
         return Ok(Err(Unsealed::NoWrappingKey));
@@ -135,7 +135,7 @@ async fn try_to_open(
         } else {
             store.keep_data_key(&new.wrapping_id, &new.bytes).await?;
         }
-        tracing::debug!(wrapping_key = new.wrapping_id, "generated a data key for sealed records");
+            tracing::debug!(wrapping_key = new.wrapping_id, "generated a data key for the store");
     }
     Ok(Ok(sealer))
 }

@@ -118,7 +118,7 @@ impl Site {
             }
             let Sealgate { answers, store, clock, .. } = self.sealgate.as_ref();
             if let Err(error) = answers.report(store, clock.now()).await {
-                tracing::warn!(%error, "the answers to refreshes were not reported; the next report has them too");
+                tracing::warn!(%error, "cannot report the answers to refresh requests; the next report includes them");
             }
         }
     }
@@ -127,7 +127,7 @@ impl Site {
     pub async fn report_last_answers(&self) {
         let Sealgate { answers, store, clock, .. } = self.sealgate.as_ref();
         if let Err(error) = answers.report_last(store, clock.now()).await {
-            tracing::warn!(%error, "the last answers to refreshes were not reported");
+            tracing::warn!(%error, "the last answers to refresh requests were not reported");
         }
     }
 
@@ -154,14 +154,15 @@ impl Site {
                 self.write_audit().await;
             }
             if let Err(error) = self.sealgate.follow_keys().await {
-                tracing::warn!(%error, "the signing keys' times could not be read; those known go on");
+                tracing::warn!(%error, "cannot read the schedule of the signing keys; the last known one \
+                    stays in use");
             }
             self.sealgate.read_attestations().await;
             let writable = self.sealgate.store.ping().await;
             if let Err(error) = &writable
                 && self.store_writable.load(Ordering::Relaxed)
             {
-                tracing::error!(%error, "the store takes no writes; what needs one is answered 503");
+                tracing::error!(%error, "the store accepts no writes; requests that need one are answered with 503");
             }
             self.store_writable.store(writable.is_ok(), Ordering::Relaxed);
             let open = i64::try_from(self.sealgate.store.open_interactions()).unwrap_or(i64::MAX);
@@ -172,7 +173,7 @@ impl Site {
     /// Writes queued audit events to the store, and queues notifications.
     async fn write_audit(&self) {
         if let Err(error) = self.sealgate.audit.write(&self.sealgate.store).await {
-            tracing::warn!(%error, "records of the audit trail wait for the store");
+            tracing::warn!(%error, "audit records are waiting for the store");
         }
         notices::write(&self.sealgate).await;
     }
@@ -220,7 +221,7 @@ impl Front for Site {
                 None => self.gateway.take_form(sealgate, head, body).await.finish(),
             }),
             AnswerReason::NoBody(status) => {
-                let refusal = Refusal::invalid_request("The body is too long or came too slowly.");
+                let refusal = Refusal::invalid_request("The body is too long or arrived too slowly.");
                 Some(provider::refuse(sealgate, head, status, refusal).finish())
             }
             AnswerReason::Unanswered(status) => self.gateway.unanswered(sealgate, head, status),
@@ -322,7 +323,7 @@ impl Health for Site {
         // With the cause: no heartbeat, a wrong clock, a removed node.
         self.sealgate.store.basis().map(drop).map_err(|error| error.to_string())?;
         if !self.store_writable.load(Ordering::Relaxed) {
-            return Err("the store takes no writes".to_owned());
+            return Err("the store accepts no writes".to_owned());
         }
         Ok(())
     }

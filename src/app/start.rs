@@ -75,7 +75,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
         match sealer {
             Ok(sealer) => {
                 let most_forms = sealgate.config.sessions.max_forms;
-                let store = Arc::into_inner(sealgate.store).ok_or_else(|| line("store: it is in use".to_owned()))?;
+                let store =
+                    Arc::into_inner(sealgate.store).ok_or_else(|| line("store: another process uses it".to_owned()))?;
                 sealgate.store = Arc::new(store.sealing_with(sealer, most_forms).await?);
             }
             Err(unsealed) => {

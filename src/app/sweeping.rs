@@ -81,7 +81,7 @@ impl Sweeper {
                 let started = Instant::now();
                 let Some(fence) = self.duty.hold().await else { return };
                 more = self.step(&fence, step).await.unwrap_or_else(|error| {
-                    tracing::warn!(%error, "sweeping stopped early");
+                    tracing::warn!(%error, "the sweep of expired records failed");
                     false
                 });
                 if !more {
@@ -94,7 +94,7 @@ impl Sweeper {
                 Ok(pending) => {
                     self.sealgate.metrics.expired_pending.set(i64::try_from(pending).unwrap_or(i64::MAX));
                 }
-                Err(error) => tracing::warn!(%error, "what waits to be swept could not be counted"),
+                Err(error) => tracing::warn!(%error, "cannot count expired records"),
             }
         }
         let Some(fence) = self.duty.hold().await else { return };
@@ -103,7 +103,7 @@ impl Sweeper {
             self.sealgate.store.trim_audit(&fence, now, settings.keep, settings.max_records, MAX_TRIMMED).await;
         match trimmed {
             Ok(removed) => self.sealgate.metrics.swept.inc_by(removed as u64),
-            Err(error) => tracing::warn!(%error, "the audit trail was not trimmed"),
+            Err(error) => tracing::warn!(%error, "cannot delete the oldest audit records"),
         }
     }
 

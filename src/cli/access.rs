@@ -97,7 +97,8 @@ impl StoreAccess {
         match &self.config.store {
             StoreConfig::Sled(settings) => Ok(settings),
             StoreConfig::Postgres(_) => Err(CommandFailure::line(
-                "the store is in a database (store.engine = \"postgres\"), which has tools of its own for this: see docs/how-to/move-a-store.md",
+                "the store is in PostgreSQL (store.engine = \"postgres\"); use PostgreSQL's own tools, see \
+                 docs/how-to/move-a-store.md",
             )),
         }
     }
@@ -201,7 +202,8 @@ fn refuse_as_root(store: &StoreConfig) -> Result<(), CommandFailure> {
         return Ok(());
     }
     Err(CommandFailure::line(format_args!(
-        "the store {} belongs to the user with the id {owner}: while no server runs, run this as that user (sudo -u '#{owner}' …)",
+        "the store {} belongs to the user with the ID {owner}; while no server runs, run this command as \
+         that user (sudo -u '#{owner}' …)",
         store.display()
     )))
 }

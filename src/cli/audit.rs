@@ -88,7 +88,7 @@ impl Export {
     }
 
     fn write(&self, access: &mut StoreAccess, mut to: impl Write) -> Result<usize, CommandFailure> {
-        let failed = |error: io::Error| CommandFailure::line(format_args!("the events cannot be written: {error}"));
+        let failed = |error: io::Error| CommandFailure::line(format_args!("cannot write the events: {error}"));
         if self.format == Format::Csv {
             audit_file::write_header(&mut to).map_err(failed)?;
         }

@@ -124,7 +124,9 @@ fn restore_in_place(access: &StoreAccess, output: &Output) -> Result<(), Command
     }
     let (taken, keys) = access.block_on(async {
         let store = access.open_store().await?;
-        let failed = |error: StoreError| CommandFailure::line(format_args!("{error}; run this again before the start"));
+        let failed = |error: StoreError| {
+            CommandFailure::line(format_args!("{error}; repeat this command before you start the server"))
+        };
         let taken = store.take_back_after_restore(SystemClock.now()).await.map_err(failed)?;
         let keys = restored_keys::settle(&store, &access.config().hsm, SystemClock.now()).await.map_err(failed)?;
         Ok::<_, CommandFailure>((taken, keys))
@@ -148,7 +150,7 @@ fn refuse_beside_nodes(settings: &PostgresConfig, access: &StoreAccess) -> Resul
         return Ok(());
     }
     Err(CommandFailure::line(format_args!(
-        "these nodes were heard of within the last five seconds: {}; stop all nodes first",
+        "these nodes sent a heartbeat in the last five seconds: {}; stop all nodes first",
         serving.join(", ")
     )))
 }
@@ -166,7 +168,8 @@ fn check(from: &Path, access: &StoreAccess, output: &Output) -> Result<(), Comma
     drop(engine);
     if !proven {
         return Err(CommandFailure::Unproven(format!(
-            "{}: {records} records can be read; an older sealgate made it, which kept no digest of them",
+            "{}: {records} records can be read, but the backup has no digest, because an older version of \
+             sealgate made it",
             from.display()
         )));
     }
@@ -180,8 +183,8 @@ fn open_copy(from: &Path, new: &NewStore, options: Options) -> Result<SledEngine
     let from = from.display();
     SledEngine::open_with(new.settings(), options, Arc::new(())).map_err(|error| match error {
         OpenError::Lost { loss, .. } => CommandFailure::line(format_args!(
-            "{from} has lost saved changes ({loss}); nothing was restored: use another backup, or lay down what is left with \
-             --accept-loss"
+            "{from} has lost committed changes ({loss}); nothing was restored: use another backup, or \
+             restore the rest with --accept-loss"
         )),
         OpenError::Damaged { cause, .. } => {
             CommandFailure::line(format_args!("{from} is damaged ({cause}); nothing was restored: use another backup"))

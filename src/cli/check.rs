@@ -103,13 +103,13 @@ fn lines(survey: &Survey) -> Vec<String> {
     let unseen = if setup.sees_standbys {
         String::new()
     } else {
-        format!(" (their state is not shown to the role {role}: GRANT pg_read_all_stats TO {role})")
+        format!(" (the role {role} cannot read their state: GRANT pg_read_all_stats TO {role})")
     };
-    let owns = if survey.owns_tables { "; it owns tables, which it need not" } else { "" };
+    let owns = if survey.owns_tables { "; it owns tables, which is not necessary" } else { "" };
     let names = Some(setup.synchronous_standby_names.as_str()).filter(|names| !names.is_empty());
     let mut lines = vec![
         format!("database: {}, timeline {}, PostgreSQL {}", survey.host, survey.timeline, setup.version),
-        format!("rights: the role {role} has all that it needs{owns}"),
+        format!("rights: the role {role} has all required privileges{owns}"),
         format!("synchronous_standby_names: {}", names.unwrap_or("none")),
         format!("standbys: {standbys}{unseen}"),
         format!("lock slots: {} ({} needed, nodes: {})", setup.lock_slots, setup.lock_slots_needed, setup.nodes),
@@ -124,10 +124,10 @@ fn lines(survey: &Survey) -> Vec<String> {
 
 fn format_line(formats: &FormatSurvey) -> String {
     let FormatSurvey { format, reads_from, reads_to, nodes_read_to } = formats;
-    let format = format.map_or_else(|| "none before the first node starts".to_owned(), |format| format.to_string());
+    let format = format.map_or_else(|| "none until the first node starts".to_owned(), |format| format.to_string());
     let more = match (formats.next(), nodes_read_to) {
         (Some(next), _) => format!("; all nodes read {next}: sealgate store upgrade"),
-        (None, Some(most)) if most < reads_to => format!("; a node reads {most} and none newer: sealgate node list"),
+        (None, Some(most)) if most < reads_to => format!("; a node reads formats up to {most}: sealgate node list"),
         _ => String::new(),
     };
     format!("format: {format} (this version serves {reads_from} to {reads_to}{more})")

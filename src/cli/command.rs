@@ -32,7 +32,7 @@ fn as_sent(command: Command) -> Result<Command, CommandFailure> {
         Command::User(UserCommand::Add(new)) if !new.password.password_stdin => {
             if new.email_verified {
                 return Err(CommandFailure::line(
-                    "without --password-stdin the person is invited, which shows that the address is theirs: leave \
+                    "without --password-stdin the user is invited, which verifies the address; leave \
                      --email-verified out, or give the password",
                 ));
             }
@@ -45,8 +45,8 @@ fn as_sent(command: Command) -> Result<Command, CommandFailure> {
 
 /// Notes that the account remains although no one can sign in to it.
 fn note_withdrawal() {
-    let note = "the account stays, without a password: nobody can sign in as it; remove it with user delete, or mail another link \
-                with user resend-invitation";
+    let note = "the account remains without a password, so the user cannot sign in; delete it with user \
+        delete, or send another link with user resend-invitation";
     let _ = writeln!(io::stderr(), "note: {note}");
 }
 
@@ -89,11 +89,13 @@ fn wait_for_nodes(access: &StoreAccess) -> Result<(), CommandFailure> {
     let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
     let silent = access.block_on(wait_for_beats(&settings)).map_err(|fault| {
         CommandFailure::line(format_args!(
-            "it is done, and every node refuses a second later what has ended; but that all have heard of it could not be seen: {fault}"
+            "the change is committed and takes effect on every node within one second, but the nodes' \
+             heartbeats cannot be read to confirm it: {fault}"
         ))
     })?;
     for name in silent {
-        let note = "has not been heard of for 5 seconds: it lets nobody in, and ends open connections within a minute";
+        let note = "sent no heartbeat for 5 seconds: it refuses gated requests, and closes open connections \
+            within a minute";
         let _ = writeln!(io::stderr(), "note: the node {name} {note}");
     }
     Ok(())
@@ -146,8 +148,8 @@ fn columns(command: &Command) -> &'static [&'static str] {
 fn note_mode(mode: RegistrationMode) {
     let note = match mode {
         RegistrationMode::Token => return,
-        RegistrationMode::Off => "registration.mode is \"off\": the token works once it is \"token\"",
-        RegistrationMode::Open => "registration.mode is \"open\": clients are registered without a token",
+        RegistrationMode::Off => "registration.mode is \"off\"; set it to \"token\" before you use the token",
+        RegistrationMode::Open => "registration.mode is \"open\"; clients can register without a token",
     };
     // Standard error may be closed.
     let _ = writeln!(io::stderr(), "note: {note}");

@@ -143,7 +143,7 @@ fn find(person: Person, access: &mut StoreAccess) -> Result<User, CommandFailure
     // The members are those of a user record without the password.
     serde_json::to_value(&*found.members())
         .and_then(serde_json::from_value)
-        .map_err(|error| CommandFailure::line(format_args!("the person cannot be read: {error}")))
+        .map_err(|error| CommandFailure::line(format_args!("cannot read the user: {error}")))
 }
 
 fn print(told: &Explanation, advice: Option<&str>, output: &Output) -> Result<(), CommandFailure> {
@@ -161,7 +161,7 @@ fn print(told: &Explanation, advice: Option<&str>, output: &Output) -> Result<()
             or_none(app),
             or_none(rule),
             status.map_or_else(
-                || if *forwarded { "the application's" } else { "Sealgate's own" }.to_owned(),
+                || if *forwarded { "application" } else { "Sealgate" }.to_owned(),
                 |status| status.to_string()
             ),
             claim.unwrap_or("none")
@@ -209,7 +209,7 @@ fn line(header: &IdentityHeader) -> String {
     let IdentityHeader { name, from, sent, value } = header;
     match value {
         Some(value) => format!("{name}: {value}  ({from})"),
-        None if *sent => format!("{name}: signed at each request  ({from})"),
-        None => format!("{name} is not sent: the person has none  ({from})"),
+        None if *sent => format!("{name}: signed for each request  ({from})"),
+        None => format!("{name} is not sent: the user has no such property  ({from})"),
     }
 }

@@ -30,7 +30,7 @@ impl CommandFailure {
 
     /// Creates the failure for an answer of an unexpected type.
     pub(super) fn other_answer() -> Self {
-        Self::line("the running server answers in another version's words; restart it after an upgrade")
+        Self::line("the running server has another version; restart it")
     }
 
     pub(super) fn from_lines(lines: &[impl Display]) -> Self {

@@ -144,7 +144,8 @@ fn generate_first(size: Size, with_wrapping: bool, access: &StoreAccess) -> Resu
     signer::generate_first(&access.config().hsm, size.bits, &id, wrapping).map_err(|error| match error {
         SignerOpenError::WrappingKey { .. } => CommandFailure::Failed(vec![
             error.to_string(),
-            "no key was made; to make the signing key alone: sealgate key generate --without-wrapping-key".to_owned(),
+            "no key was generated; to generate only the signing key: sealgate key generate --without-wrapping-key"
+                .to_owned(),
         ]),
         error => CommandFailure::line(error),
     })
@@ -163,9 +164,9 @@ pub(super) fn generate_if_none(access: &StoreAccess) -> Result<bool, CommandFail
 fn remove_now(kid: &str, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let cache = access.config().keys.cache.as_secs();
     let warning = format!(
-        "warning: tokens of the key {kid} are refused here from now on. Others who keep the key set accept them, and may \
-         refuse the new key's, for up to {cache} seconds: have them fetch the keys again. The key is still in the token, \
-         with the label {}: delete it there",
+        "warning: Sealgate now refuses tokens signed with the key {kid}. Applications that cache the key set \
+         accept them, and may refuse tokens of the new key, for up to {cache} seconds; make them fetch the \
+         keys again. The key is still in the token, with the label {}; delete it there",
         signer::removed_label(&access.config().hsm)
     );
     // An unreadable token is no reason to wait: any published key can then take over.
@@ -179,8 +180,8 @@ fn remove_now(kid: &str, access: &mut StoreAccess, output: &Output) -> Result<()
     if let Err(error) = marked {
         let _ = writeln!(
             io::stderr(),
-            "warning: the token does not let the key {kid} be marked as removed ({error}). Delete it there now: a backup \
-             that is restored would bring it back"
+            "warning: cannot mark the key {kid} as removed in the token ({error}). Delete it there now: \
+             otherwise a restored backup would use it again"
         );
     }
     Ok(())
@@ -224,8 +225,8 @@ fn announce(key: &KeyReport, found: &[KeyReport], access: &mut StoreAccess) -> R
         CommandFailure::Failed(mut lines) => {
             let kid = &key.kid;
             lines.push(format!(
-                "the key {kid} is in the token and not announced; nothing is lost: run this again, or sealgate key announce \
-                 {kid}; the next start announces it too"
+                "the key {kid} is in the token, but not announced; repeat this command, or run `sealgate key \
+                 announce {kid}`; the next start announces it too"
             ));
             CommandFailure::Failed(lines)
         }
@@ -277,7 +278,7 @@ fn rotate(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), C
     if let Some(planned) = waiting.iter().find(|key| key.life.activate_at.is_some()) {
         let kid = &planned.life.kid;
         return Err(CommandFailure::line(format_args!(
-            "a rotation is under way: the key {kid} is published and will sign; `sealgate key list` shows when"
+            "a rotation is in progress: the published key {kid} signs next; `sealgate key list` shows when"
         )));
     }
     // A published key was generated for this purpose.
@@ -297,7 +298,7 @@ fn replace_at_once(size: Size, access: &mut StoreAccess, output: &Output) -> Res
     let node = access.config().token_holder().map(|holder| holder.node);
     let keys: Vec<_> = keys.into_iter().filter(|key| key.life.holder == node).collect();
     let Some(active) = keys.iter().find(|key| key.state == KeyState::Active) else {
-        let line = "no key signs yet: delete the one in the token, and run sealgate key generate";
+        let line = "no key signs yet; delete the key in the token and run: sealgate key generate";
         return Err(CommandFailure::line(line));
     };
     let in_token = kids_in_token(access)?;
@@ -324,7 +325,7 @@ fn await_taken(kid: &str, access: &mut StoreAccess) -> Result<(), CommandFailure
         }
         if started.elapsed() > TAKEN_TIMEOUT {
             let nodes = untaken.join(", ");
-            let _ = writeln!(io::stderr(), "warning: {nodes} does not take the key {kid}: admit it there anew");
+            let _ = writeln!(io::stderr(), "warning: {nodes} does not trust the key {kid}; admit it there again");
             return Ok(());
         }
         thread::sleep(Duration::from_millis(200));

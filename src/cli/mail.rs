@@ -74,7 +74,7 @@ fn test(arguments: TestArguments, config: &Config, output: &Output) -> Result<()
         CommandFailure::Failed(lines.into_iter().flatten().collect())
     })?;
     output.result(&json!({ "to": to.as_str(), "message_id": composed.message_id, "answer": answer }), || {
-        format!("{}:{} took the mail to {}: {answer}\n", mail.host, mail.port, to.as_str())
+        format!("{}:{} accepted the message to {}: {answer}\n", mail.host, mail.port, to.as_str())
     })
 }
 
@@ -82,15 +82,16 @@ fn test(arguments: TestArguments, config: &Config, output: &Output) -> Result<()
 fn what_to_do(error: &SendError) -> Option<&'static str> {
     match error {
         SendError::Refused(_) => Some(
-            "the mail server lets Sealgate in and does not want this mail; check the address, and ask who runs the server \
-             whether it may send from mail.from and to other domains",
+            "the mail server accepts the sign-in, but rejects this message; check the address, and ask the \
+             mail server's administrator whether Sealgate may send from mail.from to other domains",
         ),
         SendError::Unclear(_) => Some(
-            "ask who runs the server whether Sealgate may send from mail.from, and to other domains, and whether a filter has \
-             refused the mail; the running server tries mails that wait again by itself",
+            "ask the mail server's administrator whether Sealgate may send from mail.from to other domains, \
+             and whether a filter rejected the message; a running server retries queued messages \
+             automatically",
         ),
         SendError::Later(_) => {
-            Some("try again in a few minutes; the running server tries mails that wait again by itself")
+            Some("try again in a few minutes; a running server retries queued messages automatically")
         }
         SendError::Unsendable(_) => Some("write an address such as anna@example.com, in ASCII before the @"),
         SendError::Relay(_) | SendError::Failed => None,

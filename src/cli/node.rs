@@ -52,7 +52,9 @@ pub(super) enum NodeVerb {
 
 pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let StoreConfig::Postgres(settings) = &access.config().store else {
-        return Err(CommandFailure::line("store.engine is \"sled\": this server shares its store with no other"));
+        return Err(CommandFailure::line(
+            "store.engine is \"sled\": there is no cluster; nodes need store.engine = \"postgres\"",
+        ));
     };
     let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
     let has_own_keys = access.config().token_holder().is_some();
@@ -89,8 +91,8 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
         // The node's keys were removed with it: it would serve but could not sign.
         NodeVerb::Admit { .. } if has_own_keys => {
             return Err(CommandFailure::line(
-                "a node with a token of its own is admitted by the fingerprints that `sealgate node request` prints there: give --key \
-                 and --enrolment (docs/how-to/cluster-nodes.md, \"Taking a node in\")",
+                "a node with its own token needs --key and --enrolment: the fingerprints that `sealgate node \
+                 request` prints on it (docs/how-to/cluster-nodes.md, \"Taking a node in\")",
             ));
         }
         NodeVerb::Admit { name, .. } => (name, false),
@@ -107,7 +109,9 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
         }
     }
     if !is_known {
-        return Err(CommandFailure::line(format_args!("no node is called {name}; sealgate node list shows all")));
+        return Err(CommandFailure::line(format_args!(
+            "no node has the name {name}; `sealgate node list` shows all nodes"
+        )));
     }
     output.result(&json!({ "name": name, "removed": removed }), || {
         if removed { format!("Removed node {name}\n") } else { format!("Admitted node {name}; restart it\n") }

@@ -20,7 +20,7 @@ pub(super) fn read() -> Result<Secret, CommandFailure> {
     let line = first_line(&mut File::from(descriptor)).map_err(unread)?;
     let text = std::str::from_utf8(&line).map_err(|_| CommandFailure::line("the password is not UTF-8"))?;
     if text.is_empty() {
-        return Err(CommandFailure::line("standard input holds no password"));
+        return Err(CommandFailure::line("standard input has no password"));
     }
     Ok(Secret::new(text))
 }
@@ -30,7 +30,7 @@ fn first_line(input: &mut impl Read) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut filled = 0;
     let end = loop {
         let Some(room) = line.get_mut(filled..).filter(|room| !room.is_empty()) else {
-            return Err(io::Error::other("its first line is far too long"));
+            return Err(io::Error::other("the first line is too long"));
         };
         match input.read(room) {
             Ok(0) => break filled,

@@ -23,11 +23,11 @@ pub(super) fn read(import: &mut Import) -> Result<(), CommandFailure> {
     let is_htpasswd = source.format == PeopleFormat::Htpasswd;
     if is_htpasswd && source.email_domain.is_none() {
         return Err(CommandFailure::line(
-            "htpasswd has no addresses, with which people sign in; give --email-domain example.org",
+            "an htpasswd file has no e-mail addresses; give their domain: --email-domain example.org",
         ));
     }
     if !is_htpasswd && source.email_domain.is_some() {
-        return Err(CommandFailure::line("--email-domain is for --format htpasswd; other files have addresses"));
+        return Err(CommandFailure::line("--email-domain requires --format htpasswd; other formats contain addresses"));
     }
     import.file = people_file::read(&whole(&source.file, MAX_BYTES)?, source);
     Ok(())
@@ -78,7 +78,7 @@ pub(super) fn export(to: &Path, access: &mut StoreAccess, output: &Output) -> Re
 }
 
 fn write(access: &mut StoreAccess, mut to: impl Write) -> Result<usize, CommandFailure> {
-    let failed = |error: io::Error| CommandFailure::line(format_args!("the people cannot be written: {error}"));
+    let failed = |error: io::Error| CommandFailure::line(format_args!("cannot write the users: {error}"));
     people_file::write_header(&mut to).map_err(failed)?;
     let (mut written, mut after) = (0, None);
     loop {

@@ -64,7 +64,7 @@ pub(super) fn reload(file: &Path) -> ReloadOutcome {
         Ok(_) => ReloadOutcome::Failed(CommandFailure::other_answer()),
         Err(AskError::Refused(lines)) => ReloadOutcome::Failed(not_reloaded(lines)),
         Err(AskError::NobodyListens) => ReloadOutcome::NoServer(CommandFailure::line(format_args!(
-            "no server answers on {}; one that was started with another admin.socket or store.path has to be restarted",
+            "no server answers on {}; restart a server that was started with another admin.socket or store.path",
             socket.display()
         ))),
         Err(error @ AskError::Failed(_)) => ReloadOutcome::Failed(CommandFailure::line(error)),
@@ -72,6 +72,6 @@ pub(super) fn reload(file: &Path) -> ReloadOutcome {
 }
 
 fn not_reloaded(mut lines: Vec<String>) -> CommandFailure {
-    lines.push("nothing was changed; the server goes on with the configuration that it has".to_owned());
+    lines.push("nothing was changed; the server keeps its current configuration".to_owned());
     CommandFailure::Failed(lines)
 }

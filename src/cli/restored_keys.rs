@@ -29,7 +29,9 @@ pub(super) async fn settle(store: &Store, hsm: &config::Hsm, now: UnixTime) -> R
     let found = match signer::list(hsm) {
         Ok(found) => found,
         Err(error) => {
-            let line = format!("the keys were not compared with the token ({error}); before the start: sealgate check");
+            let line = format!(
+                "the keys were not compared with the token ({error}); before you start the server, run: sealgate check"
+            );
             return Ok(KeysReport { keys: Vec::new(), lines: vec![line] });
         }
     };
@@ -52,10 +54,11 @@ pub(super) async fn settle(store: &Store, hsm: &config::Hsm, now: UnixTime) -> R
     for kid in revived {
         let usable = |kid: &str| present.iter().any(|own| own == kid);
         lines.push(match store.change_key_ring(|ring| ring.remove_now(kid, now, usable)).await? {
-            Ok(_) => format!("the key {kid} was removed for cause after this was saved; it stays removed"),
+            Ok(_) => format!("the key {kid} was removed with --now after the backup was made; it stays removed"),
             Err(KeyFault::NoSuccessor(_)) => format!(
-                "the key {kid} was removed for cause after this was saved, and no other key of the store can take over: the \
-                 server does not start. Announce one of the token, then run: sealgate key remove --now {kid}"
+                "the key {kid} was removed with --now after the backup was made, and the store has no other \
+                 key that can sign, so the server will not start. Announce a key of the token, then run: \
+                 sealgate key remove --now {kid}"
             ),
             Err(fault) => fault.to_string(),
         });
@@ -75,9 +78,9 @@ pub(super) async fn settle(store: &Store, hsm: &config::Hsm, now: UnixTime) -> R
         };
         if token == "absent" && state == KeyState::Active {
             let kid = &key.kid;
-            lines.push(format!("{}; the server does not start before", KeyFault::Missing(kid.clone())));
+            lines.push(format!("{}; until then the server will not start", KeyFault::Missing(kid.clone())));
         } else if token == "absent" && state != KeyState::Removed {
-            lines.push(format!("the key {} is announced and not in the token; it is not published", key.kid));
+            lines.push(format!("the key {} is announced, but not in the token; it is not published", key.kid));
         }
         keys.push(json!({ "kid": key.kid, "state": state, "token": token }));
     }
@@ -86,8 +89,9 @@ pub(super) async fn settle(store: &Store, hsm: &config::Hsm, now: UnixTime) -> R
         let kid = key.kid.to_string();
         if ring.find(&kid).is_none() && !new && !ring.began(&key.id) {
             lines.push(format!(
-                "the key {kid} is in the token and not known to what was laid down; the server does not start before it is \
-                 announced (sealgate key announce {kid}), if it is yours, or deleted from the token"
+                "the key {kid} is in the token, but not in the restored store; the server will not start \
+                 until you announce it (sealgate key announce {kid}), if it is yours, or delete it from the \
+                 token"
             ));
             keys.push(json!({ "kid": kid, "state": "unannounced", "token": "present" }));
         }

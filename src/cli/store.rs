@@ -26,16 +26,14 @@ pub(super) enum StoreVerb {
 pub(super) fn run(verb: &StoreVerb, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let StoreConfig::Postgres(settings) = &access.config().store else {
         return Err(CommandFailure::line(
-            "store.engine is \"sled\", whose files are made at the first start; this is for \"postgres\"",
+            "store.engine is \"sled\", whose files are created at the first start; this command requires \"postgres\"",
         ));
     };
     let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
     match verb {
         StoreVerb::Init => {
             access.block_on(initialise(&settings)).map_err(CommandFailure::line)?;
-            output.result(&json!({ "initialised": true }), || {
-                "Created the tables of the store, where they were missing\n".to_owned()
-            })
+            output.result(&json!({ "initialised": true }), || "Created the missing tables of the store\n".to_owned())
         }
         StoreVerb::Upgrade => upgrade(&access.block_on(raise_format(&settings)).map_err(CommandFailure::line)?, output),
     }
@@ -47,13 +45,14 @@ fn upgrade(raise: &FormatRaise, output: &Output) -> Result<(), CommandFailure> {
         let mut lines = vec![format!("the store stays at format {to}: these nodes do not read format {newest}")];
         lines.extend(holding.iter().map(holder));
         lines.push(
-            "start the newer version on them, or take out those that are gone: sealgate node remove NAME".to_owned(),
+            "start the newer version on them, or remove nodes that no longer exist: sealgate node remove NAME"
+                .to_owned(),
         );
         return Err(CommandFailure::Failed(lines));
     }
     let names: Vec<&str> = holding.iter().map(|node| node.name.as_str()).collect();
     output.result(&json!({ "from": from, "format": to, "newest": newest, "holding": names }), || {
-        let now = if from == to { "already" } else { "now, and versions that do not read it are refused" };
+        let now = if from == to { "already" } else { "now; versions that do not read it are refused" };
         let next = format!("format {newest} has to wait for these nodes: {}\n", names.join(", "));
         format!("the store has format {to} {now}\n") + if to < newest { &next } else { "" }
     })
@@ -63,8 +62,8 @@ fn holder(node: &ClusterMember) -> String {
     let ClusterMember { name, version, formats, .. } = node;
     let heard = match node.silent {
         _ if node.is_heard_of() => "it serves".to_owned(),
-        silent if silent < 7200.0 => format!("heard of {:.0} minutes ago", (silent / 60.0).max(1.0)),
-        silent => format!("heard of {:.0} hours ago", silent / 3600.0),
+        silent if silent < 7200.0 => format!("last heartbeat {:.0} minutes ago", (silent / 60.0).max(1.0)),
+        silent => format!("last heartbeat {:.0} hours ago", silent / 3600.0),
     };
     format!("{name}: version {version}, reads up to format {}, {heard}", formats.to)
 }

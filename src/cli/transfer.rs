@@ -124,7 +124,7 @@ fn served(failure: CommandFailure, access: &StoreAccess) -> CommandFailure {
     match failure {
         CommandFailure::Failed(mut lines) => {
             let path = access.config().owned_place().display();
-            lines.push(format!("or make a backup of {path} and export that: sealgate export --backup DIR"));
+            lines.push(format!("or make a backup and export it: sealgate export --backup DIR"));
             CommandFailure::Failed(lines)
         }
         other => other,

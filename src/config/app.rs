@@ -330,7 +330,7 @@ pub struct Route {
 /// Characters in paths that some servers read as separators, and some applications as part of a
 /// name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "a set of characters, each there or not")]
+#[expect(clippy::struct_excessive_bools, reason = "a set of independent flags, one for each character")]
 pub struct PathCharacters {
     /// `;`, escaped or not.
     pub semicolon: bool,

@@ -107,8 +107,8 @@ fn readable(text: &str, grounds: &[Colour], pages: &str, better: &str) -> Result
     let (contrast, ground) = colour.worst(grounds);
     if contrast < AA {
         return Err(format!(
-            "{text} cannot be read on {pages} pages: its contrast with {ground} is {contrast:.1}, and WCAG AA asks for \
-             {AA}; write a {better} colour"
+            "{text} is hard to read on {pages} pages: its contrast with {ground} is {contrast:.1}, and WCAG \
+             AA requires {AA}; write a {better} colour"
         ));
     }
     Ok(colour)

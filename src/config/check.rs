@@ -109,7 +109,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         root.missing("cluster", "name this node: [cluster] node = \"id-1\"");
     }
     if store.is_some() && !is_cluster && cluster.is_some() {
-        root.fault("cluster", "goes with store.engine = \"postgres\" only; leave it out");
+        root.fault("cluster", "requires store.engine = \"postgres\"; leave it out");
     }
     let cluster = cluster.and_then(self::cluster);
     let admin = admin(root.section("admin"), files, &listen, store.as_ref());
@@ -192,7 +192,7 @@ fn server(
     });
     let certificates = tls::certificates(&mut section, files);
     if section.has("tls") && !https {
-        section.fault("tls", "the issuer says http; write https in the issuer, or leave tls out");
+        section.fault("tls", "the issuer uses http; write https in the issuer, or leave tls out");
     }
     let client_certificates = tls::clients(&mut section, files, acme);
     let mut taken = listen.clone();
@@ -203,13 +203,13 @@ fn server(
     });
     if section.has("redirect_listen") && !https {
         section
-            .fault("redirect_listen", "the issuer says http; write https in the issuer, or leave redirect_listen out");
+            .fault("redirect_listen", "the issuer uses http; write https in the issuer, or leave redirect_listen out");
     }
     let trusted_proxies = section.texts("trusted_proxies", "write a list such as [\"10.0.0.0/8\"]", address::network);
     let is_trusting = trusted_proxies.as_ref().is_some_and(|networks| !networks.is_empty());
     if issuer.is_some_and(IssuerUrl::is_https) && !section.has("tls") && !acme && !is_trusting {
-        let problem = "the issuer says https, but no certificate is configured and no proxy is trusted, so all requests come \
-                       over http and from the address of the proxy; write the addresses of the proxy, or tls";
+        let problem = "the issuer uses https, but neither tls nor trusted_proxies is set, so all requests \
+            seem to come over http from the proxy's address; write the proxy's addresses, or configure tls";
         section.warn("trusted_proxies", problem);
     }
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -231,7 +231,8 @@ fn server(
         shutdown_timeout: section.seconds("shutdown_timeout_seconds", 30, 0..=HOUR),
     };
     if server.max_connections_per_peer > server.max_connections {
-        let problem = format!("one peer may have more than all together; write at most {}", server.max_connections);
+        let problem =
+            format!("is larger than the limit of all peers together; write at most {}", server.max_connections);
         section.fault("max_connections_per_peer", &problem);
     }
     (server, certificates)
@@ -256,7 +257,7 @@ fn admin(
     match files.socket(store.path.join("admin.sock")) {
         Ok(socket) => Some(AdminConfig { listen, socket }),
         Err(problem) => {
-            section.fault("socket", &format!("is missing, and the default will not do: {problem}"));
+            section.fault("socket", &format!("is missing, and the default cannot be used: {problem}"));
             None
         }
     }
@@ -264,9 +265,9 @@ fn admin(
 
 fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
     let module =
-        section.required_text("module", "write the file of the token's PKCS#11 module", |text| files.module(text));
+        section.required_text("module", "write the path of the token's PKCS#11 module", |text| files.module(text));
     let token_label = section.required_text("token_label", "write the token's label", address::token_label);
-    let pin_file = section.required_text("pin_file", "write the file that holds the PIN", |text| {
+    let pin_file = section.required_text("pin_file", "write the path of the file with the PIN", |text| {
         files.secret_file(text, "the token's user PIN")
     });
     let softhsm_conf =
@@ -306,7 +307,7 @@ fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
 fn one_call_at_a_time(hsm: &Hsm) -> Option<ConfigFault> {
     let is_client = hsm.module.file_name().is_some_and(|name| name == "p11-kit-client.so");
     (is_client && hsm.sessions > 1).then(|| {
-        let problem = "p11-kit's client can hang for good when its server dies while two calls are under way; write 1";
+        let problem = "p11-kit's client can hang permanently if its server exits during two concurrent calls; write 1";
         ConfigFault::new("hsm.sessions".to_owned(), None, problem.to_owned())
     })
 }
@@ -318,20 +319,21 @@ fn store(mut section: Section<'_, '_>, files: &Files) -> Option<StoreConfig> {
     let reserve_bytes = section.number("reserve_bytes", 64 << 20, 16 << 20..=64 << 40);
     let queue = section.number("queue", 4096, 1..=65_536);
     let url = |text: &str| files.secret_file(text, "the database's URL");
-    let url_file = section.text_if(is_shared, "url_file", "write the file that holds the database's URL", url);
-    let ca_file =
-        section.text("ca_file", "write the file of the authority that signed the database's certificate", |text| {
-            files.authorities(text)
-        });
+    let url_file = section.text_if(is_shared, "url_file", "write the path of the file with the database's URL", url);
+    let ca_file = section.text(
+        "ca_file",
+        "write the path of the certificate of the authority that issued the database's certificate",
+        |text| files.authorities(text),
+    );
     let writers = section.number("writers", 2, 1..=8);
     let durabilities = [("standby", Durability::Standby), ("external", Durability::External)];
     let durability = section.choice("durability", &durabilities).unwrap_or(Durability::Standby);
     let of_other = if is_shared { OF_SLED } else { OF_POSTGRES };
     for key in of_other.iter().copied().filter(|key| section.has(key)) {
         let problem = if is_shared {
-            "is of the engine \"sled\" alone; leave it out"
+            "requires engine = \"sled\"; leave it out"
         } else {
-            "goes with engine = \"postgres\" only"
+            "requires engine = \"postgres\"; leave it out"
         };
         section.fault(key, problem);
     }
@@ -438,16 +440,17 @@ const MAX_NOTIFIED: usize = 10;
 
 fn registration(mut section: Section<'_, '_>, sends_mail: bool) -> Registration {
     let mut notified = 0;
-    let notify = section.texts("notify", "write addresses of accounts, such as [\"admin@example.com\"]", |text| {
-        notified += 1;
-        if notified > MAX_NOTIFIED {
-            return Err(format!("there are more than {MAX_NOTIFIED} addresses"));
-        }
-        Email::parse(text).ok_or_else(|| format!("{text:?} is not an e-mail address"))
-    });
+    let notify =
+        section.texts("notify", "write e-mail addresses of accounts, such as [\"admin@example.com\"]", |text| {
+            notified += 1;
+            if notified > MAX_NOTIFIED {
+                return Err(format!("there are more than {MAX_NOTIFIED} addresses"));
+            }
+            Email::parse(text).ok_or_else(|| format!("{text:?} is not an e-mail address"))
+        });
     let notify = notify.unwrap_or_default();
     if !notify.is_empty() && !sends_mail {
-        section.fault("notify", "there is no [mail] to notify anyone with; write [mail] too, or leave notify out");
+        section.fault("notify", "requires [mail]; add it, or leave notify out");
     }
     let modes = [("off", RegistrationMode::Off), ("token", RegistrationMode::Token), ("open", RegistrationMode::Open)];
     Registration {
@@ -462,23 +465,23 @@ fn registration_of_people(mut section: Section<'_, '_>, sends_mail: bool) -> Peo
     let modes = [("off", PeopleRegistrationMode::Off), ("open", PeopleRegistrationMode::Open)];
     let mode = section.choice("mode", &modes).unwrap_or(PeopleRegistrationMode::Off);
     if mode == PeopleRegistrationMode::Open && !sends_mail {
-        let problem = "is \"open\", and nobody can prove an address without mail; write [mail] too, or mode = \"off\"";
+        let problem = "is \"open\", which requires [mail] to verify addresses; add [mail], or write mode = \"off\"";
         section.fault("mode", problem);
     }
-    let allowed = "write domains of addresses, such as [\"example.com\"]";
+    let allowed = "write domains of e-mail addresses, such as [\"example.com\"]";
     let domains = section.texts("domains", allowed, address::mail_domain).unwrap_or_default();
     PeopleRegistration { mode, domains }
 }
 
 fn pages(mut section: Section<'_, '_>, files: &Files) -> PagesConfig {
     let languages = [("en", Language::English), ("tr", Language::Turkish)];
-    let operator = section.text("operator", "write the name that people know you by", address::name);
+    let operator = section.text("operator", "write the name of your organisation", address::name);
     let default_language = section.choice("default_language", &languages);
-    let logo = section.text("logo", "write the file of a PNG or SVG picture", |text| files.logo(text));
+    let logo = section.text("logo", "write the path of a PNG or SVG picture", |text| files.logo(text));
     let light = section.text("accent", "write a colour such as \"#0a5c53\"", appearance::light);
     let dark = section.text("accent_dark", "write a colour such as \"#7fd6c6\"", appearance::dark);
     if section.has("accent_dark") && !section.has("accent") {
-        section.fault("accent_dark", "stands alone; write accent too, the colour for light pages");
+        section.fault("accent_dark", "requires accent, the colour for light pages; write both");
     }
     PagesConfig {
         operator: operator.unwrap_or_else(|| "Sealgate".to_owned()),
@@ -495,8 +498,8 @@ fn forward_auth(mut section: Section<'_, '_>) -> super::ForwardAuth {
 
 fn form_post(mut section: Section<'_, '_>) -> super::FormPost {
     let enabled = section.flag("enabled", false);
-    let clients = section.texts("clients", "write a list of client ids", |text| {
-        ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client id; `sealgate client list` shows them"))
+    let clients = section.texts("clients", "write a list of client IDs", |text| {
+        ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client ID; `sealgate client list` shows them"))
     });
     super::FormPost { enabled, clients: clients.unwrap_or_default() }
 }
@@ -513,8 +516,9 @@ fn console(mut section: Section<'_, '_>) -> Console {
 fn log(mut section: Section<'_, '_>) -> Log {
     let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
     let filter = section.text("filter", "write a level, such as \"info\"", |text| {
-        let problem =
-            |error| format!("{text:?} is not a filter ({error}); write such as \"info\" or \"warn,sealgate=debug\"");
+        let problem = |error| {
+            format!("{text:?} is not a filter ({error}); write, for example, \"info\" or \"warn,sealgate=debug\"")
+        };
         EnvFilter::builder().parse(text).map(|_| text.to_owned()).map_err(problem)
     });
     Log {

@@ -57,13 +57,13 @@ impl Files {
     /// Makes a path absolute.
     pub(super) fn path(&self, text: &str) -> Result<PathBuf, String> {
         if text.is_empty() || text.contains('\0') {
-            return Err("is not a path; write one, relative ones start at this file's directory".into());
+            return Err("is not a path; write an absolute path, or one relative to this file's directory".into());
         }
         match (&self.look, text.strip_prefix(CREDENTIALS_VARIABLE)) {
             (Look::Yes { credentials: Some(directory) }, Some(name)) => Ok(directory.join(name)),
             (Look::Yes { credentials: None }, Some(name)) => Err(format!(
-                "$CREDENTIALS_DIRECTORY is set under systemd only; run this in a unit with LoadCredential={name}:FILE, or \
-                 write the file's path"
+                "$CREDENTIALS_DIRECTORY is only set by systemd; run this in a unit with \
+                 LoadCredential={name}:FILE, or write the file's path"
             )),
             _ => Ok(self.base.join(text)),
         }
@@ -78,7 +78,7 @@ impl Files {
         let mode = metadata.permissions().mode() & 0o777;
         let name = path.display();
         if mode & forbidden != 0 {
-            return Err(format!("{name} is open to others than its owner (mode {mode:04o}); run: chmod 600 {name}"));
+            return Err(format!("{name} can be accessed by other users (mode {mode:04o}); run: chmod 600 {name}"));
         }
         if metadata.len() == 0 {
             return Err(format!("{name} is empty; write {what} into it"));
@@ -89,7 +89,7 @@ impl Files {
     pub(super) fn module(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };
-        let hint = "install the token's PKCS#11 module, or write where it is";
+        let hint = "install the token's PKCS#11 module, or correct its path";
         readable(&path).map_err(|problem| format!("{problem}; {hint}"))?;
         Ok(path)
     }
@@ -107,9 +107,10 @@ impl Files {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };
         match fs::metadata(&path) {
-            Ok(metadata) if !metadata.is_dir() => {
-                Err(format!("{} is not a directory; write a directory, it is made when absent", path.display()))
-            }
+            Ok(metadata) if !metadata.is_dir() => Err(format!(
+                "{} is not a directory; write the path of a directory (it is created if absent)",
+                path.display()
+            )),
             _ => Ok(path),
         }
     }
@@ -144,7 +145,7 @@ impl Files {
             .collect::<Result<_, _>>()
             .map_err(|error| format!("{name} is damaged ({error}); write a PEM file with the chain, leaf first"))?;
         if certificates.is_empty() {
-            return Err(format!("{name} holds no certificate; write a PEM file with the chain, leaf first"));
+            return Err(format!("{name} contains no certificate; write a PEM file with the chain, leaf first"));
         }
         Ok(Chain { path, certificates })
     }
@@ -156,7 +157,9 @@ impl Files {
         let mut roots = RootCertStore::empty();
         for certificate in chain.certificates {
             roots.add(certificate).map_err(|error| {
-                format!("{name} holds what is no authority's certificate ({error}); write X.509 certificates, PEM")
+                format!(
+                    "{name} contains something other than a CA certificate ({error}); write X.509 certificates in PEM"
+                )
             })?;
         }
         Ok(chain.path)
@@ -187,8 +190,8 @@ impl Files {
         let content = fs::read(&path).map_err(|error| format!("{name} cannot be read ({error})"))?;
         match jwk_set::read(&content) {
             Ok(keys) if keys.is_empty() => Err(format!(
-                "{name} holds no key that is used here; write a JWK set with public RSA (2048 to 8192 bits), P-256 or \
-                 Ed25519 keys"
+                "{name} contains no usable key; write a JWK set with public RSA (2048 to 8192 bits), P-256 \
+                 or Ed25519 keys"
             )),
             Ok(_) => Ok(path),
             Err(fault) => Err(format!("{name} is not a JWK set: {fault}")),
@@ -199,7 +202,7 @@ impl Files {
     pub(super) fn directory(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         if matches!(self.look, Look::Yes { .. }) && !path.is_dir() {
-            return Err(format!("{} is not a directory; make it, or correct the path", path.display()));
+            return Err(format!("{} is not a directory; create it, or correct the path", path.display()));
         }
         Ok(path)
     }
@@ -213,7 +216,7 @@ impl Files {
         let content =
             fs::read(&path).map(Zeroizing::new).map_err(|error| format!("{name} cannot be read ({error})"))?;
         let key = PrivateKeyDer::from_pem_slice(&content).map_err(|error| {
-            format!("{name} holds no usable private key ({error}); write a PEM file without a passphrase")
+            format!("{name} contains no usable private key ({error}); write a PEM file without a passphrase")
         })?;
         Ok(PrivateKey { path, key: Some(key) })
     }
@@ -275,7 +278,7 @@ pub(super) fn belong_together(chain: &Chain, key: &PrivateKey) -> Result<(), Mis
         Err(Error::InconsistentKeys(_)) => {
             let certificate = chain.path.display();
             Err(Mismatch::Key(format!(
-                "{name} is not the key of the first certificate in {certificate}; write its key"
+                "{name} is not the key of the first certificate in {certificate}; write the matching key"
             )))
         }
         Err(error) => Err(Mismatch::Certificate(format!(

@@ -22,7 +22,7 @@ impl IssuerUrl {
             "https" => {}
             "http" if loopback => {}
             "http" => {
-                return Err("http is allowed on localhost, *.localhost, 127.0.0.1 and [::1] only; use https".into());
+                return Err("http is only allowed on localhost, *.localhost, 127.0.0.1 and [::1]; use https".into());
             }
             _ => return Err("the scheme must be https (or http on a loopback host)".into()),
         }

@@ -29,8 +29,9 @@ impl PeopleRegistration {
 
     /// Returns the error to report on a server that cannot seal, and therefore sends no mail.
     pub fn fault_without_sealing(&self) -> Option<String> {
-        let fault = "registration_of_people.mode: is \"open\", and nobody can prove an address: without a wrapping key in the token \
-            no mail is sent. Make one with sealgate key generate-wrapping-key, or write mode = \"off\"";
+        let fault = "registration_of_people.mode: is \"open\", but the token has no wrapping key, so no mail \
+            can be sent to verify an address. Create one with `sealgate key generate-wrapping-key`, or write \
+            mode = \"off\"";
         self.is_open().then(|| fault.to_owned())
     }
 

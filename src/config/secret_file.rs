@@ -47,7 +47,7 @@ pub fn read_longer_secret_file(path: &Path, what: &str, longest: usize) -> Resul
     match secret.len() {
         0 => Err(format!("is empty; write {what} into it")),
         length if length <= longest => Ok(Zeroizing::new(secret.to_owned())),
-        _ => Err(format!("holds more than {longest} bytes; write {what} and nothing else")),
+        _ => Err(format!("has more than {longest} bytes; write {what} and nothing else")),
     }
 }
 
@@ -59,7 +59,7 @@ fn check_access(path: &Path, metadata: &Metadata) -> Result<(), String> {
     let mode = metadata.mode() & 0o777;
     if mode & forbidden != 0 {
         let path = path.display();
-        return Err(format!("is open to others than its owner (mode {mode:04o}); run: chmod 0400 {path}"));
+        return Err(format!("can be accessed by other users (mode {mode:04o}); run: chmod 0400 {path}"));
     }
     Ok(())
 }

@@ -86,7 +86,7 @@ impl Config {
             let file = file.display();
             let problem = match days_left(*ends, now) {
                 EXPIRES_SOON.. => return None,
-                ..0 => format!("{file} has expired, and browsers refuse it; renew it"),
+                ..0 => format!("{file} has expired, and browsers reject it; renew it"),
                 days => format!("{file} expires in {days} days; renew it"),
             };
             Some(ConfigFault::new(path.clone(), None, problem))

@@ -65,7 +65,7 @@ impl Answers {
         let ended = self.ledger().heartbeat(self.elapsed());
         if let Some(suspension) = ended {
             let seconds = suspension.length().as_secs_f64();
-            tracing::warn!(seconds, "the process was suspended; its answers were late");
+            tracing::warn!(seconds, "the process was suspended; its responses were late");
         }
     }
 

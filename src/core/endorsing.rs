@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 pub enum NotEndorsed {
     #[error("store: {0}")]
     Store(#[from] StoreError),
-    #[error("the keys of other nodes are not endorsed: {0}")]
+    #[error("cannot endorse the keys of other nodes: {0}")]
     Token(#[from] SignError),
     #[error(transparent)]
     Ring(#[from] KeyFault),
@@ -79,9 +79,9 @@ pub async fn endorse(
     for (endorsement, _) in &made {
         let (kid, by) = (&endorsement.kid, &endorsement.by);
         if let Some(FirstKeyTrust { holder, word_of }) = &endorsement.introduced {
-            tracing::warn!(kid, by, holder, word_of, "believes a node's first key from now on, on another's word");
+            tracing::warn!(kid, by, holder, word_of, "trusting another node's first key, endorsed by a trusted node");
         } else {
-            tracing::info!(kid, by, "endorsed a key of the cluster");
+            tracing::info!(kid, by, "endorsed a signing key of the cluster");
         }
     }
     Ok(signer.vouching(&ring, now).map(|vouching| vouching.untrusted))
@@ -107,15 +107,16 @@ pub async fn hold_back(store: &Store, ring: &KeyRing, untrusted: &[String], now:
     let live = if signing.is_empty() { Vec::new() } else { store.live_nodes().await? };
     let cause = signing.into_iter().find(|(_, holder)| live.contains(holder)).map(|(kid, holder)| {
         format!(
-            "the key {kid} of the node {holder} is not believed here, and that node signs with it. Stop this server, and run here: \
-             sealgate node request --trust={kid}; then, on {holder}: sealgate node admit (docs/how-to/cluster-nodes.md, \"A node that was away\")"
+            "this node does not trust the key {kid}, with which the node {holder} signs. Stop this server \
+             and run here: sealgate node request --trust={kid}; then run on {holder}: sealgate node admit \
+             (docs/how-to/cluster-nodes.md, \"A node that was away\")"
         )
     });
     if store.hold_back(cause.clone()) {
         if let Some(cause) = cause {
-            tracing::error!("this node lets nobody in: {cause}");
+            tracing::error!("this node refuses gated requests: {cause}");
         } else {
-            tracing::info!("the keys of all nodes that serve are believed here");
+            tracing::info!("this node trusts the keys of all serving nodes");
         }
     }
     Ok(())
@@ -150,8 +151,9 @@ pub async fn join(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) ->
         }
         if started.elapsed() > TAKEN_TIMEOUT {
             let fault = format!(
-                "the key {kid} of this node is not taken by {}: tokens that it signs would be refused there. A node takes what \
-                 is endorsed by a key that it knows: /readyz of it and its log say which it does not",
+                "the key {kid} of this node is not trusted by {}, which would refuse tokens signed with it. \
+                 A node trusts keys that are endorsed by a key it trusts; its /readyz and log name the \
+                 others",
                 untaken.join(", ")
             );
             // They may be starting themselves.

@@ -43,10 +43,10 @@ fn tell(file: &Path, days: i64) {
     let renew = if is_ordered(file) {
         "earlier lines say why the certificate authority issued no new one"
     } else {
-        "renew it: new files are taken up by themselves"
+        "renew it; new files are loaded automatically"
     };
     if days < 0 {
-        tracing::error!(%certificate, "a certificate has expired, and browsers refuse it; {renew}");
+        tracing::error!(%certificate, "a certificate has expired, and browsers reject it; {renew}");
     } else {
         tracing::warn!(%certificate, days, "a certificate expires soon; {renew}");
     }

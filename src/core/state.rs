@@ -110,7 +110,7 @@ impl Parts {
         store.settle_registrations(clock.now(), config.registration.unused).await?;
         let interrupted = store.carry_out_open_revocations(clock.now()).await?;
         if interrupted > 0 {
-            tracing::warn!(interrupted, "revocations that a stop had interrupted were carried out");
+            tracing::warn!(interrupted, "completed revocations that the last stop interrupted");
         }
         settle_keys(&store, signer.as_ref(), &clock).await?;
         let limits = match shared_counts {
@@ -270,7 +270,7 @@ impl Sealgate {
         let sealgate = Arc::clone(self);
         let read = move || sealgate.attestations.read(&published(sealgate.issuer.signer()));
         if let Err(error) = tokio::task::spawn_blocking(read).await {
-            tracing::error!(%error, "the attestations could not be read; those known go on");
+            tracing::error!(%error, "cannot read the attestations; the last known ones stay in use");
         }
     }
 
@@ -295,7 +295,7 @@ impl Sealgate {
             }
             self.read_keys(&mut followed).await
         };
-        let late = |_| EngineError::Unavailable("the keys were not read in time".to_owned());
+        let late = |_| EngineError::Unavailable("the token did not list its keys in time".to_owned());
         tokio::time::timeout(FOLLOWING_TIMEOUT, following).await.map_err(late)?
     }
 

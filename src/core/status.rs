@@ -75,8 +75,9 @@ impl RotationStatus {
         let kids = self.untrusted.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
         (!kids.is_empty()).then(|| {
             format!(
-                "the ring has keys that no key of this node's token has endorsed, and their tokens are refused here: {kids}. If \
-                 they are a node's, have it admitted (sealgate node admit); if they are nobody's, somebody writes the database"
+                "the key ring has keys that this node's token has not endorsed, and this node refuses their \
+                 tokens: {kids}. If they belong to a node, admit it (sealgate node admit). If they belong to \
+                 no node, an attacker may have write access to the database"
             )
         })
     }

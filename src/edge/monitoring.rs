@@ -44,7 +44,11 @@ pub struct MonitoringService {
 impl MonitoringService {
     async fn answer(&self, method: &Method, path: &str) -> Response<Bytes> {
         if !matches!(path, "/metrics" | "/healthz" | "/readyz") {
-            return fault(StatusCode::NOT_FOUND, "not_found", "There are /metrics, /healthz and /readyz here.");
+            return fault(
+                StatusCode::NOT_FOUND,
+                "not_found",
+                "This listener only serves /metrics, /healthz and /readyz.",
+            );
         }
         if !matches!(*method, Method::GET | Method::HEAD) {
             let mut response = fault(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Use GET.");

@@ -14,7 +14,7 @@ use crate::origin::Reauthorization;
 use sealgate_domain::error::{ErrorCode, Refusal};
 
 /// Refusal for a browser that looks ahead at a page that only its user may open.
-pub const AHEAD: Refusal = Refusal::new(ErrorCode::AccessDenied, "This is done when a user opens it, and not before.");
+pub const AHEAD: Refusal = Refusal::new(ErrorCode::AccessDenied, "A browser cannot preload this page. Open it.");
 
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");

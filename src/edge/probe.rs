@@ -51,16 +51,16 @@ impl Probe {
         let mut outcome = Ok(());
         for door in &self.doors {
             let answered = timeout(PATIENCE, through(door, request.as_bytes()));
-            let answered = answered.await.unwrap_or_else(|_| Err(format!("no answer came within {PATIENCE:?}")));
+            let answered = answered.await.unwrap_or_else(|_| Err(format!("no response within {PATIENCE:?}")));
             if let Err(why) = answered {
-                outcome = Err(format!("requests are not answered on {}: {why}", door.address));
+                outcome = Err(format!("the listener on {} does not answer requests: {why}", door.address));
                 break;
             }
         }
         let before = last.as_ref().is_none_or(|(_, outcome)| outcome.is_ok());
         match &outcome {
             Err(why) if before => tracing::error!("not ready: {why}"),
-            Ok(()) if !before => tracing::info!("requests are answered again"),
+            Ok(()) if !before => tracing::info!("the listeners answer requests again"),
             _ => {}
         }
         *last = Some((Instant::now(), outcome.clone()));
@@ -70,17 +70,17 @@ impl Probe {
 
 async fn through(door: &LoopbackConnector, request: &[u8]) -> Result<(), String> {
     let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");
-    let (ours, theirs) = UnixStream::pair().map_err(|error| failed("no pair of sockets", error))?;
-    ours.set_nonblocking(true).map_err(|error| failed("a socket of our own", error))?;
-    let mut ours = tokio::net::UnixStream::from_std(ours).map_err(|error| failed("a socket of our own", error))?;
-    door.knock.send(theirs).await.map_err(|_| "nothing is accepted any more".to_owned())?;
-    let broke_off = |_| "the connection broke off before an answer".to_owned();
+    let (ours, theirs) = UnixStream::pair().map_err(|error| failed("cannot create a pair of sockets", error))?;
+    ours.set_nonblocking(true).map_err(|error| failed("cannot set up a socket", error))?;
+    let mut ours = tokio::net::UnixStream::from_std(ours).map_err(|error| failed("cannot set up a socket", error))?;
+    door.knock.send(theirs).await.map_err(|_| "the listener no longer accepts connections".to_owned())?;
+    let broke_off = |_| "the connection closed before the response".to_owned();
     ours.write_all(request).await.map_err(broke_off)?;
     let mut head = [0; STATUS_END];
     ours.read_exact(&mut head).await.map_err(broke_off)?;
     // A refusal, for example for too many requests, also counts as an answer.
     match head.get(9..) {
         Some([b'1'..=b'4', ..]) => Ok(()),
-        status => Err(format!("the answer is {}", String::from_utf8_lossy(status.unwrap_or_default()))),
+        status => Err(format!("the response is {}", String::from_utf8_lossy(status.unwrap_or_default()))),
     }
 }

@@ -142,15 +142,21 @@ pub(crate) fn status_of(error: &Error) -> Option<StatusCode> {
 
 fn wording(status: StatusCode) -> (&'static str, &'static str) {
     match status {
-        StatusCode::UNAUTHORIZED => ("access_ended", "Access has ended while the request was under way."),
-        StatusCode::METHOD_NOT_ALLOWED => ("invalid_request", "This method is not served here."),
-        StatusCode::REQUEST_TIMEOUT => ("request_timeout", "The request took too long to come."),
-        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => ("request_header_too_large", "The request's head is too long."),
-        StatusCode::MISDIRECTED_REQUEST => ("invalid_request", "This host is not served here."),
+        StatusCode::UNAUTHORIZED => ("access_ended", "Access was revoked during the request."),
+        StatusCode::METHOD_NOT_ALLOWED => ("invalid_request", "This method is not supported."),
+        StatusCode::REQUEST_TIMEOUT => ("request_timeout", "The request took too long to arrive."),
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
+            ("request_header_too_large", "The request's header section is too long.")
+        }
+        StatusCode::MISDIRECTED_REQUEST => ("invalid_request", "There is no application at this address."),
         StatusCode::PAYLOAD_TOO_LARGE => ("request_too_large", "The request's body is too long."),
-        StatusCode::BAD_GATEWAY => ("bad_gateway", "The application cannot be reached."),
-        StatusCode::SERVICE_UNAVAILABLE => ("temporarily_unavailable", "The service is not available right now."),
-        StatusCode::GATEWAY_TIMEOUT => ("gateway_timeout", "The application took too long to answer."),
+        StatusCode::BAD_GATEWAY => ("bad_gateway", "The application cannot be reached. Try again in a moment."),
+        StatusCode::SERVICE_UNAVAILABLE => {
+            ("temporarily_unavailable", "The service is not available right now. Try again in a moment.")
+        }
+        StatusCode::GATEWAY_TIMEOUT => {
+            ("gateway_timeout", "The application took too long to respond. Try again in a moment.")
+        }
         status if status.is_client_error() => ("invalid_request", "The request is not valid HTTP."),
         _ => ("server_error", "The request failed."),
     }
@@ -193,9 +199,11 @@ mod tests {
         let response = refusal(StatusCode::GATEWAY_TIMEOUT, None, &accept, "abc-1");
         assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
         let page = str::from_utf8(response.body()).unwrap();
-        for part in
-            ["<code>abc-1</code>", "Uygulama zamanında yanıt vermedi.", "The application took too long to answer."]
-        {
+        for part in [
+            "<code>abc-1</code>",
+            "Uygulama zamanında yanıt vermedi.",
+            "The application took too long to respond. Try again in a moment.",
+        ] {
             assert!(page.contains(part), "{part}");
         }
         let style = page.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>")).unwrap().0;

@@ -128,7 +128,7 @@ impl Upstreams {
             }
         }
         if let Err(why) = self.assemble() {
-            tracing::error!(app = self.app.name, why, "the upstream cannot be used");
+            tracing::error!(app = self.app.name, why, "cannot use the upstream's addresses");
         }
         for server in self.current().iter() {
             let known = others
@@ -164,7 +164,7 @@ impl Upstreams {
                 if let UpstreamPlace::Named { found, .. } = &source.place
                     && found.read().unwrap_or_else(PoisonError::into_inner).addresses.is_empty()
                 {
-                    upstreams.learn(index, Err("there is no answer yet".to_owned()));
+                    upstreams.learn(index, Err("the name server has not answered yet".to_owned()));
                 }
             }
         }
@@ -241,7 +241,7 @@ impl Upstreams {
             checks.join_all().await;
             let this = Arc::clone(&self);
             if let Err(error) = tokio::task::spawn_blocking(move || this.look_at_files()).await {
-                tracing::error!(%error, "looking at an application's certificates has failed");
+                tracing::error!(%error, "checking the certificate files of an upstream failed");
             }
             if timeout(CHECK_EVERY, stop.wait_for(|stop| *stop)).await.is_ok() {
                 return;
@@ -266,7 +266,7 @@ impl Upstreams {
                 answer = told => answer,
                 _ = stop.wait_for(|stop| *stop) => return,
             };
-            self.learn(index, answer.unwrap_or_else(|_| Err("no thread can be started".to_owned())));
+            self.learn(index, answer.unwrap_or_else(|_| Err("cannot start a thread".to_owned())));
         }
     }
 
@@ -284,24 +284,24 @@ impl Upstreams {
                 if known.addresses == addresses {
                     return;
                 }
-                tracing::info!(app, host, ?addresses, "the upstream's name has been found");
+                tracing::info!(app, host, ?addresses, "the upstream's host name resolves again");
                 known.addresses = addresses;
             }
             Err(why) => {
                 if !std::mem::replace(&mut known.failing, true) {
                     let consequence = if known.addresses.is_empty() {
-                        "requests to it are answered 502 until it is found"
+                        "requests to it are answered with 502 until it resolves"
                     } else {
-                        "its last addresses stay in use"
+                        "its last known addresses stay in use"
                     };
-                    tracing::warn!(app, host, why, "the upstream's name cannot be found; {consequence}");
+                    tracing::warn!(app, host, why, "the upstream's host name does not resolve; {consequence}");
                 }
                 return;
             }
         }
         drop(known);
         if let Err(why) = self.assemble() {
-            tracing::error!(app, host, why, "the upstream cannot be used");
+            tracing::error!(app, host, why, "cannot use the upstream's addresses");
         }
     }
 
@@ -317,14 +317,18 @@ impl Upstreams {
             match UpstreamTrust::read(&self.app.upstream_tls) {
                 Ok(new) => trust.1 = new,
                 Err(why) => {
-                    tracing::warn!(app, why, "the certificates for the upstreams stay, the new files will not do");
+                    tracing::warn!(
+                        app,
+                        why,
+                        "the new certificate files for the upstreams cannot be used; the current ones stay in use"
+                    );
                     return;
                 }
             }
         }
         match self.assemble() {
-            Ok(()) => tracing::info!(app, "new certificates for the upstreams are in use"),
-            Err(why) => tracing::error!(app, why, "the new certificates for the upstreams cannot be used"),
+            Ok(()) => tracing::info!(app, "loaded new certificate files for the upstreams"),
+            Err(why) => tracing::error!(app, why, "cannot use the new certificates for the upstreams"),
         }
     }
 

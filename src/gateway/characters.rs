@@ -9,7 +9,7 @@ use crate::reading;
 use crate::reading::{Ambiguous, Effort};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "a set of characters, each there or not")]
+#[expect(clippy::struct_excessive_bools, reason = "a set of independent flags, one for each character")]
 pub(super) struct Characters {
     /// `;` and `%3B`.
     pub semicolon: bool,

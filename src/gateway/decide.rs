@@ -141,7 +141,7 @@ impl Gateway {
 
     async fn admit_to(&self, sealgate: &Sealgate, app: Option<usize>, head: &Parts, body: Body) -> GateOutcome {
         let Some((index, gate)) = app.and_then(|index| Some((index, self.gates.get(index)?))) else {
-            let refusal = Refusal::invalid_request("This host is not served here.");
+            let refusal = Refusal::invalid_request("There is no application at this address.");
             return GateOutcome::Respond(GateReply::new(
                 "misdirected",
                 error(StatusCode::MISDIRECTED_REQUEST, &refusal),

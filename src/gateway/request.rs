@@ -156,7 +156,7 @@ impl<'a> AppRequest<'a> {
         }
         let (request_id, app) = (&self.origin.request_id, &self.app.name);
         if error.is_overload() {
-            tracing::debug!(request_id, app, %error, "the store refused a request");
+            tracing::debug!(request_id, app, %error, "the store rejected a request");
         } else {
             tracing::error!(request_id, app, %error, "the store failed");
         }

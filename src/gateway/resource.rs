@@ -129,7 +129,7 @@ pub(super) fn metadata(ctx: &AppRequest<'_>) -> Response {
             .with(ACCESS_CONTROL_MAX_AGE, "600");
     }
     if !matches!(ctx.head.method, Method::GET | Method::HEAD) {
-        let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "The method is not allowed here.");
+        let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "The method is not allowed.");
         return error(StatusCode::METHOD_NOT_ALLOWED, &refusal).with(ALLOW, "GET, HEAD");
     }
     let config = &ctx.sealgate.config;

@@ -367,7 +367,7 @@ pub fn misdirected(sealgate: &Sealgate, head: &Parts) -> Response {
         if ctx.reads_pages() {
             return Failure::Page(StatusCode::MISDIRECTED_REQUEST, Problem::UnknownHost);
         }
-        let refusal = Refusal::invalid_request("This host is not served here.");
+        let refusal = Refusal::invalid_request("There is no application at this address.");
         Failure::json(StatusCode::MISDIRECTED_REQUEST, refusal)
     })
 }

@@ -73,8 +73,7 @@ impl Changes {
         if let Some((_, value)) = self.put.iter().find(|(_, value)| value.len() > MAX_VALUE_BYTES) {
             let length = value.len();
             return Err(EngineError::Unwritable(format!(
-                "the value has {length} bytes, and the limit is \
-                                                        {MAX_VALUE_BYTES}"
+                "the value has {length} bytes, and the limit is {MAX_VALUE_BYTES}"
             )));
         }
         Ok(())

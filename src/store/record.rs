@@ -71,8 +71,8 @@ pub(super) fn in_format(key: &[u8], mut bytes: Value, format: u8) -> Result<Valu
     }
     let not_yet = |why: &dyn Display| {
         StoreError::NotYet(format!(
-            "a record of table {} cannot be written in the store's format, {format} ({why}); once all nodes run \
-             this version, run: sealgate store upgrade",
+            "a record of table {} cannot be written in the store's format, {format} ({why}); once all nodes \
+             run this version, run: sealgate store upgrade",
             table.name()
         ))
     };

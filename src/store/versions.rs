@@ -131,8 +131,8 @@ impl FormatRange {
         }
         (found < from).then(|| {
             format!(
-                "the store has format {found}, and this version serves {from} to {to} in a cluster; start the \
-                 previous version on all nodes and run its `sealgate store upgrade` first"
+                "the store has format {found}, and this version serves {from} to {to} in a cluster; start \
+                 the previous version on all nodes and run its `sealgate store upgrade` first"
             )
         })
     }
@@ -142,7 +142,7 @@ impl FormatRange {
 pub(super) fn newer(found: u32, known: u32) -> String {
     format!(
         "the store has format {found}, and this version reads up to {known}; use the version of sealgate \
-             that wrote it, or a newer one"
+         that wrote it, or a newer one"
     )
 }
 

@@ -179,7 +179,7 @@ async fn a_node_that_was_away_while_the_only_other_key_was_replaced_decides_noth
     until("it tells why it is not ready", || async {
         ready().await.is_some_and(|(status, said)| {
             assert_ne!(status, 200, "{said}");
-            said.contains("of the node a is not believed here")
+            said.contains("with which the node a signs")
         })
     })
     .await;

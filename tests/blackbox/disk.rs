@@ -56,7 +56,7 @@ async fn a_disk_that_fills_up_stops_writes_and_nothing_else_until_there_is_space
     assert_eq!(bearer(instance.url("/oauth/userinfo")).send().await.unwrap().status(), 200);
     assert_eq!(bearer(instance.app_url("/json")).send().await.unwrap().status(), 200, "a bearer token at the gate");
     assert_eq!(browser.get(&instance.app_url("/json")).await.status, 200, "a session at the gate");
-    wait_until("the log tells", || instance.log().contains("the store takes no writes"));
+    wait_until("the log tells", || instance.log().contains("the store accepts no writes"));
 
     fs::remove_file(&ballast).unwrap();
     let freed = Instant::now();

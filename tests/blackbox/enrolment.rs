@@ -113,7 +113,7 @@ async fn a_new_node_is_taken_in_by_its_fingerprints_and_seals_with_the_clusters_
     assert_eq!(cluster.admit("b", &shown), None);
     second.run(&["key", "activate", "--early", &shown.0]);
     second.start();
-    second.tells("took the data key of the cluster");
+    second.tells("received the cluster's data key");
     assert_eq!(cluster.count(DATA_KEYS).await, 2, "one data key, wrapped by each token");
     assert_eq!(cluster.count("substring(key FROM 1 FOR 6) = 'mnode_'::bytea").await, 0, "nothing is left of the way");
     second.stop();
@@ -187,7 +187,7 @@ async fn a_data_key_that_was_changed_on_its_way_stops_the_start() {
     // The request can be submitted once more.
     assert_eq!(cluster.admit("b", &shown), None);
     second.start();
-    second.tells("took the data key of the cluster");
+    second.tells("received the cluster's data key");
 }
 
 /// A node may sign without the data key if the message with that key was lost.
@@ -216,6 +216,6 @@ async fn a_node_without_the_data_key_sends_none_and_gets_it_later() {
     assert_eq!(cluster.request(&second), shown);
     assert_eq!(cluster.admit("b", &shown), None);
     second.start();
-    second.tells("took the data key of the cluster");
+    second.tells("received the cluster's data key");
     assert_eq!(cluster.count(DATA_KEYS).await, 2);
 }

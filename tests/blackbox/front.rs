@@ -20,7 +20,7 @@ async fn an_upstream_that_nobody_knows_stops_no_start_and_is_502() {
         (page.status().as_u16(), &page.headers()["content-type"]),
         (502, &"text/html; charset=utf-8".parse().unwrap())
     );
-    instance.tells("the upstream's name cannot be found");
+    instance.tells("the upstream's host name does not resolve");
 }
 
 fn openssl(directory: &std::path::Path, name: &str, names: &str) {

@@ -209,7 +209,7 @@ fn a_server_that_takes_no_mail_to_anybody_is_left_alone_and_no_mail_is_lost() {
     for person in people {
         act_on(&instance, person);
     }
-    instance.tells("it takes no mail to 5 people in a row (554 5.7.1 Relay access denied)");
+    instance.tells("it refused messages to 5 recipients in a row (554 5.7.1 Relay access denied)");
     let tried = || listed(&instance, &[]).iter().filter(|mail| mail["attempts"] != 0).count();
     assert_eq!((tried(), listed(&instance, &[]).len()), (5, people.len()));
     relay.is_now(Illness::default());

@@ -38,13 +38,13 @@ async fn a_server_that_answers_nobody_is_not_ready() {
         said = body;
         status == 503
     });
-    let why = format!("requests are not answered on 127.0.0.1:{}: no answer came within 2s", instance.port);
+    let why = format!("the listener on 127.0.0.1:{} does not answer requests: no response within 2s", instance.port);
     assert!(said.contains("\"not_ready\"") && said.contains(&why), "{said}");
     instance.tells(&format!("not ready: {why}"));
 
     fs::remove_file(&sign).unwrap();
     wait_until("the server is ready again", || readiness(&instance).0 == 200);
-    instance.tells("requests are answered again");
+    instance.tells("the listeners answer requests again");
     // However often it is requested, the public listener gets one request a second, which is not
     // logged.
     let client = reqwest::Client::builder().timeout(Duration::from_secs(30)).no_proxy().build().unwrap();

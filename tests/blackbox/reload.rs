@@ -114,7 +114,7 @@ async fn a_new_application_another_upstream_and_another_rule_are_in_effect_at_on
     instance.configure(&settings);
     instance.run(&["reload"]);
     assert_eq!(answer(&instance, "second.localhost", "/").0, 421);
-    assert!(instance.run(&["reload"]).ends_with("nothing has changed\n"));
+    assert!(instance.run(&["reload"]).ends_with("no changes\n"));
 
     let metrics = metrics(&instance).await;
     for line in [
@@ -173,9 +173,9 @@ async fn what_needs_a_restart_is_named_and_the_rest_waits_with_it() {
     assert_eq!(
         keys,
         [
-            "error: server.threads: has changed and needs a restart",
-            "error: server.idle_timeout_seconds: has changed and needs a restart",
-            "error: hsm.queue: has changed and needs a restart",
+            "error: server.threads: a change requires a restart",
+            "error: server.idle_timeout_seconds: a change requires a restart",
+            "error: hsm.queue: a change requires a restart",
         ]
     );
     assert_eq!(answer(&instance, "second.localhost", "/").0, 421);
@@ -195,7 +195,7 @@ fn sighup_reloads_too_and_tells_the_log() {
     wait_until("requests are logged", || instance.log().contains("/public/before"));
     instance.configure(&settings);
     instance.signal("HUP");
-    wait_until("the reload is told of", || instance.log().contains("the configuration was reloaded"));
+    wait_until("the reload is told of", || instance.log().contains("reloaded the configuration"));
     assert_eq!(answer(&instance, "second.localhost", "/"), (200, "second".into()));
 
     settings.sections = "[registration]\nmode = \"perhaps\"\n".into();

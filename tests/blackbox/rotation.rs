@@ -122,14 +122,14 @@ fn a_rotation_that_fails_is_shown_and_stops_nothing_until_somebody_lays_a_key_re
     let shown = ready();
     assert!(shown.starts_with("ready\nwarning: no new signing key: ") && shown.contains("key announce"), "{shown}");
     assert_eq!(metric(&instance, "sealgate_key_rotation_failing"), Some(1));
-    instance.tells("the signing key could not be rotated");
+    instance.tells("cannot rotate the signing key");
     let status = instance.json(&["status"]);
     assert!(status["rotation_fault"].as_str().unwrap().contains("no new signing key"), "{status}");
     // Waits past the key's time: nothing may happen, however often it is retried.
     std::thread::sleep(Duration::from_secs(5));
     let one: Value = serde_json::from_str(&read(&instance.url("/oauth/jwks"))).unwrap();
     assert_eq!(one["keys"].as_array().unwrap().len(), 1, "the key goes on signing past its time");
-    let said = instance.log().matches("the signing key could not be rotated").count();
+    let said = instance.log().matches("cannot rotate the signing key").count();
     assert_eq!(said, 1, "told once, not at each try");
 
     // Another login, or the same one later, can create the key.

@@ -145,7 +145,7 @@ fn what_the_application_is_told_of_a_person_and_whence() {
     for line in [
         "header:    remote-user: anna  (username)\n",
         "header:    x-teams: staff  (groups)\n",
-        "header:    x-sealgate-assertion: signed at each request  (assertion)\n",
+        "header:    x-sealgate-assertion: signed for each request  (assertion)\n",
     ] {
         assert!(text.contains(line), "{text}");
     }

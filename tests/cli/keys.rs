@@ -88,7 +88,10 @@ fn a_token_without_a_wrapping_key_is_told_of_with_the_one_command() {
     file += "[registration_of_people]\nmode = \"open\"\n";
     fs::write(site.config(), file).unwrap();
     let errors = site.errors(&["check"], "");
-    assert!(errors[0].starts_with("registration_of_people.mode: is \"open\", and nobody can prove"), "{errors:?}");
+    assert!(
+        errors[0].starts_with("registration_of_people.mode: is \"open\", but the token has no wrapping key"),
+        "{errors:?}"
+    );
 
     let id = site.json(&["key", "generate-wrapping-key"])["id"].clone();
     assert_eq!(warned(&site, &["key", "check"]), "");
@@ -395,7 +398,7 @@ fn the_check_compares_the_token_with_the_times_in_the_store() {
     assert_eq!(
         errors,
         [format!(
-            "key {next} is announced (pre_published) and not in the token; bring it back, or see docs/how-to/signing-keys.md"
+            "key {next} is announced (pre_published), but not in the token; restore it, or see docs/how-to/signing-keys.md"
         )]
     );
     site.text(&["key", "retire", &next]);
@@ -461,7 +464,7 @@ fn the_mechanism_is_configured() {
 
 #[test]
 fn an_https_issuer_without_tls_and_without_a_proxy_is_warned_of_by_check_and_start() {
-    const WARNING: &str = "server.trusted_proxies: the issuer says https, but no certificate is configured";
+    const WARNING: &str = "server.trusted_proxies: the issuer uses https, but neither tls nor trusted_proxies is set";
     let site = Site::with_token();
     site.json(&["key", "generate"]);
     let text = fs::read_to_string(site.config()).unwrap();

@@ -24,7 +24,10 @@ fn a_test_mail_is_sent_and_the_servers_answer_is_told() {
     let site = in_clear(&server);
     let told = site.text(&TEST);
     let port = server.port;
-    assert_eq!(told, format!("127.0.0.1:{port} took the mail to anna@example.net: 250 2.0.0 Ok: queued as 1A2B3C\n"));
+    assert_eq!(
+        told,
+        format!("127.0.0.1:{port} accepted the message to anna@example.net: 250 2.0.0 Ok: queued as 1A2B3C\n")
+    );
     assert_eq!(server.await_mail_to("anna@example.net").subject(), "Test email – Sealgate");
 
     let turkish = site.json(&[&TEST[..], &["--language", "tr"]].concat());

@@ -114,8 +114,13 @@ fn check_warns_of_hosts_that_no_certificate_is_for() {
     let lines: Vec<_> = told.lines().collect();
     assert!(lines[0].starts_with("certificate: ") && lines[0].contains("wiki.certificate.pem, valid until "), "{told}");
     let [.., first, second, last] = lines[..] else { panic!("{told}") };
-    assert!(first.starts_with("warning: server.tls.certificate: ") && first.contains("is for none of localhost"));
-    assert_eq!(second, "warning: server.tls: no certificate is for localhost, so browsers refuse it; add one");
+    assert!(
+        first.starts_with("warning: server.tls.certificate: ") && first.contains("is not valid for any of localhost")
+    );
+    assert_eq!(
+        second,
+        "warning: server.tls: no certificate is valid for localhost, so browsers cannot connect; add one"
+    );
     assert!(last.ends_with(": ok"), "{told}");
     assert_eq!(site.json(&["check"])["warnings"].as_array().unwrap().len(), 2);
 }

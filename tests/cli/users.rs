@@ -228,7 +228,7 @@ fn a_password_comes_from_standard_input_only() {
     let output = site.run(&[&arguments[..], &["--password", PASSWORD]].concat(), "");
     assert_eq!(output.status.code(), Some(2));
     let with_stdin = [&arguments[..], &["--password-stdin"]].concat();
-    assert_eq!(site.errors(&with_stdin, ""), ["standard input holds no password"]);
+    assert_eq!(site.errors(&with_stdin, ""), ["standard input has no password"]);
     // Thirteen characters. Some consist of two code points.
     for short in ["short\n", "gu\u{308}l s\u{327}eker u\u{308}ft\n"] {
         assert_eq!(site.errors(&with_stdin, short), ["a password has at least 15 characters; a few words are enough"]);

@@ -55,7 +55,7 @@ fn host_with_the_port_that_browsers_leave_out_is_a_fault() {
     let fault = fault(&with_app("wiki.example.com", "wiki.example.com:443"));
     starts(
         &fault,
-        "app[0].host: \"wiki.example.com:443\" has the port that browsers leave out; write \"wiki.example.com\"",
+        "app[0].host: \"wiki.example.com:443\" has the default port, which browsers leave out; write \"wiki.example.com\"",
     );
 }
 
@@ -198,8 +198,8 @@ fn route_paths_are_unique_in_an_application() {
 fn public_route_cannot_ask_for_scopes_or_groups() {
     let text = with_app("access = \"signed_in\"", "access = \"public\"\nscopes = [\"profile\"]\ngroups = [\"staff\"]");
     let faults = faults(&text);
-    starts(&faults[0], "app[0].route[0].scopes: a public route asks for none; ");
-    starts(&faults[1], "app[0].route[0].groups: a public route asks for none; ");
+    starts(&faults[0], "app[0].route[0].scopes: a public route requires no sign-in");
+    starts(&faults[1], "app[0].route[0].groups: a public route requires no sign-in");
     assert_eq!(faults.len(), 2);
 }
 
@@ -315,8 +315,8 @@ fn tls_to_upstreams_names_authorities_a_certificate_and_a_name() {
     assert_eq!(tls_of.client.as_ref().unwrap().key, base().join("b.pem"));
     assert_eq!(tls_of.server_name.as_deref(), Some("wiki.internal"));
     assert_eq!(parse(&tls("server_name = \"::1\"")).apps[0].upstream_tls.server_name.as_deref(), Some("::1"));
-    starts(&fault(&tls("certificate = \"a.pem\"")), "app[0].upstream_tls.certificate: stands alone; ");
-    starts(&fault(&tls("key = \"a.pem\"")), "app[0].upstream_tls.key: stands alone; ");
+    starts(&fault(&tls("certificate = \"a.pem\"")), "app[0].upstream_tls.certificate: requires ");
+    starts(&fault(&tls("key = \"a.pem\"")), "app[0].upstream_tls.key: requires ");
     for name in ["", "*.internal", "wiki.internal:8443", "my_wiki.internal"] {
         starts(&fault(&tls(&format!("server_name = {name:?}"))), "app[0].upstream_tls.server_name: ");
     }
@@ -329,7 +329,7 @@ fn tls_without_an_upstream_that_speaks_it_is_a_fault() {
         "[\"http://127.0.0.1:8081\"]",
         "[\"http://127.0.0.1:8081\", \"unix:/a\"]\nupstream_tls = { ca = \"a\" }",
     );
-    starts(&fault(&text), "app[0].upstream_tls: no upstream speaks TLS; ");
+    starts(&fault(&text), "app[0].upstream_tls: no upstream uses TLS; ");
 }
 
 #[test]
@@ -357,21 +357,24 @@ fn caching_is_the_applications_say_where_somebody_signs_in_and_nowhere_else_to_b
     let app = parse(&limits("max_requests = 50")).apps.remove(0);
     assert_eq!((app.max_requests, app.max_requests_per_client), (50, 50));
     let problem = fault(&limits("max_requests = 50\nmax_requests_per_client = 51"));
-    starts(&problem, "app[0].max_requests_per_client: one client may have more than all together; write at most 50");
+    starts(
+        &problem,
+        "app[0].max_requests_per_client: is larger than the limit of all clients together; write at most 50",
+    );
 }
 
 #[test]
 fn application_passwords_are_for_people_and_are_no_sign_in() {
     let route = |lines: &str| parse(&with_rule(lines)).apps[0].routes[0].clone();
     assert!(route("basic = true").basic && !route("").basic);
-    for (lines, told) in [("acr = [\"1\"]", "is no sign-in"), ("max_age_seconds = 60", "is no sign-in")] {
+    for (lines, told) in [("acr = [\"1\"]", "has no level"), ("max_age_seconds = 60", "has no level")] {
         let fault = fault(&with_rule(&format!("basic = true\n{lines}")));
         assert!(fault.starts_with("app[0].route[0].basic: ") && fault.contains(told), "{fault}");
     }
     for access in ["public", "bearer"] {
         let text = with_rule("basic = true").replace("access = \"signed_in\"", &format!("access = \"{access}\""));
         let fault = fault(&text);
-        assert!(fault.starts_with("app[0].route[0].basic: is for people's programs"), "{fault}");
+        assert!(fault.starts_with("app[0].route[0].basic: requires access = \"signed_in\""), "{fault}");
     }
 }
 
@@ -409,28 +412,34 @@ fn headers_that_say_who_somebody_is_are_the_operators_to_name() {
     assert_eq!((grafana.names, grafana.authorization), (Names::Utf8, AuthorizationHeader::Strip));
     starts(
         &fault(&with("preset = \"grafena\"")),
-        "app[0].preset: \"grafena\" is no preset; write one of \"dokuwiki\", ",
+        "app[0].preset: \"grafena\" is not a preset; write one of \"dokuwiki\", ",
     );
     for (lines, start) in [
         ("identity_headers = {}", "app[0].identity_headers: is empty; "),
         ("identity_headers = \"Remote-User\"", "app[0].identity_headers: is a string; "),
-        ("identity_headers = { Remote-User = \"mail\" }", "app[0].identity_headers.Remote-User: \"mail\" is nothing "),
+        (
+            "identity_headers = { Remote-User = \"mail\" }",
+            "app[0].identity_headers.Remote-User: \"mail\" is not a property of a user; ",
+        ),
         (
             "identity_headers = { Remote_User = \"sub\" }",
-            "app[0].identity_headers.Remote_User: \"Remote_User\" is no header's",
+            "app[0].identity_headers.Remote_User: \"Remote_User\" is not a header",
         ),
-        ("identity_headers = { Cookie = \"sub\" }", "app[0].identity_headers.Cookie: \"Cookie\" means something else"),
+        (
+            "identity_headers = { Cookie = \"sub\" }",
+            "app[0].identity_headers.Cookie: \"Cookie\" has another meaning in HTTP",
+        ),
         ("identity_headers = { X-Forwarded-For = \"sub\" }", "app[0].identity_headers.X-Forwarded-For: "),
         ("identity_headers = { X-Sealgate-Assertion = \"sub\" }", "app[0].identity_headers.X-Sealgate-Assertion: "),
         (
             "identity_headers = { X-A = \"sub\", x-a = \"sub\" }",
-            "app[0].identity_headers.x-a: \"x-a\" stands here already",
+            "app[0].identity_headers.x-a: \"x-a\" is repeated with other capital letters",
         ),
-        ("pass_headers = [\"X-Forwarded-User\"]", "app[0].pass_headers[0]: \"X-Forwarded-User\" tells of the way"),
-        ("pass_headers = [\"X_User\"]", "app[0].pass_headers[0]: \"X_User\" is no header's name"),
+        ("pass_headers = [\"X-Forwarded-User\"]", "app[0].pass_headers[0]: \"X-Forwarded-User\" describes the request"),
+        ("pass_headers = [\"X_User\"]", "app[0].pass_headers[0]: \"X_User\" is not a header name"),
         (
             "preset = \"radicale\"\npass_headers = [\"X-Remote-User\"]",
-            "app[0].pass_headers[0]: \"X-Remote-User\" says who somebody is",
+            "app[0].pass_headers[0]: \"X-Remote-User\" is an identity header",
         ),
     ] {
         starts(&fault(&with(lines)), start);
@@ -449,10 +458,10 @@ fn characters_of_paths_that_are_data_are_named_one_by_one() {
     let config = parse(&with(all, all));
     assert_eq!(config.apps[0].routes[0].path_characters.words(), [";", "%2F", "%5C", "%252F"]);
     let odd = "path_characters = [\"/\"]";
-    starts(&faults(&with(odd, odd))[0], "app[0].route[1].path_characters[0]: \"/\" is not among them; ");
+    starts(&faults(&with(odd, odd))[0], "app[0].route[1].path_characters[0]: \"/\" is not supported; ");
     let empty = "path_characters = []";
     starts(&faults(&with(empty, empty))[0], "app[0].route[1].path_characters: is empty; ");
-    starts(&fault(&with(all, "")), "app[0].route[2].path_characters: another rule of \"/x/\" says otherwise; ");
+    starts(&fault(&with(all, "")), "app[0].route[2].path_characters: another rule of \"/x/\" has a different value; ");
 }
 
 /// Returns a configuration with one application, with these settings for it and its first route.
@@ -481,7 +490,7 @@ fn a_rule_has_the_levels_of_its_application_unless_it_has_its_own() {
     let fault = fault(&with_acr("acr = [\"2\"]", "basic = true"));
     starts(
         &fault,
-        "app[0].route[0].basic: an application password is no sign-in, and the application's acr holds here too; ",
+        "app[0].route[0].basic: an application password has no level, and this rule inherits the application's acr; ",
     );
     assert!(fault.contains("write acr = []"), "{fault}");
     assert!(parse(&with_acr("acr = [\"2\"]", "basic = true\nacr = []")).apps[0].takes_app_passwords());
@@ -490,9 +499,9 @@ fn a_rule_has_the_levels_of_its_application_unless_it_has_its_own() {
 #[test]
 fn a_level_stands_once_in_a_list_whatever_its_name() {
     for (list, told) in [
-        ("[\"2\", \"2\"]", "acr[1]: \"2\" stands in this list already; write it once"),
-        ("[\"phr\", \"3\"]", "acr[1]: \"3\" is the level \"phr\", which stands in this list already"),
-        ("[\"urn:x\", \"2\", \"urn:x\"]", "acr[2]: \"urn:x\" stands in this list already; write it once"),
+        ("[\"2\", \"2\"]", "acr[1]: \"2\" is repeated in this list; write it once"),
+        ("[\"phr\", \"3\"]", "acr[1]: \"3\" is the same level as \"phr\", which is in this list already"),
+        ("[\"urn:x\", \"2\", \"urn:x\"]", "acr[2]: \"urn:x\" is repeated in this list; write it once"),
         ("[2]", "acr[0]: is an integer; write a list of levels, such as [\"2\"]"),
         ("\"2\"", "acr: is a string; write a list of levels, such as [\"2\"]"),
     ] {
@@ -508,10 +517,10 @@ fn a_class_that_nobody_can_reach_is_warned_of() {
     assert_eq!(told.len(), 1, "{told:?}");
     starts(
         &told[0],
-        "app[0].route[0].acr: \"aal2\" is no level, and there are no trusted_issuers: nobody reaches it; write \"1\", ",
+        "app[0].route[0].acr: \"aal2\" is not a level of Sealgate, and there are no trusted_issuers, so no user can reach it; write \"1\", ",
     );
     assert!(told[0].contains("(line "), "{told:?}");
-    starts(&warnings(&with_acr("acr = [\"phrh\"]", ""))[0], "app[0].acr: \"phrh\" is no level");
+    starts(&warnings(&with_acr("acr = [\"phrh\"]", ""))[0], "app[0].acr: \"phrh\" is not a level");
     // Another issuer has its own `acr` values. Two names that are aliases here may differ there.
     let issuer =
         "\n[[trusted_issuer]]\nname = \"corp\"\nissuer = \"https://login.example.net/\"\naudiences = [\"a\"]\n";

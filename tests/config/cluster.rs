@@ -53,11 +53,11 @@ fn what_is_of_the_other_engine_is_refused() {
     let files = format!("{CLUSTER}\nstore.path = \"store\"\nstore.cache_bytes = 1048576\n");
     let said = faults(&files);
     assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said.iter().all(|fault| fault.contains("is of the engine \"sled\" alone")), "{said:?}");
+    assert!(said.iter().all(|fault| fault.contains("requires engine = \"sled\"")), "{said:?}");
     let shared = format!("{REQUIRED}\nstore.url_file = \"url\"\ncluster.node = \"id-1\"\n");
     let said = faults(&shared);
     assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said.iter().all(|fault| fault.contains("goes with")), "{said:?}");
+    assert!(said.iter().all(|fault| fault.contains("requires ")), "{said:?}");
 }
 
 #[test]

@@ -30,23 +30,23 @@ fn one_factor_is_enough_unless_the_file_says_more() {
 fn levels_groups_and_days_that_cannot_be_meant_are_faults() {
     for (section, start) in [
         ("level = 2", "factors.level: is an integer; write \"1\", \"2\" or \"3\""),
-        ("level = \"aal2\"", "factors.level: \"aal2\" is no level; write \"1\", \"2\" or \"3\""),
-        ("groups = { admins = \"phrh\" }", "factors.groups.admins: \"phrh\" is no level; "),
+        ("level = \"aal2\"", "factors.level: \"aal2\" is not a level; write \"1\", \"2\" or \"3\""),
+        ("groups = { admins = \"phrh\" }", "factors.groups.admins: \"phrh\" is not a level; "),
         ("groups = { \"a,b\" = \"2\" }", "factors.groups.a,b: \"a,b\" is not a group; "),
         ("groups = {}", "factors.groups: is empty; "),
-        ("groups = [\"admins\"]", "factors.groups: is an array; write such as { admins = \"3\" }"),
+        ("groups = [\"admins\"]", "factors.groups: is an array; write, for example, { admins = \"3\" }"),
         (
             "level = \"2\"\ngroups = { staff = \"1\" }",
-            "factors.groups.staff: \"1\" is less than everybody must reach, \"2\"; ",
+            "factors.groups.staff: \"1\" is lower than \"2\", the level for all users; ",
         ),
         (
             "level = \"2\"\nenrol_by = 2027-01-31",
             "factors.enrol_by: is a datetime; write a date such as \"2027-01-31\"",
         ),
-        ("level = \"2\"\nenrol_by = \"2027-02-29\"", "factors.enrol_by: \"2027-02-29\" is no date since 1970; "),
-        ("level = \"2\"\nenrol_by = \"2027-1-31\"", "factors.enrol_by: \"2027-1-31\" is no date since 1970; "),
-        ("level = \"2\"\nenrol_by = \"1960-01-31\"", "factors.enrol_by: \"1960-01-31\" is no date since 1970; "),
-        ("level = \"2\"\nenrol_by = \"31.01.2027\"", "factors.enrol_by: \"31.01.2027\" is no date since 1970; "),
+        ("level = \"2\"\nenrol_by = \"2027-02-29\"", "factors.enrol_by: \"2027-02-29\" is not a date since 1970; "),
+        ("level = \"2\"\nenrol_by = \"2027-1-31\"", "factors.enrol_by: \"2027-1-31\" is not a date since 1970; "),
+        ("level = \"2\"\nenrol_by = \"1960-01-31\"", "factors.enrol_by: \"1960-01-31\" is not a date since 1970; "),
+        ("level = \"2\"\nenrol_by = \"31.01.2027\"", "factors.enrol_by: \"31.01.2027\" is not a date since 1970; "),
         ("enrolment = \"admin\"", "factors.enrolment: \"admin\" is not known; write \"self\" or \"administrator\""),
         (
             "required = true",
@@ -68,7 +68,7 @@ fn a_day_by_which_nobody_must_enrol_is_warned_of() {
         let found = warnings(&parse(&with(section)));
         assert_eq!(!found.is_empty(), warned, "{section}: {found:?}");
         for warning in found {
-            starts(&warning, "factors.enrol_by: nobody must have a factor; ");
+            starts(&warning, "factors.enrol_by: has no effect");
         }
     }
 }
@@ -80,7 +80,7 @@ fn a_level_that_takes_keys_is_warned_of_where_browsers_have_none() {
         for (section, key) in [("level = \"3\"", "level"), ("groups = { admins = \"3\" }", "groups")] {
             let found = warnings(&parse(&at(issuer, section)));
             let [warning] = &found[..] else { panic!("{issuer} {section}: {found:?}") };
-            starts(warning, &format!("factors.{key}: nobody can reach level \"3\": "));
+            starts(warning, &format!("factors.{key}: no user can reach level \"3\": "));
         }
         assert_eq!(warnings(&parse(&at(issuer, "level = \"2\""))), [""; 0]);
     }

@@ -50,15 +50,15 @@ fn all_faults_are_reported_at_once_in_the_order_of_the_file() {
         scopes = ["profile", "admin"]"#;
     let faults = faults(text);
     let starts_in_order = [
-        "issuer: \"http://id.example.com\": http is allowed on localhost",
+        "issuer: \"http://id.example.com\": http is only allowed on localhost",
         "server.listen[1]: \"localhost:80\" is not an address; write IP:PORT",
         "server.theads: unknown key; did you mean threads? The keys here are ",
         "hsm.token_label: \"\" is not a name; ",
-        "hsm.pin_file: is an integer; write the file that holds the PIN (line 8)",
+        "hsm.pin_file: is an integer; write the path of the file with the PIN (line 8)",
         "store.engine: \"redis\" is not known; write \"sled\" or \"postgres\" (line 10)",
         "tokens.access_token_seconds: 0 is out of range; write a whole number of seconds from 1 to 86400 (line 13)",
-        "app[0].upstreams[0]: \"http://127.0.0.1:8081/wiki\" has more than that; ",
-        "app[0].route[1].path: \"/a//b\" has an empty part; write single slashes (line 22)",
+        "app[0].upstreams[0]: \"http://127.0.0.1:8081/wiki\" has other parts; ",
+        "app[0].route[1].path: \"/a//b\" has an empty segment; write single slashes (line 22)",
         "app[0].route[1].access: \"publik\" is not known; write \"public\", \"bearer\" or \"signed_in\" (line 23)",
         "app[0].route[1].scopes[1]: \"admin\" is not a scope; ",
     ];

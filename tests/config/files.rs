@@ -70,7 +70,7 @@ fn pin_file_that_group_or_others_can_use_is_a_fault() {
         installed.permit("pin", mode);
         let path = installed.path("pin").display().to_string();
         let expected =
-            format!("hsm.pin_file: {path} is open to others than its owner (mode {mode:04o}); run: chmod 600 {path}");
+            format!("hsm.pin_file: {path} can be accessed by other users (mode {mode:04o}); run: chmod 600 {path}");
         starts(&installed.fault(), &expected);
     }
     installed.permit("pin", 0o400);
@@ -111,7 +111,7 @@ fn a_certificate_that_has_expired_or_soon_will_is_a_warning() {
     assert_eq!(said(14 * 86_400), [""; 0]);
     assert_eq!(said(14 * 86_400 - 1), line("expires in 13 days; renew it"));
     assert_eq!(said(0), line("expires in 0 days; renew it"));
-    assert_eq!(said(-1), line("has expired, and browsers refuse it; renew it"));
+    assert_eq!(said(-1), line("has expired, and browsers reject it; renew it"));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn several_sessions_through_p11_kits_client_are_a_warning() {
     installed.text = installed.text.replace("module.so", "p11-kit-client.so");
     let found = warnings(&installed.load().unwrap());
     assert_eq!(found.len(), 1, "{found:?}");
-    starts(&found[0], "hsm.sessions: p11-kit's client can hang for good when its server dies");
+    starts(&found[0], "hsm.sessions: p11-kit's client can hang permanently if its server exits");
     installed.text += "hsm.sessions = 1";
     assert_eq!(warnings(&installed.load().unwrap()), [""; 0]);
 }
@@ -237,13 +237,19 @@ fn a_host_that_no_certificate_is_for_and_a_certificate_that_is_for_none_are_warn
     assert_eq!(warnings(&installed.load().unwrap()), [""; 0]);
     installed.text += &super::APP.replace("host = \"wiki.", "host = \"blog.");
     let found = warnings(&installed.load().unwrap());
-    assert_eq!(found, ["server.tls: no certificate is for blog.example.com, so browsers refuse it; add one"]);
+    assert_eq!(
+        found,
+        ["server.tls: no certificate is valid for blog.example.com, so browsers cannot connect; add one"]
+    );
     installed.text = installed.text.replace("https://wiki.example.com", "https://id.example.com");
     let found = warnings(&installed.load().unwrap());
     assert_eq!(found.len(), 3, "{found:#?}");
     let path = installed.path("certificate.pem");
     starts(
         &found[0],
-        &format!("server.tls.certificate: {} is for none of id.example.com, blog.example.com; ", path.display()),
+        &format!(
+            "server.tls.certificate: {} is not valid for any of id.example.com, blog.example.com; ",
+            path.display()
+        ),
     );
 }

@@ -50,7 +50,10 @@ fn mails_in_clear_to_another_machine_are_a_fault() {
     // Some resolvers query DNS for the last name.
     for host in ["smtp.example.com", "192.0.2.1", "localhost.example.com", "smtp.localhost"] {
         let fault = fault(&replaced("host", &format!("host = \"{host}\"\ntls = \"none\"")));
-        starts(&fault, "mail.tls: is \"none\", and mails carry links that open accounts; write \"starttls\"");
+        starts(
+            &fault,
+            "mail.tls: is \"none\", but messages contain links that give access to accounts; write \"starttls\"",
+        );
     }
 }
 
@@ -66,16 +69,10 @@ fn people_make_accounts_only_where_mail_is_sent() {
         assert!(parse(&format!("{REQUIRED}{MAIL}{open}{none}")).registration_of_people.domains.is_empty());
     }
     let told = fault(&format!("{REQUIRED}{open}"));
-    starts(
-        &told,
-        "registration_of_people.mode: is \"open\", and nobody can prove an address without mail; write [mail] too",
-    );
+    starts(&told, "registration_of_people.mode: is \"open\", which requires [mail] to verify addresses; add [mail]");
     for wrong in ["@example.com", "a@example.com", "127.0.0.1", "example..com", "", "ex ample.com"] {
         let told = fault(&format!("{REQUIRED}{MAIL}{open}domains = [\"{wrong}\"]"));
-        starts(
-            &told,
-            &format!("registration_of_people.domains[0]: {wrong:?} is not the domain of an address; write it without"),
-        );
+        starts(&told, &format!("registration_of_people.domains[0]: {wrong:?} is not a domain; write it without"));
     }
     starts(
         &fault(&format!("{REQUIRED}{MAIL}[registration_of_people]\nmode = \"token\"")),
@@ -114,24 +111,27 @@ fn senders_are_addresses_with_or_without_a_name() {
         let fault = fault(&replaced("from", &format!("from = {wrong:?}")));
         starts(
             &fault,
-            &format!("mail.from: {wrong:?} is not an address that mail servers take; write an address such"),
+            &format!("mail.from: {wrong:?} is not an address that mail servers accept; write an address such"),
         );
     }
     // A line break would end the header. An invisible character would reverse the displayed name.
     for wrong in ["Ex\\nBcc: x <a@example.com>", "Ex\\u202E <a@example.com>"] {
         let fault = fault(&replaced("from", &format!("from = \"{wrong}\"")));
-        assert!(fault.starts_with("mail.from: ") && fault.contains("has a name that cannot be shown"), "{fault}");
+        assert!(fault.starts_with("mail.from: ") && fault.contains("has an invalid display name"), "{fault}");
     }
-    starts(&mail_fault("reply_to = \"help\""), "mail.reply_to: \"help\" is not an address that mail servers take; ");
+    starts(&mail_fault("reply_to = \"help\""), "mail.reply_to: \"help\" is not an address that mail servers accept; ");
 }
 
 #[test]
 fn name_and_password_come_together() {
     let told = mail("username = \"id\"\npassword_file = \"mail-password\"").credentials.unwrap();
     assert_eq!((told.username.as_str(), told.password_file), ("id", base().join("mail-password")));
-    starts(&mail_fault("username = \"id\""), "mail.username: stands alone; write password_file too");
-    starts(&mail_fault("password_file = \"p\""), "mail.password_file: stands alone; write username too");
-    starts(&mail_fault("username = \"\"\npassword_file = \"p\""), "mail.username: is not such a name; write 1 to 255");
+    starts(&mail_fault("username = \"id\""), "mail.username: requires password_file");
+    starts(&mail_fault("password_file = \"p\""), "mail.password_file: requires username");
+    starts(
+        &mail_fault("username = \"\"\npassword_file = \"p\""),
+        "mail.username: is not a valid user name; write 1 to 255",
+    );
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn bounds_are_told() {
         "mail.tls: \"maybe\" is not known; write \"starttls\", \"implicit\" or \"none\"",
     );
     let local = replaced("host", "host = \"localhost\"\ntls = \"none\"\nca_file = \"ca.pem\"");
-    starts(&fault(&local), "mail.ca_file: has no use with tls = \"none\"; leave it out");
+    starts(&fault(&local), "mail.ca_file: has no effect with tls = \"none\"; leave it out");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn the_password_file_is_held_to_the_rules_of_the_pin() {
     for mode in [0o640, 0o604, 0o644] {
         write("word", "hunter2", mode);
         let expected = format!(
-            "mail.password_file: {word} is open to others than its owner (mode {mode:04o}); run: chmod 600 {word}"
+            "mail.password_file: {word} can be accessed by other users (mode {mode:04o}); run: chmod 600 {word}"
         );
         starts(&load().unwrap_err(), &expected);
     }
@@ -185,5 +185,5 @@ fn the_password_file_is_held_to_the_rules_of_the_pin() {
     assert!(!format!("{:?}", load().unwrap()).contains("hunter2"));
     // A CA file that contains no certificate.
     write("sealgate.toml", &format!("{REQUIRED}{MAIL}{more}ca_file = \"word\"\n"), 0o600);
-    starts(&load().unwrap_err(), &format!("mail.ca_file: {word} holds no certificate"));
+    starts(&load().unwrap_err(), &format!("mail.ca_file: {word} contains no certificate"));
 }

@@ -53,16 +53,16 @@ fn what_would_be_unsafe_is_refused() {
         ("jwks = \"http://keys.corp.test/\"", "trusted_issuer[0].jwks: \"http://keys.corp.test/\" is not https; "),
         ("jwks = \"ftp://keys.corp.test/\"", "trusted_issuer[0].jwks: \"ftp://keys.corp.test/\" is not https; "),
         ("jwks = \"https://a:b@corp.test/\"", "trusted_issuer[0].jwks: \"https://a:b@corp.test/\" has a user name"),
-        ("algorithms = [\"none\"]", "trusted_issuer[0].algorithms[0]: \"none\" is no signature; "),
-        ("algorithms = [\"HS256\"]", "trusted_issuer[0].algorithms[0]: \"HS256\" is a secret that would be shared; "),
+        ("algorithms = [\"none\"]", "trusted_issuer[0].algorithms[0]: \"none\" means no signature"),
+        ("algorithms = [\"HS256\"]", "trusted_issuer[0].algorithms[0]: \"HS256\" needs a shared secret; "),
         (
             "algorithms = [\"RS512\"]",
             "trusted_issuer[0].algorithms[0]: \"RS512\" is not known; write a list of RS256, ",
         ),
         ("algorithms = []", "trusted_issuer[0].algorithms: is empty; "),
         ("clients = []", "trusted_issuer[0].clients: is empty; "),
-        ("group_prefix = \"\"", "trusted_issuer[0].group_prefix: stands alone; write groups_claim too"),
-        ("emails_are_verified = true", "trusted_issuer[0].emails_are_verified: stands alone; write email_claim too"),
+        ("group_prefix = \"\"", "trusted_issuer[0].group_prefix: requires groups_claim"),
+        ("emails_are_verified = true", "trusted_issuer[0].emails_are_verified: requires email_claim"),
         ("clock_skew_seconds = 301", "trusted_issuer[0].clock_skew_seconds: 301 is out of range; "),
         ("token_bytes = 16385", "trusted_issuer[0].token_bytes: 16385 is out of range; "),
         (
@@ -74,9 +74,9 @@ fn what_would_be_unsafe_is_refused() {
         starts(&fault(&text(line)), start);
     }
     for (from, to, start) in [
-        ("\"corp\"", "\"Corp\"", "trusted_issuer[0].name: \"Corp\" is not such a name; "),
-        ("\"corp\"", "\"a:b\"", "trusted_issuer[0].name: \"a:b\" is not such a name; "),
-        ("\"corp\"", "\"urn\"", "trusted_issuer[0].name: \"urn\" begins other names already; "),
+        ("\"corp\"", "\"Corp\"", "trusted_issuer[0].name: \"Corp\" is not a valid name; "),
+        ("\"corp\"", "\"a:b\"", "trusted_issuer[0].name: \"a:b\" is not a valid name; "),
+        ("\"corp\"", "\"urn\"", "trusted_issuer[0].name: \"urn\" is reserved; "),
         ("https://login", "http://login", "trusted_issuer[0].issuer: \"http://login.corp.test/\" is not https; "),
         ("https://login", " https://login", "trusted_issuer[0].issuer: \" https://login.corp.test/\" is not a name; "),
         ("corp.test/", "corp.test/?a", "trusted_issuer[0].issuer: \"https://login.corp.test/?a\" has a query"),
@@ -91,7 +91,7 @@ fn what_would_be_unsafe_is_refused() {
     }
     let twice = faults(&format!("{}{ISSUER}", text("")));
     starts(&twice[0], "trusted_issuer[1].name: \"corp\" is another trusted issuer's name; ");
-    starts(&twice[1], "trusted_issuer[1].issuer: \"https://login.corp.test/\" is another trusted issuer's; ");
+    starts(&twice[1], "trusted_issuer[1].issuer: \"https://login.corp.test/\" is another trusted issuer's URL; ");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn an_application_names_issuers_that_there_are_and_may_then_use_their_words() {
     starts(&fault(&app(corp, "scopes = [\"a b\"]")), "app[0].route[0].scopes[0]: \"a b\" is not a scope; ");
     starts(
         &fault(&app("trusted_issuers = [\"other\"]", "")),
-        "app[0].trusted_issuers[0]: \"other\" is no trusted issuer; ",
+        "app[0].trusted_issuers[0]: \"other\" is not a trusted issuer; ",
     );
 }
 
@@ -136,7 +136,7 @@ fn a_file_of_keys_is_looked_at_before_the_start() {
     };
     one(problems(None), "cannot be read");
     one(problems(Some("{")), "is not a JWK set");
-    one(problems(Some("{\"keys\":[{\"kty\":\"oct\",\"k\":\"AAAA\"}]}")), "holds no key that is used here");
+    one(problems(Some("{\"keys\":[{\"kty\":\"oct\",\"k\":\"AAAA\"}]}")), "contains no usable key");
     one(problems(Some(&" ".repeat(300_000))), "at most 262144");
     let x = "A".repeat(43);
     let sound = format!("{{\"keys\":[{{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"{x}\"}}]}}");

@@ -52,12 +52,12 @@ fn readiness_is_an_answer_to_a_request_of_our_own() {
         ("/local/a", 200, "ready\n"),
         // A refusal counts as an answer.
         ("/answer", 200, ""),
-        ("/panic", 503, "… the connection broke off before an answer"),
-        ("/local/slow", 503, "… no answer came within 2s"),
+        ("/panic", 503, "… the connection closed before the response"),
+        ("/local/slow", 503, "… no response within 2s"),
         ("/0/an-application-that-is-not-there", 503, "… the answer is 50"),
     ] {
         let edge = Edge::with(&[], |parts| parts.health = Arc::new(Asking(path)));
-        let not_answered = format!("requests are not answered on {}: ", edge.address);
+        let not_answered = format!("the listener on {} does not answer requests: ", edge.address);
         // On a busy machine, the edge's request to itself may time out once.
         soon(|| {
             let reply = ask(&edge, "GET /readyz");

@@ -142,7 +142,8 @@ fn a_passed_socket_that_nobody_wants_stops_the_start() {
     assert_eq!(
         faults,
         [format!(
-            "systemd passed a socket on {address}, which is none of server.listen, server.redirect_listen and admin.listen"
+            "systemd passed a socket on {address}, which is not in server.listen, server.redirect_listen or \
+             admin.listen; correct the .socket unit or the configuration"
         )]
     );
 }

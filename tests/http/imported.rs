@@ -152,7 +152,7 @@ async fn one_that_cannot_be_taken_keeps_all_out() {
     let people = [(CAROL, good), ("dan@example.test", costly.as_str()), ("ANNA@example.test", good), (CAROL, good)];
     let faults = import(&provider, &people).await.unwrap_err();
     let begins = [
-        "line 2: password_hash: it asks for more work",
+        "line 2: password_hash: it takes longer to verify",
         "line 3: email: a person with this",
         "line 4: email: line 1 has",
     ];

@@ -17,17 +17,17 @@ pub enum NotSealing {
     Store(#[from] StoreError),
     /// A token configured as having the keys of all nodes has another wrapping key.
     #[error(
-        "token \"{token}\": the nodes of this store seal with a data key that this token cannot open: it was wrapped by the \
-         wrapping key with the CKA_ID {kept}, and the token has {own}. With hsm.shared = true the token of each node needs the \
-         same keys: bring that wrapping key into this token. Where it is lost for good, see docs/how-to/signing-keys.md, The \
-         wrapping key"
+        "token \"{token}\": this token cannot decrypt the data key of this store's nodes: it was wrapped by \
+         the wrapping key with the CKA_ID {kept}, and the token has {own}. With hsm.shared = true the token \
+         of each node needs the same keys: copy that wrapping key to this token. If it is lost permanently, \
+         see docs/how-to/signing-keys.md, The wrapping key"
     )]
     OtherWrappingKey { token: String, own: String, kept: String },
     /// The data key unwrapped by the token is not the cluster's.
     #[error(
-        "token \"{0}\": it opens a data key that is not the one which the nodes of this store seal with: the record was put \
-         there by somebody else, or comes from another store. Bring back the record that the database had, or see docs/how-to/signing-keys.md, \
-         The wrapping key"
+        "token \"{0}\": the data key in the database is not the one that this store's nodes use: another \
+         program replaced the record, or it is from another store. Restore the record, or see \
+         docs/how-to/signing-keys.md, The wrapping key"
     )]
     AnotherDataKey(String),
     /// The received data key does not match this node's request.

@@ -47,10 +47,10 @@ pub(crate) async fn take(
     }
     let wrapped = signer::wrap_received(hsm, FreshRandom { key, nonce: random(entropy) })?;
     store.keep_received_data_key(&holder.node, &wrapped.wrapping_id, &wrapped.bytes).await?;
-    tracing::info!(node = holder.node, wrapping_key = wrapped.wrapping_id, "took the data key of the cluster");
+    tracing::info!(node = holder.node, wrapping_key = wrapped.wrapping_id, "received the cluster's data key");
     // The enrolment key protects nothing any more; a further request would reuse it.
     if let Err(error) = signer::destroy_enrolment(hsm) {
-        tracing::warn!(%error, "the enrolment key could not be removed from the token; delete it there");
+        tracing::warn!(%error, "cannot remove the enrolment key from the token; delete it there");
     }
     Ok(true)
 }

@@ -134,7 +134,8 @@ impl Server {
         for address in sockets.iter().filter_map(|socket| socket.local_addr().ok()) {
             // Clients would wait on it forever.
             noted(format!(
-                "systemd passed a socket on {address}, which is none of server.listen, server.redirect_listen and admin.listen"
+                "systemd passed a socket on {address}, which is not in server.listen, server.redirect_listen \
+                 or admin.listen; correct the .socket unit or the configuration"
             ));
         }
         let Some(snapshot) = snapshot.filter(|_| faults.is_empty()) else { return Err(faults) };
@@ -447,17 +448,17 @@ impl Lifecycle {
         tokio::select! {
             () = self.quota.emptied() => {}
             () = tokio::time::sleep(self.patience) => {
-                tracing::warn!(connections = self.quota.open(), "cutting off what is still in flight");
+                tracing::warn!(connections = self.quota.open(), "closing the remaining connections");
             }
             () = signals.next() => {
-                tracing::warn!(connections = self.quota.open(), "told again: cutting off what is still in flight");
+                tracing::warn!(connections = self.quota.open(), "second signal: closing the remaining connections");
             }
         }
         if timeout(BACKGROUND_STOP, startup.background).await.is_err() {
-            tracing::warn!("a background task does not end; going on without it");
+            tracing::warn!("a background task did not end in time; stopping without it");
         }
         if timeout(HOOK_STOP, (startup.stopped)()).await.is_err() {
-            tracing::error!("the last work of the stop did not end in time");
+            tracing::error!("the last step of the stop did not end in time");
         }
         tracing::info!("stopped");
         outcome

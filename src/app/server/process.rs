@@ -32,8 +32,8 @@ pub(super) fn allow_descriptors(max_connections: usize) {
         tracing::warn!(
             allowed,
             needed,
-            "the limit of open files is too low for server.max_connections: raise LimitNOFILE= of the unit (ulimit -Hn), or \
-             lower server.max_connections"
+            "the limit of open files is too low for server.max_connections; raise LimitNOFILE= of the unit \
+             (ulimit -Hn), or lower server.max_connections"
         );
     }
 }
@@ -45,14 +45,14 @@ pub(super) fn allow_descriptors(max_connections: usize) {
 pub(super) async fn start_timer() -> Result<(), String> {
     let waited = tokio::spawn(pingora::time::sleep(Duration::from_millis(1))).await;
     waited.map_err(|_| {
-        "no thread can be started for the timers: raise TasksMax= or LimitNPROC= of the unit (ulimit -u)".to_owned()
+        "cannot start a thread for timers; raise TasksMax= or LimitNPROC= of the unit (ulimit -u)".to_owned()
     })
 }
 
 /// Reports the state to systemd, if it listens.
 pub(crate) fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!(%error, "cannot tell systemd of our state");
+        tracing::warn!(%error, "cannot report the state to systemd");
     }
 }
 
@@ -70,13 +70,13 @@ pub(crate) fn log_panics() {
         // Text of libraries if no thread is available: EAGAIN.
         let no_thread = text.contains("(os error 11)") || text.contains("code: 11,");
         let hint = if no_thread {
-            "; no thread can be started: raise TasksMax= or LimitNPROC= of the unit (ulimit -u)"
+            "; cannot start a thread: raise TasksMax= or LimitNPROC= of the unit (ulimit -u)"
         } else {
             ""
         };
         tracing::error!(place, thread = thread.name(), "panic: {text}{hint}");
         if thread.name() == Some("main") {
-            log::fail(EXIT_PANIC, format_args!("the program cannot go on after a panic of its main thread"));
+            log::fail(EXIT_PANIC, format_args!("the program cannot continue after a panic of its main thread"));
         }
     }));
 }

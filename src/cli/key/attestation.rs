@@ -79,5 +79,5 @@ fn verdict(audit: &Audit) -> Result<(), CommandFailure> {
     if audit.is_proven() {
         return Ok(());
     }
-    Err(CommandFailure::Unproven("nothing is wrong, but not every key is proven to be in a vendor's device".into()))
+    Err(CommandFailure::Unproven("there are no errors, but not every key is proven to be in a vendor's device".into()))
 }

@@ -84,20 +84,24 @@ fn compare(
     for key in check.keys.iter().map(|key| &key.report) {
         let KeyReport { kid, id, .. } = key;
         match lives.iter().find(|one| one.life.kid == kid.as_str()).map(|one| one.state) {
-            Some(KeyState::Removed) => warnings.push(format!("key {kid} was removed and is still in the token; delete it there")),
+            Some(KeyState::Removed) => {
+                warnings.push(format!("key {kid} was removed, but is still in the token; delete it there"))
+            }
             Some(_) => {}
             // The only key of an unused token needs no announcement.
             None if lives.is_empty() && check.keys.len() == 1 => {}
             None if begun.contains(id) => warnings.push(format!(
-                "key {kid} was made here and is not announced yet; the next start announces it, and so does `sealgate key announce {kid}`"
+                "key {kid} was generated here, but is not announced; the next start announces it, or run \
+                 `sealgate key announce {kid}`"
             )),
             None => faults.push(format!(
-                "key {kid} (CKA_ID {id}) is in the token and not announced; announce it with `sealgate key announce {kid}`, or delete it from the token"
+                "key {kid} (CKA_ID {id}) is in the token, but not announced; announce it with `sealgate key \
+                 announce {kid}`, or delete it from the token"
             )),
         }
     }
     for key in &check.removed {
-        warnings.push(format!("key {} was removed for cause and is still in the token; delete it there", key.kid));
+        warnings.push(format!("key {} was removed with --now, but is still in the token; delete it there", key.kid));
     }
     for KeyAnswer { life, state, .. } in lives.iter().filter(|key| key.life.holder.as_deref() == node) {
         let (kid, named) = (&life.kid, json!(state));
@@ -105,16 +109,18 @@ fn compare(
         if *state == KeyState::Removed || in_token(kid) {
         } else if marked(kid) {
             faults.push(format!(
-                "key {kid} is announced ({named}), and the token says that it was removed for cause; run `sealgate key remove --now {kid}`, with another key announced to take over"
+                "key {kid} is announced ({named}), but marked as removed in the token; announce another key \
+                 that can sign, then run `sealgate key remove --now {kid}`"
             ));
         } else {
             faults.push(format!(
-                "key {kid} is announced ({named}) and not in the token; bring it back, or see docs/how-to/signing-keys.md"
+                "key {kid} is announced ({named}), but not in the token; restore it, or see \
+                 docs/how-to/signing-keys.md"
             ));
         }
     }
     if !lives.is_empty() && !lives.iter().any(|key| key.life.holder.as_deref() == node && key.state == KeyState::Active)
     {
-        faults.push("no key signs by the times in the store; `sealgate key list` shows them".into());
+        faults.push("no key is due to sign; `sealgate key list` shows the schedule".into());
     }
 }

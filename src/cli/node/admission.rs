@@ -22,16 +22,16 @@ pub(super) fn request(trust: &str, access: &StoreAccess, output: &Output) -> Res
     let config = access.config();
     let Some(holder) = config.token_holder() else {
         return Err(CommandFailure::line(
-            "hsm.shared is true: all nodes reach the same keys, and a new one needs no admission; start it",
+            "hsm.shared is true: all nodes use the same keys, so a new node needs no admission; start it",
         ));
     };
     if access.is_served() {
-        return Err(CommandFailure::line("the server of this node runs; a request is made before it does"));
+        return Err(CommandFailure::line("the server of this node is running; stop it, then make the request"));
     }
     let id: [u8; 16] = random(&OsEntropy);
     let EnrolmentKeys { signing, enrolment, hash } =
         signer::enrolment_keys(&config.hsm, &id).map_err(CommandFailure::line)?;
-    let no_key = || CommandFailure::line("the token states a key that is none");
+    let no_key = || CommandFailure::line("the token reports an invalid key");
     let (key, enrolment_key) = (signing.thumbprint().ok_or_else(no_key)?, enrolment.thumbprint().ok_or_else(no_key)?);
     let store = access.block_on(access.open_store())?;
     let ring = access.block_on(store.key_ring()).map_err(CommandFailure::line)?;
@@ -70,8 +70,8 @@ fn unknown(trust: &str, ring: &KeyRing) -> CommandFailure {
     let known = known.collect::<Vec<_>>().join(", ");
     let known = if known.is_empty() { "none; the first node needs no admission".to_owned() } else { known };
     CommandFailure::line(format_args!(
-        "no node of the cluster has shown the key {trust}. Read the key on the node that will admit this one, with `sealgate key \
-         list`, not here: the database says {known}"
+        "the cluster has no key {trust}. Run `sealgate key list` on the node that will admit this one, and \
+         use that key. Do not rely on the database, which has {known}"
     ))
 }
 

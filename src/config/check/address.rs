@@ -37,7 +37,9 @@ pub(super) fn listener(text: &str, others: &[SocketAddr]) -> Result<SocketAddr, 
         )
     })?;
     match others.iter().find(|other| collide(**other, address)) {
-        Some(other) => Err(format!("{text} is taken by the listener on {other}; write another port, or leave one out")),
+        Some(other) => {
+            Err(format!("{text} conflicts with the listener on {other}; write another port, or leave one out"))
+        }
         None => Ok(address),
     }
 }
@@ -59,10 +61,16 @@ pub(super) fn network(text: &str) -> Result<IpNet, String> {
         .parse()
         .map_err(|_| format!("{text:?} is not a network; write one such as \"10.0.0.0/8\" or \"192.0.2.7\""))?;
     if network.prefix_len() == 0 {
-        return Err(format!("{text} is everybody, who could then claim any address; write your proxies' addresses"));
+        return Err(format!(
+            "{text} is every address, so any client could forge its own address; write your proxies' addresses"
+        ));
     }
     if network.trunc() != network {
-        return Err(format!("{text} names a host and a network; write {} or {}", network.trunc(), network.addr()));
+        return Err(format!(
+            "{text} has bits set outside the network's prefix; write {} or {}",
+            network.trunc(),
+            network.addr()
+        ));
     }
     Ok(network)
 }
@@ -70,7 +78,7 @@ pub(super) fn network(text: &str) -> Result<IpNet, String> {
 /// Parses a name: not empty, no control characters, no blanks around it.
 pub(super) fn name(text: &str) -> Result<String, String> {
     if text.is_empty() || text.trim() != text || text.chars().any(char::is_control) {
-        return Err(format!("{text:?} is not a name; write some text without blanks around it"));
+        return Err(format!("{text:?} is not a name; write a text without blanks around it"));
     }
     Ok(text.to_owned())
 }
@@ -84,8 +92,7 @@ pub(super) fn group(text: &str) -> Result<String, String> {
 /// Parses the domain of e-mail addresses and returns it in the form of mail servers: A-labels,
 /// lower case.
 pub(super) fn mail_domain(text: &str) -> Result<String, String> {
-    let problem =
-        || format!("{text:?} is not the domain of an address; write it without the @, such as \"example.com\"");
+    let problem = || format!("{text:?} is not a domain; write it without the @, such as \"example.com\"");
     let address = Email::parse(&format!("a@{text}")).and_then(|address| MailAddress::of(&address));
     address.map(|address| address.domain().to_owned()).ok_or_else(problem)
 }
@@ -101,7 +108,7 @@ pub(super) fn token_label(text: &str) -> Result<String, String> {
 pub(super) fn app_name(text: &str) -> Result<String, String> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
     if text.is_empty() || text.len() > 63 || !text.bytes().all(allowed) {
-        return Err(format!("{text:?} is not an application's name; write 1 to 63 of a-z, 0-9, - and _"));
+        return Err(format!("{text:?} is not a valid application name; write 1 to 63 of a-z, 0-9, - and _"));
     }
     Ok(text.to_owned())
 }
@@ -109,13 +116,13 @@ pub(super) fn app_name(text: &str) -> Result<String, String> {
 /// Parses a host, with or without a port, in the form of a `Host` header.
 pub(super) fn host(text: &str) -> Result<String, String> {
     if text.contains(['/', '@', '?', '#', '\\']) {
-        return Err(format!("{text:?} is not a host; write it alone, such as \"wiki.example.com\""));
+        return Err(format!("{text:?} is not a host; write only the host, such as \"wiki.example.com\""));
     }
     let (name, port) = split_port(text);
     host_name(name)?;
     let sound = |port: &str| port.parse::<u16>().is_ok_and(|number| number > 0 && number.to_string() == port);
     if port.is_some_and(|port| !sound(port)) {
-        return Err(format!("{text:?} has no sound port; write a port from 1 to 65535, or none"));
+        return Err(format!("{text:?} has an invalid port; write a port from 1 to 65535, or none"));
     }
     Ok(text.to_owned())
 }
@@ -124,7 +131,7 @@ fn host_name(text: &str) -> Result<(), String> {
     let problem = || format!("{text:?} is not a host name; write one such as \"wiki.example.com\", without wildcards");
     let host = Host::parse(text).map_err(|_| problem())?;
     if host.to_string() != text {
-        return Err(format!("{text:?} is not how browsers send it; write \"{host}\""));
+        return Err(format!("{text:?} is not the form that browsers send; write \"{host}\""));
     }
     let Host::Domain(domain) = host else { return Ok(()) };
     let sound = |part: &str| {
@@ -141,7 +148,7 @@ fn host_name(text: &str) -> Result<(), String> {
 pub(super) fn app_url(text: &str, host: Option<&str>, issuer: Option<&IssuerUrl>) -> Result<Url, String> {
     let url = origin(text)?;
     if format!("{}://{}", url.scheme(), authority(&url)) != text {
-        return Err(format!("{text:?} is not its normal form; write \"{}://{}\"", url.scheme(), authority(&url)));
+        return Err(format!("{text:?} is not in normal form; write \"{}://{}\"", url.scheme(), authority(&url)));
     }
     if let Some(issuer) = issuer.filter(|issuer| issuer.scheme() != url.scheme()) {
         // The session cookie depends on the issuer's scheme: browsers do not send a `Secure` cookie
@@ -190,8 +197,7 @@ pub(super) fn certificate_name(text: &str) -> Result<String, String> {
         return Ok(address.to_string());
     }
     let domain = host_name(text).is_ok() && !text.contains('_') && matches!(Host::parse(text), Ok(Host::Domain(_)));
-    let problem =
-        || format!("{text:?} is not a name on a certificate; write a host name or an address, without a port");
+    let problem = || format!("{text:?} cannot be in a certificate; write a host name or an IP address, without a port");
     domain.then(|| text.to_owned()).ok_or_else(problem)
 }
 
@@ -200,11 +206,11 @@ fn origin(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("{text:?} is not a URL ({error}); {allowed}"))?;
     let spelled = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
     if !spelled || url.host_str().is_none_or(str::is_empty) {
-        return Err(format!("{text:?} is not http:// or https:// and a host; {allowed}"));
+        return Err(format!("{text:?} is not http:// or https:// with a host; {allowed}"));
     }
     let bare = url.username().is_empty() && url.password().is_none() && !text.contains('@');
     if !bare || url.path() != "/" || text.contains(['?', '#', '\\']) {
-        return Err(format!("{text:?} has more than that; {allowed}"));
+        return Err(format!("{text:?} has other parts; {allowed}"));
     }
     Ok(url)
 }
@@ -213,20 +219,20 @@ fn origin(text: &str) -> Result<Url, String> {
 pub(super) fn route_path(text: &str) -> Result<String, String> {
     let problem = |what: &str| Err(format!("{text:?} {what}"));
     if !text.starts_with('/') {
-        return problem("does not start with /; write such as \"/api/\"");
+        return problem("does not start with /; write, for example, \"/api/\"");
     }
     if text.contains("//") {
-        return problem("has an empty part; write single slashes");
+        return problem("has an empty segment; write single slashes");
     }
     if text.split('/').any(|part| part == "." || part == "..") {
-        return problem("has a dot part; write the path that it leads to");
+        return problem("has a dot segment; write the path that it resolves to");
     }
     if text.contains('*') {
-        return problem("has a *, which is not a wildcard; end the path with / to cover all below it");
+        return problem("has a *, which is not a wildcard; end the path with / to cover every path below it");
     }
     let sound = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()+,=:@".contains(&byte);
     if !text.bytes().all(sound) {
-        return problem("has a character that no route may have; write letters, digits and -._~!$&'()+,=:@/");
+        return problem("has a character that a route cannot have; write letters, digits and -._~!$&'()+,=:@/");
     }
     Ok(text.to_owned())
 }
@@ -234,10 +240,10 @@ pub(super) fn route_path(text: &str) -> Result<String, String> {
 /// Parses a method. Methods are case-sensitive (RFC 9110 §9.1).
 pub(super) fn method(text: &str) -> Result<String, String> {
     if text.is_empty() || text.len() > 32 || !text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-') {
-        return Err(format!("{text:?} is not a method; write such as \"GET\" or \"POST\""));
+        return Err(format!("{text:?} is not a method; write, for example, \"GET\" or \"POST\""));
     }
     if text == "CONNECT" || text == "TRACE" {
-        return Err(format!("{text} never reaches an application; leave it out"));
+        return Err(format!("{text} is never forwarded to an application; leave it out"));
     }
     Ok(text.to_owned())
 }
@@ -245,11 +251,15 @@ pub(super) fn method(text: &str) -> Result<String, String> {
 /// Parses an origin in the form of an `Origin` header.
 pub(super) fn web_origin(text: &str) -> Result<String, String> {
     if text == "*" {
-        return Err("\"*\" is everybody's page; write the origins that you trust with people's sessions".to_owned());
+        return Err("\"*\" would allow every website; write the origins that you trust with users' sessions".to_owned());
     }
     let url = origin(text)?;
     let written = format!("{}://{}", url.scheme(), authority(&url));
-    if written == text { Ok(written) } else { Err(format!("{text:?} is not how browsers send it; write {written:?}")) }
+    if written == text {
+        Ok(written)
+    } else {
+        Err(format!("{text:?} is not the form that browsers send; write {written:?}"))
+    }
 }
 
 /// Parses a word without blanks and quotation marks, which can appear in a challenge.
@@ -257,7 +267,8 @@ pub(super) fn word(text: &str) -> Result<String, String> {
     let sound = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
     if text.is_empty() || text.len() > 128 || !text.bytes().all(sound) {
         return Err(format!(
-            "{text:?} is not such a word; write 1 to 128 visible ASCII characters without quotation marks"
+            "{text:?} has invalid characters or an invalid length; write 1 to 128 visible ASCII characters \
+             without quotation marks"
         ));
     }
     Ok(text.to_owned())

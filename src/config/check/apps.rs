@@ -54,29 +54,33 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let name = section.required_text("name", "write a name of a-z, 0-9, - and _", |text| {
         let name = address::app_name(text)?;
         if taken.names.contains(&name) {
-            return Err(format!("{text:?} is another application's name; write one of its own"));
+            return Err(format!("{text:?} is another application's name; write a different name"));
         }
         taken.names.push(name.clone());
         Ok(name)
     });
-    let host =
-        section.required_text("host", "write the host that browsers ask for, such as \"wiki.example.com\"", |text| {
+    let host = section.required_text(
+        "host",
+        "write the host in the application's URL, such as \"wiki.example.com\"",
+        |text| {
             let host = address::host(text)?;
             check_port(&host, issuer)?;
             if taken.hosts.iter().any(|other| overlap(other, &host)) {
-                return Err(format!("{text:?} is another application's host; give each a host of its own"));
+                return Err(format!("{text:?} is another application's host; give each application its own host"));
             }
             taken.hosts.push(host.clone());
             Ok(host)
-        });
+        },
+    );
     let line = |text: &str, longest| {
-        let problem = || format!("{text:?} is not one line of up to {longest} characters that can be seen");
+        let problem = || format!("{text:?} is not one line of 1 to {longest} visible characters");
         is_line(text, longest).then(|| text.to_owned()).ok_or_else(problem)
     };
-    let title = section.text("title", "write what people call it", |text| line(text, MAX_TITLE_LENGTH));
+    let title =
+        section.text("title", "write the application's name as users know it", |text| line(text, MAX_TITLE_LENGTH));
     let description =
         section.text("description", "write a description in one line", |text| line(text, MAX_DESCRIPTION_LENGTH));
-    let icon = section.text("icon", "write the file of a PNG or SVG picture", |text| files.logo(text));
+    let icon = section.text("icon", "write the path of a PNG or SVG picture", |text| files.logo(text));
     let url = section.text("url", "write the public address, such as \"https://wiki.example.com:8443\"", |text| {
         address::app_url(text, host.as_deref(), issuer)
     });
@@ -87,19 +91,19 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
             None => address::upstream(text, own.listen)?,
         };
         if upstreams.contains(&upstream) {
-            return Err(format!("{text:?} stands in this list already; write each server once"));
+            return Err(format!("{text:?} is repeated in this list; write each server once"));
         }
         upstreams.push(upstream);
         Ok(())
     });
     let upstream_tls = tls::upstream(&mut section, &upstreams, files);
-    let audience = section.text("audience", "write the audience that tokens must name", address::name);
-    let clients = section.texts("clients", "write a list of client ids", |text| {
-        ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client id; `sealgate client list` shows them"))
+    let audience = section.text("audience", "write the audience that access tokens must have", address::name);
+    let clients = section.texts("clients", "write a list of client IDs", |text| {
+        ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client ID; `sealgate client list` shows them"))
     });
     let trusted_issuers = section.texts("trusted_issuers", "write a list of trusted issuers' names", |text| {
         let known = own.trusted.contains(&text);
-        let problem = || format!("{text:?} is no trusted issuer; write the name of a [[trusted_issuer]]");
+        let problem = || format!("{text:?} is not a trusted issuer; write the name of a [[trusted_issuer]]");
         if known { Ok(text.to_owned()) } else { Err(problem()) }
     });
     let trusted_issuers = trusted_issuers.unwrap_or_default();
@@ -108,7 +112,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let max_requests = section.number("max_requests", 1024, 1..=1_000_000);
     let max_requests_per_client = section.number("max_requests_per_client", max_requests.min(128), 1..=1_000_000);
     if max_requests_per_client > max_requests {
-        let problem = format!("one client may have more than all together; write at most {max_requests}");
+        let problem = format!("is larger than the limit of all clients together; write at most {max_requests}");
         section.fault("max_requests_per_client", &problem);
     }
     let reads_bodies_whole = section.flag("reads_bodies_whole", false);
@@ -148,7 +152,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
 fn socket(text: &str, own: &Own<'_>, files: &Files) -> Result<PathBuf, String> {
     let path = files.socket(files.path(text)?)?;
     if own.socket == Some(&path) {
-        return Err(format!("{} is Sealgate's own socket; write the application's", path.display()));
+        return Err(format!("{} is Sealgate's own socket; write the application's socket", path.display()));
     }
     Ok(path)
 }
@@ -159,7 +163,7 @@ fn check_port(host: &str, issuer: Option<&IssuerUrl>) -> Result<(), String> {
     let (name, port) = split_port(host);
     let own = issuer.map(|issuer| if issuer.is_https() { "443" } else { "80" });
     if port.is_some() && port == own {
-        return Err(format!("{host:?} has the port that browsers leave out; write {name:?}"));
+        return Err(format!("{host:?} has the default port, which browsers leave out; write {name:?}"));
     }
     Ok(())
 }
@@ -173,7 +177,7 @@ fn overlap(one: &str, other: &str) -> bool {
 fn routes(app: &mut Section<'_, '_>, trusted: &[String], acr: &[String]) -> Option<Vec<Route>> {
     let sections = app.sections("route");
     if sections.is_empty() {
-        app.missing("route", "write at least one [[app.route]]; what no route covers is refused");
+        app.missing("route", "write at least one [[app.route]]; requests that match no route are refused");
     }
     let mut taken = TakenRules::default();
     let routes: Vec<_> = sections.into_iter().map(|section| route(section, trusted, acr, &mut taken)).collect();
@@ -194,7 +198,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
     let path = section.required_text("path", "write a path such as \"/\" or \"/api/\"", |text| {
         let path = address::route_path(text)?;
         if path.starts_with(OWN_PATH) || path == RESOURCE_METADATA {
-            return Err(format!("{text:?} is Sealgate's own; write a path of the application"));
+            return Err(format!("{text:?} is reserved for Sealgate; write a path of the application"));
         }
         Ok(path)
     });
@@ -206,14 +210,14 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
         for method in if named.is_empty() { all.as_slice() } else { &named } {
             if !taken.rules.insert((path.clone(), method.clone())) {
                 let what = method.as_ref().map_or_else(String::new, |method| format!(" for {method}"));
-                let problem = format!("{path:?} has another rule{what}; write one rule a path and method");
+                let problem = format!("{path:?} has another rule{what}; write one rule for each path and method");
                 section.fault("path", &problem);
             }
         }
     }
     let accesses = [("public", Access::Public), ("bearer", Access::Bearer), ("signed_in", Access::SignedIn)];
     let access = section.required_choice("access", &accesses);
-    let audience = section.text("audience", "write the audience that tokens must name", address::name);
+    let audience = section.text("audience", "write the audience that access tokens must have", address::name);
     let known = ScopeValue::ALL.map(ScopeValue::as_str).join(", ");
     let allowed = format!("write a list of {known}");
     let scopes = section.texts("scopes", &allowed, |text| {
@@ -225,11 +229,11 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
             Err(format!("{text:?} is not a scope; {allowed}"))
         }
     });
-    let groups = section.texts("groups", "write a list of groups' names", address::name);
+    let groups = section.texts("groups", "write a list of group names", address::name);
     // An empty list would admit every user, although the operator meant none.
-    let users = section.some_texts("users", "write a list of addresses or subs", |text| {
+    let users = section.some_texts("users", "write a list of e-mail addresses or subs", |text| {
         person(text, trusted)
-            .ok_or_else(|| format!("{text:?} is neither an e-mail address nor a sub; write one of them"))
+            .ok_or_else(|| format!("{text:?} is neither an e-mail address nor a sub; write one of these"))
     });
     let own_acr = acr(&mut section, trusted);
     let max_age = section.optional_seconds("max_age_seconds", 30..=366 * 24 * 3600);
@@ -239,15 +243,21 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
     let allow_get_body = section.flag("allow_get_body", false);
     let basic = section.flag("basic", false);
     if basic && access.is_some_and(|access| access != Access::SignedIn) {
-        section.fault("basic", "is for people's programs; write access = \"signed_in\", or leave it out");
+        section.fault(
+            "basic",
+            "requires access = \"signed_in\", because application passwords belong to users; change access, \
+             or leave it out",
+        );
     }
     let inherits = own_acr.is_none() && access != Some(Access::Public);
     let acr = own_acr.unwrap_or_else(|| if inherits { of_app.to_vec() } else { Vec::new() });
     if basic && (max_age.is_some() || !acr.is_empty()) {
         let problem = if inherits && max_age.is_none() {
-            "an application password is no sign-in, and the application's acr holds here too; leave it out, or write acr = []"
+            "an application password has no level, and this rule inherits the application's acr; leave it \
+             out, or write acr = []"
         } else {
-            "an application password is no sign-in; leave it out, or acr and max_age_seconds"
+            "an application password has no level and no sign-in time; leave it out, or leave acr and \
+             max_age_seconds out"
         };
         section.fault("basic", problem);
     }
@@ -255,13 +265,14 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
     if let Some(path) = &path {
         let before = *taken.characters.entry(path.clone()).or_insert(path_characters);
         if before != path_characters {
-            let problem = format!("another rule of {path:?} says otherwise; write the same for all methods of a path");
+            let problem =
+                format!("another rule of {path:?} has a different value; write the same for all methods of a path");
             section.fault("path_characters", &problem);
         }
     }
     if access == Some(Access::Public) {
         if caching.is_some() {
-            section.fault("caching", "on a public route the application has the say; leave it out");
+            section.fault("caching", "on a public route the application's own caching headers apply; leave it out");
         }
         for key in ["audience", "scopes", "groups", "users", "acr", "max_age_seconds"] {
             let empty = match key {
@@ -270,7 +281,10 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
                 _ => !section.has(key),
             };
             if !empty {
-                section.fault(key, "a public route asks for none; leave it out, or write another access");
+                section.fault(
+                    key,
+                    "a public route requires no sign-in, so this has no effect; leave it out, or change access",
+                );
             }
         }
     }
@@ -307,9 +321,11 @@ fn acr(section: &mut Section<'_, '_>, trusted: &[String]) -> Option<Vec<String>>
         };
         match classes.iter().find(same) {
             Some(known) if *known == class => {
-                return Err(format!("{text:?} stands in this list already; write it once"));
+                return Err(format!("{text:?} is repeated in this list; write it once"));
             }
-            Some(known) => return Err(format!("{text:?} is the level {known:?}, which stands in this list already")),
+            Some(known) => {
+                return Err(format!("{text:?} is the same level as {known:?}, which is in this list already"));
+            }
             None => {}
         }
         if trusted.is_empty() && level.is_none() {
@@ -319,7 +335,9 @@ fn acr(section: &mut Section<'_, '_>, trusted: &[String]) -> Option<Vec<String>>
         Ok(())
     })?;
     for class in nobodys {
-        let problem = format!("{class:?} is no level, and there are no trusted_issuers: nobody reaches it; {LEVELS}");
+        let problem = format!(
+            "{class:?} is not a level of Sealgate, and there are no trusted_issuers, so no user can reach it; {LEVELS}"
+        );
         section.warn("acr", &problem);
     }
     Some(classes)
@@ -334,7 +352,7 @@ fn path_characters(route: &mut Section<'_, '_>) -> PathCharacters {
             "%2F" | "%2f" => characters.slash = true,
             "%5C" | "%5c" => characters.backslash = true,
             "%252F" | "%252f" => characters.double_slash = true,
-            other => return Err(format!("{other:?} is not among them; {allowed}")),
+            other => return Err(format!("{other:?} is not supported; {allowed}")),
         }
         Ok(())
     });

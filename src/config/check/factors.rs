@@ -14,11 +14,11 @@ const DATE: &str = "write a date such as \"2027-01-31\"";
 
 pub(super) fn factors(mut section: Section<'_, '_>, issuer: Option<&IssuerUrl>) -> FactorsConfig {
     let lowest = section.text("level", LEVELS, level).unwrap_or(AssuranceLevel::One);
-    let groups = section.named_texts("groups", "write such as { admins = \"3\" }", |group, text| {
+    let groups = section.named_texts("groups", "write, for example, { admins = \"3\" }", |group, text| {
         let level = level(text)?;
         if level < lowest {
             return Err(format!(
-                "{text:?} is less than everybody must reach, \"{lowest}\"; write more, or leave it out"
+                "{text:?} is lower than \"{lowest}\", the level for all users; write a higher level, or leave it out"
             ));
         }
         Ok((address::group(group)?, level))
@@ -29,24 +29,31 @@ pub(super) fn factors(mut section: Section<'_, '_>, issuer: Option<&IssuerUrl>) 
         groups: groups.unwrap_or_default().into_iter().collect(),
         enrol_by: section.text("enrol_by", DATE, end_of_day),
         enrolment: section.choice("enrolment", &choices).unwrap_or(EnrolmentChoice::InSignIn),
-        abandon_keys_of: section.text("abandon_keys_of", "write a host", |host| Ok(host.to_owned())),
+        abandon_keys_of: section.text("abandon_keys_of", "write a host name", |host| Ok(host.to_owned())),
     };
     let nobody = lowest == AssuranceLevel::One && factors.groups.values().all(|level| *level == lowest);
     if nobody && factors.enrol_by.is_some() {
-        section.warn("enrol_by", "nobody must have a factor; write level or groups as well, or leave it out");
+        section.warn(
+            "enrol_by",
+            "has no effect, because no user needs a second factor; write level or groups too, or leave it out",
+        );
     }
     let highest = AssuranceLevel::PhishingResistant;
     if issuer.is_some_and(|issuer| RelyingParty::of_issuer(issuer.url()).is_none()) {
         let key = if lowest == highest { "level" } else { "groups" };
         if lowest == highest || factors.groups.values().any(|level| *level == highest) {
-            section.warn(key, "nobody can reach level \"3\": browsers have keys for an issuer with a name, over https");
+            section.warn(
+                key,
+                "no user can reach level \"3\": browsers only support security keys if the issuer is https \
+                 and has a host name",
+            );
         }
     }
     factors
 }
 
 fn level(text: &str) -> Result<AssuranceLevel, String> {
-    AssuranceLevel::parse(text).ok_or_else(|| format!("{text:?} is no level; {LEVELS}"))
+    AssuranceLevel::parse(text).ok_or_else(|| format!("{text:?} is not a level; {LEVELS}"))
 }
 
 /// Parses a date and returns the end of that day, UTC.
@@ -54,5 +61,5 @@ fn end_of_day(text: &str) -> Result<UnixTime, String> {
     let day = text.parse::<NaiveDate>().ok().filter(|day| day.to_string() == text);
     let next = day.and_then(|day| day.succ_opt()).map(|next| next.and_time(NaiveTime::MIN).and_utc().timestamp());
     let end = next.and_then(|seconds| u64::try_from(seconds).ok());
-    end.map(UnixTime::from_seconds).ok_or_else(|| format!("{text:?} is no date since 1970; {DATE}"))
+    end.map(UnixTime::from_seconds).ok_or_else(|| format!("{text:?} is not a date since 1970; {DATE}"))
 }

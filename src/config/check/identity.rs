@@ -15,15 +15,15 @@ const MAX_HEADERS: usize = 16;
 const WAY: [&str; 12] =
     ["for", "host", "proto", "protocol", "port", "scheme", "ssl", "server", "uri", "path", "prefix", "by"];
 
-const VALUES: &str = "write such as { Remote-User = \"username\", Remote-Email = \"email\" }; a value is \"sub\", \"email\", \
-    \"username\", \"name\" or \"groups\"";
+const VALUES: &str = "write, for example, { Remote-User = \"username\", Remote-Email = \"email\" }; a value \
+    is \"sub\", \"email\", \"username\", \"name\" or \"groups\"";
 
 /// Parses the identity headers of an application.
 pub(super) fn identity(app: &mut Section<'_, '_>) -> IdentityHeaders {
     let chosen = app.text("preset", "write the name of an application", |text| {
         preset::of(text).ok_or_else(|| {
             let known: Vec<_> = PRESETS.iter().map(|preset| format!("{:?}", preset.name)).collect();
-            format!("{text:?} is no preset; write one of {}, or identity_headers", known.join(", "))
+            format!("{text:?} is not a preset; write one of {}, or identity_headers", known.join(", "))
         })
     });
     let defaults = chosen.unwrap_or_default();
@@ -35,7 +35,7 @@ pub(super) fn identity(app: &mut Section<'_, '_>) -> IdentityHeaders {
     ];
     let authorization = app.choice("authorization", &authorizations).unwrap_or(defaults.authorization);
     if authorization == AuthorizationHeader::Replace && !assertion {
-        app.fault("authorization", "\"replace\" sends the signed assertion; write assertion = true, or another word");
+        app.fault("authorization", "\"replace\" sends the signed assertion; write assertion = true, or another value");
     }
     let names = [
         ("ascii-percent", Names::AsciiPercent),
@@ -70,14 +70,14 @@ fn headers(app: &mut Section<'_, '_>) -> Option<Vec<(HeaderName, IdentityValue)>
             "username" => IdentityValue::Username,
             "name" => IdentityValue::Name,
             "groups" => IdentityValue::Groups,
-            other => return Err(format!("{other:?} is nothing that is known of a person; {VALUES}")),
+            other => return Err(format!("{other:?} is not a property of a user; {VALUES}")),
         };
         let header = header_name(name)?;
         if request_fields::is_standard(header.as_str()) || is_of_the_way(header.as_str()) {
-            return Err(format!("{name:?} means something else in a request; write another header"));
+            return Err(format!("{name:?} has another meaning in HTTP; write another header"));
         }
         if taken.contains(&header) {
-            return Err(format!("{name:?} stands here already in other letters; write each header once"));
+            return Err(format!("{name:?} is repeated with other capital letters; write each header once"));
         }
         taken.push(header.clone());
         Ok((header, value))
@@ -96,10 +96,12 @@ fn pass(app: &mut Section<'_, '_>, own: &[(HeaderName, IdentityValue)]) -> Vec<H
     let passed = app.texts("pass_headers", "write a list of headers such as [\"X-User-Token\"]", |name| {
         let header = header_name(name)?;
         if request_fields::tells_of_the_way(header.as_str()) {
-            return Err(format!("{name:?} tells of the way that a request came, which a client cannot; leave it out"));
+            return Err(format!("{name:?} describes the request's origin, which a client could forge; leave it out"));
         }
         if own.iter().any(|(own, _)| *own == header) {
-            return Err(format!("{name:?} says who somebody is; leave it out here, or give that another header"));
+            return Err(format!(
+                "{name:?} is an identity header of this application; leave it out here, or rename the identity header"
+            ));
         }
         Ok(header)
     });
@@ -108,7 +110,7 @@ fn pass(app: &mut Section<'_, '_>, own: &[(HeaderName, IdentityValue)]) -> Vec<H
 
 /// Parses a header name that no server confuses with another one.
 fn header_name(text: &str) -> Result<HeaderName, String> {
-    let problem = || format!("{text:?} is no header's name; write one of letters, digits and single dashes");
+    let problem = || format!("{text:?} is not a header name; write letters, digits and single dashes");
     let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| problem())?;
     if request_fields::is_plain(name.as_str()) && !text.contains("--") { Ok(name) } else { Err(problem()) }
 }

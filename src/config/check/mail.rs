@@ -17,14 +17,14 @@ const MAX_USERNAME_LENGTH: usize = 255;
 pub(super) fn mail(mut section: Section<'_, '_>, files: &Files, issuer: Option<&IssuerUrl>) -> Option<MailConfig> {
     let server = "write the name of the mail server, such as \"smtp.example.com\"";
     let host = section.required_text("host", server, |text| {
-        let problem = |_| format!("{text:?} is not a host; {server}, and the port in port");
+        let problem = |_| format!("{text:?} is not a host; {server} (the port has its own key, port)");
         address::certificate_name(text).map_err(problem)
     });
     let kinds = [("starttls", MailTls::StartTls), ("implicit", MailTls::Implicit), ("none", MailTls::None)];
     let tls = section.choice("tls", &kinds).unwrap_or(MailTls::StartTls);
     if tls == MailTls::None && host.as_deref().is_some_and(|host| !is_this_machine(host)) {
-        let problem = "is \"none\", and mails carry links that open accounts; write \"starttls\" or \"implicit\", or a server \
-            on this machine (localhost, 127.0.0.1 or ::1) in host";
+        let problem = "is \"none\", but messages contain links that give access to accounts; write \
+            \"starttls\" or \"implicit\", or use a server on this machine (localhost, 127.0.0.1 or ::1)";
         section.fault("tls", problem);
     }
     let default_port = match tls {
@@ -36,18 +36,18 @@ pub(super) fn mail(mut section: Section<'_, '_>, files: &Files, issuer: Option<&
     let written = "write an address such as \"no-reply@example.com\", or \"Example <no-reply@example.com>\"";
     let from = section.required_text("from", written, |text| mailbox(text, written));
     let reply_to = section.text("reply_to", written, |text| mailbox(text, written));
-    let username = section.text("username", "write the name that the mail server knows you by", |text| {
+    let username = section.text("username", "write the user name for the mail server", |text| {
         let sound = !text.is_empty() && text.len() <= MAX_USERNAME_LENGTH && !text.chars().any(char::is_control);
         let problem =
-            || format!("is not such a name; write 1 to {MAX_USERNAME_LENGTH} bytes without control characters");
+            || format!("is not a valid user name; write 1 to {MAX_USERNAME_LENGTH} bytes without control characters");
         sound.then(|| text.to_owned()).ok_or_else(problem)
     });
-    let password_file = section.text("password_file", "write the file that holds the password", |text| {
+    let password_file = section.text("password_file", "write the path of the file with the password", |text| {
         files.secret_file(text, "the password for the mail server")
     });
     for (key, other) in [("username", "password_file"), ("password_file", "username")] {
         if section.has(key) && !section.has(other) {
-            section.fault(key, &format!("stands alone; write {other} too, or leave both out"));
+            section.fault(key, &format!("requires {other}; write both, or leave both out"));
         }
     }
     let hello = section.text("hello", "write the name of this machine, such as \"id.example.com\"", |text| {
@@ -57,9 +57,9 @@ pub(super) fn mail(mut section: Section<'_, '_>, files: &Files, issuer: Option<&
     });
     let timeout = section.seconds("timeout_seconds", 20, 1..=5 * MINUTE);
     let per_minute = section.number("per_minute", 60, 1..=6000);
-    let ca_file = section.text("ca_file", "write the file of a PEM certificate", |text| files.authorities(text));
+    let ca_file = section.text("ca_file", "write the path of a PEM certificate", |text| files.authorities(text));
     if tls == MailTls::None && section.has("ca_file") {
-        section.fault("ca_file", "has no use with tls = \"none\"; leave it out");
+        section.fault("ca_file", "has no effect with tls = \"none\"; leave it out");
     }
     let own = |issuer: &IssuerUrl| issuer.host().trim_start_matches('[').trim_end_matches(']').to_owned();
     let credentials =
@@ -94,10 +94,10 @@ fn mailbox(text: &str, written: &str) -> Result<Mailbox, String> {
     let name = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
     if !name.is_empty() && !is_line(name, MAX_NAME_LENGTH) {
         return Err(format!(
-            "{text:?} has a name that cannot be shown; write at most {MAX_NAME_LENGTH} visible characters"
+            "{text:?} has an invalid display name; write at most {MAX_NAME_LENGTH} visible characters"
         ));
     }
     let address = Email::parse(address).and_then(|email| MailAddress::of(&email));
-    let address = address.ok_or_else(|| format!("{text:?} is not an address that mail servers take; {written}"))?;
+    let address = address.ok_or_else(|| format!("{text:?} is not an address that mail servers accept; {written}"))?;
     Ok(Mailbox { name: (!name.is_empty()).then(|| name.to_owned()), address })
 }

@@ -12,9 +12,9 @@ use crate::{
 
 use super::address;
 
-const CHAIN: &str = "write the file of the chain, PEM";
-const KEY: &str = "write the file of the private key, PEM";
-const AUTHORITIES: &str = "write the file of the authorities' certificates, PEM";
+const CHAIN: &str = "write the path of the certificate chain, PEM";
+const KEY: &str = "write the path of the private key, PEM";
+const AUTHORITIES: &str = "write the path of the CA certificates, PEM";
 
 /// A server certificate.
 pub(super) struct CertificateChain {
@@ -42,10 +42,10 @@ pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files, acme: bool) -
     let demands = [("optional", Presence::Optional), ("required", Presence::Required)];
     let demand = server.choice("client_certificates", &demands);
     if server.has("client_certificates") && !server.has("client_ca") {
-        server.fault("client_certificates", "needs to know whose; write client_ca too, or leave it out");
+        server.fault("client_certificates", "requires client_ca; write both, or leave it out");
     }
     if server.has("client_ca") && !server.has("tls") && !acme {
-        server.fault("client_ca", "clients show certificates over TLS only; write tls too, or leave it out");
+        server.fault("client_ca", "requires tls; write both, or leave it out");
     }
     Some(ClientCertificates { ca: ca?, demand: demand.unwrap_or(Presence::Required) })
 }
@@ -71,8 +71,11 @@ pub(super) fn coverage(
     let mut warnings = Vec::new();
     for CertificateChain { chain, path, .. } in read() {
         if !hosts.iter().any(|host| chain.is_for(host)) {
-            let problem =
-                format!("{} is for none of {}; write a certificate that is", chain.path.display(), hosts.join(", "));
+            let problem = format!(
+                "{} is not valid for any of {}; write a certificate for one of them",
+                chain.path.display(),
+                hosts.join(", ")
+            );
             warnings.push(ConfigFault::new(path.clone(), None, problem));
         }
     }
@@ -86,7 +89,7 @@ pub(super) fn coverage(
             ConfigFault::new(
                 "server.tls".to_owned(),
                 None,
-                format!("no certificate is for {host}, so browsers refuse it; add one"),
+                format!("no certificate is valid for {host}, so browsers cannot connect; add one"),
             )
         }));
     }
@@ -112,7 +115,7 @@ fn matching(section: &Section<'_, '_>, certificate: &disk::Chain, key: &disk::Pr
 
 /// Parses the TLS settings for an application's upstreams.
 pub(super) fn upstream(app: &mut Section<'_, '_>, upstreams: &[Upstream], files: &Files) -> UpstreamTls {
-    let allowed = "write { ca = \"FILE\" }, with certificate, key and server_name where the servers need them";
+    let allowed = "write { ca = \"FILE\" }, with certificate, key and server_name if the servers need them";
     let Some(mut section) = app.optional_section("upstream_tls", allowed) else {
         check_names(app, upstreams);
         return UpstreamTls::default();
@@ -124,13 +127,13 @@ pub(super) fn upstream(app: &mut Section<'_, '_>, upstreams: &[Upstream], files:
         section.text("server_name", "write the name on the servers' certificate", address::certificate_name);
     if section.has("certificate") != section.has("key") {
         let (lone, other) = if section.has("key") { ("key", "certificate") } else { ("certificate", "key") };
-        section.fault(lone, &format!("stands alone; write {other} too, or leave both out"));
+        section.fault(lone, &format!("requires {other}; write both, or leave both out"));
     }
     let client = certificate.zip(key).map(|(certificate, key)| matching(&section, &certificate, &key));
     drop(section);
     let speaks_tls = |upstream: &Upstream| matches!(upstream, Upstream::Url(url) if url.scheme() == "https");
     if !upstreams.is_empty() && !upstreams.iter().any(speaks_tls) {
-        app.fault("upstream_tls", "no upstream speaks TLS; write https:// in upstreams, or leave upstream_tls out");
+        app.fault("upstream_tls", "no upstream uses TLS; write https:// in upstreams, or leave upstream_tls out");
     }
     if server_name.is_none() {
         check_names(app, upstreams);
@@ -143,8 +146,10 @@ pub(super) fn upstream(app: &mut Section<'_, '_>, upstreams: &[Upstream], files:
 fn check_names(app: &Section<'_, '_>, upstreams: &[Upstream]) {
     let no_name = |upstream: &&Upstream| matches!(upstream, Upstream::Url(url) if url.scheme() == "https" && url.host_str().is_some_and(|host| host.contains('_')));
     if let Some(Upstream::Url(url)) = upstreams.iter().find(no_name) {
-        let problem =
-            format!("the name in {url} can be on no certificate; write that on its as server_name in upstream_tls");
+        let problem = format!(
+            "the host name in {url} cannot be in a certificate; write the name in the server's certificate \
+             as server_name in upstream_tls"
+        );
         app.fault("upstreams", &problem);
     }
 }

@@ -40,35 +40,37 @@ fn trusted_issuer(
     let name = section.required_text("name", "write a short name of a-z, 0-9, - and _", |text| {
         let name = short_name(text)?;
         if taken.names.contains(&name) {
-            return Err(format!("{text:?} is another trusted issuer's name; write one of its own"));
+            return Err(format!("{text:?} is another trusted issuer's name; write a different name"));
         }
         if taken.names.len() == MOST {
-            return Err(format!("there are more than {MOST} trusted issuers; leave out those that are not needed"));
+            return Err(format!("there are more than {MOST} trusted issuers; remove some"));
         }
         taken.names.push(name.clone());
         Ok(name)
     });
-    let issuer = section.required_text("issuer", "write the address that its tokens have in iss", |text| {
+    let issuer = section.required_text("issuer", "write the URL in the claim iss of its tokens", |text| {
         document(text, false)?;
         if own.is_some_and(|own| own.as_str() == text) {
-            return Err(format!("{text:?} is this provider; its own tokens need no [[trusted_issuer]]"));
+            return Err(format!(
+                "{text:?} is this provider, whose tokens are always accepted; leave this [[trusted_issuer]] out"
+            ));
         }
         if taken.issuers.iter().any(|known| known == text) {
-            return Err(format!("{text:?} is another trusted issuer's; write each once"));
+            return Err(format!("{text:?} is another trusted issuer's URL; write each issuer once"));
         }
         taken.issuers.push(text.to_owned());
         Ok(text.to_owned())
     });
-    let keys = section.text("jwks", "write the address of its key set, or the file that holds it", |text| {
+    let keys = section.text("jwks", "write the URL or the file of its key set", |text| {
         let address = text.contains("://");
         if address { document(text, true).map(KeySource::At) } else { files.key_set(text).map(KeySource::File) }
     });
     let discovered = !section.has("jwks");
     let audiences =
-        section.required_texts("audiences", "write the audiences that its tokens name for you", address::name);
+        section.required_texts("audiences", "write the values of the claim aud in its tokens for you", address::name);
     let algorithms = algorithms(&mut section);
     let access_tokens_only = section.flag("access_tokens_only", true);
-    let client = "write a list of client ids, as its tokens have them in client_id or azp";
+    let client = "write a list of client IDs: the values of the claim client_id or azp in its tokens";
     let clients = section.some_texts("clients", client, address::name);
     let claims = claims(&mut section, name.as_deref());
     let skew = section.seconds("clock_skew_seconds", MINUTE, 0..=5 * MINUTE);
@@ -93,9 +95,9 @@ fn algorithms(section: &mut Section<'_, '_>) -> Vec<Algorithm> {
     let listed = section.some_texts("algorithms", &allowed, |text| {
         let known = Algorithm::ALL.iter().find(|(name, _)| *name == text).map(|(_, algorithm)| *algorithm);
         known.ok_or_else(|| match text {
-            "none" => "\"none\" is no signature; anybody could write such a token".to_owned(),
+            "none" => "\"none\" means no signature: anyone could forge such a token; leave it out".to_owned(),
             _ if text.starts_with("HS") => {
-                format!("{text:?} is a secret that would be shared; {allowed}, which verify with a public key")
+                format!("{text:?} needs a shared secret; {allowed}, which use a public key")
             }
             _ => format!("{text:?} is not known; {allowed}"),
         })
@@ -108,13 +110,13 @@ fn claims(section: &mut Section<'_, '_>, name: Option<&str>) -> ClaimNames {
     let groups = section.text("groups_claim", allowed, address::name);
     let prefix = section.text("group_prefix", "write the prefix of its groups", prefix);
     if section.has("group_prefix") && !section.has("groups_claim") {
-        section.fault("group_prefix", "stands alone; write groups_claim too, the claim that names the groups");
+        section.fault("group_prefix", "requires groups_claim, the claim with the groups; write both");
     }
     let scope = section.text("scope_claim", allowed, address::name);
     let email = section.text("email_claim", allowed, address::name);
     let emails_are_verified = section.flag("emails_are_verified", false);
     if emails_are_verified && !section.has("email_claim") {
-        section.fault("emails_are_verified", "stands alone; write email_claim too, the claim that names the address");
+        section.fault("emails_are_verified", "requires email_claim, the claim with the e-mail address; write both");
     }
     let acr = section.text("acr_claim", allowed, address::name);
     let group_prefix = prefix.unwrap_or_else(|| format!("{}:", name.unwrap_or_default()));
@@ -123,7 +125,7 @@ fn claims(section: &mut Section<'_, '_>, name: Option<&str>) -> ClaimNames {
 
 fn prefix(text: &str) -> Result<String, String> {
     if text.len() > 64 || text.chars().any(char::is_control) {
-        return Err(format!("{text:?} is not such a text; write at most 64 bytes without control characters"));
+        return Err(format!("{text:?} is not a valid prefix; write at most 64 bytes without control characters"));
     }
     Ok(text.to_owned())
 }
@@ -131,9 +133,9 @@ fn prefix(text: &str) -> Result<String, String> {
 /// Parses the short name of an issuer: the prefix of its users' names, before a colon.
 fn short_name(text: &str) -> Result<String, String> {
     let name = address::app_name(text)
-        .map_err(|_| format!("{text:?} is not such a name; write 1 to 63 of a-z, 0-9, - and _"))?;
+        .map_err(|_| format!("{text:?} is not a valid name; write 1 to 63 of a-z, 0-9, - and _"))?;
     // `urn:uuid:…` is a spelling of a UUID, and therefore of a local user.
-    if name == "urn" { Err("\"urn\" begins other names already; write another one".to_owned()) } else { Ok(name) }
+    if name == "urn" { Err("\"urn\" is reserved; write another name".to_owned()) } else { Ok(name) }
 }
 
 /// Parses the URL of an issuer or of one of its documents. URLs are compared byte for byte, so the
@@ -145,13 +147,13 @@ fn document(text: &str, with_query: bool) -> Result<Url, String> {
     match url.scheme() {
         "https" => {}
         "http" if is_loopback_host(url.host_str().unwrap_or_default()) => {}
-        _ => return Err(format!("{text:?} is not https; http is allowed on localhost, 127.0.0.1 and [::1] only")),
+        _ => return Err(format!("{text:?} is not https; http is only allowed on localhost, 127.0.0.1 and [::1]")),
     }
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
-        return Err(format!("{text:?} has a user name or a fragment; write it without"));
+        return Err(format!("{text:?} has a user name or a fragment; leave it out"));
     }
     if !with_query && url.query().is_some() {
-        return Err(format!("{text:?} has a query, which no issuer has; write it as it stands in iss"));
+        return Err(format!("{text:?} has a query, which an issuer cannot have; write the value of the claim iss"));
     }
     Ok(url)
 }

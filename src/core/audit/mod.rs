@@ -165,7 +165,7 @@ impl AuditLog {
     pub async fn record(&self, store: &Store, event: AuditEvent) {
         self.note(event);
         if let Err(error) = self.write(store).await {
-            tracing::error!(%error, "a record of the audit trail was not kept yet");
+            tracing::error!(%error, "an audit record was not saved yet");
         }
     }
 
@@ -186,10 +186,7 @@ impl AuditLog {
             (Taken { log: self, records: all }, std::mem::take(&mut waiting.lost), waiting.writes)
         };
         if lost > 0 {
-            tracing::error!(
-                lost,
-                "events of the audit trail found no room to wait for the store; they are in the log only"
-            );
+            tracing::error!(lost, "the queue of the audit log is full; some events are only in this log");
         }
         if !taken.records.is_empty() {
             // Ids sort newest first.
@@ -291,7 +288,7 @@ impl Waiting {
             self.anybodys.push(record);
         } else if let Some(AuditRecord { event: rest, .. }) = self.anybodys.last_mut() {
             *rest = AuditEvent { count: rest.count + event.count, ..AuditEvent::new(rest.at, rest.kind, rest.actor) }
-                .with_detail("of many accounts or addresses");
+                .with_detail("several accounts or addresses");
         }
     }
 

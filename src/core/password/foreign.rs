@@ -40,26 +40,26 @@ const WRAPPERS: [&str; 7] = ["CRYPT", "ARGON2", "ARGON2I", "ARGON2ID", "BLF-CRYP
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HashFault {
     /// The scheme is no longer secure.
-    #[error("{0} gives the password away to whoever tries; {NEW_PASSWORD}")]
+    #[error("{0} is too weak: an attacker who has the hash can find the password; {NEW_PASSWORD}")]
     Weak(&'static str),
     /// A check would occupy a thread for too long.
-    #[error("it asks for more work than a sign-in may cost ({0} at most); {NEW_PASSWORD}")]
+    #[error("it takes longer to verify than the limit ({0}); {NEW_PASSWORD}")]
     TooMuchWork(&'static str),
     /// The hash of the empty password.
     #[error("it is the hash of the empty password; {NEW_PASSWORD}")]
     Empty,
     /// Begins like a hash of this scheme but is malformed.
-    #[error("it begins like {0} and is cut off, altered or of another version; export it anew, or {NEW_PASSWORD}")]
+    #[error("it looks like {0}, but is truncated, altered or of another version; export it again, or {NEW_PASSWORD}")]
     Malformed(&'static str),
     #[error(
-        "it has none of the forms argon2, bcrypt, SHA-crypt ($5$, $6$), PBKDF2, {{SSHA}} and {{SHA}} with their SHA-2 kin, and a \
-         password in clear is not taken; {NEW_PASSWORD}"
+        "it is not argon2, bcrypt, SHA-crypt ($5$, $6$), PBKDF2, {{SSHA}}, {{SHA}} or their SHA-2 variants, \
+         and plain-text passwords are not accepted; {NEW_PASSWORD}"
     )]
     Unknown,
 }
 
-const NEW_PASSWORD: &str = "invite the person instead (user invite --from), or leave the hash out and mail an invitation afterwards (user \
-                            resend-invitation EMAIL); see docs/how-to/users-and-groups.md";
+const NEW_PASSWORD: &str = "invite the user instead (user invite --from), or leave the hash out and send an \
+    invitation afterwards (user resend-invitation EMAIL); see docs/how-to/users-and-groups.md";
 
 /// Returns the hash without a redundant scheme name before it.
 pub(super) fn unwrapped(text: &str) -> &str {
@@ -120,7 +120,7 @@ impl<'h> ForeignHash<'h> {
             "1" | "apr1" => Err(HashFault::Weak("MD5 ($1$, $apr1$)")),
             // Implementations with the sign-extension bug of 2011: non-ASCII characters overwrite
             // the ones before them.
-            "2" | "2x" => Err(HashFault::Weak("the first bcrypt ($2$, $2x$)")),
+            "2" | "2x" => Err(HashFault::Weak("an early version of bcrypt ($2$, $2x$)")),
             _ => match name.strip_prefix("pbkdf2").map(|digest| digest.strip_prefix('-').unwrap_or(digest)) {
                 Some(digest) => {
                     let algorithm = Pbkdf2::named(if digest.is_empty() { "SHA1" } else { digest })?;

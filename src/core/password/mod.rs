@@ -281,7 +281,7 @@ async fn wait<T>(answer: oneshot::Receiver<Result<T, PasswordError>>) -> Result<
 fn work(queue: &PasswordQueue) {
     // Without the lower priority the threads still work, but compete with the signer for the cores.
     if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
-        tracing::warn!(%error, "password threads keep their normal priority");
+        tracing::warn!(%error, "cannot lower the priority of the password threads");
     }
     let mut hasher = Hasher::new();
     while let Some(job) = next(queue, &mut hasher) {
@@ -363,7 +363,7 @@ impl Hasher {
             return Ok(false);
         };
         let hash = StoredHash::parse(hash.as_str()).map_err(|why| {
-            tracing::error!(%why, "a stored password hash cannot be checked");
+            tracing::error!(%why, "a stored password hash cannot be verified");
             PasswordError::Broken
         })?;
         let (right, is_todays) = match hash {
@@ -375,7 +375,7 @@ impl Hasher {
             }
             StoredHash::Foreign(hash) => {
                 let right = hash.verify(password.expose_secret().as_bytes()).map_err(|()| {
-                    tracing::error!(scheme = hash.scheme, "a stored password hash cannot be checked");
+                    tracing::error!(scheme = hash.scheme, "a stored password hash cannot be verified");
                     PasswordError::Broken
                 })?;
                 (right, false)

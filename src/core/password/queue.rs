@@ -19,16 +19,16 @@ use sealgate_domain::user::PasswordHash;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
     /// The queue is full, so the load is shed.
-    #[error("too many passwords wait to be checked")]
+    #[error("too many passwords are waiting to be verified")]
     Busy,
     /// The request timed out in the queue.
-    #[error("the password was not checked in time")]
+    #[error("the password was not verified in time")]
     Timeout,
     /// A new password is longer than [`crate::password::MAX_PASSWORD_BYTES`].
     #[error("the password is longer than {MAX_PASSWORD_LENGTH} bytes")]
     TooLong,
     /// argon2 rejected its parameters, or its threads have ended: a bug.
-    #[error("passwords cannot be checked")]
+    #[error("passwords cannot be verified")]
     Broken,
 }
 

@@ -41,7 +41,7 @@ pub struct Bearer {
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BearerFault {
     /// Forged, expired, revoked, of another issuer, or no token at all.
-    #[error("the access token does not stand")]
+    #[error("the access token is not valid")]
     Invalid,
     /// The store cannot be read.
     #[error(transparent)]

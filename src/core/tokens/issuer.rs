@@ -53,7 +53,7 @@ impl Issuer {
     ) -> Result<Tokens, SignError> {
         let keys = self.signer.key_set();
         let kid = keys.active().kid();
-        let write = |error: serde_json::Error| SignError::Bug(format!("claims cannot be written: {error}"));
+        let write = |error: serde_json::Error| SignError::Bug(format!("cannot encode the claims: {error}"));
         let input =
             jwt::signing_input(jwt::ACCESS_TOKEN, kid.as_str(), &self.access_claims(authorization, user, jti, now))
                 .map_err(write)?;
@@ -69,7 +69,8 @@ impl Issuer {
 
     async fn signed(&self, kid: &KeyId, input: String) -> Result<String, SignError> {
         let signatures = self.signer.sign(kid, vec![input.clone().into_bytes()]).await?;
-        let signature = signatures.first().ok_or_else(|| SignError::Bug("no signature came back".to_owned()))?;
+        let signature =
+            signatures.first().ok_or_else(|| SignError::Bug("the token returned no signature".to_owned()))?;
         Ok(jwt::assemble(&input, signature.as_bytes()))
     }
 
@@ -125,7 +126,7 @@ impl Issuer {
         let keys = self.signer.key_set();
         let kid = keys.active().kid();
         let input = jwt::signing_input(jwt::ASSERTION, kid.as_str(), claims)
-            .map_err(|error| SignError::Bug(format!("claims cannot be written: {error}")))?;
+            .map_err(|error| SignError::Bug(format!("cannot encode the claims: {error}")))?;
         self.signed(kid, input).await
     }
 

@@ -140,7 +140,7 @@ impl<'a> RequestContext<'a> {
     /// `invalid_request` if the body has another type or is malformed.
     pub fn form(&self) -> Result<Params, Refusal> {
         if !self.is_labelled("application/x-www-form-urlencoded") {
-            return Err(Refusal::invalid_request("The body is application/x-www-form-urlencoded."));
+            return Err(Refusal::invalid_request("The body must be application/x-www-form-urlencoded."));
         }
         Params::parse(self.body())
     }

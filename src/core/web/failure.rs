@@ -129,7 +129,7 @@ impl Failure {
                 let response = if ctx.reads_pages() {
                     ctx.problem(StatusCode::METHOD_NOT_ALLOWED, Problem::ForPrograms)
                 } else {
-                    let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "The method is not allowed here.");
+                    let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "The method is not allowed.");
                     error(StatusCode::METHOD_NOT_ALLOWED, &refusal)
                 };
                 response.with(ALLOW, &names.join(", "))
@@ -157,7 +157,7 @@ impl Failure {
 
 const OVERLOADED: Refusal =
     Refusal::new(ErrorCode::TemporarilyUnavailable, "The service is overloaded. Try again later.");
-const FAILED: Refusal = Refusal::new(ErrorCode::ServerError, "The service failed.");
+const FAILED: Refusal = Refusal::new(ErrorCode::ServerError, "The service failed. Try again later.");
 
 impl RequestContext<'_> {
     /// Returns a refusal: a page for users, JSON for programs.
@@ -247,9 +247,9 @@ impl From<Refusal> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         if matches!(error, StoreError::SignedOut) {
-            tracing::info!("nothing was changed: the sign-in ended during the request");
+            tracing::info!("the session ended during the request; nothing was changed");
         } else if error.is_overload() {
-            tracing::debug!(%error, "the store refused a request");
+            tracing::debug!(%error, "the store rejected a request");
         } else {
             tracing::error!(%error, "the store failed");
         }
@@ -259,7 +259,7 @@ impl From<StoreError> for Failure {
 
 impl From<SignError> for Failure {
     fn from(error: SignError) -> Self {
-        tracing::error!(%error, "the token device did not sign");
+        tracing::error!(%error, "the token did not sign");
         match error {
             SignError::Bug(_) => Self::Internal,
             _ => Self::Unavailable,
@@ -269,7 +269,7 @@ impl From<SignError> for Failure {
 
 impl From<PasswordError> for Failure {
     fn from(error: PasswordError) -> Self {
-        error.log("a password could not be checked");
+        error.log("cannot check a password");
         Self::Unavailable
     }
 }

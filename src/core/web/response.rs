@@ -45,7 +45,7 @@ impl Response {
         match serde_json::to_vec(document) {
             Ok(body) => Self::empty(status).body(body).with(CONTENT_TYPE, "application/json"),
             Err(error) => {
-                tracing::error!(%error, "a response cannot be written as JSON");
+                tracing::error!(%error, "cannot encode a response as JSON");
                 Self::empty(StatusCode::INTERNAL_SERVER_ERROR)
             }
         }
@@ -124,7 +124,7 @@ impl Response {
         if let Ok(location) = HeaderValue::from_bytes(location.as_bytes()) {
             Self::empty(status).with_value(LOCATION, location)
         } else {
-            tracing::error!("a redirect's target has characters that no header can have");
+            tracing::error!("a redirect target has characters that are not allowed in a header");
             Self::empty(StatusCode::INTERNAL_SERVER_ERROR)
         }
     }
@@ -156,7 +156,7 @@ impl Response {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.with_value(name, value)
         } else {
-            tracing::error!(header = %name, "a header's value has characters that no header can have");
+            tracing::error!(header = %name, "a header value has characters that are not allowed in a header");
             self
         }
     }

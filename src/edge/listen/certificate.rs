@@ -82,9 +82,11 @@ impl Certificate {
         match read(&self.files) {
             Ok(new) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
-                tracing::info!(certificate = %self.files.certificate.display(), "a new certificate is in use");
+                tracing::info!(certificate = %self.files.certificate.display(), "loaded a new certificate");
             }
-            Err(why) => tracing::warn!("the certificate in use stays, the new files will not do: {why}"),
+            Err(why) => {
+                tracing::warn!("the new certificate files cannot be used; the current certificate stays in use: {why}")
+            }
         }
     }
 }
@@ -133,10 +135,12 @@ pub(crate) fn read_pair(files: &TlsConfig) -> Result<(Vec<CertificateDer<'static
         fs::File::open(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     }
     let (certificate, key) = (files.certificate.display(), files.key.display());
-    load_certs_and_key_files(text(&files.certificate)?, text(&files.key)?)
-        .ok()
-        .flatten()
-        .ok_or_else(|| format!("{certificate} must hold a certificate chain and {key} its private key, both PEM"))
+    load_certs_and_key_files(text(&files.certificate)?, text(&files.key)?).ok().flatten().ok_or_else(|| {
+        format!(
+            "{certificate} must contain a certificate chain and {key} its private key, \
+            both in PEM"
+        )
+    })
 }
 
 /// Reads the certificates of authorities, at least one.
@@ -150,11 +154,11 @@ pub(crate) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, S
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| format!("{name} is damaged ({error}); write PEM"))?;
     if certificates.is_empty() {
-        return Err(format!("{name} holds no certificate; write those of the authorities, PEM"));
+        return Err(format!("{name} contains no certificate; write CA certificates in PEM"));
     }
     let mut roots = rustls::RootCertStore::empty();
     for certificate in &certificates {
-        let unusable = |why: String| format!("{name} holds what is no authority's certificate: {why}");
+        let unusable = |why: String| format!("{name} contains something other than a CA certificate: {why}");
         readable(certificate).map_err(unusable)?;
         roots.add(certificate.clone()).map_err(|error| unusable(error.to_string()))?;
     }
@@ -163,7 +167,12 @@ pub(crate) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, S
 
 /// Checks that Pingora can parse the certificate; it panics otherwise.
 pub(crate) fn readable(certificate: &[u8]) -> Result<(), String> {
-    x509_parser::parse_x509_certificate(certificate).map(|_| ()).map_err(|error| format!("no certificate ({error})"))
+    x509_parser::parse_x509_certificate(certificate).map(|_| ()).map_err(|error| {
+        format!(
+            "not a certificate \
+        ({error})"
+        )
+    })
 }
 
 fn text(path: &Path) -> Result<&str, String> {

@@ -78,22 +78,24 @@ impl HeadFault {
     /// Returns a word for the log and a sentence for the client.
     pub(crate) const fn reason(self) -> (&'static str, &'static str) {
         match self {
-            Self::RequestLine => (
-                "request_line",
-                "The request line is not METHOD, target and HTTP/1.1, or the target has bytes that must be percent-encoded.",
-            ),
-            Self::LineEnd => {
-                ("line_end", "A line of the request's head does not end in CR LF, or has CR, LF or NUL inside.")
+            Self::RequestLine => {
+                ("request_line", "The request line is malformed, or the target has bytes that must be percent-encoded.")
             }
+            Self::LineEnd => (
+                "line_end",
+                "A line of the request's header section does not end in CR LF, or contains CR, \
+                    LF or NUL.",
+            ),
             Self::Field => {
-                ("field", "A header field has no valid name, a control character, or there are too many of them.")
+                ("field", "A header field has an invalid name or a control character, or there are too many fields.")
             }
             Self::Framing => (
                 "framing",
-                "Content-Length and Transfer-Encoding do not say exactly one length, or exactly `chunked` over HTTP/1.1.",
+                "The body's length is ambiguous: send either one Content-Length or, over HTTP/1.1, \
+                 Transfer-Encoding: chunked.",
             ),
-            Self::Host => ("host", "There must be one Host, the one that the request's target names."),
-            Self::Method => ("method", "This method is not served here."),
+            Self::Host => ("host", "The request must have exactly one Host, equal to the host in the request target."),
+            Self::Method => ("method", "This method is not supported."),
             Self::Chunk => ("chunk", "A chunk of the request's body is malformed."),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! They outlive the process, so connections wait in the kernel's queue during a restart.
 
-#![expect(unsafe_code, reason = "a descriptor that was passed on is known by its number alone")]
+#![expect(unsafe_code, reason = "an inherited descriptor is identified only by its number")]
 
 use std::net::TcpListener;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -12,7 +12,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 /// # Errors
 /// One line if a passed descriptor is not a listening TCP socket.
 pub fn inherited_sockets() -> Result<Vec<TcpListener>, String> {
-    let cannot = |error: std::io::Error| format!("systemd's sockets cannot be taken over: {error}");
+    let cannot = |error: std::io::Error| format!("cannot use the sockets that systemd passed: {error}");
     let passed = sd_notify::listen_fds().map_err(cannot)?;
     passed
         .map(|descriptor| {
@@ -22,7 +22,8 @@ pub fn inherited_sockets() -> Result<Vec<TcpListener>, String> {
             let socket = TcpListener::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
             let fault = |error| {
                 format!(
-                    "descriptor {descriptor}, passed by systemd, is no TCP socket ({error}); write ListenStream=IP:PORT"
+                    "descriptor {descriptor}, passed by systemd, is not a TCP socket ({error}); write \
+                     ListenStream=IP:PORT"
                 )
             };
             socket.local_addr().map_err(fault).map(|_| socket)

@@ -31,7 +31,7 @@ impl Listener {
         TcpListener::bind(address).and_then(|socket| Self::from_socket(socket, tls)).map_err(|error| {
             let hint = match error.kind() {
                 std::io::ErrorKind::PermissionDenied => " (a port below 1024 needs CAP_NET_BIND_SERVICE)",
-                std::io::ErrorKind::AddrInUse => " (another process has it; `ss -ltnp` shows which)",
+                std::io::ErrorKind::AddrInUse => " (another process uses it; `ss -ltnp` shows which)",
                 _ => "",
             };
             format!("cannot listen on {address}: {error}{hint}")
@@ -50,7 +50,7 @@ impl Listener {
         let found = sockets.iter().position(|socket| socket.local_addr().is_ok_and(|bound| bound == address));
         match found {
             Some(at) => Self::from_socket(sockets.swap_remove(at), tls)
-                .map_err(|error| format!("cannot listen on {address}, a socket of systemd's: {error}")),
+                .map_err(|error| format!("cannot listen on {address}, a socket that systemd passed: {error}")),
             None => Self::bind(address, tls),
         }
     }

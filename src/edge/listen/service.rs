@@ -85,7 +85,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
     ///
     /// It stops accepting when `stop` turns true. It drops `ready` once it accepts, or sends an
     /// error if it cannot.
-    #[expect(clippy::too_many_arguments, reason = "called twice, from the composition root, each argument named there")]
+    #[expect(clippy::too_many_arguments, reason = "called in two places, which name each argument")]
     pub fn new(
         name: &'static str,
         threads: usize,
@@ -257,7 +257,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         tokio::select! {
             biased;
             () = tls.outstayed(terms, digest) => {
-                tracing::info!(address = %peer, "the client's certificate is not good any more; its connection was closed");
+                tracing::info!(address = %peer, "the client's certificate is no longer valid; its connection \
+                    was closed");
                 (self.watch)(ConnectionEvent::CertificateEnded);
             }
             () = served => {}

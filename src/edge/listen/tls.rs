@@ -172,11 +172,14 @@ impl TlsSnapshot {
         match terms(&self.certificates, Some(clients)) {
             Ok(new) => {
                 *self.terms.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
-                tracing::info!(ca = %clients.ca.display(), "new authorities for clients' certificates are in use");
+                tracing::info!(ca = %clients.ca.display(), "loaded new CA certificates for client certificates");
                 true
             }
             Err(why) => {
-                tracing::warn!("the authorities in use stay, the new file will not do: {why}");
+                tracing::warn!(
+                    "the new file with CA certificates cannot be used; the current ones stay in \
+                    use: {why}"
+                );
                 false
             }
         }
@@ -199,13 +202,13 @@ pub async fn watch_tls(tls: Arc<Tls>, report: impl Fn(&[(&Path, i64)]), mut stop
                 tls.changed.send_replace(());
             }
             Ok(false) => {}
-            Err(error) => tracing::error!(%error, "looking at the certificates' files has failed"),
+            Err(error) => tracing::error!(%error, "checking the certificate files failed"),
         }
     }
 }
 
 fn terms(certificates: &Arc<Certificates>, clients: Option<&ClientCertificates>) -> Result<TlsTerms, String> {
-    let fault = |error: &dyn fmt::Display| format!("TLS cannot be set up: {error}");
+    let fault = |error: &dyn fmt::Display| format!("cannot set up TLS: {error}");
     let clients = clients.map(ClientVerifier::new).transpose()?.map(Arc::new);
     let resolver = Arc::clone(certificates) as Arc<dyn ResolvesServerCert>;
     let config = ServerConfig::builder_with_provider(listener_provider())
@@ -227,7 +230,7 @@ fn terms(certificates: &Arc<Certificates>, clients: Option<&ClientCertificates>)
         // Tickets keep the session at the client, encrypted. A session store in memory would have
         // limited capacity and evict clients that return late. The ticket keys are rotated every
         // few hours, exist in memory only, and are dropped with these terms.
-        config.ticketer = Ticketer::new().map_err(|error| fault(&format_args!("no ticket keys: {error}")))?;
+        config.ticketer = Ticketer::new().map_err(|error| fault(&format_args!("no session ticket keys: {error}")))?;
     }
     // Pingora builds a configuration of its own, which is replaced. `build` panics without a resolver and without
     // files; a resolver is set.

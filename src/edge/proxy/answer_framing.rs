@@ -24,7 +24,7 @@ pub(crate) fn is_chunked(response: &ResponseHeader) -> Result<bool> {
     if is_only && response.version == Version::HTTP_11 {
         return Ok(true);
     }
-    Err(Error::explain(ErrorType::HTTPStatus(502), "The application's answer has an invalid Transfer-Encoding.")
+    Err(Error::explain(ErrorType::HTTPStatus(502), "The application's response has an invalid Transfer-Encoding.")
         .into_up())
 }
 

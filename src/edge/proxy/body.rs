@@ -143,7 +143,7 @@ pub(crate) async fn refuse_body(session: &mut ServerSession, within: Duration) -
         }
         Err(refused(400, UNWANTED))
     };
-    timeout(within, end).await.unwrap_or_else(|_| Err(refused(408, "The request's body did not come.")))
+    timeout(within, end).await.unwrap_or_else(|_| Err(refused(408, "The request's body did not arrive.")))
 }
 
 fn announced_length(session: &ServerSession) -> Option<u64> {

@@ -23,10 +23,7 @@ use crate::{AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Reauthorizat
 /// Pingora's queue.
 const BUFFERED_BODY: u64 = 8 * 1024;
 
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each says one thing of the exchange, and they do not exclude one another"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "independent properties of the exchange")]
 pub struct Exchange {
     /// Used until the access log entry, even if a reload replaces the current snapshot.
     pub(crate) snapshot: Arc<Snapshot>,
@@ -147,7 +144,7 @@ impl Exchange {
     /// Returns the error of an upstream whose timeout has passed.
     pub(crate) fn silence_error(&self) -> Option<Box<Error>> {
         let is_over = self.silence().is_some_and(Silence::is_over);
-        is_over.then(|| Error::explain(ErrorType::ReadTimedout, "the upstream sent nothing").into_up())
+        is_over.then(|| Error::explain(ErrorType::ReadTimedout, "the upstream sent nothing in time").into_up())
     }
 
     /// Closes the upstream connection if it must not be reused. To be called when the whole answer
@@ -323,7 +320,7 @@ impl Drop for Exchange {
         // server.
         let Some(last) = self.long_lived.take() else { return };
         if self.switch.as_ref().is_some_and(|switch| switch.is_thrown()) {
-            tracing::info!(request_id = self.origin.request_id, "access has ended; the open exchange was cut off");
+            tracing::info!(request_id = self.origin.request_id, "access was revoked; the open exchange was aborted");
             self.snapshot.front.connection(ConnectionEvent::AccessEnded);
         }
         let lengths = Lengths { request: self.uploaded, response: self.downloaded };

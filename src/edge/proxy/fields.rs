@@ -24,10 +24,10 @@ pub(crate) fn head_length(request: &RequestHeader) -> usize {
 /// TRACE would reveal fields that proxies have added, and cookies (RFC 9110 §9.3.8).
 pub(crate) fn check_head(request: &RequestHeader, limit: Option<usize>) -> Result<()> {
     if matches!(request.method, Method::CONNECT | Method::TRACE) {
-        return Err(refused(405, "This method is not served here."));
+        return Err(refused(405, "This method is not supported."));
     }
     let Some(limit) = limit else { return Ok(()) };
-    if head_length(request) > limit { Err(refused(431, "The request's head is too long.")) } else { Ok(()) }
+    if head_length(request) > limit { Err(refused(431, "The request's header section is too long.")) } else { Ok(()) }
 }
 
 /// Returns whether a request field is connection-specific or lists such fields (RFC 9110 §7.6.1).
@@ -54,8 +54,8 @@ pub(crate) fn settle_host(request: &mut RequestHeader) -> Result<()> {
     if !request.headers.contains_key(HOST)
         && let Some(authority) = request.uri.authority()
     {
-        let authority =
-            HeaderValue::from_str(authority.as_str()).map_err(|_| refused(400, "The request names no valid host."))?;
+        let authority = HeaderValue::from_str(authority.as_str())
+            .map_err(|_| refused(400, "The request does not name a valid host."))?;
         request.insert_header(HOST, authority)?;
     }
     let mut hosts = request.headers.get_all(HOST).iter();

@@ -56,7 +56,7 @@ const SLOWEST_BODY: u64 = 500;
 /// suspended.
 const MAX_DECISION_AGE: Duration = Duration::from_millis(100);
 
-const ACCESS_ENDED: &str = "Access has ended while the request was under way.";
+const ACCESS_ENDED: &str = "Access was revoked during the request.";
 
 /// Capacity for fields in addition to those of the front: request ids, `Host` and the client
 /// certificate.
@@ -334,7 +334,7 @@ impl ProxyHttp for Proxy {
             // so the limit per client does not apply.
             let Origin { address, peer, .. } = exchange.origin;
             let client = (address != peer || !self.is_trusted(peer)).then_some(address);
-            let busy = || refused(503, "too many requests are under way at the application");
+            let busy = || refused(503, "the application has too many concurrent requests");
             exchange.turn = Some(upstreams.turn(client).await.ok_or_else(busy)?);
         }
         if exchange.pinned.is_none() && authenticates_connection(&session.req_header().headers, &AUTHORIZATION) {
@@ -344,7 +344,7 @@ impl ProxyHttp for Proxy {
         let avoid = exchange.server.as_ref();
         let pinned = exchange.pinned.as_ref().and_then(|pinned| upstreams.pinned(pinned, avoid));
         let server = pinned.or_else(|| upstreams.pick(avoid));
-        let unknown = || Error::explain(ErrorType::HTTPStatus(502), "no address of the upstream is known").into_up();
+        let unknown = || Error::explain(ErrorType::HTTPStatus(502), "the upstream has no known address").into_up();
         let server = exchange.server.insert(server.ok_or_else(unknown)?);
         let mut peer = server.peer(session.is_upgrade_req());
         if let Some(pinned) = &exchange.pinned {
@@ -410,7 +410,7 @@ impl ProxyHttp for Proxy {
         let taken = exchange.started.elapsed();
         let too_slow = taken > self.body_timeout && exchange.uploaded / taken.as_secs().max(1) < SLOWEST_BODY;
         if too_slow && !session.was_upgraded() {
-            return Err(refused(408, "The request's body came too slowly."));
+            return Err(refused(408, "The request's body arrived too slowly."));
         }
         if taken > LONG {
             exchange.turn_lasts();
@@ -483,7 +483,11 @@ impl ProxyHttp for Proxy {
         // The client asked for no upgrade. A proxy in front of this one might treat the rest as a
         // tunnel.
         if switches && !session.is_upgrade_req() {
-            return Err(Error::explain(ErrorType::HTTPStatus(502), "a 101 that was not asked for").into_up());
+            return Err(Error::explain(
+                ErrorType::HTTPStatus(502),
+                "the upstream sent 101 without a requested upgrade",
+            )
+            .into_up());
         }
         // The answer may have taken long, and access may have ended meanwhile.
         if exchange.validity(session, &self.snapshots, LONG).await == Validity::Ended {
@@ -650,8 +654,10 @@ impl ProxyHttp for Proxy {
         let (id, app) = (&exchange.origin.request_id, exchange.app());
         match error.map(|error| (error, error.esource())) {
             None => {}
-            Some((error, ErrorSource::Downstream)) => tracing::debug!(request_id = id, %error, "the client failed"),
-            Some((error, ErrorSource::Upstream)) => tracing::warn!(request_id = id, app, %error, "the upstream failed"),
+            Some((error, ErrorSource::Downstream)) => tracing::debug!(request_id = id, %error, "the \
+                connection to the client failed"),
+            Some((error, ErrorSource::Upstream)) => tracing::warn!(request_id = id, app, %error, "the \
+                request to the upstream failed"),
             Some((error, _)) => tracing::error!(request_id = id, app, %error, "the request failed"),
         }
         let status = session.response_written().map(|head| head.status);

@@ -171,7 +171,7 @@ const TELL: Duration = Duration::from_secs(2);
 /// down would stay in use.
 async fn watch_for_good(upstreams: Arc<Upstreams>, mut stop: watch::Receiver<bool>) {
     while let Err(error) = tokio::spawn(Arc::clone(&upstreams).watch(stop.clone())).await {
-        tracing::error!(%error, "watching over an application's upstreams has failed; it begins anew");
+        tracing::error!(%error, "the monitor of an application's upstreams failed and is restarted");
         if timeout(WATCH_AGAIN, stop.wait_for(|stop| *stop)).await.is_ok() {
             return;
         }

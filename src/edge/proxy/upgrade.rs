@@ -41,8 +41,8 @@ impl Connect for UpgradeConnector {
 impl UpgradeConnector {
     async fn connected<S>(&self, connecting: impl Future<Output = io::Result<S>>) -> Result<S> {
         let connected = timeout(self.connect_timeout, connecting).await;
-        let connected = connected.or_err(ErrorType::ConnectTimedout, "connecting for an upgrade")?;
-        connected.or_err(ErrorType::ConnectRefused, "connecting for an upgrade")
+        let connected = connected.or_err(ErrorType::ConnectTimedout, "cannot connect for an upgrade")?;
+        connected.or_err(ErrorType::ConnectRefused, "cannot connect for an upgrade")
     }
 }
 

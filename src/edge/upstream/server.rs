@@ -74,7 +74,7 @@ impl UpstreamServer {
         let name = tls.unwrap_or_default().to_owned();
         if tls.is_some() && name.is_empty() {
             // An empty name makes Pingora skip the verification of the certificate.
-            return Err("there is no name to look for on its certificate".to_owned());
+            return Err("there is no host name to verify its certificate against".to_owned());
         }
         let mut peer = match &address {
             Address::Ip(address) => HttpPeer::new(*address, tls.is_some(), name),
@@ -144,7 +144,7 @@ impl UpstreamServer {
         }
         // The server may have another certificate now, which Pingora verifies.
         self.presents_named.store(false, Ordering::Relaxed);
-        Err(Error::explain(ErrorType::InvalidCert, "no authority signed the certificate").into_up())
+        Err(Error::explain(ErrorType::InvalidCert, "the certificate is not signed by a trusted authority").into_up())
     }
 
     /// Returns whether to connect again, because the server may present a certificate that the
@@ -183,13 +183,13 @@ impl UpstreamServer {
             Ok(()) => {
                 self.failures.store(0, Ordering::Relaxed);
                 if failed_before >= FAILURES {
-                    tracing::info!(app, server = %self.address, "the upstream takes connections again");
+                    tracing::info!(app, server = %self.address, "the upstream accepts connections again");
                 }
             }
             Err(error) => {
                 self.failures.store(failed_before.saturating_add(1), Ordering::Relaxed);
                 if failed_before + 1 == FAILURES {
-                    tracing::warn!(app, server = %self.address, %error, "the upstream takes no connections");
+                    tracing::warn!(app, server = %self.address, %error, "the upstream does not accept connections");
                 }
             }
         }

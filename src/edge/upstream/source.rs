@@ -81,7 +81,7 @@ impl UpstreamSource {
             }
             Some(Host::Ipv4(address)) => (at(address.into()), address.to_string()),
             Some(Host::Ipv6(address)) => (at(address.into()), address.to_string()),
-            None => return Err(fault("it names no host")),
+            None => return Err(fault("it has no host")),
         };
         let host = HeaderValue::from_str(&authority(url)).map_err(|_| fault("its host is not valid"))?;
         let name = app.upstream_tls.server_name.clone().unwrap_or(name);

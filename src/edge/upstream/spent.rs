@@ -3,7 +3,7 @@
 //! Pingora keeps a connection whose upstream answered before the whole body was sent, once the body
 //! has been written. The upstream would parse the unread part of the body as the next request.
 
-#![expect(unsafe_code, reason = "Pingora tells a connection's descriptor by its number alone")]
+#![expect(unsafe_code, reason = "Pingora identifies a connection only by its descriptor number")]
 
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{BorrowedFd, RawFd};

@@ -279,8 +279,8 @@ impl HeartbeatTask {
                     Beaten::Failed => break,
                     Beaten::Removed => {
                         tracing::error!(
-                            "this node was removed from the cluster, or another process uses its name; it stops \
-                             serving"
+                            "this node was removed from the cluster, or another process uses its name; it \
+                             stops serving"
                         );
                         self.last.set(NodeStatus::Removed);
                         return;

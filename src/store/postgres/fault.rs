@@ -33,8 +33,8 @@ pub enum PostgresFault {
     #[error("the table {0} is UNLOGGED, and a crash would empty it; run: ALTER TABLE {0} SET LOGGED")]
     NotLogged(String),
     #[error(
-        "the database's tables have layout {0}, which this version does not know; use the version of sealgate \
-         that created them"
+        "the database's tables have layout {0}, which this version does not know; use the version of \
+         sealgate that created them"
     )]
     OtherLayout(String),
     #[error(
@@ -47,16 +47,15 @@ pub enum PostgresFault {
     Format(String),
     /// The servers of the URL hold different stores.
     #[error(
-        "the server has the store {found}, and this node uses the store {known}; correct the hosts in \
-             store.url_file"
+        "the server has the store {found}, and this node uses the store {known}; correct the hosts in store.url_file"
     )]
     OtherStore { found: String, known: String },
     /// A server from before a failover.
     #[error("the server is on timeline {found}, and timeline {highest} exists: it is an old primary; stop it")]
     Behind { found: u32, highest: u32 },
     #[error(
-        "the database's certificate is not trusted ({0}); it must name the host in the URL and be issued by an \
-         authority in store.ca_file"
+        "the database's certificate is not trusted ({0}); it must name the host in the URL and be issued by \
+         an authority in store.ca_file"
     )]
     Tls(String),
     #[error("the database refused: {0}")]

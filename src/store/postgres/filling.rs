@@ -47,13 +47,12 @@ pub enum NewStoreFault {
     #[error(transparent)]
     Database(#[from] PostgresFault),
     #[error(
-        "the database already has a store with records; create another database and run there: sealgate \
-             store init"
+        "the database already has a store with records; create another database and run there: sealgate store init"
     )]
     Occupied,
     #[error(
-        "the store in the database is in use by another import or by a node that starts; stop it, or wait until \
-         it ends"
+        "the store in the database is in use by another import or by a node that starts; stop it, or wait \
+         until it ends"
     )]
     InUse,
     /// Nothing was written.
@@ -123,8 +122,7 @@ impl NewPostgresStore {
                 tracing::warn!(
                     server = link.server,
                     cause,
-                    "the result of the import is unknown; reading it \
-                                                             from the database"
+                    "the result of the import is unknown; reading it from the database"
                 );
                 link.abandon();
                 let found = self.find_out(link.random).await?;

@@ -116,9 +116,9 @@ pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Resul
     };
     if format < formats.from {
         return Err(PostgresFault::Format(format!(
-            "a node of the cluster reads formats up to {format}, and this version writes {} and newer; remove \
-             that node with `sealgate node remove` (`sealgate node list` shows it), or start the previous \
-             version first",
+            "a node of the cluster reads formats up to {format}, and this version writes {} and newer; \
+             remove that node with `sealgate node remove` (`sealgate node list` shows it), or start the \
+             previous version first",
             formats.from
         )));
     }

@@ -122,7 +122,7 @@ pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>
     }
     let hosts = given.get_hosts();
     if hosts.is_empty() {
-        return Err(PostgresFault::Url("it names no host"));
+        return Err(PostgresFault::Url("it has no host"));
     }
     let user = given.get_user().ok_or(PostgresFault::Url("it names no user"))?;
     let database = given.get_dbname().ok_or(PostgresFault::Url("it names no database"))?;

@@ -134,8 +134,8 @@ impl Setup {
         let rule = StandbyRule::parse(&self.synchronous_standby_names)?;
         let there = self.acknowledging().filter(|there| *there < rule.needed)?;
         Some(format!(
-            "the database does not acknowledge commits: synchronous_standby_names ({}) requires {} standbys, and \
-             {there} replicate; start the missing standby",
+            "the database does not acknowledge commits: synchronous_standby_names ({}) requires {} standbys, \
+             and {there} replicate; start the missing standby",
             self.synchronous_standby_names, rule.needed
         ))
     }
@@ -145,15 +145,16 @@ impl Setup {
         let standby = match StandbyRule::parse(&self.synchronous_standby_names) {
             None if self.durability == Durability::External => None,
             None => Some(
-                "the database does not wait for a standby: if its disk fails, acknowledged commits are lost. Set \
-                 up a standby and synchronous_standby_names (docs/how-to/cluster.md, What to set up), or write \
-                 store.durability = \"external\" if replicated storage protects the database"
+                "the database does not wait for a standby: if its disk fails, acknowledged commits are lost. \
+                 Set up a standby and synchronous_standby_names (docs/how-to/cluster.md, What to set up), or \
+                 write store.durability = \"external\" if replicated storage protects the database"
                     .to_owned(),
             ),
             Some(rule) if rule.has_no_spare(self.acknowledging()) => Some(format!(
-                "every commit of the database waits for the same {} (synchronous_standby_names is {}): while one \
-                 is down, sign-ins and gated requests fail. Add a second one, as in 'ANY 1 (a, b)'; this needs a \
-                 manager that fences an old primary, such as Patroni (docs/how-to/cluster.md, What to set up)",
+                "every commit of the database waits for the same {} (synchronous_standby_names is {}): while \
+                 one is down, sign-ins and gated requests fail. Add a second one, as in 'ANY 1 (a, b)'; this \
+                 needs a manager that fences an old primary, such as Patroni (docs/how-to/cluster.md, What \
+                 to set up)",
                 if rule.needed == 1 { "standby".to_owned() } else { format!("{} standbys", rule.needed) },
                 self.synchronous_standby_names
             )),
@@ -161,9 +162,9 @@ impl Setup {
         };
         let locks = (self.lock_slots < self.lock_slots_needed).then(|| {
             format!(
-                "the database has {} lock slots, and its nodes ({}) may need {}; set max_locks_per_transaction \
-                 to {} or more and restart the database, or remove nodes that no longer exist (sealgate node \
-                 remove)",
+                "the database has {} lock slots, and its nodes ({}) may need {}; set \
+                 max_locks_per_transaction to {} or more and restart the database, or remove nodes that no \
+                 longer exist (sealgate node remove)",
                 self.lock_slots,
                 self.nodes,
                 self.lock_slots_needed,

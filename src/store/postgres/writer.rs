@@ -176,9 +176,7 @@ impl BatchWriter {
                     tracing::info!(
                         server = link.link.server,
                         timeline = link.link.timeline,
-                        "connected to the \
-                                                                                              database server \
-                                                                                              for writes"
+                        "connected to the database server for writes"
                     );
                     self.observer.connected(Some(link.link.timeline));
                     self.link = Some(link);

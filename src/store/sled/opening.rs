@@ -43,8 +43,8 @@ pub enum OpenError {
     },
     /// The file system would lose acknowledged records.
     #[error(
-        "the store's directory {path} is on {file_system}, which may lose committed data; set store.path to a \
-         local disk"
+        "the store's directory {path} is on {file_system}, which may lose committed data; set store.path to \
+         a local disk"
     )]
     Volatile { path: PathBuf, file_system: &'static str },
     #[error("the store {path} is in use{}; sealgate is probably running: stop it first", by(*.process))]
@@ -75,7 +75,7 @@ pub enum OpenError {
     /// A flush did not reach the disk.
     #[error(
         "this build of sealgate does not sync its store to disk (it does not define sync_file_range); \
-             install another build"
+         install another build"
     )]
     Barrier,
     /// The writer's thread did not start.

@@ -113,7 +113,7 @@ async fn a_developer_who_makes_something_else_of_an_approved_client_loses_the_ap
         // An administrator changes the client and approves the result.
         save(&anna, &[]).await;
         press(&anna, &path, &[("action", "approve")]).await;
-        assert!(save(&ben, &[]).await, "nothing has changed");
+        assert!(save(&ben, &[]).await, "no changes");
         assert!(save(&ben, &[("description", "Other words"), ("scope_email", "-")]).await);
         press(&ben, &format!("/console/try/{id}"), &[("action", "switch-on")]).await;
         press(&ben, &path, &[("action", "rotate"), ("overlap_seconds", "0")]).await;

@@ -66,13 +66,15 @@ fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
     };
     let document = document.map_err(Unread::into_line)?;
     let metadata = strict_json::object(&document.body)
-        .ok_or_else(|| format!("the metadata of {issuer} is not a JSON object, or names a member twice"))?;
+        .ok_or_else(|| format!("the metadata of {issuer} is not a JSON object, or repeats a member"))?;
     let text = |name: &str| metadata.get(name).and_then(serde_json::Value::as_str);
     // Or whoever can write a file at that address speaks for the issuer (RFC 8414 §3.3).
     if text("issuer") != Some(issuer) {
-        return Err(format!("the metadata of {issuer} names another issuer; write the issuer as it names itself"));
+        return Err(format!(
+            "the metadata of {issuer} names another issuer; write the issuer exactly as in its metadata"
+        ));
     }
-    let jwks_uri = text("jwks_uri").ok_or_else(|| format!("the metadata of {issuer} names no jwks_uri"))?;
+    let jwks_uri = text("jwks_uri").ok_or_else(|| format!("the metadata of {issuer} has no jwks_uri"))?;
     let loopback = |url: &Url| is_loopback_host(url.host_str().unwrap_or_default());
     let sound = Url::parse(jwks_uri).is_ok_and(|url| {
         // Plain HTTP, and this machine's other services, are for an issuer on this machine only.
@@ -93,7 +95,7 @@ fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
 
 /// The well-known path between host and path (RFC 8414 §3.1).
 fn inserted(issuer: &str) -> Result<String, String> {
-    let mut url = Url::parse(issuer).map_err(|error| format!("{issuer} is no URL ({error})"))?;
+    let mut url = Url::parse(issuer).map_err(|error| format!("{issuer} is not a URL ({error})"))?;
     let path = url.path().trim_end_matches('/').to_owned();
     url.set_path(&format!("{OAUTH}{path}"));
     Ok(url.into())

@@ -67,7 +67,7 @@ async fn read(source: &Arc<Source>, clock: &dyn Clock, metrics: &Metrics, places
     source.begin();
     let reading = Arc::clone(source);
     let outcome = spawn_blocking(move || fetch(reading.settings())).await;
-    let outcome = outcome.unwrap_or_else(|error| Err(format!("the reading failed: {error}")));
+    let outcome = outcome.unwrap_or_else(|error| Err(format!("the task failed: {error}")));
     let settled = source.settle(outcome, clock.now());
     let read = settled.keys.map(|(count, at)| (count, at.seconds()));
     metrics.foreign_keys_read(&source.settings().terms.name, read);

@@ -153,7 +153,7 @@ impl Source {
         let settled = match outcome {
             Ok((count, max_age)) => {
                 if pace.fault.take().is_some() {
-                    tracing::info!(issuer = name, keys = count, "a trusted issuer's keys can be read again");
+                    tracing::info!(issuer = name, keys = count, "the keys of a trusted issuer can be read again");
                 }
                 pace.failures = 0;
                 let shortest = SHORTEST.min(self.settings.refresh);
@@ -162,7 +162,11 @@ impl Source {
             }
             Err(fault) => {
                 if pace.fault.as_ref() != Some(&fault) {
-                    tracing::warn!(issuer = name, fault, "a trusted issuer's keys cannot be read; those known go on");
+                    tracing::warn!(
+                        issuer = name,
+                        fault,
+                        "cannot read the keys of a trusted issuer; the last known ones stay in use"
+                    );
                 }
                 let eager = FIRST_PAUSE.saturating_mul(1 << pace.failures.min(16));
                 pace.failures = pace.failures.saturating_add(1);
@@ -180,7 +184,7 @@ impl Source {
     /// What an operator should see to.
     pub(super) fn warning(&self) -> Option<String> {
         let fault = self.pace().fault.clone()?;
-        Some(format!("the keys of trusted_issuer {} cannot be read: {fault}", self.settings.terms.name))
+        Some(format!("cannot read the keys of trusted_issuer {}: {fault}", self.settings.terms.name))
     }
 
     /// Takes over keys that were read; how many can be used.
@@ -197,7 +201,7 @@ impl Source {
         let verifying: Arc<[_]> = jwks.iter().filter_map(|jwk| VerifyingKey::of(jwk, algorithms)).collect();
         if verifying.is_empty() {
             // An empty set in the midst of a deployment must not shut everybody out.
-            return Err("the key set holds no key for its algorithms".to_owned());
+            return Err("the key set has no key for its algorithms".to_owned());
         }
         let count = verifying.len();
         *keys = Arc::new(Keys { generation: keys.generation + 1, read_at: Some(now), jwks, verifying });
