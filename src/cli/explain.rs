@@ -161,7 +161,7 @@ fn print(told: &Explanation, advice: Option<&str>, output: &Output) -> Result<()
             or_none(app),
             or_none(rule),
             status.map_or_else(
-                || if *forwarded { "application" } else { "Sealgate" }.to_owned(),
+                || if *forwarded { "from the application" } else { "from Sealgate" }.to_owned(),
                 |status| status.to_string()
             ),
             claim.unwrap_or("none")

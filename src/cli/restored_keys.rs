@@ -54,9 +54,9 @@ pub(super) async fn settle(store: &Store, hsm: &config::Hsm, now: UnixTime) -> R
     for kid in revived {
         let usable = |kid: &str| present.iter().any(|own| own == kid);
         lines.push(match store.change_key_ring(|ring| ring.remove_now(kid, now, usable)).await? {
-            Ok(_) => format!("the key {kid} was removed with --now after the backup was made; it stays removed"),
+            Ok(_) => format!("the key {kid} was removed with --now or --emergency after the backup was made; it stays removed"),
             Err(KeyFault::NoSuccessor(_)) => format!(
-                "the key {kid} was removed with --now after the backup was made, and the store has no other \
+                "the key {kid} was removed with --now or --emergency after the backup was made, and the store has no other \
                  key that can sign, so the server will not start. Announce a key of the token, then run: \
                  sealgate key remove --now {kid}"
             ),

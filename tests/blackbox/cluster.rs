@@ -209,7 +209,7 @@ async fn who_waits_for_all_nodes_waits_for_one_that_stands_still() {
     cluster.second.signal("CONT");
     assert!(said.status.success());
     let said = String::from_utf8(said.stderr).unwrap();
-    assert!(said.contains("note: the node b has not been heard of for 5 seconds: it lets nobody in"), "{said}");
+    assert!(said.contains("note: the node b sent no heartbeat for 5 seconds: it refuses gated requests"), "{said}");
 }
 
 /// A database that was restored to an earlier state contains refresh tokens that were used since.
@@ -233,7 +233,7 @@ async fn what_a_restored_database_would_bring_back_is_ended_in_place() {
     assert_eq!(block_in_place(|| cluster.first.stop()), Some(0));
     let said = refusal(&cluster);
     assert!(
-        said.contains("heard of within the last five seconds: ") && said.contains("stop all nodes first"),
+        said.contains("sent a heartbeat in the last five seconds: ") && said.contains("stop all nodes first"),
         "{said}"
     );
     assert_eq!(block_in_place(|| cluster.second.stop()), Some(0));
@@ -376,7 +376,7 @@ async fn a_node_that_is_removed_serves_no_more_until_it_is_admitted() {
     cluster.second.start();
     assert_eq!(gate(&cluster.second, token).await, 200);
     let unknown = cluster.first.try_run(&["node", "remove", "c"], "");
-    assert!(String::from_utf8(unknown.stderr).unwrap().contains("no node is called c"));
+    assert!(String::from_utf8(unknown.stderr).unwrap().contains("no node has the name c"));
 }
 
 /// A node that joins the cluster replaces the node with its name. A start therefore fails if

@@ -23,7 +23,7 @@ async fn a_shared_token_with_another_wrapping_key_is_refused_and_makes_no_data_k
     second.run(&["key", "generate"]);
     second.launch();
     assert_eq!(second.wait_for_end(), Some(1));
-    second.tells("bring that wrapping key into this token");
+    second.tells("copy that wrapping key to this token");
     let checked = second.try_run(&["check"], "");
     assert!(!checked.status.success());
     let count = "SELECT count(*) FROM record WHERE substring(key FROM 1 FOR 10) = 'mdata_key/'::bytea";
@@ -102,7 +102,7 @@ async fn a_new_node_is_taken_in_by_its_fingerprints_and_seals_with_the_clusters_
     let mut second = cluster.another("b");
     refused(&mut second, "sealgate node request");
     let unknown = second.try_run(&["node", "request", &format!("--trust={}", "x".repeat(43))], "");
-    assert!(String::from_utf8(unknown.stderr).unwrap().contains("no node of the cluster has shown the key"));
+    assert!(String::from_utf8(unknown.stderr).unwrap().contains("the cluster has no key"));
     let shown = cluster.request(&second);
     assert_eq!(cluster.request(&second), shown, "asking again changes nothing");
     // Exactly these fingerprints are accepted, each for its own key.
@@ -118,7 +118,7 @@ async fn a_new_node_is_taken_in_by_its_fingerprints_and_seals_with_the_clusters_
     assert_eq!(cluster.count("substring(key FROM 1 FOR 6) = 'mnode_'::bytea").await, 0, "nothing is left of the way");
     second.stop();
     second.start();
-    assert!(!second.log().contains("seals nothing"), "{}", second.log());
+    assert!(!second.log().contains("cannot decrypt the cluster's data key"), "{}", second.log());
 }
 
 /// It has a key in the ring and no row among the nodes.
@@ -132,7 +132,7 @@ async fn a_node_that_was_admitted_and_never_started_can_be_removed() {
     let published = async || reqwest::get(&jwks).await.unwrap().text().await.unwrap();
     assert!(published().await.contains(&shown.0));
     let stranger = cluster.first.try_run(&["node", "remove", "c", "--now"], "");
-    assert!(String::from_utf8(stranger.stderr).unwrap().contains("no node is called c"));
+    assert!(String::from_utf8(stranger.stderr).unwrap().contains("no node has the name c"));
     cluster.first.run(&["node", "remove", "b", "--now"]);
     let left = published().await;
     assert!(left.contains(&cluster.trusted) && !left.contains(&shown.0), "{left}");
@@ -202,7 +202,7 @@ async fn a_node_without_the_data_key_sends_none_and_gets_it_later() {
     let warned = second.json(&["check"]);
     assert!(warned["warnings"].to_string().contains("cannot open the data key of the cluster"), "{warned}");
     second.start();
-    second.tells("this node seals nothing");
+    second.tells("cannot decrypt the cluster's data key");
     assert_eq!(cluster.count(DATA_KEYS).await, 1, "it makes none of its own");
 
     let third = cluster.another("c");

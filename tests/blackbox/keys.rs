@@ -186,7 +186,7 @@ async fn a_rotation_under_load_is_seen_by_nobody_who_keeps_the_keys() {
         (&new["activate_at"], new["activate_at"].as_u64().map(|at| at + 6))
     );
     let again = block_in_place(|| instance.try_run(&["key", "rotate"], ""));
-    assert!(String::from_utf8(again.stderr).unwrap().contains("a rotation is under way"));
+    assert!(String::from_utf8(again.stderr).unwrap().contains("a rotation is in progress"));
     let (old, new) = (text(&old, "kid"), text(&new, "kid"));
     block_in_place(|| {
         wait_until("the old key is removed", || {

@@ -120,11 +120,14 @@ fn a_rotation_that_fails_is_shown_and_stops_nothing_until_somebody_lays_a_key_re
     assert_eq!(ready(), "ready\n");
     wait_until("the failure is shown", || ready().contains("warning: "));
     let shown = ready();
-    assert!(shown.starts_with("ready\nwarning: no new signing key: ") && shown.contains("key announce"), "{shown}");
+    assert!(
+        shown.starts_with("ready\nwarning: cannot generate the next signing key: ") && shown.contains("key announce"),
+        "{shown}"
+    );
     assert_eq!(metric(&instance, "sealgate_key_rotation_failing"), Some(1));
     instance.tells("cannot rotate the signing key");
     let status = instance.json(&["status"]);
-    assert!(status["rotation_fault"].as_str().unwrap().contains("no new signing key"), "{status}");
+    assert!(status["rotation_fault"].as_str().unwrap().contains("cannot generate the next signing key"), "{status}");
     // Waits past the key's time: nothing may happen, however often it is retried.
     std::thread::sleep(Duration::from_secs(5));
     let one: Value = serde_json::from_str(&read(&instance.url("/oauth/jwks"))).unwrap();
@@ -148,7 +151,10 @@ fn an_emergency_is_one_command() {
     let before = keys(&instance.json(&["key", "list"]))[0]["kid"].clone();
     let replaced = instance.try_run(&["key", "rotate", "--emergency", "--json"], "");
     let warning = String::from_utf8(replaced.stderr).unwrap();
-    assert!(replaced.status.success() && warning.starts_with("warning: tokens of the key "), "{warning}");
+    assert!(
+        replaced.status.success() && warning.starts_with("warning: Sealgate now refuses tokens signed with the key "),
+        "{warning}"
+    );
     let jwks: Value = serde_json::from_str(&read(&instance.url("/oauth/jwks"))).unwrap();
     let kids: Vec<&Value> = jwks["keys"].as_array().unwrap().iter().map(|key| &key["kid"]).collect();
     assert!(kids.len() == 1 && *kids[0] != before, "{kids:?}");
@@ -191,7 +197,7 @@ fn a_rotation_that_could_not_be_announced_stops_no_start_and_goes_on() {
     assert!(states.len() == 2 && states.iter().any(|state| state == "begun"), "one key, tried twice: {list}");
     let begun = keys(&list).into_iter().find(|key| key["state"] == "begun").unwrap()["kid"].clone();
     let checked = instance.run(&["check"]);
-    assert!(checked.contains(&format!("key {} was made here", begun.as_str().unwrap())), "{checked}");
+    assert!(checked.contains(&format!("key {} was generated here", begun.as_str().unwrap())), "{checked}");
 
     instance.kill();
     let (tokens, apart) = (instance.softhsm.tokens(), instance.softhsm.root().join("apart"));

@@ -43,7 +43,7 @@ fn a_server_that_sends_mail_invites_and_so_does_user_add_without_a_password() {
 
     let output = site.run(&["user", "revoke-invitation", "ben@example.test"], "");
     assert_eq!(output.status.code(), Some(0));
-    assert!(stderr(&output).starts_with("note: the account stays, without a password"), "{}", stderr(&output));
+    assert!(stderr(&output).starts_with("note: the account remains without a password"), "{}", stderr(&output));
     assert_eq!(invited(&site, "ben@example.test"), Value::Null);
     let resent = site.text(&["user", "resend-invitation", "ben@example.test"]);
     assert!(resent.starts_with("Sent a new invitation to ben@example.test; the link is valid until "), "{resent}");

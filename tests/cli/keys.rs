@@ -83,7 +83,7 @@ fn a_token_without_a_wrapping_key_is_told_of_with_the_one_command() {
     file += "\n[mail]\nhost = \"smtp.example.com\"\nfrom = \"no-reply@example.com\"\n";
     fs::write(site.config(), file).unwrap();
     let warnings = site.json(&["check"])["warnings"].clone();
-    assert!(warnings[1].as_str().unwrap().starts_with("[mail] is configured and no mail is sent"), "{warnings}");
+    assert!(warnings[1].as_str().unwrap().starts_with("[mail] is configured, but no mail is sent"), "{warnings}");
     let mut file = fs::read_to_string(site.config()).unwrap();
     file += "[registration_of_people]\nmode = \"open\"\n";
     fs::write(site.config(), file).unwrap();
@@ -146,7 +146,7 @@ fn a_further_key_waits_until_it_is_told_to_sign() {
     assert_eq!(plan["keys"][1]["activate_at"], 3_786_908_400_u64);
     assert_eq!(plan["keys"][0]["retire_at"], plan["keys"][1]["activate_at"]);
     let again = site.errors(&["key", "rotate"], "");
-    assert!(again[0].contains("under way"), "{again:?}");
+    assert!(again[0].contains("in progress"), "{again:?}");
 
     let taken_back = site.json(&["key", "retire", &next]);
     assert_eq!(
@@ -309,21 +309,23 @@ fn a_key_that_was_removed_for_cause_stays_removed_after_a_restore() {
     let saved = backup(&site, "saved");
     let warning = warned(&site, &["key", "rotate", "--emergency"]);
     assert!(warning.contains("with the label sealgate-removed"), "{warning}");
-    assert!(warned(&site, &["key", "check"]).contains(&format!("key {first} was removed for cause")));
+    assert!(warned(&site, &["key", "check"]).contains(&format!("key {first} was removed with --now")));
 
     let restored = restore(&site, &saved);
     assert_eq!(
         (in_state(&restored, "removed"), in_state(&restored, "active")),
         (vec![first.clone()], vec![next.clone()])
     );
-    assert!(notices(&restored).len() == 1 && notices(&restored)[0].contains(&format!("{first} was removed for cause")));
+    assert!(
+        notices(&restored).len() == 1 && notices(&restored)[0].contains(&format!("{first} was removed with --now"))
+    );
     let list = site.json(&["key", "list"]);
     assert_eq!((in_state(&list, "removed"), in_state(&list, "active")), (vec![first.clone()], vec![next]));
     assert!(site.text(&["check"]).ends_with(": ok\n"));
 
     // A manually restored copy of the old store does not reactivate the key.
     let errors = with_store(&site, &saved, || site.errors(&["check"], ""));
-    assert!(errors.len() == 1 && errors[0].contains(&first) && errors[0].contains("removed for cause"), "{errors:?}");
+    assert!(errors.len() == 1 && errors[0].contains(&first) && errors[0].contains("removed with --now"), "{errors:?}");
     let errors = with_store(&site, &saved, || site.errors(&["key", "announce", &first], ""));
     assert!(errors[0].contains("the token has no key"), "{errors:?}");
 }
@@ -343,7 +345,7 @@ fn a_restore_tells_how_to_go_on_with_keys_that_the_backup_does_not_know() {
     let told = notices(&restored);
     let has = |words: &[&str]| told.iter().any(|line| words.iter().all(|word| line.contains(word)));
     assert!(has(&[&second, "stays removed"]), "{told:?}");
-    assert!(has(&[&first, "removed for cause", "key remove --now"]), "{told:?}");
+    assert!(has(&[&first, "removed with --now", "key remove --now"]), "{told:?}");
     assert!(has(&[&third, "key announce"]), "{told:?}");
     assert_eq!(site.errors(&["check"], "").len(), 2);
 

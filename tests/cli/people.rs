@@ -153,8 +153,8 @@ fn htpasswd_has_names_and_needs_a_domain() {
     let hashes: Vec<_> = FOREIGN_HASHES.iter().filter(|(_, hash)| !hash.contains("{CRYPT}")).take(3).collect();
     let file = format!("# a comment\nanna:{}\nBen.K:{}\ncarol@other.test:{}\n", hashes[0].1, hashes[1].1, hashes[2].1);
     let errors = site.errors(&HTPASSWD[..5], &file);
-    assert!(errors[0].contains("give --email-domain"), "{errors:?}");
-    assert!(site.errors(&with(&CSV, &["--email-domain", "a.test"]), &file)[0].contains("is for --format htpasswd"));
+    assert!(errors[0].contains("give their domain: --email-domain"), "{errors:?}");
+    assert!(site.errors(&with(&CSV, &["--email-domain", "a.test"]), &file)[0].contains("requires --format htpasswd"));
     assert_eq!(site.run(&with(&HTPASSWD[..5], &["--email-domain", "a b"]), "").status.code(), Some(2));
     assert_eq!(site.json_with(&HTPASSWD, &file)["people"], 3);
     assert_eq!(addresses(&site), ["Ben.K@example.test", "anna@example.test", "carol@other.test"]);

@@ -201,7 +201,7 @@ waiting=$(in_state pre_published)
 inside "sealgate_do key retire $waiting" >/dev/null
 has "$(fails 'sealgate_do key rotate')" "the server does not see the key"
 begun=$(in_state begun)
-has "$(inside 'sealgate_do check')" "key $begun was made here"
+has "$(inside 'sealgate_do check')" "key $begun was generated here"
 inside 'systemctl restart sealgate'
 is_up
 inside 'rm -r /run/systemd/system/sealgate.service.d && systemctl daemon-reload && systemctl restart sealgate'
@@ -231,7 +231,7 @@ inside '
     exit 1
 '
 
-step "backup, a key removed for cause, restore"
+step "backup, a key removed with --now or --emergency, restore"
 run how-to/backup-and-restore.md "Back up" 1 >/dev/null
 looked=$(doc how-to/backup-and-restore.md "Back up" 2)
 echo "how-to/backup-and-restore.md|Back up|2" >>"$told"

@@ -257,7 +257,7 @@ fn a_cluster_keeps_to_the_data_key_that_it_began_with() {
             engine.commit(Changes { delete, ..Changes::default() }).await.unwrap();
             store.keep_data_key("07", &another.bytes).await.unwrap();
             let Err(refused) = sealing::open(&hsm, &store, &OsEntropy).await else { panic!("it seals with another") };
-            assert!(refused.to_string().contains("not the one which the nodes"), "{refused}");
+            assert!(refused.to_string().contains("not the one that this store's nodes"), "{refused}");
         });
     });
 }

@@ -101,7 +101,10 @@ fn compare(
         }
     }
     for key in &check.removed {
-        warnings.push(format!("key {} was removed with --now, but is still in the token; delete it there", key.kid));
+        warnings.push(format!(
+            "key {} was removed with --now or --emergency, but is still in the token; delete it there",
+            key.kid
+        ));
     }
     for KeyAnswer { life, state, .. } in lives.iter().filter(|key| key.life.holder.as_deref() == node) {
         let (kid, named) = (&life.kid, json!(state));
