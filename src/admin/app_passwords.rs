@@ -21,7 +21,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: AppPasswordComma
 async fn revoke(directory: &Directory<'_>, person: &Person, id: &str) -> Result<Answer, CommandError> {
     let sub = people::find(directory, person).await?.sub;
     let Some(gone) = directory.store.revoke_app_password(sub, id).await? else {
-        return Err(CommandError::Absent(format!("{person} has no application password with the id {id}")));
+        return Err(CommandError::Absent(format!("{person} has no application password with the ID {id}")));
     };
     let event = directory.event(AuditKind::AppPasswordRevoked).of(sub).in_app(&gone.app);
     directory.record(event.with_detail(gone.id())).await;

@@ -82,21 +82,22 @@ impl From<ClientId> for ClientArgument {
 /// # Errors
 /// If it is none of them.
 pub fn person(text: &str) -> Result<Person, &'static str> {
-    Person::parse(text).ok_or("neither a sub (a UUID), nor an e-mail address, nor a username")
+    Person::parse(text).ok_or("not a sub (a UUID), an e-mail address or a username")
 }
 
 pub(super) fn email(text: &str) -> Result<Email, &'static str> {
-    Email::parse(text).ok_or("an e-mail address is written as name@host, without spaces")
+    Email::parse(text).ok_or("write an e-mail address as name@host, without spaces")
 }
 
 pub(super) fn username(text: &str) -> Result<Username, &'static str> {
     Username::parse(text).ok_or(
-        "a username has 1 to 64 of a-z, 0-9, '.', '_' and '-', a letter first, a letter or a digit last, and is no UUID",
+        "a username has 1 to 64 of a-z, 0-9, '.', '_' and '-', starts with a letter, ends with a letter or \
+         digit, and is not a UUID",
     )
 }
 
 pub(super) fn client_id(text: &str) -> Result<ClientId, &'static str> {
-    ClientId::parse(text).ok_or("a client id has 1 to 100 letters, digits, '-', '.', '_' or '~'")
+    ClientId::parse(text).ok_or("a client ID has 1 to 100 letters, digits, '-', '.', '_' or '~'")
 }
 
 pub(super) fn session_id(text: &str) -> Result<SessionId, &'static str> {
@@ -118,7 +119,9 @@ pub(super) fn audit_kind(text: &str) -> Result<AuditKind, String> {
 pub(super) fn day_or_instant(text: &str) -> Result<UnixTime, &'static str> {
     let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|day| day.and_time(NaiveTime::MIN).and_utc());
     let seconds = day.and_then(|day| u64::try_from(day.timestamp()).ok()).map(UnixTime::from_seconds);
-    seconds.or_else(|| instant(text).ok()).ok_or("write a day, 2026-11-21, or an instant, 2026-11-21T08:00:00Z")
+    seconds
+        .or_else(|| instant(text).ok())
+        .ok_or("write a day such as 2026-11-21, or a time such as 2026-11-21T08:00:00Z")
 }
 
 pub(super) fn instant(text: &str) -> Result<UnixTime, &'static str> {
@@ -178,7 +181,7 @@ pub(super) fn some_person(text: &str) -> Result<Setting<Person>, &'static str> {
 }
 
 /// Parses a string; an empty one removes the setting.
-#[expect(clippy::unnecessary_wraps, reason = "the form that clap asks for")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature that clap needs")]
 pub(super) fn some_text(text: &str) -> Result<Setting<String>, &'static str> {
     Ok(if text.is_empty() { Setting::Removed } else { Setting::Set(text.to_owned()) })
 }
@@ -188,7 +191,7 @@ pub fn language(tag: &str) -> Result<Language, &'static str> {
 }
 
 pub(super) fn role() -> impl TypedValueParser<Value = Role> {
-    one_of(&[("developer", Role::Developer, "Registers clients"), ("admin", Role::Admin, "Does everything")])
+    one_of(&[("developer", Role::Developer, "May register clients"), ("admin", Role::Admin, "May do everything")])
 }
 
 pub(super) fn client_type() -> impl TypedValueParser<Value = ClientType> {
@@ -208,15 +211,15 @@ pub(super) fn auth_method() -> impl TypedValueParser<Value = AuthMethod> {
 
 pub(super) fn grant_type() -> impl TypedValueParser<Value = GrantType> {
     one_of(&[
-        ("authorization_code", GrantType::AuthorizationCode, "A code that a sign-in gave becomes tokens"),
-        ("refresh_token", GrantType::RefreshToken, "A refresh token becomes new tokens"),
+        ("authorization_code", GrantType::AuthorizationCode, "Exchange the code of a sign-in for tokens"),
+        ("refresh_token", GrantType::RefreshToken, "Exchange a refresh token for new tokens"),
     ])
 }
 
 pub(super) fn consent_rule() -> impl TypedValueParser<Value = ConsentRule> {
     one_of(&[
-        ("ask", ConsentRule::Ask, "People are asked before the client learns who they are"),
-        ("implied", ConsentRule::Implied, "The operator has decided for them: for applications of one's own"),
+        ("ask", ConsentRule::Ask, "Users are asked before the client receives their data"),
+        ("implied", ConsentRule::Implied, "Users are not asked; for the operator's own applications"),
     ])
 }
 
@@ -225,6 +228,6 @@ fn one_of<T: Copy + Send + Sync>(words: &'static [(&str, T, &str)]) -> impl Type
     let named = words.iter().map(|(word, _, meaning)| PossibleValue::new(word).help(*meaning));
     PossibleValuesParser::new(named).try_map(|text| {
         let found = words.iter().find(|(word, ..)| *word == text);
-        found.map(|(_, value, _)| *value).ok_or("not one of these words")
+        found.map(|(_, value, _)| *value).ok_or("not one of the allowed values")
     })
 }

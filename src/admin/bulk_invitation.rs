@@ -28,7 +28,7 @@ const MAX_INVITED: usize = 5_000;
 const LEFT_FREE: usize = 1_000;
 
 /// Last line of an error report.
-const NOBODY: &str = "nobody was invited";
+const NOBODY: &str = "no user was invited";
 
 /// Choices for an invited user that are not part of the account.
 struct Choice {
@@ -60,7 +60,7 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
         return Err(refused(judged.faults, NOBODY));
     }
     if judged.people.is_empty() {
-        return Err(CommandError::invalid("the file holds nobody"));
+        return Err(CommandError::invalid("the file contains no users"));
     }
     let minutes = minutes(directory, &sender, judged.people.len())?;
     let answer = answer(dry_run, minutes, now, &sender, &judged, &choices);
@@ -85,7 +85,7 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
         AddOutcome::Exists => {
             let mut faults = existing(directory, &judged.people).await?;
             if faults.is_empty() {
-                faults.push(LineFault::new(0, "people were added meanwhile; invite again"));
+                faults.push(LineFault::new(0, "users were added at the same time; repeat the command"));
             }
             return Err(refused(faults, NOBODY));
         }
@@ -101,10 +101,10 @@ fn faults_of(sender: &InvitationSender<'_>, row: &PersonRow, choice: &Choice) ->
         faults.push(LineFault::of(row.line, "email", fault));
     }
     if choice.app.as_deref().is_some_and(|app| sender.title(app).is_none()) {
-        faults.push(LineFault::of(row.line, "app", sender.known_apps("no application is called that")));
+        faults.push(LineFault::of(row.line, "app", sender.known_apps("no application has this name")));
     }
     if !row.language.is_empty() && Language::parse(&row.language).is_none() {
-        faults.push(LineFault::of(row.line, "language", "write tr or en, or nothing"));
+        faults.push(LineFault::of(row.line, "language", "write tr or en, or leave it empty"));
     }
     faults
 }
@@ -118,8 +118,8 @@ fn minutes(directory: &Directory<'_>, sender: &InvitationSender<'_>, people: usi
     let room = outbox.free.saturating_sub(LEFT_FREE);
     if people > room {
         return Err(CommandError::invalid(format!(
-            "the outbox has room for {room} invitations now, and the file asks for {people}: split the file, or wait until more \
-             mails were sent (see: sealgate mail list); {NOBODY}"
+            "the outbox has room for {room} invitations, and the file has {people}; split the file, or wait \
+             until more messages are sent (see: sealgate mail list); {NOBODY}"
         )));
     }
     let pace = usize::try_from(sender.per_minute()).unwrap_or(usize::MAX).max(1);
@@ -127,8 +127,8 @@ fn minutes(directory: &Directory<'_>, sender: &InvitationSender<'_>, people: usi
     let tried_for = MailKind::Invitation.tried_for();
     if Duration::from_mins(minutes as u64) > tried_for {
         return Err(CommandError::invalid(format!(
-            "at {pace} mails a minute the last of them would leave after {} hours, and an invitation is tried for {}: raise \
-             mail.per_minute, or split the file; {NOBODY}",
+            "at {pace} messages a minute, sending takes {} hours, and delivery of an invitation is attempted \
+             for {} hours; raise mail.per_minute, or split the file; {NOBODY}",
             minutes / 60,
             tried_for.as_secs() / 3600
         )));

@@ -209,7 +209,10 @@ impl ClientSettings {
                 .filter(|grant| grants.contains(grant))
                 .collect();
             if !client.may_use(GrantType::AuthorizationCode) {
-                faults.push("a client needs the grant authorization_code: every other one begins with it".to_owned());
+                faults.push(
+                    "a client needs the grant type authorization_code, because a refresh token starts with a code"
+                        .to_owned(),
+                );
             }
         }
         self.authenticate(client, means).unwrap_or_else(|fault| faults.push(fault));
@@ -240,20 +243,19 @@ impl ClientSettings {
         Setting::apply(self.description.as_ref(), &mut details.description);
         if self.description.as_ref().and_then(Setting::value).is_some_and(|text| !is_line(text, MAX_DESCRIPTION_LENGTH))
         {
-            faults.push(format!(
-                "a description has 1 to {MAX_DESCRIPTION_LENGTH} characters, all of them visible, and no line breaks"
-            ));
+            faults
+                .push(format!("a description has 1 to {MAX_DESCRIPTION_LENGTH} visible characters and no line breaks"));
         }
         for (what, setting, kept) in [
             ("home page", &self.client_uri, &mut details.client_uri),
-            ("address to start a sign-in at", &self.initiate_login_uri, &mut details.initiate_login_uri),
-            ("address of the terms of use", &self.tos_uri, &mut details.tos_uri),
-            ("address of the privacy policy", &self.policy_uri, &mut details.policy_uri),
+            ("URL that starts a sign-in", &self.initiate_login_uri, &mut details.initiate_login_uri),
+            ("URL of the terms of use", &self.tos_uri, &mut details.tos_uri),
+            ("URL of the privacy policy", &self.policy_uri, &mut details.policy_uri),
         ] {
             Setting::apply(setting.as_ref(), kept);
             let is_https = |text: &String| text.starts_with("https://") && RedirectUri::parse(text).is_ok();
             if let Some(text) = setting.as_ref().and_then(Setting::value).filter(|text| !is_https(text)) {
-                faults.push(format!("the {what} {text:?} is refused: write an https URL without a fragment"));
+                faults.push(format!("the {what} {text:?} is invalid; write an https URL without a fragment"));
             }
         }
         Setting::apply(self.default_max_age.as_ref(), &mut details.default_max_age);
@@ -304,8 +306,7 @@ pub(super) fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
 }
 
 pub(super) fn name_fault(name: &str) -> Option<String> {
-    let fault =
-        || format!("a client's name has 1 to {MAX_NAME_LENGTH} characters, all of them visible, and no line breaks");
+    let fault = || format!("a client's name has 1 to {MAX_NAME_LENGTH} visible characters and no line breaks");
     (!is_line(name, MAX_NAME_LENGTH)).then(fault)
 }
 
@@ -323,7 +324,7 @@ pub(super) fn uris(kind: &str, written: &[String], faults: &mut Vec<String>) -> 
         match RedirectUri::parse(text) {
             Ok(uri) if uris.contains(&uri) => {}
             Ok(uri) => uris.push(uri),
-            Err(fault) => faults.push(format!("the {kind} {text:?} is refused: {fault}")),
+            Err(fault) => faults.push(format!("the {kind} {text:?} is invalid: {fault}")),
         }
     }
     uris
@@ -331,13 +332,13 @@ pub(super) fn uris(kind: &str, written: &[String], faults: &mut Vec<String>) -> 
 
 pub(super) fn scope(written: &[String]) -> Result<Scope, String> {
     let text = written.join(" ");
-    let scope = Scope::parse(&text).map_err(|unknown| format!("the scope {text:?} is refused: {unknown}"))?;
-    if scope.is_empty() { Err("the scope is empty: leave it out for all scopes".to_owned()) } else { Ok(scope) }
+    let scope = Scope::parse(&text).map_err(|unknown| format!("the scope {text:?} is invalid: {unknown}"))?;
+    if scope.is_empty() { Err("the scope is empty; leave it out to allow all scopes".to_owned()) } else { Ok(scope) }
 }
 
 /// Parses the default scope of a client with the scopes `allowed`.
 pub(super) fn default_scope(text: &str, allowed: Scope) -> Result<Scope, String> {
-    let refused = |why: &str| format!("the default scope {text:?} is refused: {why}");
+    let refused = |why: &str| format!("the default scope {text:?} is invalid: {why}");
     let scope = Scope::parse(text).map_err(|unknown| refused(&unknown.to_string()))?;
     if !scope.contains(ScopeValue::OpenId) {
         return Err(refused("it must include openid"));

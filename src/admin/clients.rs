@@ -76,7 +76,7 @@ async fn add(directory: &Directory<'_>, new: NewClient) -> Result<Answer, Comman
     match directory.store.add_client(&client).await? {
         AddOutcome::Added => {}
         AddOutcome::Exists => {
-            return Err(CommandError::Exists(format!("a client with the id {} exists already", client.id)));
+            return Err(CommandError::Exists(format!("a client with the ID {} already exists", client.id)));
         }
     }
     directory.record(directory.event(AuditKind::ClientRegistered).with_client(&client.id)).await;
@@ -97,7 +97,7 @@ fn check(new: &NewClient) -> Result<Checked, CommandError> {
     let mut faults = Vec::new();
     if new.id.as_str().starts_with(INTERNAL_CLIENT) {
         faults.push(format!(
-            "ids that start with {INTERNAL_CLIENT} belong to the protected applications; choose another"
+            "IDs that start with {INTERNAL_CLIENT} are reserved for protected applications; choose another"
         ));
     }
     faults.extend(name_fault(&new.name));
@@ -142,7 +142,7 @@ async fn find(directory: &Directory<'_>, id: &ClientId) -> Result<Client, Comman
 }
 
 fn absent(id: &ClientId) -> CommandError {
-    CommandError::Absent(format!("no client has the id {id}"))
+    CommandError::Absent(format!("no client has the ID {id}"))
 }
 
 async fn record_change(directory: &Directory<'_>, id: &ClientId, said: &str) {
@@ -200,9 +200,9 @@ async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds
         return Err(CommandError::invalid(format!("the client {id} is public and has no secret")));
     }
     if let Err(SecretsFull { until }) = outcome.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        let until = until.map(|until| format!(", the first of them until {until}")).unwrap_or_default();
+        let until = until.map(|until| format!(", the first one until {until}")).unwrap_or_default();
         return Err(CommandError::invalid(format!(
-            "the client {id} has {MAX_SECRETS} secrets that still work{until}: wait, or end all of them at once with \
+            "the client {id} has {MAX_SECRETS} valid secrets{until}; wait, or revoke all of them with \
              --overlap-seconds 0"
         )));
     }
@@ -236,11 +236,11 @@ async fn enable(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, Comm
 async fn approve(directory: &Directory<'_>, id: &ClientId, approved: bool) -> Result<Answer, CommandError> {
     let by = directory.authority;
     if !by.is_administrative() {
-        return Err(CommandError::Forbidden("only an administrator approves a client".to_owned()));
+        return Err(CommandError::Forbidden("only an administrator can approve a client".to_owned()));
     }
     if find(directory, id).await?.is_operators_own() {
         return Err(CommandError::invalid(format!(
-            "an operator made the client {id}, so it needs no approval; to end what it may do, disable it"
+            "an operator created the client {id}, so it needs no approval; to revoke its access, disable it"
         )));
     }
     let approval = approved.then(|| ClientDecision { by, at: directory.clock.now() });
@@ -261,12 +261,12 @@ async fn delete(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, Comm
 async fn initial_token(directory: &Directory<'_>, lifetime_seconds: u64) -> Result<Answer, CommandError> {
     if !(1..=MAX_WAIT).contains(&lifetime_seconds) {
         return Err(CommandError::invalid(format!(
-            "an initial access token works for 1 to {MAX_WAIT} seconds (90 days)"
+            "an initial access token is valid for 1 to {MAX_WAIT} seconds (90 days)"
         )));
     }
     let token = fresh_secret(directory);
     let expires_at = directory.clock.now().plus(Duration::from_secs(lifetime_seconds));
     directory.store.add_initial_token(&token.hash(), expires_at).await?;
-    tracing::info!("an operator made an initial access token");
+    tracing::info!("an operator created an initial access token");
     Ok(Answer::InitialToken(InitialToken { expires_at, initial_access_token: ShownSecret(token) }))
 }

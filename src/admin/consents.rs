@@ -27,7 +27,7 @@ async fn revoke(directory: &Directory<'_>, person: &Person, client: &ClientId) -
     // Grants can exist without a consent, for clients whose consent the operator implied.
     let ended = directory.store.withdraw_consent(sub, client, directory.clock.now()).await?;
     if !existed && ended == 0 {
-        return Err(CommandError::Absent(format!("{person} has allowed the client {client} nothing")));
+        return Err(CommandError::Absent(format!("{person} has given the client {client} no consent and no grant")));
     }
     let event = directory.event(AuditKind::ConsentWithdrawn).of(sub).with_client(client);
     directory.record(event.with_detail(format!("grants {ended}"))).await;

@@ -18,7 +18,7 @@ pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answ
     match command {
         Command::Status => status(directory).await,
         // The socket handles it itself.
-        Command::Reload => Err(CommandError::invalid("only a running server has a configuration to reload")),
+        Command::Reload => Err(CommandError::invalid("no server is running, so there is no configuration to reload")),
         Command::Backup { to } => backup(directory, &to).await,
         // Boxed, as those of clients: the futures are large, and callers embed them in their own.
         Command::User(command) => Box::pin(users::execute(directory, command)).await,
@@ -55,6 +55,6 @@ async fn backup(directory: &Directory<'_>, to: &Path) -> Result<Answer, CommandE
     // The copy includes the audit events that are still queued.
     directory.trail.write(directory.store).await?;
     let records = directory.store.copy_to(to).await?;
-    tracing::info!(directory = %to.display(), records, "an operator made a backup");
+    tracing::info!(directory = %to.display(), records, "an operator created a backup");
     Ok(Answer::Backup(BackupMade { directory: to.to_owned(), records }))
 }

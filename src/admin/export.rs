@@ -33,7 +33,8 @@ pub enum ExportError {
     Foreign,
     /// The file was written by a newer program.
     #[error(
-        "the export has format {found}, this program knows {}: use the program that wrote it, or a newer one",
+        "the export has format {found}, and this version reads up to {}; use the version of sealgate that \
+         wrote it, or a newer one",
         export_format()
     )]
     Newer {
@@ -41,13 +42,14 @@ pub enum ExportError {
         found: u32,
     },
     #[error(
-        "this is an export of {found}; write that issuer into the configuration, or give --issuer {found} to import it here all the same"
+        "this is an export of the issuer {found}; write that issuer into the configuration, or give --issuer \
+         {found} to import it anyway"
     )]
     OtherInstance { found: String },
-    #[error("the export is cut off after {lines} lines; nothing was imported, export again")]
+    #[error("the export is truncated after {lines} lines; nothing was imported, export again")]
     CutOff { lines: usize },
     /// The file is complete, but its digest is not the expected one.
-    #[error("the file's SHA-256 is {found}, not the one that --sha256 gives; nothing was imported")]
+    #[error("the file's SHA-256 is {found}, which differs from --sha256; nothing was imported")]
     OtherFile { found: String },
     /// The file was changed after it was written.
     #[error("the export was altered or damaged (line {line}); nothing was imported, export again")]

@@ -84,7 +84,7 @@ fn made<T>(changed: FactorsChanged<T>) -> Result<T, CommandError> {
     match changed {
         FactorsChanged::Yes(made, _) => Ok(made),
         // No command adds a credential.
-        FactorsChanged::CredentialTaken => Err(CommandError::invalid("a key belongs to somebody else")),
+        FactorsChanged::CredentialTaken => Err(CommandError::invalid("a security key belongs to another user")),
     }
 }
 

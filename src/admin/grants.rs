@@ -26,13 +26,13 @@ async fn filter(directory: &Directory<'_>, of: GrantsOf) -> Result<GrantFilter, 
         None => None,
     };
     if subject.is_none() && of.client.is_none() && of.session.is_none() {
-        return Err(CommandError::invalid("name a person, a client or a session"));
+        return Err(CommandError::invalid("name a user, a client or a session"));
     }
     Ok(GrantFilter { subject, client: of.client, session: of.session })
 }
 
 async fn revoke(directory: &Directory<'_>, id: GrantId) -> Result<Answer, CommandError> {
-    let absent = || CommandError::Absent(format!("no active grant has the id {id}"));
+    let absent = || CommandError::Absent(format!("no active grant has the ID {id}"));
     let grant = directory.store.grant(id).await?.ok_or_else(absent)?.value;
     if !directory.store.end_grant(id, EndReason::Administrator, directory.clock.now()).await? {
         return Err(absent());

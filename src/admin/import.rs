@@ -13,7 +13,7 @@ use sealgate_store::AddOutcome;
 use sealgate_system::clock::random;
 
 /// Last line of an error report.
-const NOBODY: &str = "nobody was imported";
+const NOBODY: &str = "no user was imported";
 
 pub(super) async fn execute(directory: &Directory<'_>, import: Import) -> Result<Answer, CommandError> {
     let Import { dry_run, file, .. } = import;
@@ -24,7 +24,7 @@ pub(super) async fn execute(directory: &Directory<'_>, import: Import) -> Result
         return Err(refused(judged.faults, NOBODY));
     }
     if judged.people.is_empty() {
-        return Err(CommandError::invalid("the file holds nobody"));
+        return Err(CommandError::invalid("the file contains no users"));
     }
     let answer = ImportAnswer {
         dry_run,
@@ -48,7 +48,7 @@ pub(super) async fn execute(directory: &Directory<'_>, import: Import) -> Result
         AddOutcome::Exists => {
             let mut faults = existing(directory, &judged.people).await?;
             if faults.is_empty() {
-                faults.push(LineFault::new(0, "people were added meanwhile; import again"));
+                faults.push(LineFault::new(0, "users were added at the same time; repeat the command"));
             }
             return Err(refused(faults, NOBODY));
         }

@@ -110,7 +110,7 @@ pub(super) async fn resend(
     }
     let factors = store.factors(found.sub).await?.map(|factors| factors.value);
     if is_used(&user.value, factors.as_ref()) {
-        let told = format!("{email} has a password or a passkey already, so there is nothing to be invited to");
+        let told = format!("{email} already has a password or a passkey and needs no invitation");
         return Err(CommandError::Exists(told));
     }
     let before = links.as_ref().map_or_else(|| AccountLinks::none(found.sub), |links| links.value.clone());
@@ -130,7 +130,9 @@ pub(super) async fn resend(
     store.drop_mails_of(found.sub, MailKind::Invitation).await?;
     let (user_pair, links_pair) = ((&user, &user.value), (links.as_ref(), &next));
     if store.put_user_and_links(user_pair, links_pair, mail.as_slice(), None).await? == Committed::Conflict {
-        return Err(CommandError::invalid(format!("{email} was changed at this very moment; look, and try again")));
+        return Err(CommandError::invalid(format!(
+            "{email} was changed at the same time; check the account and try again"
+        )));
     }
     record_sent(directory, found.sub, link.is_some()).await;
     Ok(UserAnswer { invitation_link: link, ..with(directory, user.value, Some(&invitation)) }.into())
@@ -146,7 +148,7 @@ pub(super) async fn revoke(directory: &Directory<'_>, person: &Person) -> Result
         open
     });
     if !withdrawn.await? {
-        let told = format!("{} has no invitation that could be withdrawn", user.email.as_str());
+        let told = format!("{} has no pending invitation", user.email.as_str());
         return Err(CommandError::Absent(told));
     }
     directory.store.drop_mails_of(user.sub, MailKind::Invitation).await?;
@@ -195,20 +197,21 @@ impl<'a> InvitationSender<'a> {
             Mailing::On(sealgate) => sealgate,
             Mailing::NoServer => {
                 return Err(CommandError::invalid(
-                    "a running server sends invitations, and none runs: start it, print the link with \
+                    "invitations are sent by the server, which is not running; start it, print the link with \
                      `user invite --print-link`, or give the password with `user add --password-stdin`",
                 ));
             }
             Mailing::Off => {
                 return Err(CommandError::invalid(
-                    "this server sends no mail, so nobody can be invited: configure [mail], and make a wrapping key with \
-                     `sealgate key generate-wrapping-key` where the token has none; or print the link with `user invite --print-link`",
+                    "this server sends no mail, so it cannot invite users; configure [mail], and create a \
+                      wrapping key with `sealgate key generate-wrapping-key` if the token has none; or print the \
+                      link with `user invite --print-link`",
                 ));
             }
         };
         if !sealgate.store.has_room_for_mail(mails) {
             return Err(CommandError::invalid(
-                "too many mails wait to be sent; `sealgate mail list` shows them and why",
+                "too many messages are queued; `sealgate mail list` shows them and the reason",
             ));
         }
         let inviter = match directory.actor {
@@ -230,7 +233,7 @@ impl<'a> InvitationSender<'a> {
 
     /// Returns the error if no application has this name.
     pub(super) fn app_fault(&self, app: &str) -> Option<String> {
-        self.title(app).is_none().then(|| self.known_apps(&format!("no application is called {app:?}")))
+        self.title(app).is_none().then(|| self.known_apps(&format!("no application has the name {app:?}")))
     }
 
     /// Appends the names of the applications to an error.
@@ -286,8 +289,8 @@ impl<'a> InvitationSender<'a> {
         let id = MailId::from_bytes(random(entropy));
         let message = MailMessage { to: Some(user.email.clone()), language, at: now, origin: None, mail };
         self.directory.store.new_mail((id, random(entropy)), Some(user.sub), &message, now).map_err(|error| {
-            tracing::error!(%error, "an invitation cannot be sealed and is not sent");
-            CommandError::invalid("the invitation cannot be sealed; the log says why")
+            tracing::error!(%error, "cannot seal an invitation; it is not sent");
+            CommandError::invalid("the invitation cannot be sealed; see the server's log")
         })
     }
 }
@@ -295,6 +298,7 @@ impl<'a> InvitationSender<'a> {
 /// Returns why mail cannot be delivered to an address.
 pub(super) fn no_mail_goes_to(email: &Email) -> Option<&'static str> {
     let reachable = MailAddress::of(email).is_some();
-    (!reachable)
-        .then_some("mail servers do not take this address; write it as name@example.com, in plain letters before the @")
+    (!reachable).then_some(
+        "mail servers do not accept this address; write it as name@example.com, with ASCII characters before the @",
+    )
 }

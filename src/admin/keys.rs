@@ -24,8 +24,8 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
         let found = directory.keys.look().await.map_err(CommandError::invalid)?;
         if found.is_some_and(|found| !found.contains(kid)) {
             return Err(CommandError::Absent(format!(
-                "the server does not see the key {kid} in its token; a service whose token is SoftHSM's must be able to write \
-                 to the token's directory (ReadWritePaths= of its unit)"
+                "the server does not find the key {kid} in its token; with SoftHSM, the service needs write \
+                 access to the token's directory (ReadWritePaths= of its unit)"
             )));
         }
     }

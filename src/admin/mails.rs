@@ -105,6 +105,6 @@ fn known(id: &str) -> Result<MailId, CommandError> {
 
 fn absent(id: &str) -> CommandError {
     CommandError::Absent(format!(
-        "no mail with the id {id} waits or was given up; it may have been sent: sealgate mail list --sent"
+        "no queued or undeliverable message has the ID {id}; it may have been sent: sealgate mail list --sent"
     ))
 }

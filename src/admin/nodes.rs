@@ -14,14 +14,16 @@ use sealgate_domain::time::UnixTime;
 pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> Result<Answer, CommandError> {
     let NodeCommand::Admit { node, key, enrolment } = command;
     let request = directory.store.node_request(&node).await?.filter(|request| request.node == node);
-    let absent = || CommandError::Absent(format!("the node {node} asks for nothing; run there: sealgate node request"));
+    let absent =
+        || CommandError::Absent(format!("the node {node} has made no request; run on it: sealgate node request"));
     let request = request.ok_or_else(absent)?;
     for (what, given, found) in [("key", &key, &request.key), ("enrolment key", &enrolment, &request.enrolment)] {
         let found = found.thumbprint().unwrap_or_default();
         if found != *given {
             return Err(CommandError::invalid(format!(
-                "the request of the node {node} in the database is with the {what} {found}, and that is not {given}: somebody has \
-                 changed it, or it was made anew. Compare with what `sealgate node request` shows there"
+                "the request of the node {node} in the database has the {what} {found}, not {given}. It was \
+                 repeated, or an attacker changed it. Compare both with the output of `sealgate node \
+                 request` on that node"
             )));
         }
     }
@@ -30,15 +32,15 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
     let said = request.statement(directory.issuer);
     if !said.is_some_and(|said| directory.keys.has_signed(&request.key, &said, &request.signature)) {
         return Err(CommandError::invalid(format!(
-            "the request of the node {node} in the database is not the one that the node has signed: somebody has changed it. Make it \
-             anew, and find out who writes the database"
+            "the request of the node {node} in the database is not the one that the node signed: an attacker \
+             may have changed it. Repeat the request, and find out which programs can write to the database"
         )));
     }
     let now = directory.clock.now();
     let admission = Admission { directory, request: &request, now };
     let ring = admission.ring(directory.store.key_ring().await?)?;
     let own = admission.own(&ring)?;
-    let life = ring.find(&key).ok_or_else(|| CommandError::invalid("the key is not in the ring"))?;
+    let life = ring.find(&key).ok_or_else(|| CommandError::invalid("the key is not in the key ring"))?;
     let endorsement =
         statement(life, directory.issuer).ok_or_else(|| CommandError::invalid("the key cannot be endorsed"))?;
     let endorsement = admission.sign(endorsement).await?;
@@ -48,7 +50,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
     let trusted = ring.find(&request.trusted).and_then(|life| statement(life, directory.issuer));
     if !trusted.is_some_and(|said| directory.keys.has_signed(&request.key, &said, &request.endorsement.signature)) {
         return Err(CommandError::invalid(format!(
-            "the node {node} does not vouch for the key {} as it is in the ring: make its request anew",
+            "the node {node} has not endorsed the key {} in its current form; repeat its request",
             request.trusted
         )));
     }
@@ -99,8 +101,8 @@ impl Admission<'_> {
         let life = ring.find(trusted).filter(|life| ring.state(life, self.now) != KeyState::Removed);
         life.and_then(|life| life.jwk.clone()).ok_or_else(|| {
             CommandError::invalid(format!(
-                "the node {node} was told to trust the key {trusted}, which is none of the cluster's; make the request anew with \
-                 --trust and this node's key (sealgate key list)"
+                "the request of the node {node} trusts the key {trusted}, which the cluster does not have; \
+                 repeat the request with --trust and this node's key (sealgate key list)"
             ))
         })
     }
@@ -110,7 +112,8 @@ impl Admission<'_> {
         let signed = self.directory.keys.sign(trusted, message).await.map_err(CommandError::invalid)?;
         signed.ok_or_else(|| {
             CommandError::invalid(format!(
-                "the node {node} was told to trust the key {trusted}: run this on the node that has it, while that node serves"
+                "the request of the node {node} trusts the key {trusted}; run this command on the node that \
+                 has this key, while it serves"
             ))
         })
     }
@@ -125,8 +128,8 @@ impl Admission<'_> {
                 return Ok(());
             }
             return Err(CommandError::invalid(
-                "this node cannot open the data key of the cluster and so sends none: have the new one name the key of a node that \
-                 seals",
+                "this node cannot decrypt the cluster's data key, so it cannot send it; repeat the request \
+                 with --trust and the key of a node that can",
             ));
         };
         let mut envelope = DataKeyEnvelope {
@@ -137,11 +140,11 @@ impl Admission<'_> {
             by,
             signature: String::new(),
         };
-        let statement = envelope.statement(issuer).ok_or_else(|| CommandError::invalid("the request is not one"))?;
+        let statement = envelope.statement(issuer).ok_or_else(|| CommandError::invalid("the request is invalid"))?;
         envelope.signature = base64url(&self.sign(statement).await?);
         if store.send_data_key(request, &envelope).await? {
             return Ok(());
         }
-        Err(CommandError::invalid("the node has made its request anew meanwhile; compare the fingerprints again"))
+        Err(CommandError::invalid("the node has repeated its request; compare the fingerprints again"))
     }
 }

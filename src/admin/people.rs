@@ -18,9 +18,9 @@ pub(super) async fn find(directory: &Directory<'_>, person: &Person) -> Result<U
 
 pub(super) fn absent(person: &Person) -> CommandError {
     CommandError::Absent(match person {
-        Person::Sub(sub) => format!("nobody has the sub {sub}"),
-        Person::Email(email) => format!("nobody has the address {}", email.as_str()),
-        Person::Username(username) => format!("nobody has the username {username}"),
+        Person::Sub(sub) => format!("no user has the sub {sub}"),
+        Person::Email(email) => format!("no user has the e-mail address {}", email.as_str()),
+        Person::Username(username) => format!("no user has the username {username}"),
     })
 }
 
@@ -38,35 +38,35 @@ pub(super) async fn taken(directory: &Directory<'_>, new: &User) -> Result<Optio
 }
 
 pub(super) fn email_taken(email: &Email) -> CommandError {
-    CommandError::Exists(format!("a person with the address {} exists already", email.as_str()))
+    CommandError::Exists(format!("a user with the e-mail address {} already exists", email.as_str()))
 }
 
 pub(super) fn username_taken(username: &Username) -> CommandError {
-    CommandError::Exists(format!("a person with the username {username} exists already"))
+    CommandError::Exists(format!("a user with the username {username} already exists"))
 }
 
 /// Returns the invalid attributes of a user, one line each.
 pub(super) fn faults(user: &User) -> Vec<String> {
     let mut faults = Vec::new();
     if !is_line(&user.name, MAX_NAME_LENGTH) {
-        faults.push(format!("a name has 1 to {MAX_NAME_LENGTH} characters, all of them visible, and no line breaks"));
+        faults.push(format!("a name has 1 to {MAX_NAME_LENGTH} visible characters and no line breaks"));
     }
     if !is_seen(user.email.as_str()) {
-        faults.push("the address has characters that cannot be seen".to_owned());
+        faults.push("the e-mail address has invisible characters".to_owned());
     }
     if user.phone_number.as_deref().is_some_and(|number| !is_phone_number(number)) {
-        faults.push("a phone number is written as +90 555 111 22 33: a plus sign and 6 to 15 digits".to_owned());
+        faults.push("a phone number has a plus sign and 6 to 15 digits, such as +90 555 111 22 33".to_owned());
     }
     if user.picture.as_deref().is_some_and(|picture| !is_picture(picture)) {
-        faults.push("a picture is the https URL of an image".to_owned());
+        faults.push("a picture must be the https URL of an image".to_owned());
     }
     if user.groups.len() > MAX_GROUPS {
-        faults.push(format!("a person is in at most {MAX_GROUPS} groups"));
+        faults.push(format!("a user can be in at most {MAX_GROUPS} groups"));
     }
     for group in &user.groups {
         if !is_group(group) {
             faults.push(format!(
-                "the group {group:?} is refused: a group has 1 to 100 characters, no commas, and no spaces around it"
+                "the group {group:?} is invalid: a group has 1 to 100 characters, no commas, and no spaces around it"
             ));
         }
     }

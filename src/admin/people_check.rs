@@ -50,12 +50,16 @@ pub(super) async fn existing(
             tokio::task::yield_now().await;
         }
         if directory.store.user_by_email(&user.email).await?.is_some() {
-            faults.push(LineFault::of(*line, "email", "a person with this address exists already; remove the line"));
+            faults.push(LineFault::of(
+                *line,
+                "email",
+                "a user with this e-mail address already exists; remove the line",
+            ));
         }
         if let Some(username) = &user.username
             && directory.store.user_by_username(username).await?.is_some()
         {
-            let fault = "a person with this username exists already; write another one, or none";
+            let fault = "a user with this username already exists; change it, or leave it out";
             faults.push(LineFault::of(*line, "username", fault));
         }
     }
@@ -65,13 +69,13 @@ pub(super) async fn existing(
 /// Checks the content of a file. `most` is the maximum number of users.
 pub(super) async fn judge(file: PeopleFile, most: usize, now: UnixTime) -> Result<Judged, CommandError> {
     let judged = tokio::task::spawn_blocking(move || judge_all(file, most, now)).await;
-    judged.map_err(|_| CommandError::invalid("the file could not be read through; look at the log"))
+    judged.map_err(|_| CommandError::invalid("the file could not be checked; see the server's log"))
 }
 
 fn judge_all(file: PeopleFile, most: usize, now: UnixTime) -> Judged {
     let mut judged = Judged { faults: file.faults, ..Judged::default() };
     if let Some(row) = file.rows.get(most) {
-        judged.faults.push(LineFault::new(row.line, format_args!("more than {most} people; split the file")));
+        judged.faults.push(LineFault::new(row.line, format_args!("more than {most} users; split the file")));
         return judged;
     }
     let mut lines = HashMap::<[u8; 32], usize>::new();
@@ -88,11 +92,11 @@ impl Judged {
         let mut fault = |field: &str, fault: &str| self.faults.push(LineFault::of(line, field, fault));
         let email = match row.email.as_str() {
             "" => {
-                fault("email", "it is missing; everybody signs in with an address");
+                fault("email", "it is missing, and users sign in with their e-mail address");
                 None
             }
             email => Email::parse(email).filter(|email| is_seen(email.as_str())).or_else(|| {
-                fault("email", "an e-mail address is written as name@host, without spaces");
+                fault("email", "write an e-mail address as name@host, without spaces");
                 None
             }),
         };
@@ -100,22 +104,19 @@ impl Judged {
         if username.is_none() && !row.username.is_empty() {
             fault(
                 "username",
-                "a username has 1 to 64 of a-z, 0-9, '.', '_' and '-', a letter first, a letter or a digit last; write another one, or \
-                 none",
+                "a username has 1 to 64 of a-z, 0-9, '.', '_' and '-', starts with a letter and ends with a \
+                 letter or digit; change it, or leave it out",
             );
         }
         if !is_line(&row.name, MAX_NAME_LENGTH) {
-            fault(
-                "name",
-                &format!("a name has 1 to {MAX_NAME_LENGTH} characters, all of them visible, and no line breaks"),
-            );
+            fault("name", &format!("a name has 1 to {MAX_NAME_LENGTH} visible characters and no line breaks"));
         }
         let phone_number = Some(row.phone_number.clone()).filter(|number| !number.is_empty());
         if phone_number.as_deref().is_some_and(|number| !is_phone_number(number)) {
-            fault("phone_number", "it is written as +90 555 111 22 33: a plus sign and 6 to 15 digits");
+            fault("phone_number", "a phone number has a plus sign and 6 to 15 digits, such as +90 555 111 22 33");
         }
         if row.groups.len() > MAX_GROUPS {
-            fault("groups", &format!("a person is in at most {MAX_GROUPS} groups"));
+            fault("groups", &format!("a user can be in at most {MAX_GROUPS} groups"));
         }
         if !row.groups.iter().all(|group| is_group(group)) {
             fault("groups", "a group has 1 to 100 visible characters and no commas");
@@ -128,7 +129,7 @@ impl Judged {
         // Only repetitions of a value are errors, not its first occurrence.
         let mut twice = |field: &str, key: SecretHash| {
             if let Some(first) = lines.get(key.as_bytes()) {
-                fault(field, &format!("line {first} has the same; leave one of them"));
+                fault(field, &format!("line {first} has the same value; remove one of them"));
             } else {
                 lines.insert(*key.as_bytes(), line);
             }

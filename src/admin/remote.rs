@@ -40,17 +40,17 @@ pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer,
     };
     if !peer::may_serve(&stream, store) {
         return Err(AskError::Failed(format!(
-            "the admin socket {shown} belongs to another user than the store; nothing was sent to it"
+            "the admin socket {shown} and the store belong to different users; nothing was sent"
         )));
     }
     let line = wire::line(command).map_err(|error| AskError::Failed(error.to_string()))?;
     if line.len() > wire::MAX_COMMAND_LENGTH {
         return Err(AskError::Failed(format!(
-            "the command is longer than {} bytes; give it in parts",
+            "the command is longer than {} bytes; split it",
             wire::MAX_COMMAND_LENGTH
         )));
     }
-    let silent = |_| AskError::Failed(format!("the server on {shown} does not answer; look at its log"));
+    let silent = |_| AskError::Failed(format!("the server on {shown} does not answer; see its log"));
     // A server that refuses this user answers and closes without reading. Its answer is more useful
     // than the broken pipe.
     let written = timeout(wire::PATIENCE, stream.write_all(&line)).await.map_err(silent)?;
@@ -59,12 +59,14 @@ pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer,
     let read = timeout(longest, wire::read_line(&mut stream, MAX_ANSWER_LENGTH)).await.map_err(silent)?;
     let Ok(Some(line)) = read else {
         let why = written.and(read).err().map_or_else(String::new, |error| format!(" ({error})"));
-        return Err(AskError::Failed(format!("the server on {shown} hung up without an answer{why}; look at its log")));
+        return Err(AskError::Failed(format!(
+            "the server on {shown} closed the connection without an answer{why}; see its log"
+        )));
     };
     match serde_json::from_slice(&line) {
         Ok(Reply::Answer(answer)) => Ok(answer),
         Ok(Reply::Errors(lines)) => Err(AskError::Refused(lines)),
-        Err(_) => Err(AskError::Failed(format!("the server on {shown} answers in another version's words"))),
+        Err(_) => Err(AskError::Failed(format!("the server on {shown} has another version; restart it"))),
     }
 }
 
@@ -73,7 +75,7 @@ fn no_connection(path: &Path, error: &io::Error) -> AskError {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => AskError::NobodyListens,
         ErrorKind::PermissionDenied => AskError::Failed(format!(
-            "the admin socket {shown} is not open to this user; run this as the server's user or as root"
+            "this user may not use the admin socket {shown}; run the command as the server's user or as root"
         )),
         ErrorKind::WouldBlock => AskError::Failed(format!("the server on {shown} is busy; try again")),
         _ => AskError::Failed(format!("cannot reach the server on {shown}: {error}")),

@@ -94,7 +94,7 @@ async fn revoke_of_user(directory: &Directory<'_>, person: &Person) -> Result<An
 async fn revoke(directory: &Directory<'_>, id: SessionId) -> Result<Answer, CommandError> {
     let subject = directory.store.session(id).await?.and_then(|loaded| loaded.value.current().map(|one| one.subject));
     if !directory.store.end_session(id).await? {
-        return Err(CommandError::Absent(format!("no session has the sid {id}")));
+        return Err(CommandError::Absent(format!("no session has the ID {id}")));
     }
     let event = directory.event(AuditKind::SessionsEnded).in_session(id);
     directory.record(subject.into_iter().fold(event, AuditEvent::of)).await;

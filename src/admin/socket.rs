@@ -42,7 +42,7 @@ const NO_ROOM: Duration = Duration::from_millis(200);
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// The directory does not exist.
-    #[error("admin.socket: the directory {} does not exist; make it for the server's user, or write another path", .0.display())]
+    #[error("admin.socket: the directory {} does not exist; create it for the server's user, or write another path", .0.display())]
     NoDirectory(PathBuf),
     #[error("admin.socket: another server answers on {}; stop it, or write another path", .0.display())]
     InUse(PathBuf),
@@ -51,7 +51,7 @@ pub enum BindError {
     NotASocket(PathBuf),
     /// No thread can be started to check for another server.
     #[error(
-        "admin.socket: no thread can be started to ask whether a server answers on {}: {error}; raise TasksMax= or \
+        "admin.socket: cannot start a thread to check for another server on {}: {error}; raise TasksMax= or \
          LimitNPROC= of the unit (ulimit -u)",
         path.display()
     )]
@@ -147,7 +147,7 @@ where
     let listener = match UnixListener::from_std(socket.listener) {
         Ok(listener) => listener,
         Err(error) => {
-            tracing::error!(%error, "the admin socket does not work; the command line cannot reach this server");
+            tracing::error!(%error, "cannot use the admin socket; commands cannot reach this server");
             return;
         }
     };
@@ -176,12 +176,12 @@ where
     // The file is removed while the socket still listens. A starting server cannot take the path
     // before, so the file is this server's.
     if let Err(error) = fs::remove_file(&socket.path) {
-        tracing::warn!(%error, path = %socket.path.display(), "the admin socket was not removed");
+        tracing::warn!(%error, path = %socket.path.display(), "cannot remove the admin socket");
     }
     drop(listener);
     let ended = timeout(STOP, async { while connections.join_next().await.is_some() {} }).await;
     if ended.is_err() {
-        tracing::warn!("a command did not end before the server stopped");
+        tracing::warn!("a command did not complete before the server stopped");
     }
 }
 
@@ -191,8 +191,8 @@ where
     F: Future<Output = Result<Answer, CommandError>>,
 {
     if !peer::may_command(&stream) {
-        tracing::warn!("a command of another user was refused");
-        let refusal = "only root and the server's own user may give commands".to_owned();
+        tracing::warn!("refused a command of another user");
+        let refusal = "only root and the server's user may send commands".to_owned();
         return answer(&mut stream, &Reply::Errors(vec![refusal])).await;
     }
     let read = timeout(wire::PATIENCE, wire::read_line(&mut stream, wire::MAX_COMMAND_LENGTH)).await;
@@ -220,7 +220,7 @@ async fn carry_out(command: impl Future<Output = Result<Answer, CommandError>>) 
     match timeout(wire::EXECUTION, command).await {
         Ok(Ok(answer)) => Reply::Answer(answer),
         Ok(Err(error)) => Reply::Errors(error.into_lines()),
-        Err(_) => Reply::Errors(vec!["the server did not finish the command in time; give it again".to_owned()]),
+        Err(_) => Reply::Errors(vec!["the server did not complete the command in time; try again".to_owned()]),
     }
 }
 

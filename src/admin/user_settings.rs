@@ -171,7 +171,7 @@ impl From<NewUser> for Invitee {
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[group(id = "changes", required = true, multiple = true)]
 #[serde(default, deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags of the command line")]
 pub struct UserChanges {
     /// New e-mail address; not verified unless --email-verified is given
     #[arg(long, value_parser = arguments::email)]

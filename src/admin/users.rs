@@ -36,7 +36,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         UserCommand::RevokeInvitation(person) => invitations::revoke(directory, &person).await,
         UserCommand::InviteMany(invitees) => bulk_invitation::execute(directory, *invitees).await,
         // The command line sends one of the two forms above.
-        UserCommand::Invite(_) => Err(CommandError::invalid("an invitation is sent as invite_person or invite_many")),
+        UserCommand::Invite(_) => Err(CommandError::invalid("send the command invite_person or invite_many")),
         UserCommand::Set { person, changes } => set(directory, &person, &changes).await,
         UserCommand::SetPassword { person, password } => set_password(directory, &person, &password.secret).await,
         UserCommand::Disable(ending) => disable(directory, &ending.person).await,
@@ -146,7 +146,8 @@ fn take_all_back(links: &mut AccountLinks) {
 fn word_to_old_address(directory: &Directory<'_>, before: &User) -> Vec<WaitingMail> {
     let Mailing::On(sealgate) = directory.mailing else { return Vec::new() };
     if !sealgate.has_room_for(MailKind::Notice) {
-        tracing::warn!(subject = %before.sub, "an old address is not told of the new one: too many mails wait");
+        tracing::warn!(subject = %before.sub, "the old address is not notified of the new one: too many \
+            messages are queued");
         return Vec::new();
     }
     let (id, now) = (MailId::from_bytes(random(directory.entropy)), directory.clock.now());
@@ -156,7 +157,7 @@ fn word_to_old_address(directory: &Directory<'_>, before: &User) -> Vec<WaitingM
     match directory.store.new_mail((id, random(directory.entropy)), Some(before.sub), &message, now) {
         Ok(mail) => vec![mail],
         Err(error) => {
-            tracing::error!(%error, "a mail cannot be sealed and is not sent");
+            tracing::error!(%error, "cannot seal a message; it is not sent");
             Vec::new()
         }
     }

@@ -37,7 +37,7 @@ pub(super) struct TestArguments {
 }
 
 fn email(text: &str) -> Result<Email, &'static str> {
-    Email::parse(text).ok_or("an e-mail address is written as name@host, without spaces")
+    Email::parse(text).ok_or("write an e-mail address as name@host, without spaces")
 }
 
 pub(super) fn run(verb: MailVerb, config: Config, output: &Output) -> Result<(), CommandFailure> {

@@ -118,16 +118,16 @@ impl DataKeyEnvelope {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeFault {
     /// The request differs from this node's original request.
-    #[error("this node's request in the database is not the one that it made")]
+    #[error("this node's request in the database was changed")]
     Request,
     /// It is for another node, or for an earlier request.
-    #[error("the data key in the database is meant for another node or an earlier request")]
+    #[error("the data key in the database is for another node or an earlier request")]
     Another,
     /// The store's nodes encrypt with a different data key.
-    #[error("the data key in the database is not the one that the nodes of this store seal with")]
+    #[error("the data key in the database is not the one that this store's nodes use")]
     OtherDataKey,
     /// It is not signed by the key that this node trusts.
-    #[error("the data key in the database was not sent by the key {0}, which this node was told to trust")]
+    #[error("the data key in the database is not signed by the key {0}, which this node trusts")]
     Stranger(String),
 }
 

@@ -43,7 +43,7 @@ impl TryFrom<String> for ClientId {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::parse(&text).ok_or("a client id has 1 to 100 letters, digits, '-', '.', '_' or '~'")
+        Self::parse(&text).ok_or("a client ID has 1 to 100 letters, digits, '-', '.', '_' or '~'")
     }
 }
 

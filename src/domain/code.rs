@@ -78,7 +78,7 @@ impl Code {
             return refuse("The authorization code has expired.");
         }
         if self.redirect_uri != redirect_uri {
-            return refuse("The redirect_uri is not the one of the authorization request.");
+            return refuse("The redirect_uri differs from the one in the authorization request.");
         }
         match (&self.challenge, verifier) {
             (Some(challenge), Some(verifier)) if challenge.is_met_by(verifier) => Ok(()),

@@ -120,8 +120,8 @@ impl Refusal {
     /// Creates an `invalid_scope` error that names the unsupported value.
     pub(crate) fn unknown_scope(unknown: &UnknownScope) -> Self {
         let description = match unknown.value() {
-            Some(value) => Cow::Owned(format!("The scope names a value that is not known here: {value}")),
-            None => Cow::Borrowed("The scope names a value that is not known here."),
+            Some(value) => Cow::Owned(format!("The scope has an unknown value: {value}")),
+            None => Cow::Borrowed("The scope has an unknown value."),
         };
         Self { code: ErrorCode::InvalidScope, description }
     }

@@ -226,7 +226,7 @@ impl KeyRing {
         let now = self.at(now);
         let state = self.find(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?.state(now);
         if state != KeyState::PrePublished {
-            let wanted = if state == KeyState::Active { "retired but by activating another one" } else { "retired" };
+            let wanted = if state == KeyState::Active { "retired; activate another key instead" } else { "retired" };
             return Err(KeyFault::State { kid: kid.to_owned(), state, wanted });
         }
         self.withdraw(kid, now);
@@ -251,7 +251,7 @@ impl KeyRing {
                 Ok(())
             }
             (state, _) => {
-                Err(KeyFault::State { kid: kid.to_owned(), state, wanted: "removed in order; retire it, or use --now" })
+                Err(KeyFault::State { kid: kid.to_owned(), state, wanted: "removed; retire it first, or use --now" })
             }
         }
     }

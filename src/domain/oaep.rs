@@ -8,7 +8,7 @@ use crate::key_ring::PublicJwk;
 
 /// Not a key that can be encrypted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the enrolment key is no RSA key that can be encrypted to")]
+#[error("the enrolment key is not an RSA key for encryption")]
 pub struct NotEncrypted;
 
 /// Encrypts a few bytes.

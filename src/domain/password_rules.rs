@@ -41,12 +41,11 @@ pub enum PasswordFault {
     #[error("a password has at most {MAX_PASSWORD_LENGTH} bytes")]
     TooLong,
     /// It contains a name of the user.
-    #[error("the password contains the person's name, username or address, which are tried first; take another")]
+    #[error("the password contains the user's name, username or e-mail address; choose another")]
     Personal,
     /// It is a common password.
     #[error(
-        "the password is easy to guess: a common one, a row of keys or a repetition; take a few words that do not belong \
-         together"
+        "the password is easy to guess (common, keys in a row, or repeated characters); choose a few unrelated words"
     )]
     Common,
 }

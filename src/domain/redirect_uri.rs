@@ -151,26 +151,26 @@ pub fn host(uri: &str) -> Option<String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectUriFault {
     /// Longer than 2000 bytes.
-    #[error("a redirect URI has at most 2000 characters")]
+    #[error("a redirect URI can have at most 2000 characters")]
     TooLong,
-    #[error("a redirect URI has no spaces, quotes, backslashes or non-ASCII characters")]
+    #[error("a redirect URI must not have spaces, quotes, backslashes or non-ASCII characters")]
     Characters,
     /// Relative or not a URI.
-    #[error("a redirect URI is an absolute URI")]
+    #[error("a redirect URI must be an absolute URI")]
     NotAbsolute,
     /// Contains `*`.
-    #[error("a redirect URI has no wildcard")]
+    #[error("a redirect URI must not have a wildcard")]
     Wildcard,
     /// Contains `#`.
-    #[error("a redirect URI has no fragment")]
+    #[error("a redirect URI must not have a fragment")]
     Fragment,
-    #[error("a redirect URI has no user name")]
+    #[error("a redirect URI must not have a user name")]
     UserName,
     /// A host with characters that names and addresses do not have.
-    #[error("a redirect URI's host has only letters, digits, hyphens, dots and underscores")]
+    #[error("the host of a redirect URI can only have letters, digits, hyphens, dots and underscores")]
     Host,
     /// Neither https nor http on the local device.
-    #[error("a redirect URI is https, or http on localhost, 127.0.0.1 or [::1]")]
+    #[error("a redirect URI must be https, or http on localhost, 127.0.0.1 or [::1]")]
     Scheme,
 }
 

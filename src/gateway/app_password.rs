@@ -31,7 +31,7 @@ use sealgate_edge::navigation;
 
 const WRONG: Refusal = Refusal::new(
     ErrorCode::LoginRequired,
-    "The name or the application password is not right. People make application passwords on their account page.",
+    "The user name or the application password is wrong. Users create application passwords on their account page.",
 );
 
 /// Verifies an application password. A wrong name, password or application gets the same refusal.
@@ -158,7 +158,7 @@ impl AppPasswordUses {
             for noted in noting.join_all().await {
                 // Their next request queues them again.
                 if let Err(error) = noted {
-                    tracing::warn!(%error, "that application passwords are in use could not be noted");
+                    tracing::warn!(%error, "cannot save the last use of application passwords");
                     return;
                 }
             }

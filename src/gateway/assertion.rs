@@ -133,7 +133,7 @@ async fn sign(sealgate: &Sealgate, app: &App, claims: &AssertionClaims) -> Optio
     match sealgate.issuer.assert(claims).await {
         Ok(token) => Some(Arc::new(Kept { token, expires_at: claims.exp, renewing: AtomicBool::new(false) })),
         Err(error) => {
-            tracing::error!(app = app.name, %error, "an assertion could not be signed");
+            tracing::error!(app = app.name, %error, "cannot sign an assertion");
             None
         }
     }

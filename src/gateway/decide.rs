@@ -306,7 +306,7 @@ impl Gateway {
         let own = ctx.app.origin(&ctx.sealgate.config.issuer);
         let listed = matches!(cors, Cors::Listed(_));
         if !listed && navigation::is_foreign_websocket(&ctx.head.headers, &own) {
-            let refusal = Refusal::new(ErrorCode::AccessDenied, "The page of another origin may not open this.");
+            let refusal = Refusal::new(ErrorCode::AccessDenied, "Requests from this origin are not allowed.");
             return Err(GateReply::new("foreign_origin", error(StatusCode::FORBIDDEN, &refusal)));
         }
         if !ctx.is_again() {

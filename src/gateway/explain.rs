@@ -120,8 +120,9 @@ impl Explanation {
 }
 
 fn decide(config: &Config, method: &str, url: &str, asker: &Asker, now: UnixTime) -> Result<Explanation, &'static str> {
-    let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is not one")?;
-    let (host, target) = split(url).ok_or("the URL is not absolute: write such as https://wiki.example.com/path")?;
+    let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is invalid")?;
+    let (host, target) =
+        split(url).ok_or("the URL is not absolute; write, for example, https://wiki.example.com/path")?;
     let mut told = Explanation {
         app: None,
         rule: None,
@@ -134,8 +135,8 @@ fn decide(config: &Config, method: &str, url: &str, asker: &Asker, now: UnixTime
     let served = Hosts::of(&config.apps).app(host).and_then(|index| Some((index, config.apps.get(index)?)));
     let Some((index, app)) = served else { return Ok(told) };
     told.app = Some(app.name.clone());
-    let target =
-        PathAndQuery::try_from(target).map_err(|_| "the URL's path cannot be sent: escape what is not ASCII")?;
+    let target = PathAndQuery::try_from(target)
+        .map_err(|_| "the URL's path has invalid characters; percent-encode non-ASCII characters")?;
     let refused = |told: Explanation, reason| Ok(Explanation { reason, ..told });
     let routes = Routes::of(app);
     let path = match CanonicalPath::of(&target, routes.characters()) {

@@ -25,7 +25,7 @@ pub(super) async fn credential(ctx: &AppRequest<'_>, source: &Source, token: &st
         issuer = settings.terms.name,
         reason = fault.as_str(),
         claim = fault.claim(),
-        "refused a token of another issuer"
+        "rejected a token of another issuer"
     );
     match fault {
         // A 401 would make a client discard a token that may be valid.

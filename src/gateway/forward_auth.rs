@@ -67,7 +67,7 @@ impl<'a> Question<'a> {
                 Some(("app", name)) if app.is_none() => app = Some(name),
                 Some(("redirect", "no")) => relays = false,
                 Some(("fields", "request")) => in_place = true,
-                _ => return Err("its query says something else than app, redirect=no and fields=request"),
+                _ => return Err("its query has parameters other than app, redirect=no and fields=request"),
             }
         }
         let app = app.ok_or("it does not name the application: /.sealgate/auth?app=NAME")?;
@@ -96,15 +96,15 @@ impl Gateway {
             Ok(read) => read,
             Err(why) => {
                 let peer = head.extensions.get::<Origin>().map(|origin| origin.peer.to_string());
-                tracing::warn!(peer, "a proxy asks for a decision, but {why}");
-                let refusal = Refusal::invalid_request("The proxy does not say which request it asks about.");
+                tracing::warn!(peer, "a proxy sent an invalid forward-auth request: {why}");
+                let refusal = Refusal::invalid_request("The proxy does not describe the original request.");
                 return error(StatusCode::BAD_REQUEST, &refusal);
             }
         };
         // The proxy forwards to the application in the query, whatever host the client sent. The
         // rules of the host's application must not decide instead.
         if self.app_of(host(&asked)) != Some(app) {
-            let refusal = Refusal::invalid_request("This host is not the application's.");
+            let refusal = Refusal::invalid_request("The host does not belong to the application.");
             return refused(error(StatusCode::MISDIRECTED_REQUEST, &refusal), relays);
         }
         // The gateway itself would remove such a header. The proxy forwards its client's headers,
@@ -115,7 +115,7 @@ impl Gateway {
             let app = gate.map(|gate| gate.app.name.as_str());
             tracing::info!(request_id, app, reason = "method_override", "refused");
             let refusal =
-                Refusal::new(ErrorCode::AccessDenied, "A header names another method than that of the request.");
+                Refusal::new(ErrorCode::AccessDenied, "A header names a method that differs from the request's.");
             return refused(error(StatusCode::FORBIDDEN, &refusal), relays);
         }
         if !relays {
@@ -139,8 +139,8 @@ impl Gateway {
 /// meaning must agree.
 fn described(head: &Parts) -> Result<Parts, &'static str> {
     let headers = &head.headers;
-    let method = agreed(headers, &METHODS, "no X-Forwarded-Method or X-Original-Method says the method")?;
-    let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is not one")?;
+    let method = agreed(headers, &METHODS, "X-Forwarded-Method and X-Original-Method are missing")?;
+    let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is invalid")?;
     let (mut host, mut target) = (None, None);
     for name in TARGETS {
         let Some(value) = one(headers, name)? else { continue };
@@ -162,8 +162,8 @@ fn described(head: &Parts) -> Result<Parts, &'static str> {
             agree(&mut host, value)?;
         }
     }
-    let host = host.ok_or("no X-Forwarded-Host or X-Original-URL says the host")?;
-    let target = target.ok_or("no X-Forwarded-Uri or X-Original-URL says the target")?;
+    let host = host.ok_or("X-Forwarded-Host and X-Original-URL are missing")?;
+    let target = target.ok_or("X-Forwarded-Uri and X-Original-URL are missing")?;
     let path_and_query = PathAndQuery::try_from(target).map_err(|_| "the target is not a path")?;
     // The parser drops a fragment, and reads an empty path as `/`.
     if path_and_query.as_str() != target || !target.starts_with('/') {
@@ -173,7 +173,7 @@ fn described(head: &Parts) -> Result<Parts, &'static str> {
     parts.method = method;
     parts.uri = Uri::from(path_and_query);
     parts.headers = headers.clone();
-    parts.headers.insert(HOST, HeaderValue::from_str(host).map_err(|_| "the host is not one")?);
+    parts.headers.insert(HOST, HeaderValue::from_str(host).map_err(|_| "the host is invalid")?);
     if let Some(origin) = head.extensions.get::<Origin>() {
         parts.extensions.insert(origin.clone());
     }
@@ -192,7 +192,7 @@ fn agreed<'h>(headers: &'h HeaderMap, names: &[&str], missing: &'static str) -> 
 
 fn agree<'h>(known: &mut Option<&'h str>, value: &'h str) -> Result<(), &'static str> {
     match known {
-        Some(known) if *known != value => Err("two of its headers contradict one another"),
+        Some(known) if *known != value => Err("two of its headers contradict each other"),
         _ => {
             *known = Some(value);
             Ok(())
@@ -204,8 +204,8 @@ fn one<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, &'stat
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
-        (Some(only), None) => only.to_str().map(Some).map_err(|_| "a header of its is not text"),
-        (Some(_), Some(_)) => Err("a header of its stands there twice"),
+        (Some(only), None) => only.to_str().map(Some).map_err(|_| "one of its headers is not text"),
+        (Some(_), Some(_)) => Err("one of its headers is repeated"),
     }
 }
 
@@ -258,7 +258,7 @@ fn refused(response: Response, relays: bool) -> Response {
     if hands_on {
         return response;
     }
-    let refusal = Refusal::new(ErrorCode::AccessDenied, "The proxy has to send this request to Sealgate itself.");
+    let refusal = Refusal::new(ErrorCode::AccessDenied, "The proxy must forward this request to Sealgate.");
     error(StatusCode::FORBIDDEN, &refusal)
 }
 

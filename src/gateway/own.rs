@@ -34,7 +34,7 @@ pub(super) async fn answer(ctx: &AppRequest<'_>, path: &CanonicalPath<'_>) -> Re
         b"/.sealgate/style.css" => (&[Method::GET, Method::HEAD], Own::Stylesheet),
         b"/.sealgate/logo" if ctx.sealgate.pages.logo().is_some() => (&[Method::GET, Method::HEAD], Own::Logo),
         _ => {
-            let refusal = Refusal::new(ErrorCode::NotFound, "There is nothing here.");
+            let refusal = Refusal::new(ErrorCode::NotFound, "There is no resource at this path.");
             return Ok(ctx.refuse(StatusCode::NOT_FOUND, &refusal, Problem::NotFound));
         }
     };

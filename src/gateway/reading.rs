@@ -69,16 +69,14 @@ impl Ambiguous {
             }
             Self::Escape => "The path has a percent sign without two hexadecimal digits.",
             Self::Hidden => {
-                "The path has an escaped separator or control character, such as %2F, that the rule of the path does not admit."
+                "The path has an escaped separator or control character, such as %2F, that its rule does not allow."
             }
-            Self::Twice => {
-                "The path has an escape of an escape, such as %252F, that the rule of the path does not admit."
-            }
+            Self::Twice => "The path has a double escape, such as %252F, that its rule does not allow.",
             Self::Overlong => "The path has an overlong UTF-8 sequence.",
             Self::EmptySegment => "The path has an empty segment.",
             Self::DotSegment => "The path has a segment that some servers read as . or ..",
-            Self::Spelling => "Some servers read the path as one that another rule is for.",
-            Self::Readings => "The path is too long for its characters that servers read in different ways.",
+            Self::Spelling => "Some servers read the path as one that belongs to another rule.",
+            Self::Readings => "The path is too long for its number of ambiguous characters.",
         }
     }
 }

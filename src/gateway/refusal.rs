@@ -32,7 +32,7 @@ pub(super) fn refuse_path(ctx: &AppRequest<'_>, ambiguous: Ambiguous) -> GateRep
 /// Refuses a path without a rule.
 pub(super) fn refuse_unopened(ctx: &AppRequest<'_>) -> GateReply {
     tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, reason = "unopened", "refused");
-    let refusal = Refusal::new(ErrorCode::AccessDenied, "No rule opens this path.");
+    let refusal = Refusal::new(ErrorCode::AccessDenied, "No rule of the application has this path.");
     GateReply::new("unopened", ctx.refuse(StatusCode::FORBIDDEN, &refusal, Problem::NotFound))
 }
 
@@ -43,7 +43,7 @@ pub(super) fn refuse_unopened(ctx: &AppRequest<'_>) -> GateReply {
 pub(super) fn refuse_spelled_method(ctx: &AppRequest<'_>) -> GateReply {
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, reason = "method_case", "refused");
-    let refusal = Refusal::invalid_request("The method is spelled in another letter case.");
+    let refusal = Refusal::invalid_request("The method must be in upper case.");
     GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
@@ -52,7 +52,7 @@ pub(super) fn refuse_spelled_method(ctx: &AppRequest<'_>) -> GateReply {
 pub(super) fn refuse_repeated(ctx: &AppRequest<'_>, field: &HeaderName) -> GateReply {
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, field = field.as_str(), reason = "repeated_field", "refused");
-    let refusal = Refusal::invalid_request("A field that may stand once stands more often.");
+    let refusal = Refusal::invalid_request("A header field is repeated that may occur only once.");
     GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
@@ -65,7 +65,7 @@ pub(super) fn refuse_method(ctx: &AppRequest<'_>, place: &RoutePlace) -> GateRep
         reason = "method",
         "refused"
     );
-    let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "No rule of this path is for the method.");
+    let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "No rule of this path allows the method.");
     let answer = ctx.refuse(StatusCode::METHOD_NOT_ALLOWED, &refusal, Problem::InvalidRequest);
     GateReply::new("method", answer.with(ALLOW, &place.methods().join(", ")))
 }
@@ -122,11 +122,12 @@ pub(super) async fn refuse(
         }
         // The client is refused, so another token or sign-in would not help.
         (Refused::Client, _) => {
-            let refusal = Refusal::new(ErrorCode::AccessDenied, "The application does not take this client's tokens.");
+            let refusal =
+                Refusal::new(ErrorCode::AccessDenied, "The application does not accept this client's tokens.");
             error(StatusCode::FORBIDDEN, &refusal)
         }
         (Refused::UnapprovedClient, _) => {
-            let why = "An administrator has to approve this client before its tokens open the application.";
+            let why = "An administrator must approve this client before its tokens give access to the application.";
             error(StatusCode::FORBIDDEN, &Refusal::new(ErrorCode::AccessDenied, why))
         }
         (Refused::Scope(_), _) => scope_challenge(ctx, rule, credential.has_offline_access()),
@@ -134,25 +135,25 @@ pub(super) async fn refuse(
         // Another sign-in would not help: the request as a whole is refused.
         (Refused::Destination, _) => {
             let refusal =
-                Refusal::new(ErrorCode::AccessDenied, "The rule of the destination does not let this request through.");
+                Refusal::new(ErrorCode::AccessDenied, "The rule of the destination does not allow this request.");
             error(StatusCode::FORBIDDEN, &refusal)
         }
         (Refused::Below, _) => {
             let refusal = Refusal::new(
                 ErrorCode::AccessDenied,
-                "A rule below the path or the destination does not let this request through, which acts on everything there.",
+                "The request acts on all paths below, and a rule of one of them does not allow it.",
             );
             error(StatusCode::FORBIDDEN, &refusal)
         }
         (Refused::Groups(unwritable), Some(who)) => {
             let what = match unwritable {
-                Unwritable::TooLong => "the person's groups do not fit into a header; take them out of some",
+                Unwritable::TooLong => "the user's groups do not fit into a header; remove the user from some groups",
                 Unwritable::Letters => {
-                    "a group of the person cannot be written in the application's encoding; rename it"
+                    "a group of the user cannot be written in the application's encoding; rename the group"
                 }
             };
             tracing::error!(app = ctx.app.name, subject = who.name(), "{what}");
-            let refusal = Refusal::new(ErrorCode::ServerError, "The groups of this account do not fit into a header.");
+            let refusal = Refusal::new(ErrorCode::ServerError, "This account has too many groups for a header.");
             ctx.refuse(StatusCode::INTERNAL_SERVER_ERROR, &refusal, Problem::Internal)
         }
         (Refused::Unknown, _) if rule.basic => {

@@ -106,7 +106,7 @@ impl<'a> AppRequest<'a> {
     /// to switch accounts.
     pub(super) fn forbidden(&self, who: Principal<'_>) -> Response {
         if !self.speaks_to_people() {
-            let refusal = Refusal::new(ErrorCode::AccessDenied, "This account may not use this.");
+            let refusal = Refusal::new(ErrorCode::AccessDenied, "This account has no access to this resource.");
             return error(StatusCode::FORBIDDEN, &refusal);
         }
         let page = ForbiddenPage {
@@ -124,7 +124,7 @@ impl<'a> AppRequest<'a> {
     /// users may add a factor themselves.
     pub(super) fn weak_sign_in(&self, needed: AssuranceLevel, by_themselves: bool, again: &str) -> Response {
         if !self.speaks_to_people() {
-            let refusal = Refusal::new(ErrorCode::AccessDenied, "The sign-in is not strong enough for this.");
+            let refusal = Refusal::new(ErrorCode::AccessDenied, "This resource requires a stronger sign-in.");
             return error(StatusCode::FORBIDDEN, &refusal);
         }
         let security = format!("{}/account/security", self.sealgate.config.issuer.as_str());

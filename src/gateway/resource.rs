@@ -85,7 +85,7 @@ pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option
 /// It names all scopes of the next authorization request: a client that requested only the missing
 /// one would be refused, and one without `offline_access` would lose its refresh token.
 pub(super) fn scope_challenge(ctx: &AppRequest<'_>, rule: &Rule, has_offline_access: bool) -> Response {
-    const LACKING: Refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks a scope.");
+    const LACKING: Refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks a required scope.");
     let mut wanted = scopes(std::slice::from_ref(rule));
     if has_offline_access {
         wanted.push(ScopeValue::OfflineAccess.as_str());
@@ -109,7 +109,7 @@ fn respond(ctx: &AppRequest<'_>, scopes: &[&str], fault: Option<&Refusal>, missi
 /// sign-in must reach one of the context classes in `acr`.
 pub(super) fn step_up_challenge(ctx: &AppRequest<'_>, acr: &[String], max_age: Option<Duration>) -> Response {
     const INSUFFICIENT: Refusal =
-        Refusal::new(ErrorCode::InsufficientUserAuthentication, "A stronger or a more recent sign-in is needed.");
+        Refusal::new(ErrorCode::InsufficientUserAuthentication, "A stronger or more recent sign-in is required.");
     let metadata = metadata_url(ctx);
     let resource_metadata = Some(metadata.as_str());
     let challenge = Challenge { realm: &ctx.app.name, scopes: &[], acr, max_age, resource_metadata };

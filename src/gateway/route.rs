@@ -176,7 +176,7 @@ impl Routes {
             tracing::error!(
                 app = app.name,
                 path = rule.path,
-                "a route's path can never match; the application is closed"
+                "a route's path can never match; all requests to the application are refused"
             );
             return Self::new(&[]);
         }

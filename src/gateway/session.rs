@@ -117,7 +117,7 @@ impl Uses {
                 Ok(sessions) => sessions,
                 // Their next request queues them again.
                 Err(error) => {
-                    tracing::warn!(%error, "that sessions are in use could not be noted");
+                    tracing::warn!(%error, "cannot save the last use of sessions");
                     return;
                 }
             };

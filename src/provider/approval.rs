@@ -23,7 +23,7 @@ pub(super) async fn request(ctx: &RequestContext<'_>, client: &Client) -> Result
     if !is_new || !is_needed(ctx, client) {
         return Ok(());
     }
-    tracing::info!(client = client.id.as_str(), "a client that registered itself needs an approval");
+    tracing::info!(client = client.id.as_str(), "a self-registered client needs an approval");
     if config.registration.notify.is_empty() || !ctx.sealgate.sends_mail() {
         return Ok(());
     }
@@ -43,10 +43,7 @@ pub(super) async fn request(ctx: &RequestContext<'_>, client: &Client) -> Result
         if let Some(user) = store.user_by_email(address).await?.filter(User::is_enabled) {
             notify(ctx, &user).await?;
         } else {
-            tracing::warn!(
-                address = address.as_str(),
-                "registration.notify names an address without an enabled account"
-            );
+            tracing::warn!(address = address.as_str(), "an address in registration.notify has no enabled account");
         }
     }
     Ok(())

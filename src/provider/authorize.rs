@@ -191,7 +191,7 @@ enum Decision {
 async fn decide(ctx: &RequestContext<'_>, interaction: &Interaction, client: &Client) -> Result<Decision, Failure> {
     // The operator may have removed scopes of the client since the request.
     if !interaction.request.scope.is_subset_of(client.scope) {
-        let refusal = Refusal::new(ErrorCode::InvalidScope, "The client may not ask for this scope.");
+        let refusal = Refusal::new(ErrorCode::InvalidScope, "The client may not request this scope.");
         return Err(Failure::Return(Box::new(interaction.request.return_to.clone()), refusal));
     }
     let session = match ctx.session().await? {
@@ -311,7 +311,7 @@ fn hinted(ctx: &RequestContext<'_>, hint: &str) -> Result<Subject, Failure> {
     let claims = ctx.sealgate.issuer.id_token_hint(hint);
     let subject = claims.and_then(|claims| Subject::parse(&claims.sub));
     subject.ok_or_else(|| {
-        Refusal::new(ErrorCode::InvalidRequest, "The id_token_hint is not an ID token of this issuer.").into()
+        Refusal::new(ErrorCode::InvalidRequest, "The id_token_hint is not a valid ID token of this issuer.").into()
     })
 }
 
@@ -359,7 +359,8 @@ async fn issue(
         let event = ctx.event(AuditKind::ConsentGiven, Actor::Person).of(consent.subject).with_client(&client.id);
         ctx.sealgate.audit.note(event.in_session(session.id).with_detail(consent.scope.to_string()));
         if let Err(error) = Box::pin(approval::request(ctx, client)).await {
-            tracing::error!(%error, client = client.id.as_str(), "administrators are not notified of a client that needs an approval");
+            tracing::error!(%error, client = client.id.as_str(), "cannot notify the administrators of a \
+                client that needs an approval");
         }
     }
     let way = request.return_to.with_code(secret.expose(), ctx.sealgate.config.issuer.as_str());

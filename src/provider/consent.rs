@@ -135,7 +135,7 @@ async fn allow(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User, form: &
 async fn deny(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Response, Failure> {
     match ctx.sealgate.store.drop_interaction(&waiting.loaded).await? {
         Committed::Yes => {
-            let refusal = Refusal::new(ErrorCode::AccessDenied, "The person denied the request.");
+            let refusal = Refusal::new(ErrorCode::AccessDenied, "The user denied the request.");
             Err(Failure::Return(Box::new(waiting.interaction().request.return_to.clone()), refusal))
         }
         Committed::Conflict => Err(finished(ctx, waiting.interaction()).await?),

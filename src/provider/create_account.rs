@@ -261,9 +261,7 @@ fn busy(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str) -> Response {
     if !ctx.sealgate.store.has_room_for_mail(1) {
         ctx.sealgate.mail_dropped(MailKind::AddressWanted);
     }
-    tracing::debug!(
-        "too many registrations are pending, or too many mails wait: somebody who wanted an account is put off"
-    );
+    tracing::debug!("too many registrations are pending or messages queued; refused a registration");
     ctx.sealgate.metrics.registered(RegistrationOutcome::Dropped);
     let page = page(ctx, waiting, typed, Some(CreateAccountProblem::Busy));
     Response::page(StatusCode::SERVICE_UNAVAILABLE, page, None).with(RETRY_AFTER, "60")

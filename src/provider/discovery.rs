@@ -9,7 +9,7 @@ use sealgate_domain::oauth::metadata::ProviderMetadata;
 /// Time for which clients may cache the document, seconds.
 const SECONDS: u32 = 3600;
 
-#[expect(clippy::unnecessary_wraps, reason = "every endpoint has this shape")]
+#[expect(clippy::unnecessary_wraps, reason = "all endpoints have this signature")]
 pub(super) fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let config = &ctx.sealgate.config;
     let (groups, form_post) = (config.tokens.groups_scope, config.form_post.is_for_some());

@@ -93,7 +93,7 @@ impl Enrolling<'_, '_> {
         let id = FactorId::from_bytes(self.ctx.random());
         let sealed =
             self.store.seal_factor(self.user.sub, id, self.ctx.random(), secret.as_bytes()).map_err(|error| {
-                tracing::error!(%error, "an authenticator app cannot be added");
+                tracing::error!(%error, "cannot add an authenticator app");
                 Failure::Unavailable
             })?;
         self.begin(&PendingKind::Totp { id, secret: sealed }).await?;
@@ -184,7 +184,7 @@ impl Enrolling<'_, '_> {
         };
         let verified = verified(&relying_party, &challenge, kind, answer);
         Ok(verified.map(|credential| VerifiedKey { credential, generation }).map_err(|error| {
-            tracing::info!(%error, subject = %self.user.sub, "a key was not added");
+            tracing::info!(%error, subject = %self.user.sub, "refused to add a security key");
             refusal(error)
         }))
     }

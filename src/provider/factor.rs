@@ -332,7 +332,7 @@ fn note(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidate, chos
             FactorOutcome::Failed
         }
         FactorTrial::Refused(error) => {
-            tracing::info!(%error, "a key was refused as the second step");
+            tracing::info!(%error, "refused a security key as the second step");
             if matches!(error, CeremonyError::SignCount { .. }) {
                 ctx.sealgate.audit.note(event(AuditKind::KeyMayBeCopied, Actor::Stranger));
             }

@@ -24,7 +24,8 @@ pub(super) fn open_secret(
     sealed: &Sealed,
 ) -> Option<TotpSecret> {
     let opened = ctx.sealgate.store.open_factor(subject, app, sealed);
-    let opened = opened.inspect_err(|error| tracing::warn!(%error, "the secret of an authenticator app does not open"));
+    let opened =
+        opened.inspect_err(|error| tracing::warn!(%error, "cannot decrypt the secret of an authenticator app"));
     let bytes: [u8; 20] = opened.ok()?.as_slice().try_into().ok()?;
     Some(TotpSecret::from_random(bytes))
 }

@@ -73,7 +73,7 @@ async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if !is_allowed {
         store.add_no_mail(&mail).await?;
     } else if !store.add_mail(std::slice::from_ref(&mail)).await? {
-        tracing::debug!("the outbox is full: a reset that was asked for is dropped");
+        tracing::debug!("the outbox is full; dropped a password reset");
         ctx.sealgate.metrics.mail(mail.kind, MailOutcome::Dropped);
         store.add_no_mail(&mail).await?;
     }

@@ -136,6 +136,6 @@ impl Guesses {
 }
 
 fn not_counted(error: &NotCounted) -> Failure {
-    tracing::error!(%error, "a guess is not counted, and refused");
+    tracing::error!(%error, "cannot count a guess; refused it");
     Failure::Unavailable
 }

@@ -36,7 +36,7 @@ pub(super) async fn learn(ctx: &RequestContext<'_>, subject: Subject, before: Op
     let mark = Secret::from_random(&ctx.random::<16>());
     let replaced = before.map(|known| known.mark);
     if let Err(error) = ctx.sealgate.store.learn_browser(subject, mark.hash(), replaced, ctx.now).await {
-        tracing::warn!(%error, "a browser was not noted as known");
+        tracing::warn!(%error, "cannot save a known browser");
         return None;
     }
     let value = marks(ctx).with(&mark, replaced);

@@ -419,7 +419,10 @@ async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respo
         return Err(if ctx.speaks_to_people() {
             NO_PAGE
         } else {
-            Failure::json(StatusCode::NOT_FOUND, Refusal::new(ErrorCode::NotFound, "There is nothing here."))
+            Failure::json(
+                StatusCode::NOT_FOUND,
+                Refusal::new(ErrorCode::NotFound, "There is no resource at this path."),
+            )
         });
     }
     if route.cors && ctx.head.method == Method::OPTIONS {
@@ -439,7 +442,7 @@ async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respo
     // The server that read the body may have applied another limit.
     if ctx.body().len() > route.body {
         ctx.charge_page()?;
-        let refusal = Refusal::invalid_request("The body is too long.");
+        let refusal = Refusal::invalid_request("The request's body is too long.");
         return Err(Failure::json(StatusCode::PAYLOAD_TOO_LARGE, refusal));
     }
     if let Some(bucket) = route.charged {

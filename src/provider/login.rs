@@ -123,7 +123,7 @@ async fn rehash(ctx: &RequestContext<'_>, user: &User, password: SecretString) -
         Ok(Some(changed)) => changed,
         Ok(None) => user.clone(),
         Err(error) => {
-            tracing::warn!(?error, "a password's hash was not brought up to today's parameters");
+            tracing::warn!(?error, "cannot save a password hash with the current parameters");
             user.clone()
         }
     }

@@ -46,7 +46,7 @@ pub(super) fn new_mail(
     let origin = Some(ctx.request_origin());
     let message = MailMessage { to: to.cloned(), language: ctx.language(), at: ctx.now, origin, mail };
     ctx.sealgate.store.new_mail((id, ctx.random()), subject, &message, ctx.now).map_err(|error| {
-        tracing::error!(%error, "a mail cannot be sealed and is not sent");
+        tracing::error!(%error, "cannot seal a message; it is not sent");
         Failure::Unavailable
     })
 }
@@ -158,7 +158,7 @@ pub(super) fn digits(typed: &str) -> Option<String> {
 /// When the store has no data key.
 pub(super) fn code_hash(ctx: &RequestContext<'_>, bound_to: &[u8], code: &str) -> Result<SecretHash, Failure> {
     ctx.sealgate.store.code_hash(bound_to, code).map_err(|error| {
-        tracing::error!(%error, "no code can be made or checked");
+        tracing::error!(%error, "cannot create or verify a code");
         Failure::Unavailable
     })
 }

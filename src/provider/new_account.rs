@@ -103,7 +103,7 @@ async fn passkey(ctx: &RequestContext<'_>, proven: &Proven, name: &str, form: &P
     let credential = match verified(&relying_party, &challenge, CredentialKind::Passkey, sent) {
         Ok(credential) => credential,
         Err(error) => {
-            tracing::info!(%error, "a passkey for a new account was not taken");
+            tracing::info!(%error, "refused a passkey for a new account");
             return show_passkey(ctx, proven, name, typed, Some(refusal(error))).await;
         }
     };

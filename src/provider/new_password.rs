@@ -17,7 +17,7 @@ pub(super) async fn hashed(
 ) -> Result<PasswordHash, NewPasswordProblem> {
     let new = Secret::new(typed);
     let busy = |error: PasswordError| {
-        error.log("a new password could not be hashed");
+        error.log("cannot hash a new password");
         NewPasswordProblem::Busy
     };
     let passwords = &ctx.sealgate.passwords;

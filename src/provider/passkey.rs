@@ -126,7 +126,7 @@ async fn refused(
     user: Option<&User>,
     error: CeremonyError,
 ) -> Result<(Waiting, Proceeded), Failure> {
-    tracing::info!(%error, "a passkey was refused");
+    tracing::info!(%error, "refused a passkey");
     let kind = match error {
         CeremonyError::SignCount { .. } => AuditKind::KeyMayBeCopied,
         _ => AuditKind::SignInFailed,

@@ -39,7 +39,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
         Registered::Lost => return Err(Failure::Bearer(Some(WRONG_TOKEN))),
         Registered::Full => {
             // If registration is open, unauthenticated clients could otherwise fill the disk.
-            tracing::debug!(most, "a registration was refused: registration.max_clients is reached");
+            tracing::debug!(most, "refused a client registration: registration.max_clients is reached");
             return Err(Failure::Unavailable);
         }
     }
@@ -56,7 +56,7 @@ fn note(ctx: &RequestContext<'_>, kind: AuditKind, client: &Client) {
 /// Returns the body, if its media type is JSON (RFC 7591 §3.1). A page of another site cannot send
 /// that type without a CORS preflight.
 fn json<'c>(ctx: &'c RequestContext<'_>) -> Result<&'c [u8], Refusal> {
-    const WRONG: Refusal = Refusal::new(ErrorCode::InvalidClientMetadata, "The body is application/json.");
+    const WRONG: Refusal = Refusal::new(ErrorCode::InvalidClientMetadata, "The body must be application/json.");
     if ctx.is_labelled("application/json") { Ok(ctx.body()) } else { Err(WRONG) }
 }
 
@@ -67,7 +67,10 @@ async fn authorize(ctx: &RequestContext<'_>) -> Result<Option<SecretHash>, Failu
         RegistrationMode::Open => Ok(None),
         RegistrationMode::Off => Err(Failure::json(
             StatusCode::FORBIDDEN,
-            Refusal::new(ErrorCode::AccessDenied, "Clients are registered by the operator."),
+            Refusal::new(
+                ErrorCode::AccessDenied,
+                "Client registration is disabled. Ask the operator to register the client.",
+            ),
         )),
         RegistrationMode::Token => {
             let token = presented(ctx)?;
@@ -170,15 +173,17 @@ async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret
     let invalid = |description| Failure::from(Refusal::new(ErrorCode::InvalidClientMetadata, description));
     let body = members(json(ctx)?)?;
     if body.get("client_id").and_then(serde_json::Value::as_str) != Some(client.id.as_str()) {
-        return Err(invalid("The member client_id is the id of the client."));
+        return Err(invalid("The member client_id must be the client's ID."));
     }
     if SERVERS_OWN.iter().any(|member| body.contains_key(*member)) {
-        return Err(invalid("An update holds nothing that the server gave beside id and secret."));
+        return Err(invalid(
+            "An update must not contain server-issued members other than client_id and client_secret.",
+        ));
     }
     let own = match body.get("client_secret") {
         Some(secret) => {
             let own = secret.as_str().map(Secret::new).filter(|secret| client.knows(secret, ctx.now));
-            Some(own.ok_or_else(|| invalid("The member client_secret is the secret of the client."))?)
+            Some(own.ok_or_else(|| invalid("The member client_secret must be the client's current secret."))?)
         }
         None => None,
     };

@@ -89,7 +89,8 @@ async fn set(ctx: &RequestContext<'_>, link: &MailedLink, hash: &PasswordHash) -
         let written = store.put_user_and_links(people, links, notice.as_slice(), Some(&revocation)).await?;
         if written == Committed::Yes {
             let ended = end_the_rest(ctx, &revocation).await.unwrap_or_else(|error| {
-                tracing::error!(%error, %subject, "after a reset, not all was ended yet; the sweeper goes on with it");
+                tracing::error!(%error, %subject, "cannot revoke everything after a password reset; the \
+                    sweeper continues");
                 Ended::default()
             });
             let event = ctx.event(AuditKind::PasswordReset, Actor::Person).of(subject);
@@ -144,7 +145,8 @@ async fn end_the_rest(ctx: &RequestContext<'_>, revocation: &Revocation) -> Resu
 fn notice(ctx: &RequestContext<'_>, user: &User) -> Option<WaitingMail> {
     let mail = Mail::Notice { notice: Notice::PasswordReset, count: 1 };
     if !ctx.sealgate.sends_mail() || !ctx.sealgate.has_room_for(MailKind::Notice) {
-        tracing::warn!(subject = %user.sub, "a person is not told of the reset of their password: no mail is sent, or too many wait");
+        tracing::warn!(subject = %user.sub, "a user is not notified of a password reset: mail is off, or too \
+            many messages are queued");
         return None;
     }
     mailing::new_mail(ctx, Some(user.sub), Some(&user.email), mail).ok()

@@ -215,7 +215,7 @@ async fn still_valid(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> 
     };
     // The operator may have removed scopes of the client since the code was issued.
     if !code.scope.is_subset_of(client.scope) {
-        return Err(Refusal::invalid_grant("The client may no longer ask for this scope.").into());
+        return Err(Refusal::invalid_grant("The client may no longer request this scope.").into());
     }
     require_level(ctx, &client, &user, code.sign_in.acr()).await?;
     Ok(user)
@@ -229,11 +229,11 @@ async fn still_valid(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> 
 /// that was set by mistake can be undone.
 async fn require_level(ctx: &RequestContext<'_>, client: &Client, user: &User, acr: &str) -> Result<(), Failure> {
     if !client.is_served_by(acr) {
-        let why = "The client needs a stronger sign-in than this one was. Sign in again.";
+        let why = "The client requires a stronger sign-in. Sign in again.";
         return Err(Refusal::invalid_grant(why).into());
     }
     if ctx.level_above(acr, user).await?.is_some() {
-        let why = "The account needs a stronger sign-in than this one was. Sign in again.";
+        let why = "The account requires a stronger sign-in. Sign in again.";
         return Err(Refusal::invalid_grant(why).into());
     }
     Ok(())

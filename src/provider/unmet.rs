@@ -50,7 +50,7 @@ async fn refuse(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Response,
     match ctx.sealgate.store.drop_interaction(&waiting.loaded).await? {
         Committed::Yes => {
             let code = ErrorCode::UnmetAuthenticationRequirements;
-            let refusal = Refusal::new(code, "The person cannot sign in as surely as is asked for.");
+            let refusal = Refusal::new(code, "The user cannot reach the requested authentication level.");
             Err(Failure::Return(Box::new(waiting.interaction().request.return_to.clone()), refusal))
         }
         Committed::Conflict => Err(finished(ctx, waiting.interaction()).await?),

@@ -19,8 +19,7 @@ use sealgate_domain::scope::ScopeValue;
 use sealgate_domain::secret::SecretHash;
 
 const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid, expired or revoked.");
-const TWICE: Refusal =
-    Refusal::invalid_request("The access token is sent in the Authorization header and nowhere else.");
+const TWICE: Refusal = Refusal::invalid_request("The access token must be sent in the Authorization header only.");
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let store = &ctx.sealgate.store;

@@ -44,7 +44,7 @@ impl Visitor {
                     // A route without the mark `is_for_signed_in` could write after the session has
                     // ended.
                     if !ctx.sealgate.store.act_for(user.sub) {
-                        tracing::error!(page, "the route is not marked as one of signed-in users");
+                        tracing::error!(page, "the route is not marked as a route of signed-in users");
                         return Err(Failure::Internal);
                     }
                     ctx.sealgate.store.touch_session(&session, ctx.now).await;

@@ -58,7 +58,7 @@ pub fn enrolment_keys(hsm: &config::Hsm, id: &[u8]) -> Result<EnrolmentKeys, Sig
         let (modulus, exponent) = (signing.public.modulus(), signing.public.exponent());
         let signing = PublicJwk::rsa(&base64url(modulus), &base64url(exponent));
         if wrapping::ids(session, hsm)?.len() != 1 {
-            let what = "it needs one wrapping key, under which the node keeps the data key; make it: sealgate key generate-wrapping-key";
+            let what = "it has no wrapping key, which protects the data key; run: sealgate key generate-wrapping-key";
             return Err(refused(hsm, what));
         }
         if find(session, hsm, ObjectClass::PRIVATE_KEY).map_err(device)?.is_empty() {
@@ -182,8 +182,8 @@ fn make(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<(), SignerOpe
             Err(error) => last = Some(TokenFault::from(error)),
         }
     }
-    let fault = last.unwrap_or_else(|| TokenFault::new(ErrorClass::Bug, "no size was tried"));
-    Err(refused(hsm, &format!("the token makes no RSA key that decrypts ({fault})")))
+    let fault = last.unwrap_or_else(|| TokenFault::new(ErrorClass::Bug, "no key size was tried"));
+    Err(refused(hsm, &format!("the token cannot generate an RSA key for decryption ({fault})")))
 }
 
 fn public_part(session: &Session, private: ObjectHandle) -> Result<PublicJwk, TokenFault> {

@@ -18,11 +18,11 @@ pub enum SignError {
     #[error("no signature in the time allowed")]
     Timeout,
     /// The token cannot sign at present; the text is for the log. Answer 503.
-    #[error("the token does not sign at present: {0}")]
+    #[error("the token does not sign now: {0}")]
     Unavailable(String),
     /// The request can never be signed: the kid is unknown, or the token does not allow the key to
     /// sign. Answer 500.
-    #[error("cannot be signed: {0}")]
+    #[error("cannot sign: {0}")]
     Bug(String),
 }
 
@@ -63,11 +63,12 @@ pub enum SignerOpenError {
     Initialize { path: PathBuf, reason: String },
     /// No token has the label.
     #[error(
-        "hsm.token_label: no token is labelled \"{label}\" ({found}); connect or make the token, or correct the label"
+        "hsm.token_label: no token has the label \"{label}\" ({found}); connect or initialize the token, or \
+         correct the label"
     )]
     NoToken { label: String, found: String },
     #[error(
-        "hsm.token_label: {} tokens are labelled \"{label}\" (serial numbers {}); give each token a label of its own",
+        "hsm.token_label: {} tokens have the label \"{label}\" (serial numbers {}); give each token its own label",
         serials.len(), serials.join(", ")
     )]
     TwoTokens { label: String, serials: Vec<String> },

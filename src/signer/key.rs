@@ -73,7 +73,7 @@ impl KeyReport {
             .filter(|(_, stated, wanted)| *stated != Some(*wanted))
             .map(|(name, stated, _)| match stated {
                 Some(stated) => format!("{name} is {stated}"),
-                None => format!("{name} is not stated by the token"),
+                None => format!("the token does not report {name}"),
             })
             .collect();
         if self.id.is_empty() {

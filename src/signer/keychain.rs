@@ -221,7 +221,7 @@ impl Inner {
                     active_from = %at,
                     clock = %now,
                     missing = due,
-                    "no key of the token signs by now; the next one is there and becomes active later: is the clock behind?"
+                    "no key in the token is due to sign; the next one becomes active later. Check the clock"
                 );
             } else {
                 tracing::error!(kid = due, "the due signing key is not in the token");

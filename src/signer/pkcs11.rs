@@ -117,10 +117,9 @@ impl Module {
         }
         match matching.len() {
             1 => Ok(matching.swap_remove(0)),
-            0 if others.is_empty() => Err(SignerOpenError::NoToken {
-                label: label.to_owned(),
-                found: "the module shows no token at all".into(),
-            }),
+            0 if others.is_empty() => {
+                Err(SignerOpenError::NoToken { label: label.to_owned(), found: "the module lists no tokens".into() })
+            }
             0 => Err(SignerOpenError::NoToken {
                 label: label.to_owned(),
                 found: format!("found: {}", others.join(", ")),

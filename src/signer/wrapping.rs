@@ -80,9 +80,10 @@ impl Failed {
             Self::Refused(fault) => refused(
                 hsm,
                 format!(
-                    "it is there (CKA_ID {id}), and through {} nothing can be sealed with it ({fault}). That module passes no \
-                     {} on, as p11-kit's client does not, or the key was made for another use. Let hsm.module name the token's \
-                     own module, or delete the key: without it everything works but what needs sealing",
+                    "it exists (CKA_ID {id}), but cannot encrypt through {} ({fault}). That module does not \
+                     support {} (p11-kit's client, for example), or the key has another purpose. Set \
+                     hsm.module to the token's own module, or delete the key; without it, only features that \
+                     need sealing are unavailable",
                     hsm.module.display(),
                     MechanismType::AES_GCM
                 ),
@@ -142,7 +143,7 @@ pub(super) fn make_proven(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Re
     if let Err(error) = session.destroy_object(handle) {
         tracing::error!(%error, id = hex(id), "cannot remove the unsuitable key; remove it by hand");
     }
-    Err(refused(hsm, format!("the token made it otherwise than asked: {}", faults.join(", "))))
+    Err(refused(hsm, format!("the token created it with other attributes than requested: {}", faults.join(", "))))
 }
 
 /// Returns the ids of the token's wrapping keys.
@@ -173,7 +174,7 @@ pub fn data_key(
             several => {
                 let ids: Vec<&str> = several.iter().map(|(_, id)| id.as_str()).collect();
                 let ids = ids.join(", ");
-                Err(refused(hsm, format!("it is there several times (CKA_ID {ids}); keep one, delete the others")))
+                Err(refused(hsm, format!("it exists several times (CKA_ID {ids}); keep one and delete the others")))
             }
         }
     })
@@ -199,7 +200,7 @@ pub fn wrap_received(hsm: &config::Hsm, received: FreshRandom) -> Result<Wrapped
     with_session(hsm, |session| {
         let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
         let [(handle, id)] = &found[..] else {
-            return Err(refused(hsm, format!("it is there {} times; one is needed", found.len())));
+            return Err(refused(hsm, format!("it exists {} times; exactly one is required", found.len())));
         };
         let wrapped = wrap(session, hsm, *handle, id, received)?.to_keep;
         wrapped.ok_or_else(|| refused(hsm, "it returned no wrapped data key".to_owned()))
@@ -259,8 +260,8 @@ fn unwrap(
         refused(
             hsm,
             format!(
-                "the data key in the store does not open with it (CKA_ID {}): the store or the token is another one, or the \
-                 record was altered; bring back the right one",
+                "it cannot decrypt the data key in the store (CKA_ID {}): the token does not belong to this \
+                 store, or the record was altered; restore the right token or store",
                 kept.wrapping_id
             ),
         )
@@ -317,8 +318,8 @@ fn make(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<ObjectHandle,
             ErrorClass::Bug | ErrorClass::Device => refused(
                 hsm,
                 format!(
-                    "the token makes no AES-256 key ({fault}); it must offer {} and {}. Only what needs sealing is off \
-                     without it",
+                    "the token cannot generate an AES-256 key ({fault}); it must support {} and {}. Without \
+                     it, only features that need sealing are unavailable",
                     MechanismType::AES_KEY_GEN,
                     MechanismType::AES_GCM
                 ),
@@ -342,7 +343,7 @@ fn prove(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<Vec<Strin
     let missing = wanted.iter().filter(|attribute| !stated.contains(attribute));
     let mut faults: Vec<String> = missing.map(|attribute| format!("not {attribute:?}")).collect();
     if let Err(failed) = try_out(session, handle, &hex(id)) {
-        faults.push(format!("it does not seal with {} ({})", MechanismType::AES_GCM, failed.fault()));
+        faults.push(format!("it does not encrypt with {} ({})", MechanismType::AES_GCM, failed.fault()));
     }
     Ok(faults)
 }

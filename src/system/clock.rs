@@ -17,7 +17,7 @@ pub trait Clock: Send + Sync {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "the only place that reads the system's clock or random numbers")]
+    #[expect(clippy::disallowed_methods, reason = "the only module that reads the system clock and random numbers")]
     fn now(&self) -> UnixTime {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         UnixTime::from_seconds(since_epoch.as_secs())
@@ -26,7 +26,7 @@ impl Clock for SystemClock {
 
 /// Returns the system's wall-clock time in fractional seconds since 1970, for comparison with
 /// another machine's clock.
-#[expect(clippy::disallowed_methods, reason = "always the machine's time, independent of a test's clock")]
+#[expect(clippy::disallowed_methods, reason = "the machine's time, independent of the clock of tests")]
 pub fn wall_clock_seconds() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
@@ -68,7 +68,7 @@ pub trait Entropy: Send + Sync {
 pub struct OsEntropy;
 
 impl Entropy for OsEntropy {
-    #[expect(clippy::disallowed_methods, reason = "the only place that reads the system's clock or random numbers")]
+    #[expect(clippy::disallowed_methods, reason = "the only module that reads the system clock and random numbers")]
     fn fill(&self, bytes: &mut [u8]) {
         if let Err(error) = getrandom::fill(bytes) {
             // Predictable tokens would give an attacker every account, so abort.

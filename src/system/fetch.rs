@@ -94,7 +94,7 @@ impl Web {
             answer => answer.map_err(|error| fault(&error))?,
         };
         if response.status() != 200 {
-            return Err(fault(&format_args!("answered {}, and 200 was expected", response.status())));
+            return Err(fault(&format_args!("the response has the status {}, expected 200", response.status())));
         }
         let max_age = response.headers().get("cache-control").and_then(|value| value.to_str().ok()).and_then(max_age);
         let body =

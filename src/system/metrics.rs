@@ -191,7 +191,7 @@ impl Metrics {
     ///
     /// # Errors
     /// If two metrics share a name. This is a bug that every start would reveal.
-    #[expect(clippy::too_many_lines, reason = "a table of all series")]
+    #[expect(clippy::too_many_lines, reason = "a table of all time series")]
     pub fn new() -> Result<Self, prometheus::Error> {
         let book = SeriesRegistry::begun()?;
         let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
@@ -225,14 +225,14 @@ impl Metrics {
             request_seconds: histograms("sealgate_request_seconds", "Time to answer a request.", "endpoint")?,
             limits: LimitSeries::new(&book)?,
             tokens: counters("sealgate_tokens_issued_total", "Tokens and codes issued.", &["kind"])?,
-            sign_ins: counters("sealgate_sign_ins_total", "Attempts to sign in.", &["outcome"])?,
+            sign_ins: counters("sealgate_sign_ins_total", "Sign-in attempts.", &["outcome"])?,
             self_registrations: counters(
                 "sealgate_self_registrations_total",
                 "Self-registrations of users, by stage reached.",
                 &["outcome"],
             )?,
             replays: counters("sealgate_replays_total", "Codes and refresh tokens presented again.", &["kind"])?,
-            gate: counters("sealgate_gate_decisions_total", "Decisions of the gate.", &["app", "decision"])?,
+            gate: counters("sealgate_gate_decisions_total", "Decisions of the gateway.", &["app", "decision"])?,
             turned_away: counters(
                 "sealgate_connections_turned_away_total",
                 "Connections closed before a response, and open exchanges closed because access was revoked.",

@@ -196,15 +196,15 @@ fn a_chain_that_is_wrong_anywhere_is_refused_and_the_certificate_named() {
     authority.openssl(&["pkey", "-in", &other, "-pubout", "-out", &other_public]);
     authority.attest("another", "device", "2", &other_public);
     let error = refusal(&[authority.pem("another"), device.clone(), root_pem.clone()]);
-    assert!(error.contains("another key than the published one"), "{error}");
+    assert!(error.contains("a key that differs from the published one"), "{error}");
 
     // It expires in the second of its creation.
     authority.attest("old", "device", "0", &public);
     let error = refusal(&[authority.pem("old"), device.clone(), root_pem.clone()]);
-    assert!(error.contains("certificate 1 held until "), "{error}");
+    assert!(error.contains("certificate 1 expired at "), "{error}");
 
     let error = refusal(&[leaf.clone(), root_pem.clone()]);
-    assert!(error.contains("certificate 1 was issued by CN=device, which is not the next one"), "{error}");
+    assert!(error.contains("certificate 1 was issued by CN=device, which is not the next certificate"), "{error}");
     let error = refusal(std::slice::from_ref(&leaf));
     assert!(error.contains("ends with its first certificate") && error.contains("CN=device"), "{error}");
 
@@ -242,12 +242,12 @@ fn certificates_that_are_cut_off_are_refused() {
     let cut = STANDARD.encode(&der[..der.len() - 30]);
     let cut = format!("-----BEGIN CERTIFICATE-----\n{cut}\n-----END CERTIFICATE-----\n");
     let error = refusal(&instance, &kid, &[cut, authority.pem("device")], &authority.file("root", "pem"));
-    assert!(error.contains("certificate 1 is no certificate, or not all of it"), "{error}");
+    assert!(error.contains("certificate 1 is not a complete certificate"), "{error}");
     let mut more = der.clone();
     more.push(0);
     let more = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", STANDARD.encode(more));
     let error = refusal(&instance, &kid, &[more, authority.pem("device")], &authority.file("root", "pem"));
-    assert!(error.contains("certificate 1 is followed by more bytes"), "{error}");
+    assert!(error.contains("certificate 1 has trailing bytes"), "{error}");
 }
 
 #[test]

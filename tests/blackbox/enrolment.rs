@@ -107,8 +107,8 @@ async fn a_new_node_is_taken_in_by_its_fingerprints_and_seals_with_the_clusters_
     assert_eq!(cluster.request(&second), shown, "asking again changes nothing");
     // Exactly these fingerprints are accepted, each for its own key.
     let swapped = (shown.1.clone(), shown.0.clone());
-    assert!(cluster.admit("b", &swapped).unwrap().contains("somebody has changed it"));
-    assert!(cluster.admit("c", &shown).unwrap().contains("the node c asks for nothing"));
+    assert!(cluster.admit("b", &swapped).unwrap().contains("an attacker"));
+    assert!(cluster.admit("c", &shown).unwrap().contains("the node c has made no request"));
     refused(&mut second, "sealgate node request");
     assert_eq!(cluster.admit("b", &shown), None);
     second.run(&["key", "activate", "--early", &shown.0]);
@@ -147,7 +147,7 @@ async fn a_request_that_is_swapped_in_the_database_is_not_admitted() {
     let swap = "UPDATE record SET value = convert_to(replace(convert_from((SELECT value FROM record WHERE key = \
         'mnode_request/c'::bytea), 'UTF8'), '\"node\":\"c\"', '\"node\":\"b\"'), 'UTF8') WHERE key = 'mnode_request/b'::bytea";
     assert_eq!(cluster.sql(swap).await, 1);
-    assert!(cluster.admit("b", &shown).unwrap().contains("somebody has changed it"));
+    assert!(cluster.admit("b", &shown).unwrap().contains("an attacker"));
     let keys = cluster.first.json(&["key", "list"]);
     assert_eq!(keys["keys"].as_array().unwrap().len(), 1, "{keys}");
     assert_eq!(cluster.count("key = 'mnode_data_key/b'::bytea").await, 0, "the data key was sent to nobody");
@@ -182,7 +182,7 @@ async fn a_data_key_that_was_changed_on_its_way_stops_the_start() {
     let change = "UPDATE record SET value = convert_to(replace(convert_from(value, 'UTF8'), '\"ciphertext\":\"', \
         '\"ciphertext\":\"AAAA'), 'UTF8') WHERE key = 'mnode_data_key/b'::bytea";
     assert_eq!(cluster.sql(change).await, 1);
-    refused(&mut second, "which this node was told to trust");
+    refused(&mut second, "which this node trusts");
     assert_eq!(cluster.count(DATA_KEYS).await, 1);
     // The request can be submitted once more.
     assert_eq!(cluster.admit("b", &shown), None);
@@ -200,7 +200,7 @@ async fn a_node_without_the_data_key_sends_none_and_gets_it_later() {
     second.run(&["key", "activate", "--early", &shown.0]);
     assert_eq!(cluster.sql("DELETE FROM record WHERE key = 'mnode_data_key/b'::bytea").await, 1);
     let warned = second.json(&["check"]);
-    assert!(warned["warnings"].to_string().contains("cannot open the data key of the cluster"), "{warned}");
+    assert!(warned["warnings"].to_string().contains("cannot decrypt the cluster's data key"), "{warned}");
     second.start();
     second.tells("cannot decrypt the cluster's data key");
     assert_eq!(cluster.count(DATA_KEYS).await, 1, "it makes none of its own");
@@ -210,7 +210,7 @@ async fn a_node_without_the_data_key_sends_none_and_gets_it_later() {
     let (key, enrolment) = (text(&asked["key"]), text(&asked["enrolment"]));
     let (key, enrolment) = (format!("--key={key}"), format!("--enrolment={enrolment}"));
     let refused = second.try_run(&["node", "admit", "c", &key, &enrolment], "");
-    assert!(String::from_utf8(refused.stderr).unwrap().contains("cannot open the data key of the cluster"));
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("cannot decrypt the cluster's data key"));
 
     second.stop();
     assert_eq!(cluster.request(&second), shown);

@@ -189,7 +189,7 @@ fn a_rotation_that_could_not_be_announced_stops_no_start_and_goes_on() {
         let output = instance.try_run(&["key", "rotate"], "");
         let told = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1));
-        assert!(told.contains("the server does not see the key") && told.contains("ReadWritePaths="), "{told}");
+        assert!(told.contains("the server does not find the key") && told.contains("ReadWritePaths="), "{told}");
         assert!(told.contains("nothing is lost"), "{told}");
     }
     let list = instance.json(&["key", "list"]);

@@ -101,7 +101,7 @@ fn a_wrapping_key_is_taken_into_use_and_another_one_of_its_name_stops_the_start(
     instance.softhsm.pkcs11_tool("sealgate", &[&["--delete-object", "--type", "secrkey"], &wrap[..]].concat());
     instance.softhsm.pkcs11_tool("sealgate", &[&["--keygen", "--key-type", "AES:32"], &wrap[..]].concat());
     let error = refused(&instance);
-    assert!(error.contains("\"sealgate-wrap\"") && error.contains("bring back the right one"), "{error}");
+    assert!(error.contains("\"sealgate-wrap\"") && error.contains("restore the right token or store"), "{error}");
 }
 
 #[test]

@@ -58,7 +58,7 @@ async fn every_token_works_after_an_export_and_an_import() {
     fs::rename(instance.store(), instance.directory.path().join("old")).unwrap();
 
     for (wrong, said) in [
-        (text[..text.len() / 2].to_owned(), "is cut off"),
+        (text[..text.len() / 2].to_owned(), "is truncated"),
         (text.replacen("Anna", "Enna", 1), "was altered"),
         (text.replacen("localhost", "elsewhere", 1), "this is an export of"),
     ] {

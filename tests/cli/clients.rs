@@ -99,11 +99,10 @@ fn every_fault_of_a_new_client_is_told_at_once() {
     assert_eq!(
         errors,
         [
-            "ids that start with sealgate-app- belong to the protected applications; choose another",
-            "the redirect URI \"http://wiki.example.test/cb\" is refused: a redirect URI is https, or http on localhost, \
-             127.0.0.1 or [::1]",
-            "the redirect URI \"https://wiki.example.test/#f\" is refused: a redirect URI has no fragment",
-            "the post-logout redirect URI \"https://*.example.test/\" is refused: a redirect URI has no wildcard",
+            "IDs that start with sealgate-app- are reserved for protected applications; choose another",
+            "the redirect URI \"http://wiki.example.test/cb\" is invalid: a redirect URI must be https, or http on localhost, 127.0.0.1 or [::1]",
+            "the redirect URI \"https://wiki.example.test/#f\" is invalid: a redirect URI must not have a fragment",
+            "the post-logout redirect URI \"https://*.example.test/\" is invalid: a redirect URI must not have a wildcard",
             "the scope \"openid root\" is refused: the scopes are openid, profile, email, phone, offline_access and groups",
             "a public client has no secret, so its authentication method is none, not client_secret_basic",
         ]
@@ -138,7 +137,7 @@ fn a_confidential_client_authenticates() {
 fn an_id_belongs_to_one_client() {
     let site = Site::new();
     site.json(WEB);
-    assert_eq!(site.errors(WEB, ""), ["a client with the id wiki exists already"]);
+    assert_eq!(site.errors(WEB, ""), ["a client with the ID wiki already exists"]);
 }
 
 #[tokio::test]
@@ -335,14 +334,14 @@ fn every_fault_of_changed_settings_is_told_at_once_and_nothing_is_changed() {
     assert_eq!(
         errors,
         [
-            "a client's name has 1 to 200 characters, all of them visible, and no line breaks",
+            "a client's name has 1 to 200 visible characters and no line breaks",
             "a client needs at least one redirect URI",
-            "the post-logout redirect URI \"https://*.example.test/\" is refused: a redirect URI has no wildcard",
+            "the post-logout redirect URI \"https://*.example.test/\" is invalid: a redirect URI must not have a wildcard",
             "the scope \"openid root\" is refused: the scopes are openid, profile, email, phone, offline_access and groups",
-            "a client needs the grant authorization_code: every other one begins with it",
+            "a client needs the grant type authorization_code, because a refresh token starts with a code",
             "a public client has no secret, so its authentication method is none, not client_secret_basic",
-            "a description has 1 to 500 characters, all of them visible, and no line breaks",
-            "the home page \"http://127.0.0.1/\" is refused: write an https URL without a fragment",
+            "a description has 1 to 500 visible characters and no line breaks",
+            "the home page \"http://127.0.0.1/\" is invalid; write an https URL without a fragment",
             "a refresh token can be retried for at most 300 seconds",
         ]
     );
@@ -360,8 +359,11 @@ fn every_fault_of_changed_settings_is_told_at_once_and_nothing_is_changed() {
     }
     let output = site.run(&["client", "set", "app"], "");
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert_eq!(site.errors(&["client", "set", "app", "--owner=a@b.test"], ""), ["nobody has the address a@b.test"]);
-    assert_eq!(site.errors(&["client", "set", "gone", "--name=x"], ""), ["no client has the id gone"]);
+    assert_eq!(
+        site.errors(&["client", "set", "app", "--owner=a@b.test"], ""),
+        ["no user has the e-mail address a@b.test"]
+    );
+    assert_eq!(site.errors(&["client", "set", "gone", "--name=x"], ""), ["no client has the ID gone"]);
 }
 
 #[test]
@@ -373,7 +375,7 @@ fn a_client_is_refused_taken_again_and_removed() {
     assert_eq!(site.json(&["client", "enable", "wiki"])["state"], "enabled");
     assert_eq!(site.json(&["client", "delete", "wiki"]), json!({ "client_id": "wiki", "deleted": true }));
     for verb in ["show", "rotate-secret", "disable", "enable", "approve", "revoke-approval", "delete"] {
-        assert_eq!(site.errors(&["client", verb, "wiki"], ""), ["no client has the id wiki"]);
+        assert_eq!(site.errors(&["client", verb, "wiki"], ""), ["no client has the ID wiki"]);
     }
 }
 

@@ -74,7 +74,10 @@ async fn what_somebody_has_is_listed_and_a_reset_takes_all_of_it() {
         "{again}"
     );
     assert!(!again.contains(token), "each reset has a link of its own");
-    assert!(site.errors(&["user", "reset-factors", "nobody@example.test"], "")[0].contains("nobody has the address"));
+    assert!(
+        site.errors(&["user", "reset-factors", "nobody@example.test"], "")[0]
+            .contains("no user has the e-mail address")
+    );
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ async fn grants_are_listed_and_ended_by_person_client_and_session() {
     assert_eq!(ended, json!({ "grant": anna_mail, "grants_ended": 1 }));
     let argument = anna_mail.to_string();
     let errors = served.run(move |site| site.errors(&["grant", "revoke", &argument], "")).await;
-    assert_eq!(errors, [format!("no active grant has the id {anna_mail}")]);
+    assert_eq!(errors, [format!("no active grant has the ID {anna_mail}")]);
     let ended = served.run(|site| site.json(&["grant", "revoke-all", "--client", "wiki"])).await;
     assert_eq!(ended["grants_ended"], 2);
     for grant in [anna_wiki, anna_mail, ben_wiki] {
@@ -114,7 +114,7 @@ async fn a_consent_is_listed_and_withdrawn_with_the_grants_that_rest_on_it() {
     assert_eq!(consents().await, ["mail"]);
     assert!(!served.stands(wiki).await && served.stands(mail).await);
     let errors = served.run(move |site| site.errors(&withdraw, "")).await;
-    assert_eq!(errors, ["anna@example.test has allowed the client wiki nothing"]);
+    assert_eq!(errors, ["anna@example.test has given the client wiki no consent and no grant"]);
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ fn a_server_that_sends_mail_invites_and_so_does_user_add_without_a_password() {
     let answer = site.json(&invite);
     assert_eq!((answer["invitation"].as_str(), answer["email_verified"].as_bool()), (Some("invited"), Some(false)));
     assert!(!answer.to_string().contains("token"), "the link goes to its owner only: {answer}");
-    assert_eq!(site.errors(&invite, ""), ["a person with the address anna@example.test exists already"]);
+    assert_eq!(site.errors(&invite, ""), ["a user with the e-mail address anna@example.test already exists"]);
 
     site.text(&["user", "add", "ben@example.test", "--name", "Ben"]);
     assert_eq!(invited(&site, "ben@example.test"), "invited");
@@ -39,7 +39,7 @@ fn a_server_that_sends_mail_invites_and_so_does_user_add_without_a_password() {
     let verified = ["user", "add", "d@example.test", "--name", "D", "--email-verified"];
     assert!(site.errors(&verified, "")[0].contains("leave --email-verified out"));
     let app = ["user", "invite", "d@example.test", "--name", "D", "--app", "wiki"];
-    assert_eq!(site.errors(&app, ""), ["no application is called \"wiki\"; the configuration has none"]);
+    assert_eq!(site.errors(&app, ""), ["no application has the name \"wiki\"; the configuration has none"]);
 
     let output = site.run(&["user", "revoke-invitation", "ben@example.test"], "");
     assert_eq!(output.status.code(), Some(0));
@@ -56,10 +56,10 @@ fn where_no_mail_is_sent_nobody_is_invited_and_it_is_said_what_is_missing() {
     let site = site();
     let invite = ["user", "invite", "anna@example.test", "--name", "Anna"];
     let errors = site.errors(&invite, "");
-    assert!(errors.len() == 1 && errors[0].starts_with("a running server sends invitations, and none runs"));
+    assert!(errors.len() == 1 && errors[0].starts_with("invitations are sent by the server, which is not running"));
     let _server = Server::start(&site);
     let errors = site.errors(&invite, "");
-    let told = "this server sends no mail, so nobody can be invited: configure [mail], and make a wrapping key";
+    let told = "this server sends no mail, so it cannot invite users; configure [mail], and create a wrapping key";
     assert!(errors.len() == 1 && errors[0].starts_with(told), "{errors:?}");
 }
 
@@ -148,7 +148,7 @@ fn the_people_of_a_file_are_invited_each_as_their_line_says() {
     // After the import, a dry run reports the same errors as another import.
     let twice = site.errors(&with(&invite, &["--dry-run"]), file);
     assert_eq!(twice, site.errors(&invite, file));
-    assert_eq!(twice[0], "line 2: email: a person with this address exists already; remove the line");
+    assert_eq!(twice[0], "line 2: email: a user with this e-mail address already exists; remove the line");
 }
 
 #[test]
@@ -188,8 +188,8 @@ fn every_line_that_cannot_be_invited_is_told_and_nobody_is() {
         "line 12 language",
     ];
     assert_eq!(told[..10], expected, "{errors:#?}");
-    assert!(errors[8].ends_with("no application is called that; the configuration has wiki"), "{}", errors[8]);
-    assert!(errors[10].starts_with("line 13: it has 2 fields") && errors[11] == "nobody was invited", "{errors:#?}");
+    assert!(errors[8].ends_with("no application has the name that; the configuration has wiki"), "{}", errors[8]);
+    assert!(errors[10].starts_with("line 13: it has 2 fields") && errors[11] == "no user was invited", "{errors:#?}");
     // An invited user chooses a password and verifies the address, so these columns are not
     // allowed.
     for column in ["password_hash", "email_verified", "roles"] {
@@ -198,7 +198,7 @@ fn every_line_that_cannot_be_invited_is_told_and_nobody_is() {
     }
     let wiki = with(&FROM, &["--app", "wikki"]);
     let errors = site.errors(&wiki, "email,name\na@example.test,A\n");
-    assert_eq!(errors, ["no application is called \"wikki\"; the configuration has wiki"]);
+    assert_eq!(errors, ["no application has the name \"wikki\"; the configuration has wiki"]);
     let group = site.errors(&with(&FROM, &["--group", "a,b"]), "email,name\na@example.test,A\n");
     assert!(group[0].starts_with("line 2: groups: a group has 1 to 100"), "{group:?}");
     assert_eq!((people(&site), site.json(&["mail", "list"])["mails"].clone()), (1, json!([])));
@@ -219,9 +219,9 @@ fn there_is_an_end_to_those_who_are_invited_at_once() {
         |count: usize| (0..count).map(|number| format!("p{number}@example.test,P\n")).collect::<Vec<_>>().concat();
     fs::write(&file, "email,name\n".to_owned() + &many(5_001)).unwrap();
     let errors = site.errors(&invite, "");
-    assert_eq!(errors, ["line 5002: more than 5000 people; split the file", "nobody was invited"]);
+    assert_eq!(errors, ["line 5002: more than 5000 users; split the file", "no user was invited"]);
     fs::write(&file, "email,name\n").unwrap();
-    assert_eq!(site.errors(&invite, ""), ["the file holds nobody"]);
+    assert_eq!(site.errors(&invite, ""), ["the file contains no users"]);
     assert!(site.errors(&["user", "invite", "--from", "/nowhere.csv"], "")[0].starts_with("/nowhere.csv: "));
     // At 60 messages per minute, all are sent within the 48 hours. They are stored in one commit.
     let answer = site.json_with(&FROM, &("email,name\n".to_owned() + &many(5_000)));
@@ -248,5 +248,5 @@ fn one_person_and_a_file_are_not_invited_at_once() {
         assert!(help.contains(word), "{word}: {help}");
     }
     let errors = site.errors(&FROM, "email,name\na@example.test,A\n");
-    assert!(errors.len() == 1 && errors[0].starts_with("a running server sends invitations, and none runs"));
+    assert!(errors.len() == 1 && errors[0].starts_with("invitations are sent by the server, which is not running"));
 }

@@ -427,7 +427,7 @@ fn a_key_that_is_there_and_becomes_active_later_is_not_said_to_be_missing() {
     site.text(&["key", "activate", &next, "--at", "2100-03-01T00:00:00Z"]);
     site.softhsm().pkcs11_tool("sealgate", &["--delete-object", "--type", "privkey", "--id", &id]);
     let errors = stderr(&site.run(&["serve"], ""));
-    let there = format!("the key {next} is in the token and becomes active at 2100-03-01T00:00:00Z");
+    let there = format!("which signs until 2100-03-01T00:00:00Z, is not in the token, and the key {next}");
     assert!(errors.contains(&there) && errors.contains("if it is behind, set it"), "{errors}");
     // The suggested command solves the problem.
     assert!(site.run(&["key", "remove", "--now", &first], "").status.success());

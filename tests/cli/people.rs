@@ -96,7 +96,7 @@ fn a_dry_run_says_the_same_and_writes_nothing() {
     let twice = site.errors(&with(&CSV, &["--dry-run"]), &file);
     assert_eq!(twice, site.errors(&CSV, &file));
     assert_eq!(twice.len(), FOREIGN_HASHES.len() + 1);
-    assert_eq!(twice[0], "line 2: email: a person with this address exists already; remove the line");
+    assert_eq!(twice[0], "line 2: email: a user with this e-mail address already exists; remove the line");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn every_fault_is_told_by_line_and_field_and_nobody_is_added() {
         "line 15 groups",
     ];
     assert_eq!(told[..13], expected, "{errors:#?}");
-    assert!(errors[13].starts_with("line 16: it has 2 fields") && errors[14] == "nobody was imported", "{errors:#?}");
+    assert!(errors[13].starts_with("line 16: it has 2 fields") && errors[14] == "no user was imported", "{errors:#?}");
     assert!(!errors.concat().contains("pDxg"), "{errors:#?}");
     assert_eq!(addresses(&site), ["there@example.test"]);
 }
@@ -229,7 +229,7 @@ fn entries_of_a_directory_are_people_unless_they_are_not() {
     let errors = site.errors(&LDIF, wrong);
     assert!(errors[0].starts_with("line 1: email: it is missing"), "{errors:?}");
     assert!(
-        errors[1].starts_with("line 8: userpassword: a value that lies elsewhere (:<) is not fetched"),
+        errors[1].starts_with("line 8: userpassword: a reference to another file (:<) is not supported"),
         "{errors:?}"
     );
 }
@@ -246,9 +246,9 @@ fn there_is_an_end_to_what_is_read() {
         |count: usize| (0..count).map(|number| format!("p{number}@example.test,P\n")).collect::<Vec<_>>().concat();
     fs::write(&file, "email,name\n".to_owned() + &people(10_001)).unwrap();
     let errors = site.errors(&arguments, "");
-    assert_eq!(errors, ["line 10002: more than 10000 people; split the file", "nobody was imported"]);
+    assert_eq!(errors, ["line 10002: more than 10000 users; split the file", "no user was imported"]);
     fs::write(&file, "email,name\n").unwrap();
-    assert_eq!(site.errors(&arguments, ""), ["the file holds nobody"]);
+    assert_eq!(site.errors(&arguments, ""), ["the file contains no users"]);
     fs::remove_file(&file).unwrap();
     assert!(site.errors(&arguments, "")[0].starts_with(&format!("{path}: ")));
     // The maximum number of users, in one commit.
@@ -300,7 +300,7 @@ async fn a_running_server_imports_a_file_that_is_longer_than_other_commands() {
     assert_eq!(people, 2_000);
     assert_eq!(served.run(|site| addresses(site).len()).await, 2_000);
     let errors = served.run(move |site| site.errors(&CSV, &file)).await;
-    assert_eq!(errors.last().unwrap(), "nobody was imported");
+    assert_eq!(errors.last().unwrap(), "no user was imported");
     let table = served.run(|site| site.text(&["user", "export"])).await;
     assert_eq!(table.lines().count(), 2_001);
 }

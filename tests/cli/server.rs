@@ -176,7 +176,7 @@ async fn errors_of_the_server_are_those_of_the_store() {
     served.add_user("anna@example.test").await;
     let again = ["user", "add", "anna@example.test", "--name", "Other", "--password-stdin"];
     let errors = served.run(move |site| site.errors(&again, PASSWORD)).await;
-    assert_eq!(errors, ["a person with the address anna@example.test exists already"]);
+    assert_eq!(errors, ["a user with the e-mail address anna@example.test already exists"]);
     let new = ["user", "add", "ben@example.test", "--name", " ", "--password-stdin"];
     assert_eq!(served.run(move |site| site.errors(&new, "short")).await.len(), 2);
 }

@@ -86,7 +86,7 @@ async fn application_passwords_are_listed_and_revoked_one_by_one() {
     assert!(table.starts_with("ID ") && table.contains("2023-11-14T22:13:20Z"), "{table}");
     // A command that names another user cannot revoke it.
     let errors = site.errors(&["app-password", "revoke", "anna@example.test", &of_ben], "");
-    assert_eq!(errors, [format!("anna@example.test has no application password with the id {of_ben}")]);
+    assert_eq!(errors, [format!("anna@example.test has no application password with the ID {of_ben}")]);
     let revoked = site.json(&["app-password", "revoke", "anna@example.test", &laptop]);
     assert_eq!(revoked, json!({ "sub": anna, "id": laptop, "app": "git", "name": "laptop", "revoked": true }));
     assert_eq!((listed(&anna), listed(&ben)), (json!([row(&phone, "phone")]), json!([row(&of_ben, "laptop")])));
@@ -117,7 +117,7 @@ fn an_address_belongs_to_one_person() {
     let site = Site::new();
     site.add_user("anna@example.test");
     let again = ["user", "add", "Anna@Example.test", "--name", "Other", "--password-stdin"];
-    assert_eq!(site.errors(&again, PASSWORD), ["a person with the address Anna@Example.test exists already"]);
+    assert_eq!(site.errors(&again, PASSWORD), ["a user with the e-mail address Anna@Example.test already exists"]);
     assert_eq!(site.json(&["user", "list"])["users"].as_array().unwrap().len(), 1);
 }
 
@@ -127,7 +127,7 @@ fn a_username_belongs_to_one_person() {
     let anna = site.add_user("anna@example.test");
     site.add_user("ben@example.test");
     site.json(&["user", "set", "anna@example.test", "--username", "anna"]);
-    let taken = ["a person with the username anna exists already"];
+    let taken = ["a user with the username anna already exists"];
     assert_eq!(site.errors(&["user", "set", "ben@example.test", "--username", "anna"], ""), taken);
     let add = ["user", "add", "c@example.test", "--name", "C", "--username", "anna", "--password-stdin"];
     assert_eq!(site.errors(&add, PASSWORD), taken);
@@ -138,7 +138,7 @@ fn a_username_belongs_to_one_person() {
     }
     // A username is available again once its owner gives it up or is deleted.
     site.json(&["user", "set", "anna", "--no-username"]);
-    assert_eq!(site.errors(&["user", "show", "anna"], ""), ["nobody has the username anna"]);
+    assert_eq!(site.errors(&["user", "show", "anna"], ""), ["no user has the username anna"]);
     site.json(&["user", "set", "ben@example.test", "--username", "anna"]);
     site.json(&["user", "delete", "anna"]);
     assert_eq!(site.json_with(&add, PASSWORD)["username"], "anna");
@@ -173,14 +173,14 @@ fn what_is_known_of_a_person_is_changed() {
     // The old address is available and another user's is not. A failed command changes nothing.
     site.add_user("a.oz@example.test");
     let taken = ["user", "set", &sub, "--email", "Ben@example.test", "--name", "Nobody"];
-    assert_eq!(site.errors(&taken, ""), ["a person with the address Ben@example.test exists already"]);
+    assert_eq!(site.errors(&taken, ""), ["a user with the e-mail address Ben@example.test already exists"]);
     let wrong = ["user", "set", &sub, "--name", " ", "--phone", "0555", "--picture", "x", "--add-group", "a,b"];
     assert_eq!(site.errors(&wrong, "").len(), 4);
     assert_eq!(site.json(&["user", "show", &sub]), shown);
     assert_eq!(site.run(&["user", "set", &sub], "").status.code(), Some(2), "nothing to change is a slip");
     assert_eq!(
         site.errors(&["user", "set", "nobody@example.test", "--name", "N"], ""),
-        ["nobody has the address nobody@example.test"]
+        ["no user has the e-mail address nobody@example.test"]
     );
     // The audit event names the changed fields, without their values.
     let trail = site.json(&["audit", "list", "--user", &sub, "--kind", "user_changed"]);
@@ -218,7 +218,7 @@ fn a_password_comes_from_standard_input_only() {
     // Without a password, the command would invite the user.
     let errors = site.errors(&arguments, PASSWORD);
     assert!(
-        errors.len() == 1 && errors[0].contains("none runs") && errors[0].contains("--password-stdin"),
+        errors.len() == 1 && errors[0].contains("no server is running") && errors[0].contains("--password-stdin"),
         "{errors:?}"
     );
     assert_eq!(site.json(&["user", "list"])["users"].as_array().unwrap().len(), 0);
@@ -284,8 +284,8 @@ fn a_person_is_kept_out_let_in_and_removed() {
     let revoked = site.json(&["user", "revoke", &sub]);
     assert_eq!(revoked, json!({ "sub": sub, "sessions_ended": 0, "grants_ended": 0 }));
     assert_eq!(site.json(&["user", "delete", "anna@example.test"])["deleted"], true);
-    assert_eq!(site.errors(&["user", "show", &sub], ""), [format!("nobody has the sub {sub}")]);
-    let gone = ["nobody has the address anna@example.test"];
+    assert_eq!(site.errors(&["user", "show", &sub], ""), [format!("no user has the sub {sub}")]);
+    let gone = ["no user has the e-mail address anna@example.test"];
     for verb in ["show", "disable", "enable", "revoke", "delete"] {
         assert_eq!(site.errors(&["user", verb, "anna@example.test"], ""), gone);
     }

@@ -356,7 +356,7 @@ async fn a_client_that_registered_itself_opens_no_application() {
         let reply = world.call("GET", &format!("https://wiki.test{path}"), &[("authorization", &token)]).await;
         reply.assert_refused(403, "access_denied");
         let told = reply.json()["error_description"].as_str().unwrap().to_owned();
-        assert_eq!(told, "An administrator has to approve this client before its tokens open the application.");
+        assert_eq!(told, "An administrator must approve this client before its tokens give access to the application.");
     }
     assert_eq!(world.call("GET", "https://wiki.test/public/", &[("authorization", &token)]).await.status, 200);
 }

@@ -99,10 +99,10 @@ async fn an_unknown_scope_is_named() {
     let provider = Provider::new().await;
     let told =
         async |scope: &str| answer_to(&provider, &[("scope", scope)]).await.returned("error_description").unwrap();
-    assert_eq!(told("openid api:read email").await, "The scope names a value that is not known here: api:read");
+    assert_eq!(told("openid api:read email").await, "The scope has an unknown value: api:read");
     // Values with characters that an answer may not repeat are not repeated.
     for odd in ["openid a\"b", "openid a\\b", "openid ş", &format!("openid {}", "x".repeat(65))] {
-        assert_eq!(told(odd).await, "The scope names a value that is not known here.", "{odd}");
+        assert_eq!(told(odd).await, "The scope has an unknown value.", "{odd}");
     }
 }
 

@@ -153,10 +153,10 @@ async fn one_that_cannot_be_taken_keeps_all_out() {
     let faults = import(&provider, &people).await.unwrap_err();
     let begins = [
         "line 2: password_hash: it takes longer to verify",
-        "line 3: email: a person with this",
+        "line 3: email: a user with this",
         "line 4: email: line 1 has",
     ];
     assert!(faults.iter().zip(begins).all(|(fault, begins)| fault.starts_with(begins)), "{faults:#?}");
-    assert_eq!(faults.last().unwrap(), "nobody was imported");
+    assert_eq!(faults.last().unwrap(), "no user was imported");
     assert!(provider.sealgate.store.user_by_email(&Email::parse(CAROL).unwrap()).await.unwrap().is_none());
 }

@@ -110,9 +110,9 @@ async fn an_invitation_makes_an_account_that_nobody_can_sign_in_to_and_one_mail(
 async fn whoever_invites_is_told_what_is_wrong_and_nothing_is_made() {
     let provider = provider().await;
     for (email, app, told) in [
-        (ANNA, None, "a person with the address anna@example.test exists already"),
-        ("a..b@example.test", None, "mail servers do not take this address"),
-        (NEW, Some("wikki"), "no application is called \"wikki\"; the configuration has wiki"),
+        (ANNA, None, "a user with the e-mail address anna@example.test already exists"),
+        ("a..b@example.test", None, "mail servers do not accept this address"),
+        (NEW, Some("wikki"), "no application has the name \"wikki\"; the configuration has wiki"),
     ] {
         let faults = invite_to(&provider, email, app).await.unwrap_err();
         assert!(faults.len() == 1 && faults[0].contains(told), "{faults:?}");
@@ -143,7 +143,7 @@ async fn what_is_withdrawn_is_dead_and_the_account_can_be_invited_again() {
     assert!(mails(&provider).await.is_empty() && links(&provider, NEW).await.is_none());
     assert!(shown(&provider, NEW).await["invitation"].is_null());
     let again = change(&provider, NEW, "revoke").await.unwrap_err();
-    assert_eq!(again, ["ceren@example.test has no invitation that could be withdrawn"]);
+    assert_eq!(again, ["ceren@example.test has no pending invitation"]);
     assert_eq!(count(&provider, AuditKind::InvitationWithdrawn).await, 1);
     change(&provider, NEW, "resend").await.unwrap();
     assert_eq!(shown(&provider, NEW).await["invitation"], "invited");
@@ -186,7 +186,7 @@ async fn invitations_leave_room_in_the_outbox_for_what_people_wait_for() {
     let provider = Provider::with(&format!("{MAIL}per_minute = 6000\n")).await;
     invite_many(&provider, "a", 4_500).await.unwrap();
     let refused = invite_many(&provider, "b", 4_501).await.unwrap_err();
-    let told = "the outbox has room for 4500 invitations now, and the file asks for 4501: split the file, or wait";
+    let told = "the outbox has room for 4500 invitations now, and the file has 4501; split the file, or wait";
     assert!(refused.len() == 1 && refused[0].starts_with(told), "{refused:?}");
     assert!(user(&provider, "b0@example.test").await.is_none());
     invite_many(&provider, "b", 4_500).await.unwrap();
@@ -199,7 +199,10 @@ async fn invitations_leave_room_in_the_outbox_for_what_people_wait_for() {
 async fn nobody_is_invited_whose_mail_would_not_leave_in_time() {
     let provider = Provider::with(&format!("{MAIL}per_minute = 1\n")).await;
     let refused = invite_many(&provider, "a", 48 * 60 + 1).await.unwrap_err();
-    assert!(refused[0].contains("an invitation is tried for 48: raise mail.per_minute"), "{refused:?}");
+    assert!(
+        refused[0].contains("delivery of an invitation is attempted for 48 hours; raise mail.per_minute"),
+        "{refused:?}"
+    );
     assert!(user(&provider, "a0@example.test").await.is_none());
     invite_many(&provider, "a", 48 * 60).await.unwrap();
 }

@@ -199,7 +199,7 @@ inside '
 '
 waiting=$(in_state pre_published)
 inside "sealgate_do key retire $waiting" >/dev/null
-has "$(fails 'sealgate_do key rotate')" "the server does not see the key"
+has "$(fails 'sealgate_do key rotate')" "the server does not find the key"
 begun=$(in_state begun)
 has "$(inside 'sealgate_do check')" "key $begun was generated here"
 inside 'systemctl restart sealgate'
@@ -210,7 +210,7 @@ has "$(inside 'sealgate_do check')" ": ok"
 
 step "what cannot be started is told before"
 inside 'sed -i.kept "s/^token_label = .*/token_label = \"other\"/" /etc/sealgate/sealgate.toml'
-has "$(fails 'sealgate_do check')" 'no token is labelled "other"'
+has "$(fails 'sealgate_do check')" 'no token has the label "other"'
 fails 'systemctl restart sealgate' >/dev/null
 inside 'mv /etc/sealgate/sealgate.toml.kept /etc/sealgate/sealgate.toml && systemctl start sealgate'
 

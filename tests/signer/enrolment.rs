@@ -172,14 +172,14 @@ fn a_data_key_from_a_stranger_is_not_taken() {
         // The second token acts as the attacker's: a valid key that no operator has named.
         let strangers = DataKeyEnvelope { by: request.key.clone(), ..genuine.clone() };
         world.send(&request, &signed(&world.second, strangers)).await;
-        world.refuses("which this node was told to trust").await;
+        world.refuses("which this node trusts").await;
         // The name of the right key, with the attacker's signature.
         world.send(&request, &signed(&world.second, genuine.clone())).await;
-        world.refuses("which this node was told to trust").await;
+        world.refuses("which this node trusts").await;
         // An altered one.
         let altered = DataKeyEnvelope { data_key_id: "another".to_owned(), ..genuine.clone() };
         world.send(&request, &altered).await;
-        world.refuses("which this node was told to trust").await;
+        world.refuses("which this node trusts").await;
         world.send(&request, &genuine).await;
         assert!(world.start().await.unwrap().is_some());
     });
@@ -196,11 +196,11 @@ fn a_request_that_was_swapped_is_not_the_nodes() {
         let other_trust = NodeRequest { trusted: "x".repeat(43), ..request.clone() };
         world.store().await.keep_node_request(&other_trust).await.unwrap();
         world.send(&other_trust, &genuine).await;
-        world.refuses("not the one that it made").await;
+        world.refuses("was changed").await;
         let strangers_own = signed_request(&world.first, NodeRequest { key: strangers, ..request.clone() });
         world.store().await.keep_node_request(&strangers_own).await.unwrap();
         world.send(&strangers_own, &genuine).await;
-        world.refuses("not the one that it made").await;
+        world.refuses("was changed").await;
     });
 }
 
@@ -215,13 +215,13 @@ fn a_data_key_for_another_node_or_request_is_not_taken() {
             (b"mnode_data_key/b".to_vec(), record)
         };
         world.engine.commit(Changes { put: vec![put(&of_c)], ..Changes::default() }).await.unwrap();
-        world.refuses("meant for another node or an earlier request").await;
+        world.refuses("for another node or an earlier request").await;
         // An older one, after the node has generated another enrolment key.
         destroy_enrolment_key(&world.second);
         let anew = world.request_to_first().await;
         assert_ne!(anew.enrolment, request.enrolment);
         world.send(&anew, &genuine).await;
-        world.refuses("meant for another node or an earlier request").await;
+        world.refuses("for another node or an earlier request").await;
         // The data key of another store, sent by the right key.
         let other_store = world.store().await.sealing_with(Sealer::new(&[9; 32]).unwrap(), 0).await.unwrap();
         let (data_key_id, ciphertext) = other_store.encrypt_data_key(&anew.enrolment, anew.hash).unwrap().unwrap();
@@ -229,7 +229,7 @@ fn a_data_key_for_another_node_or_request_is_not_taken() {
             DataKeyEnvelope { data_key_id, ciphertext: base64url(&ciphertext), ..world.envelope(&anew).await };
         let elsewhere = signed(&world.first, elsewhere);
         world.send(&anew, &elsewhere).await;
-        world.refuses("not the one that the nodes of this store seal with").await;
+        world.refuses("not the one that this store's nodes use").await;
         world.send(&anew, &world.envelope(&anew).await).await;
         assert!(world.start().await.unwrap().is_some());
     });

@@ -48,11 +48,11 @@ fn missing_module_is_named() {
 fn missing_token_is_named_beside_those_that_are_there() {
     in_own_process("faults::missing_token_is_named_beside_those_that_are_there", "another", |softhsm| {
         let error = refusal(&hsm(softhsm));
-        let expected = r#"hsm.token_label: no token is labelled "sealgate" (found: "another"); connect or make the token, or correct the label"#;
+        let expected = r#"hsm.token_label: no token has the label "sealgate" (found: "another"); connect or initialize the token, or correct the label"#;
         assert_eq!(error.to_string(), expected);
         std::fs::remove_dir_all(softhsm.tokens()).unwrap();
         std::fs::create_dir(softhsm.tokens()).unwrap();
-        assert!(refusal(&hsm(softhsm)).to_string().contains("the module shows no token at all"));
+        assert!(refusal(&hsm(softhsm)).to_string().contains("the module lists no tokens"));
     });
 }
 

@@ -50,7 +50,7 @@ fn a_data_key_comes_back_as_it_was_and_only_from_its_wrapped_form() {
             let mut altered = kept.clone();
             altered.bytes[at] ^= 1;
             let Err(error) = signer::data_key(&hsm, &[altered], fresh()) else { panic!("byte {at} was altered") };
-            assert!(refusal(&error).contains("does not open with it (CKA_ID a15e)"));
+            assert!(refusal(&error).contains("cannot decrypt the data key in the store (CKA_ID a15e)"));
         }
         let short = WrappedKey { bytes: vec![1], ..kept };
         assert!(signer::data_key(&hsm, &[short], fresh()).is_err());
@@ -68,7 +68,7 @@ fn a_wrapping_key_of_another_value_is_refused_with_a_clear_line() {
         signer::wrap_init(&hsm, &[1]).unwrap();
         let Err(error) = signer::data_key(&hsm, std::slice::from_ref(&kept), fresh()) else { panic!("it opened") };
         let error = refusal(&error);
-        assert!(error.contains("\"sealgate-wrap\"") && error.contains("bring back the right one"), "{error}");
+        assert!(error.contains("\"sealgate-wrap\"") && error.contains("restore the right token or store"), "{error}");
         // Another ID: it gets a separate data key.
         delete_wrapping_key(&hsm);
         signer::wrap_init(&hsm, &[2]).unwrap();

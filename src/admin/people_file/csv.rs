@@ -115,12 +115,12 @@ impl Columns {
             match found {
                 Some(column) if !columns.contains(&column) => columns.push(column),
                 Some(_) => {
-                    faults.push(LineFault::new(line, format_args!("column {number} is there twice; remove one")));
+                    faults.push(LineFault::new(line, format_args!("column {number} is repeated; remove one")));
                 }
                 None => faults.push(LineFault::new(
                     line,
                     format_args!(
-                        "column {number} has a name that is not known; remove it, or call it one of {}",
+                        "column {number} has an unknown name; remove it, or name it one of {}",
                         self.0.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
                     ),
                 )),
@@ -141,7 +141,7 @@ impl Columns {
 fn row(record: &StringRecord, columns: &[Column], line: usize) -> Result<PersonRow, LineFault> {
     if record.len() != columns.len() {
         let fault = format!(
-            "it has {} fields, the header has {}; put fields with a delimiter in them, and groups, between double quotes",
+            "it has {} fields, and the header has {}; enclose groups and fields with a delimiter in double quotes",
             record.len(),
             columns.len()
         );

@@ -13,12 +13,12 @@ pub(super) fn read(text: &str, domain: Option<&str>, file: &mut PeopleFile) {
             return;
         }
         let Some((name, hash)) = text.split_once(':') else {
-            file.fault(line, "it is not NAME:HASH; remove the line, or write it so");
+            file.fault(line, "it is not NAME:HASH; correct or remove the line");
             continue;
         };
         // Lines of htdigest have three fields.
         if hash.contains(':') {
-            file.fault(line, "it has more than two fields; a file of htdigest cannot be imported");
+            file.fault(line, "it has more than two fields; htdigest files cannot be imported");
             continue;
         }
         let mut row = PersonRow { name: name.to_owned(), password_hash: Secret::new(hash), ..PersonRow::at(line) };

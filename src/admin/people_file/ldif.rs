@@ -38,7 +38,7 @@ pub(super) fn read(text: &str, file: &mut PeopleFile) {
             None if text.get(..8).is_some_and(|name| name.eq_ignore_ascii_case("version:")) => {}
             None if text.get(..3).is_some_and(|name| name.eq_ignore_ascii_case("dn:")) => entry = Some(Entry::at(line)),
             None => {
-                file.fault(line, "an entry begins with dn:, and ends with an empty line; is this LDIF?");
+                file.fault(line, "this is not LDIF: an entry must start with dn: and end with an empty line");
                 return;
             }
         }
@@ -154,13 +154,13 @@ impl Entry {
             "sn" => first(&mut self.surname),
             "uid" => first(&mut self.row.username),
             "userpassword" if self.row.password_hash.expose().is_empty() => self.row.password_hash = Secret::new(value),
-            "userpassword" => self.faults.push(LineFault::of(line, attribute, "there are several; leave one")),
+            "userpassword" => self.faults.push(LineFault::of(line, attribute, "it is repeated; keep one")),
             "memberof" => match common_name(value) {
                 Some(group) => self.row.groups.push(group),
                 None => self.faults.push(LineFault::of(
                     line,
                     attribute,
-                    "the group's name is its cn, which does not come first here; write it so, or remove the line",
+                    "the group's DN must start with cn, its name; correct or remove the line",
                 )),
             },
             "pwdaccountlockedtime" | "nsaccountlock" | "useraccountcontrol" | "accountexpires" | "shadowexpire" => {
@@ -180,7 +180,7 @@ impl Entry {
             }
             // `changetype`: added entries are accepted, all other changes are refused.
             _ if value.eq_ignore_ascii_case("add") => {}
-            _ => self.faults.push(LineFault::of(line, attribute, "only entries can be imported, no changes")),
+            _ => self.faults.push(LineFault::of(line, attribute, "only entries can be imported, not changes")),
         }
     }
 
@@ -223,7 +223,7 @@ impl Lock {
     /// Parses an attribute of the LDAP password policy draft, 389 Directory Server, Active
     /// Directory or RFC 2307.
     fn of(attribute: &str, value: &str) -> Result<Self, &'static str> {
-        let number = || value.parse::<i64>().map_err(|_| "it is not a whole number");
+        let number = || value.parse::<i64>().map_err(|_| "it is not an integer");
         let locked_if = |is_locked| if is_locked { Self::Locked } else { Self::Open };
         Ok(match attribute {
             // Set while the account is locked, by an administrator (000001010000Z) or after wrong
@@ -252,10 +252,10 @@ impl Lock {
 /// Decodes a value.
 fn value(text: &str) -> Result<Cow<'_, str>, &'static str> {
     if text.starts_with('<') {
-        return Err("a value that lies elsewhere (:<) is not fetched; write it into the file");
+        return Err("a reference to another file (:<) is not supported; write the value into this file");
     }
     let Some(encoded) = text.strip_prefix(':') else { return Ok(Cow::Borrowed(text.trim())) };
-    let bytes = STANDARD.decode(encoded.trim()).map_err(|_| "it is not base64, which :: says")?;
+    let bytes = STANDARD.decode(encoded.trim()).map_err(|_| "the value after :: is not base64")?;
     String::from_utf8(bytes).map(|text| Cow::Owned(text.trim().to_owned())).map_err(|_| "it is not UTF-8")
 }
 

@@ -80,7 +80,7 @@ fn of_text(bytes: &[u8], read: impl FnOnce(&str, &mut PeopleFile)) -> PeopleFile
 
 fn domain(text: &str) -> Result<String, &'static str> {
     let sound = Email::parse(&format!("x@{text}")).is_some() && !text.starts_with('.');
-    if sound { Ok(text.to_owned()) } else { Err("a domain is written as example.org") }
+    if sound { Ok(text.to_owned()) } else { Err("write a domain such as example.org") }
 }
 
 #[cfg(test)]

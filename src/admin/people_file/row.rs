@@ -103,7 +103,7 @@ impl PeopleFile {
     pub(super) fn has_room(&mut self, line: usize) -> bool {
         let room = self.rows.len() < MAX_PEOPLE;
         if !room {
-            self.faults.push(LineFault::new(line, format_args!("more than {MAX_PEOPLE} people; split the file")));
+            self.faults.push(LineFault::new(line, format_args!("more than {MAX_PEOPLE} users; split the file")));
         }
         room
     }

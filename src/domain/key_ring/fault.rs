@@ -9,7 +9,7 @@ use crate::time::UnixTime;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
     /// Not a thumbprint.
-    #[error("{0} is no kid: a kid has 43 characters, as `sealgate key list` shows them")]
+    #[error("{0} is not a kid: a kid has 43 characters; `sealgate key list` shows them")]
     NotAKid(String),
     #[error(
         "the token has keys that are not announced ({}); announce one with `sealgate key announce KID`, or delete it from the token",
@@ -18,59 +18,69 @@ pub enum KeyFault {
     Unannounced(Vec<String>),
     /// A node with its own token that the cluster has not admitted.
     #[error(
-        "the key of this node's token ({}) is not admitted to the cluster: run `sealgate node request` here, and `sealgate node admit` with what it prints on a node that serves. If all nodes reach one token, write hsm.shared = true",
+        "the key of this node's token ({}) is not admitted to the cluster: run `sealgate node request` here, \
+         then the command that it prints on a serving node. If all nodes use one token, write hsm.shared = \
+         true",
         .0.join(", ")
     )]
     NotAdmitted(Vec<String>),
     /// Two nodes with the same token.
     #[error(
-        "the key {kid} in this node's token belongs to the node {holder}: if all nodes reach one token, write hsm.shared = true; if not, each needs a token of its own"
+        "the key {kid} in this node's token belongs to the node {holder}: if all nodes use one token, write \
+         hsm.shared = true; if not, give each node its own token"
     )]
     OfAnother { kid: String, holder: String },
     /// A new node's first key, which verifiers may not know yet.
     #[error(
-        "the key {kid} of this node signs from {at} on, when verifiers know it, and this start waits until then. To let it sign at once, and have its tokens refused by who knows the key set of before, run on a node that serves: `sealgate key activate --early {kid}`"
+        "the key {kid} of this node signs from {at}, once verifiers have fetched it; the start waits until \
+         then. To sign immediately, although verifiers with a cached key set refuse its tokens, run on a \
+         serving node: `sealgate key activate --early {kid}`"
     )]
     Waiting { kid: String, at: UnixTime },
     /// Serving nodes would reject its tokens.
     #[error(
-        "the key {kid} is not taken yet by {}, where its tokens would be refused. A node takes within seconds what is endorsed by a key that it knows, and /readyz of a node tells which keys it does not take; --early does not wait for that",
+        "the key {kid} is not trusted yet by {}, which would refuse its tokens. A node trusts a key within \
+         seconds if a key that it trusts has endorsed it; its /readyz names the others. --early does not \
+         wait for that",
         .nodes.join(", ")
     )]
     Untaken { kid: String, nodes: Vec<String> },
     /// A node whose keys were retired.
     #[error(
-        "no key of the node {0} signs any more: it was removed from the cluster. To have it back: delete its keys from its token, make another one (`sealgate key generate`), and have it admitted anew"
+        "no key of the node {0} is active, because it was removed from the cluster. To add it again, delete \
+         its keys from its token, generate another one (`sealgate key generate`), and admit the node again"
     )]
     NodeRetired(String),
     /// The active key is not in the token, and no key in the token is scheduled.
     #[error(
-        "the key {0} signs now and is not in the token; bring the token back that has it, or have another one take over: announce it and run `sealgate key remove --now {0}`"
+        "the active key {0} is not in the token; restore the token that has it, or announce another key and \
+         run `sealgate key remove --now {0}`"
     )]
     Missing(String),
     /// The active key is not in the token, but a scheduled one is.
     #[error(
-        "the key {next} is in the token and becomes active at {at}, and the key {kid}, which signs until then, is not. The clock shows {now}: if it is behind, set it; if not, bring the token back that has {kid}, or let {next} sign at once: `sealgate key remove --now {kid}`"
+        "the key {kid}, which signs until {at}, is not in the token, and the key {next} becomes active then. \
+         The clock shows {now}: if it is behind, set it; if not, restore the token that has {kid}, or let \
+         {next} sign now: `sealgate key remove --now {kid}`"
     )]
     NotYet { kid: String, next: String, at: UnixTime, now: UnixTime },
-    #[error("the key {0} is announced already")]
+    #[error("the key {0} is already announced")]
     Known(String),
     /// The ring has no such key.
     #[error("no key {0} is announced; `sealgate key list` shows the keys")]
     Unknown(String),
-    #[error(
-        "so many keys are remembered that no more are taken; delete removed keys from the token, and rotate by the server, which forgets them then"
-    )]
+    #[error("the key ring is full; delete removed keys from the token, and use automatic rotation, which drops them")]
     TooMany,
     /// Another key is already scheduled.
-    #[error("the key {kid} is to become active at {at}; withdraw it first with `sealgate key retire {kid}`")]
+    #[error("the key {kid} becomes active at {at}; withdraw it first with `sealgate key retire {kid}`")]
     Scheduled { kid: String, at: UnixTime },
     /// The operation is not possible in this state.
     #[error("the key {kid} is {} and cannot be {wanted}", state_name(*.state))]
     State { kid: String, state: KeyState, wanted: &'static str },
     /// Verifiers may not know the key yet.
     #[error(
-        "the key was published {published} seconds before that time, and verifiers may not know it for {} seconds; choose a later time, or --early if tokens may be refused until then",
+        "at that time the key has been published for {published} seconds, and verifiers may need {} seconds \
+         to fetch it; choose a later time, or use --early if tokens may be refused until then",
         .publish.as_secs()
     )]
     Early {
@@ -79,7 +89,7 @@ pub enum KeyFault {
         /// The required duration.
         publish: Duration,
     },
-    #[error("the key {0} signs, and no other one is there to take over; run `sealgate key generate --next` first")]
+    #[error("the key {0} is active, and no other key can replace it; run `sealgate key generate --next` first")]
     NoSuccessor(String),
 }
 

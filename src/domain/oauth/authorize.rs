@@ -154,7 +154,7 @@ impl ReturnTo {
 
 /// Parsed `prompt` (OpenID Connect Core §3.1.2.1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "the parameter is a set of four independent words")]
+#[expect(clippy::struct_excessive_bools, reason = "the parameter is a set of four independent values")]
 pub struct Prompt {
     /// No page may be shown.
     pub none: bool,
@@ -173,14 +173,12 @@ impl Prompt {
                 "consent" => prompt.consent = true,
                 "select_account" => prompt.select_account = true,
                 _ => {
-                    return Err(Refusal::invalid_request(
-                        "The prompt values are none, login, consent, select_account.",
-                    ));
+                    return Err(Refusal::invalid_request("The prompt must be none, login, consent or select_account."));
                 }
             }
         }
         if prompt.none && (prompt.login || prompt.consent || prompt.select_account) {
-            return Err(Refusal::invalid_request("The prompt value none stands alone."));
+            return Err(Refusal::invalid_request("The prompt value none cannot be combined with others."));
         }
         Ok(prompt)
     }
@@ -233,13 +231,13 @@ impl AuthorizationRequest {
             return Err(Refusal::invalid_request("A parameter is repeated."));
         }
         if !client.may_use(GrantType::AuthorizationCode) {
-            return Err(Refusal::new(ErrorCode::UnauthorizedClient, "The client may not ask for a code."));
+            return Err(Refusal::new(ErrorCode::UnauthorizedClient, "The client may not request a code."));
         }
         refuse_unsupported(params)?;
         match params.one("response_type")? {
             Some("code") => {}
             Some(_) => {
-                return Err(Refusal::new(ErrorCode::UnsupportedResponseType, "The response type is always code."));
+                return Err(Refusal::new(ErrorCode::UnsupportedResponseType, "The response_type must be code."));
             }
             None => return Err(Refusal::invalid_request("The parameter response_type is missing.")),
         }
@@ -249,11 +247,9 @@ impl AuthorizationRequest {
             Some("fragment") => return Err(Refusal::invalid_request("The response mode of this client is query.")),
             Some("form_post") if return_to.mode == ResponseMode::FormPost => {}
             Some("form_post") => {
-                return Err(Refusal::invalid_request(
-                    "The response mode form_post is not switched on for this client.",
-                ));
+                return Err(Refusal::invalid_request("The response_mode form_post is not enabled for this client."));
             }
-            Some(_) => return Err(Refusal::invalid_request("The response modes are query and fragment.")),
+            Some(_) => return Err(Refusal::invalid_request("The response_mode must be query or fragment.")),
         }
         let scope = scope(params, client)?;
         let challenge = challenge(params, client)?;
@@ -356,7 +352,7 @@ fn scope(params: &Params, client: &Client) -> Result<Scope, Refusal> {
         return Err(refused("The scope must include openid."));
     }
     if !scope.is_subset_of(client.scope) {
-        return Err(refused("The client may not ask for this scope."));
+        return Err(refused("The client may not request this scope."));
     }
     Ok(usable(scope))
 }
@@ -365,12 +361,12 @@ fn challenge(params: &Params, client: &Client) -> Result<Option<CodeChallenge>, 
     let method = match params.one("code_challenge_method")? {
         Some(name) => Some(
             ChallengeMethod::parse(name)
-                .ok_or(Refusal::invalid_request("The code challenge methods are S256 and plain."))?,
+                .ok_or(Refusal::invalid_request("The code_challenge_method must be S256 or plain."))?,
         ),
         // An empty value differs from an absent one here: a client that meant S256 must not get
         // plain.
         None if params.has("code_challenge_method") => {
-            return Err(Refusal::invalid_request("The code challenge methods are S256 and plain."));
+            return Err(Refusal::invalid_request("The code_challenge_method must be S256 or plain."));
         }
         None => None,
     };
@@ -379,7 +375,7 @@ fn challenge(params: &Params, client: &Client) -> Result<Option<CodeChallenge>, 
             return Err(Refusal::invalid_request("The parameter code_challenge is missing."));
         }
         if method.is_some() {
-            return Err(Refusal::invalid_request("A code_challenge_method needs a code_challenge."));
+            return Err(Refusal::invalid_request("A code_challenge_method requires a code_challenge."));
         }
         return Ok(None);
     };
@@ -397,7 +393,7 @@ fn challenge(params: &Params, client: &Client) -> Result<Option<CodeChallenge>, 
 /// Parses seconds. A number beyond 64 bits means no limit.
 fn max_age(text: &str) -> Result<u64, Refusal> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(Refusal::invalid_request("The parameter max_age is a whole number of seconds."));
+        return Err(Refusal::invalid_request("The parameter max_age must be a number of seconds."));
     }
     Ok(text.parse().unwrap_or(u64::MAX))
 }

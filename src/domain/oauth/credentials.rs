@@ -54,10 +54,10 @@ impl ClientCredentials {
         };
         let (id, secret) = basic(header).ok_or(FAILED)?;
         if form_secret.is_some() {
-            return Err(Refusal::invalid_request("The client authenticates by more than one method."));
+            return Err(Refusal::invalid_request("The client uses more than one authentication method."));
         }
         if form_id.is_some_and(|other| other != id) {
-            return Err(Refusal::invalid_request("The client_id is not the one of the Authorization header."));
+            return Err(Refusal::invalid_request("The client_id differs from the one in the Authorization header."));
         }
         // Some libraries present a public client as `Basic cDE6`: an id and an empty password.
         let secret = Some(secret).filter(|secret| !secret.expose().is_empty());

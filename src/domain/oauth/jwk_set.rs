@@ -78,7 +78,7 @@ pub enum JwkSetFault {
     #[error("the key set has more than {LONGEST} bytes")]
     TooLong,
     /// Not the expected JSON.
-    #[error("the key set is not a JSON object with a list \"keys\", or names a member twice")]
+    #[error("the key set is not a JSON object with a list \"keys\", or repeats a member")]
     Malformed,
     /// More than [`MAX_KEYS`].
     #[error("the key set has more than {MAX_KEYS} keys")]

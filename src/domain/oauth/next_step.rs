@@ -229,7 +229,7 @@ pub fn next_step(
     let silent_or = |code, description, step| {
         if prompt.none { NextStep::Refuse(Refusal::new(code, description)) } else { step }
     };
-    let sign_in_page = || silent_or(ErrorCode::LoginRequired, "The person has to sign in.", NextStep::SignIn);
+    let sign_in_page = || silent_or(ErrorCode::LoginRequired, "The user must sign in.", NextStep::SignIn);
 
     if let Some(partial) = progress.partial.as_ref().filter(|_| !progress.signed_in) {
         return of_partial(interaction, client, partial, terms(partial.subject));
@@ -247,7 +247,7 @@ pub fn next_step(
     // A client that names a user must not get another user (OpenID Connect Core §3.1.2.1,
     // id_token_hint).
     if expected.is_some_and(|expected| expected != sign_in.subject) {
-        return NextStep::Refuse(Refusal::new(ErrorCode::LoginRequired, "Another person is signed in."));
+        return NextStep::Refuse(Refusal::new(ErrorCode::LoginRequired, "Another user is signed in."));
     }
     if !progress.signed_in {
         let too_old = request.max_age.is_some_and(|most| is_too_old(client, &sign_in.steps, most, now));
@@ -260,10 +260,12 @@ pub fn next_step(
         return match step {
             NextStep::Unmet(..) => silent_or(
                 ErrorCode::UnmetAuthenticationRequirements,
-                "The person cannot sign in as surely as is asked for.",
+                "The user cannot reach the requested authentication level.",
                 step,
             ),
-            step => silent_or(ErrorCode::LoginRequired, "The person has to sign in more surely.", step),
+            step => {
+                silent_or(ErrorCode::LoginRequired, "The user must sign in at a higher authentication level.", step)
+            }
         };
     }
     let before = consented(sign_in.subject);
@@ -273,7 +275,7 @@ pub fn next_step(
         None if (implied || request.scope.is_subset_of(before)) && !prompt.consent => request.scope,
         None => {
             let ask = NextStep::Consent(sign_in.subject);
-            return silent_or(ErrorCode::ConsentRequired, "The person has to give consent.", ask);
+            return silent_or(ErrorCode::ConsentRequired, "The user must give consent.", ask);
         }
     };
     NextStep::Issue { sign_in: sign_in.clone(), scope }

@@ -42,10 +42,7 @@ impl ClientMetadata {
     pub fn parse(body: &[u8]) -> Result<Self, Refusal> {
         let members = members(body)?;
         if members.contains_key("software_statement") {
-            return Err(Refusal::new(
-                ErrorCode::UnapprovedSoftwareStatement,
-                "Software statements are not accepted here.",
-            ));
+            return Err(Refusal::new(ErrorCode::UnapprovedSoftwareStatement, "Software statements are not supported."));
         }
         refuse_unsupported(&members)?;
         let auth_method = match text(&members, "token_endpoint_auth_method")? {
@@ -54,7 +51,7 @@ impl ClientMetadata {
             Some("none") => AuthMethod::None,
             Some(_) => {
                 return Err(invalid(
-                    "The token endpoint authentication methods are none, client_secret_basic, client_secret_post.",
+                    "The token_endpoint_auth_method must be none, client_secret_basic or client_secret_post.",
                 ));
             }
         };
@@ -152,13 +149,13 @@ pub fn client_information(client: &Client, registration_uri: &str, issued: &Issu
 /// `invalid_client_metadata` if the body is no JSON object.
 pub fn members(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
     let mut members: Map<String, Value> =
-        serde_json::from_slice(body).map_err(|_| invalid("The body is a JSON object."))?;
+        serde_json::from_slice(body).map_err(|_| invalid("The body must be a JSON object."))?;
     members.retain(|_, value| !value.is_null());
     Ok(members)
 }
 
 const NO_REDIRECT_URI: Refusal =
-    Refusal::new(ErrorCode::InvalidRedirectUri, "The member redirect_uris is a list of at least one URI.");
+    Refusal::new(ErrorCode::InvalidRedirectUri, "The member redirect_uris must be a list of at least one URI.");
 
 const fn invalid(description: &'static str) -> Refusal {
     Refusal::new(ErrorCode::InvalidClientMetadata, description)
@@ -170,7 +167,7 @@ fn refuse_unsupported(members: &Map<String, Value>) -> Result<(), Refusal> {
         return Err(invalid("The members jwks and jwks_uri exclude each other."));
     }
     if strings(members, "response_types")?.is_some_and(|types| !types.contains(&"code")) {
-        return Err(invalid("The only response type that is supported is code."));
+        return Err(invalid("The only supported response type is code."));
     }
     for (member, only) in [
         ("subject_type", "public"),
@@ -179,7 +176,7 @@ fn refuse_unsupported(members: &Map<String, Value>) -> Result<(), Refusal> {
     ] {
         if text(members, member)?.is_some_and(|value| value != only) {
             return Err(invalid(
-                "ID tokens are signed with RS256, UserInfo is plain JSON, the subject type is public.",
+                "ID tokens are signed with RS256, UserInfo is plain JSON, and the subject type is public.",
             ));
         }
     }
@@ -198,10 +195,10 @@ fn refuse_unsupported(members: &Map<String, Value>) -> Result<(), Refusal> {
         }
     }
     if members.get("require_auth_time").is_some_and(|value| !value.is_boolean()) {
-        return Err(invalid("The member require_auth_time is a boolean."));
+        return Err(invalid("The member require_auth_time must be a boolean."));
     }
     if !matches!(text(members, "application_type")?, None | Some("web" | "native")) {
-        return Err(invalid("The application types are web and native."));
+        return Err(invalid("The application_type must be web or native."));
     }
     Ok(())
 }
@@ -215,7 +212,7 @@ fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> 
     let supported = [GrantType::AuthorizationCode, GrantType::RefreshToken];
     let types: Vec<_> = supported.into_iter().filter(|grant| asked.contains(&grant.as_str())).collect();
     if !types.contains(&GrantType::AuthorizationCode) {
-        return Err(invalid("The grant types that are supported are authorization_code, always, and refresh_token."));
+        return Err(invalid("The grant_types must contain authorization_code and may contain refresh_token."));
     }
     Ok(types)
 }
@@ -225,7 +222,7 @@ fn scope(members: &Map<String, Value>) -> Result<Scope, Refusal> {
     let Some(list) = text(members, "scope")? else { return Ok(Scope::all()) };
     let scope = Scope::known_in(list).intersection(Scope::all());
     if scope.is_empty() && !list.trim().is_empty() {
-        return Err(invalid("The scope names no value that is known here."));
+        return Err(invalid("The scope has no known value."));
     }
     Ok(scope)
 }
@@ -234,14 +231,14 @@ fn scope(members: &Map<String, Value>) -> Result<Scope, Refusal> {
 fn strings<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<Vec<&'a str>>, Refusal> {
     let Some(value) = members.get(name) else { return Ok(None) };
     let list = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
-    list.map(Some).ok_or(invalid("The members response_types and grant_types are lists of texts."))
+    list.map(Some).ok_or(invalid("The members response_types and grant_types must be lists of strings."))
 }
 
 /// Returns a name that fits on one line of a page.
 fn name(members: &Map<String, Value>) -> Result<Option<String>, Refusal> {
     let name = text(members, "client_name")?;
     if name.is_some_and(|name| !is_line(name, MAX_NAME_LENGTH)) {
-        return Err(invalid("The member client_name is one line of characters that can be seen."));
+        return Err(invalid("The member client_name must be one line of visible characters."));
     }
     Ok(name.map(str::to_owned))
 }
@@ -252,7 +249,7 @@ fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a st
         Some(Value::String(value)) if value.chars().count() <= MAX_NAME_LENGTH || name.ends_with("_uri") => {
             Ok(Some(value.as_str()).filter(|value| !value.is_empty()))
         }
-        Some(_) => Err(invalid("A member that is a text is missing its quotes or is too long.")),
+        Some(_) => Err(invalid("A member must be a string and is not, or is too long.")),
     }
 }
 
@@ -260,14 +257,16 @@ fn https(members: &Map<String, Value>, name: &str) -> Result<Option<String>, Ref
     let Some(value) = text(members, name)? else { return Ok(None) };
     match RedirectUri::parse(value) {
         Ok(uri) if uri.as_str().starts_with("https://") => Ok(Some(value.to_owned())),
-        _ => Err(invalid("The members client_uri, initiate_login_uri, tos_uri and policy_uri are https URLs.")),
+        _ => Err(invalid("The members client_uri, initiate_login_uri, tos_uri and policy_uri must be https URLs.")),
     }
 }
 
 fn default_max_age(members: &Map<String, Value>) -> Result<Option<u64>, Refusal> {
     match members.get("default_max_age") {
         None => Ok(None),
-        Some(value) => value.as_u64().map(Some).ok_or(invalid("The member default_max_age is a number of seconds.")),
+        Some(value) => {
+            value.as_u64().map(Some).ok_or(invalid("The member default_max_age must be a number of seconds."))
+        }
     }
 }
 
@@ -281,7 +280,7 @@ fn uris(members: &Map<String, Value>, name: &str) -> Result<Option<Vec<RedirectU
         } else if value.as_array().is_some_and(Vec::is_empty) {
             Ok(None)
         } else {
-            Err(invalid("A list of URIs has at most 20 of them."))
+            Err(invalid("A list of URIs can have at most 20 entries."))
         };
     };
     list.iter()
@@ -290,7 +289,7 @@ fn uris(members: &Map<String, Value>, name: &str) -> Result<Option<Vec<RedirectU
         .map(Some)
         .ok_or(Refusal::new(
             ErrorCode::InvalidRedirectUri,
-            "A URI is https, or http on localhost, 127.0.0.1 or [::1], without fragment, wildcard or user name.",
+            "A URI must be https, or http on localhost, 127.0.0.1 or [::1], without fragment, wildcard or user name.",
         ))
 }
 

@@ -34,7 +34,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON in which no member stands twice")
+        f.write_str("JSON without repeated members")
     }
 
     fn visit_unit<E: Error>(self) -> Result<Value, E> {
@@ -54,7 +54,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number that is none"))
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("an invalid number"))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
@@ -74,7 +74,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
         while let Some(name) = members.next_key::<String>()? {
             let Unique(value) = members.next_value()?;
             if read.insert(name, value).is_some() {
-                return Err(A::Error::custom("a member stands twice"));
+                return Err(A::Error::custom("a member is repeated"));
             }
         }
         Ok(Value::Object(read))

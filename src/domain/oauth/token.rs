@@ -49,7 +49,7 @@ impl TokenRequest {
             _ => {
                 return Err(Refusal::new(
                     ErrorCode::UnsupportedGrantType,
-                    "The grant types are authorization_code and refresh_token.",
+                    "The grant_type must be authorization_code or refresh_token.",
                 ));
             }
         };
@@ -70,7 +70,7 @@ impl TokenRequest {
             .one("code_verifier")?
             .map(|text| {
                 CodeVerifier::parse(text).ok_or(Refusal::invalid_request(
-                    "A code_verifier has 43 to 128 letters, digits, hyphens, dots, underscores or tildes.",
+                    "The code_verifier must have 43 to 128 letters, digits, hyphens, dots, underscores or tildes.",
                 ))
             })
             .transpose()?;
@@ -88,7 +88,7 @@ impl TokenRequest {
             .map(|text| {
                 // RFC 6749 §3.3: a list of at least one.
                 let scope = Scope::parse(text).map_err(|unknown| Refusal::unknown_scope(&unknown))?;
-                let none = || Refusal::new(ErrorCode::InvalidScope, "The scope names no value.");
+                let none = || Refusal::new(ErrorCode::InvalidScope, "The scope is empty.");
                 Some(scope).filter(|scope| !scope.is_empty()).ok_or_else(none)
             })
             .transpose()?;

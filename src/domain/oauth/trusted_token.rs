@@ -329,7 +329,7 @@ fn instant(claims: &Map<String, Value>, name: &str) -> Result<Option<UnixTime>, 
     let Some(value) = claims.get(name) else { return Ok(None) };
     let whole = value.as_u64().or_else(|| {
         let seconds = value.as_f64().filter(|seconds| (0.0..=LAST).contains(seconds))?;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was looked at")]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked")]
         Some(seconds as u64)
     });
     whole.map(|seconds| Some(UnixTime::from_seconds(seconds))).ok_or(ForeignFault::Malformed)

@@ -15,24 +15,24 @@ pub enum CborFault {
     #[error("it ends too early")]
     Truncated,
     /// Bytes follow after the value.
-    #[error("something follows its end")]
+    #[error("it has trailing bytes")]
     Trailing,
     /// A number or length is not in its shortest form, or a length is indefinite.
-    #[error("a number or a length is not in its shortest form")]
+    #[error("a number or a length is not in the shortest form")]
     NotShortest,
     /// The keys of a map are not in order, or one is repeated.
-    #[error("the keys of a map are out of order, or one stands twice")]
+    #[error("the keys of a map are out of order or repeated")]
     KeyOrder,
-    #[error("it nests too deep")]
+    #[error("it is nested too deeply")]
     TooDeep,
     /// A text is not UTF-8.
-    #[error("a text is not UTF-8")]
+    #[error("a string is not UTF-8")]
     NotUtf8,
     /// A tag, a float, a number beyond 63 bits, or a key that is neither a number nor a text.
-    #[error("it holds a kind of value that has no place there")]
+    #[error("it has a value of an unsupported type")]
     Unsupported,
     /// Valid, but not of the required type.
-    #[error("it is another value than the one that belongs there")]
+    #[error("it is not of the required type")]
     Shape,
 }
 

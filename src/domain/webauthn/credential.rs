@@ -58,7 +58,7 @@ impl Serialize for CredentialId {
 
 impl<'de> Deserialize<'de> for CredentialId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::parse(&String::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not a credential id"))
+        Self::parse(&String::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not a credential ID"))
     }
 }
 

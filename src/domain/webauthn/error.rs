@@ -9,74 +9,74 @@ use crate::webauthn::cbor::CborFault;
 pub enum CeremonyError {
     // Never sent by a conforming browser or authenticator.
     /// More than [`MAX_CEREMONY_RESPONSE_LENGTH`](super::MAX_CEREMONY_RESPONSE_LENGTH) bytes.
-    #[error("the answer is longer than any browser's")]
+    #[error("the response is too long")]
     TooLong,
     /// Not the JSON of a `PublicKeyCredential` (§5.1.8) of this ceremony.
-    #[error("the answer is not the JSON of a credential for this ceremony")]
+    #[error("the response is not the JSON of a credential for this ceremony")]
     ResponseJson,
     /// `id` and `rawId` are not the same credential id in base64url.
-    #[error("the two forms of the credential id differ")]
+    #[error("id and rawId differ")]
     IdText,
     /// The client data are not the JSON object of §5.8.1.
-    #[error("the client data are not the JSON that browsers make")]
+    #[error("the client data is not valid JSON")]
     ClientData,
     /// The attestation object is not the CBOR map of §6.5.4.
     #[error("the attestation object is malformed: {0}")]
     AttestationObject(CborFault),
     /// The attestation format is none, but there is a statement.
-    #[error("an attestation of the format none holds a statement")]
+    #[error("an attestation with the format none has a statement")]
     StatementOfNone,
     /// The authenticator data are too short or too long.
-    #[error("the authenticator data have a wrong length")]
+    #[error("the authenticator data has a wrong length")]
     AuthenticatorDataLength,
     /// The credential's key or the extension outputs are not CBOR.
-    #[error("the authenticator data hold malformed CBOR: {0}")]
+    #[error("the authenticator data has malformed CBOR: {0}")]
     AuthenticatorDataCbor(CborFault),
     /// A registration without a credential.
-    #[error("the authenticator data hold no credential")]
+    #[error("the authenticator data has no credential")]
     NoCredential,
     /// An assertion with a credential (§6.1).
-    #[error("the authenticator data of an assertion hold a credential")]
+    #[error("the authenticator data of an assertion has a credential")]
     UnexpectedCredential,
     /// Backed up without being eligible for backup.
-    #[error("the flags say that the credential is backed up, and that it cannot be")]
+    #[error("the flags contradict each other: backed up, but not eligible for backup")]
     BackupFlags,
     /// The key's algorithm was not offered.
-    #[error("the key has an algorithm that was not offered")]
+    #[error("the key's algorithm was not offered")]
     AlgorithmNotOffered,
     /// The parameters are no key of its algorithm.
-    #[error("the key is no valid key of its algorithm")]
+    #[error("the key is not valid for its algorithm")]
     NotAKey,
     /// Shorter than 16 or longer than 1,023 bytes.
-    #[error("the credential id has a length that none has")]
+    #[error("the credential ID has an invalid length")]
     IdLength,
     /// The response and the authenticator data name different credentials.
-    #[error("the credential id of the answer is not the authenticator's")]
+    #[error("the credential ID differs from the one in the authenticator data")]
     OtherId,
 
     // Errors that the user can correct.
     /// The authenticator did not detect a user.
-    #[error("the authenticator did not ask for a touch")]
+    #[error("the user was not present (UP)")]
     NotPresent,
     /// The authenticator did not verify the user by PIN or biometrics.
-    #[error("the authenticator did not verify who used it")]
+    #[error("the user was not verified (UV)")]
     NotVerified,
     /// A security key where a passkey is required.
-    #[error("the credential is a security key, and a passkey is needed")]
+    #[error("the credential is a security key, but a passkey is required")]
     NotAPasskey,
     /// Not a key of this account.
-    #[error("the credential is none of this account's")]
+    #[error("the credential does not belong to this account")]
     NotTheirs,
     /// No user handle where the account is unknown: the key is not a passkey.
-    #[error("the answer does not say whose the credential is")]
+    #[error("the response has no user handle")]
     NoUserHandle,
 
     // Created for a different purpose.
     /// A registration for an assertion, or the reverse.
-    #[error("the answer is for the other ceremony")]
+    #[error("the response is for another ceremony")]
     OtherCeremony,
     /// A challenge of another ceremony: a replay.
-    #[error("the answer is for another challenge")]
+    #[error("the response is for another challenge")]
     OtherChallenge,
     /// A page of another origin, or an issuer that users reach under a name other than the
     /// configured one.
@@ -91,16 +91,16 @@ pub enum CeremonyError {
     #[error("the credential was made for another account")]
     OtherUserHandle,
     /// The backup eligibility of the credential changed.
-    #[error("the credential has changed whether it can be backed up")]
+    #[error("the credential's eligibility for backup has changed")]
     BackupEligibilityChanged,
     /// The signature does not verify with this key and data.
-    #[error("the signature is not of this credential's key")]
+    #[error("the signature does not verify with the credential's key")]
     Signature,
     /// The signature counter of a device-bound credential did not increase.
     ///
     /// The causes are a copy, a broken authenticator or reordered answers. Store `presented` as the
     /// counter nevertheless, so that the owner is rejected only once.
-    #[error("the signature counter did not grow: the authenticator may have been copied")]
+    #[error("the signature counter did not increase; the authenticator may have been cloned")]
     SignCount { presented: u32 },
 }
 

@@ -121,7 +121,7 @@ pub(crate) async fn show(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let (browser, id) = (SecretHash::of(browser.as_bytes()), SecretHash::of(id.as_bytes()));
     let taken = match ctx.sealgate.store.take_form(&browser, &id, ctx.now).await {
         Err(StoreError::Sealed(error)) => {
-            tracing::warn!(request_id = ctx.origin.request_id, %error, "a kept form cannot be opened");
+            tracing::warn!(request_id = ctx.origin.request_id, %error, "cannot decrypt a saved form");
             None
         }
         taken => taken?,

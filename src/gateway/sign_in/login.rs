@@ -123,7 +123,7 @@ async fn go(
     rounds: RedirectLoop,
 ) -> Result<Response, StoreError> {
     if rounds.is_loop() {
-        tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, "a browser goes in circles");
+        tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, "stopped a redirect loop of a browser");
         return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::SignInLoop));
     }
     let sealgate = ctx.sealgate;
@@ -132,7 +132,7 @@ async fn go(
         charged = charge(ctx, &BEGUN).await;
     }
     if let Err(Exceeded(seconds)) = charged {
-        let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many sign-ins were begun. Try again later.");
+        let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many sign-ins were started. Try again later.");
         let problem = Problem::TooManyRequests { seconds };
         let answer = ctx.refuse(StatusCode::TOO_MANY_REQUESTS, &refusal, problem);
         return Ok(answer.with(RETRY_AFTER, &seconds.to_string()));
@@ -265,7 +265,7 @@ impl Returned {
         let one = |name| params.one(name).map(|value| value.map(str::to_owned));
         // RFC 9207 §2.4: discard a response of another issuer.
         if params.one("iss")?.is_some_and(|sent| sent != issuer) {
-            return Err(Refusal::invalid_request("The answer is not from this issuer."));
+            return Err(Refusal::invalid_request("The response is not from this issuer."));
         }
         Ok(Self { state: one("state")?, code: one("code")?, error: one("error")? })
     }
@@ -343,7 +343,7 @@ async fn too_weak(
         request_id = ctx.origin.request_id,
         app = ctx.app.name,
         needed = needed.as_str(),
-        "the sign-in did not reach the level"
+        "the sign-in did not reach the required level"
     );
     let factors = match user {
         Some(user) => sealgate.store.factors(user.sub).await?,
@@ -396,7 +396,7 @@ fn provider_refused(ctx: &AppRequest<'_>, error: &str) -> Response {
         request_id = ctx.origin.request_id,
         app = ctx.app.name,
         error = ours.map_or("another", ErrorCode::as_str),
-        "the sign-in was refused"
+        "the provider refused the sign-in"
     );
     match ours {
         Some(_) => ctx.problem(StatusCode::SERVICE_UNAVAILABLE, Problem::Unavailable),

@@ -21,10 +21,10 @@ pub(crate) async fn keep(ctx: &AppRequest<'_>, browser: &str, form: &Form) -> Re
     };
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     if !kept {
-        tracing::debug!(request_id, app, "there is no room for a form; it is lost");
+        tracing::debug!(request_id, app, "too many saved forms; dropped a form");
         return Ok(None);
     }
-    tracing::info!(request_id, app, "a form waits for its sender");
+    tracing::info!(request_id, app, "saved a form until its user signs in again");
     Ok(Some(id))
 }
 

@@ -75,7 +75,7 @@ pub fn audit(web: &Web, issuer: &IssuerUrl, roots: &[CertificateDer<'_>], now: U
     if metadata["issuer"].as_str() != Some(name) {
         return Err(format!("{name} has the issuer {}; enter the issuer exactly as in its tokens", metadata["issuer"]));
     }
-    let jwks_uri = metadata["jwks_uri"].as_str().ok_or_else(|| format!("{name} names no jwks_uri"))?;
+    let jwks_uri = metadata["jwks_uri"].as_str().ok_or_else(|| format!("{name} has no jwks_uri"))?;
     if !jwks_uri.starts_with(&format!("{}://", issuer.scheme())) {
         return Err(format!("the key set is at {jwks_uri}, which is not read over {}", issuer.scheme()));
     }
@@ -124,7 +124,7 @@ fn judge(
 /// # Errors
 /// A sentence that says what is missing.
 pub fn roots(content: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str> {
-    const NONE: &str = "holds no certificate, PEM or DER";
+    const NONE: &str = "contains no certificate in PEM or DER";
     if content.first() == Some(&0x30) {
         return Ok(vec![CertificateDer::from(content.to_vec())]);
     }

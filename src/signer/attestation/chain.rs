@@ -36,16 +36,16 @@ pub(super) fn verify(
     now: UnixTime,
 ) -> Result<End, Vec<String>> {
     if chain.len() > LONGEST {
-        return Err(vec![format!("the chain has {} certificates; {LONGEST} at most are followed", chain.len())]);
+        return Err(vec![format!("the chain has {} certificates, and the limit is {LONGEST}", chain.len())]);
     }
     let parsed = chain.iter().enumerate().map(|(at, der)| parse(der).map_err(|why| vec![named(at, &why)]));
     let parsed = parsed.collect::<Result<Vec<_>, _>>()?;
     let ([leaf, ..], [leaf_der, issuers @ ..]) = (&parsed[..], chain) else {
-        return Err(vec!["the chain holds no certificate".into()]);
+        return Err(vec!["the chain has no certificate".into()]);
     };
     let mut faults = Vec::new();
     if !certifies(leaf, key) {
-        faults.push("the first certificate is for another key than the published one".into());
+        faults.push("the first certificate is for a key that differs from the published one".into());
     }
     for (at, certificate) in parsed.iter().enumerate() {
         faults.extend(out_of_time(certificate, now).map(|why| named(at, &why)));
@@ -57,7 +57,7 @@ pub(super) fn verify(
         if let [issued, issuer] = pair
             && issued.issuer().as_raw() != issuer.subject().as_raw()
         {
-            faults.push(named(at, &format!("was issued by {}, which is not the next one", issued.issuer())));
+            faults.push(named(at, &format!("was issued by {}, which is not the next certificate", issued.issuer())));
         }
     }
     if !faults.is_empty() {
@@ -88,8 +88,8 @@ pub(super) fn verify(
 fn parse<'a>(der: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, String> {
     match X509Certificate::from_der(der) {
         Ok(([], certificate)) => Ok(certificate),
-        Ok(_) => Err("is followed by more bytes".into()),
-        Err(_) => Err("is no certificate, or not all of it".into()),
+        Ok(_) => Err("has trailing bytes".into()),
+        Err(_) => Err("is not a complete certificate".into()),
     }
 }
 
@@ -107,9 +107,9 @@ fn out_of_time(certificate: &X509Certificate<'_>, now: UnixTime) -> Option<Strin
     let now = i64::try_from(now.seconds()).unwrap_or(i64::MAX);
     let validity = certificate.validity();
     if now < validity.not_before.timestamp() {
-        return Some(format!("holds from {} on", validity.not_before));
+        return Some(format!("is valid from {}", validity.not_before));
     }
-    (now > validity.not_after.timestamp()).then(|| format!("held until {}", validity.not_after))
+    (now > validity.not_after.timestamp()).then(|| format!("expired at {}", validity.not_after))
 }
 
 /// Returns why a certificate must not issue others. Without this check, the holder of a certified
@@ -120,7 +120,7 @@ fn no_issuer(certificate: &X509Certificate<'_>) -> Option<&'static str> {
         _ => return Some("is not a CA certificate (no CA:TRUE), so it cannot issue certificates"),
     }
     match certificate.key_usage() {
-        Ok(Some(usage)) if !usage.value.key_cert_sign() => Some("may not sign certificates by its key usage"),
+        Ok(Some(usage)) if !usage.value.key_cert_sign() => Some("has a key usage without certificate signing"),
         Ok(_) => None,
         Err(_) => Some("has an unreadable key usage"),
     }
@@ -135,7 +135,7 @@ fn path(
 ) -> Result<(), String> {
     let refused = |error: webpki::Error| match error {
         webpki::Error::InvalidSignatureForPublicKey => "a signature in the chain does not verify".to_owned(),
-        webpki::Error::CaUsedAsEndEntity => "the first certificate is an authority's, not a key's".to_owned(),
+        webpki::Error::CaUsedAsEndEntity => "the first certificate is a CA certificate, not a key's".to_owned(),
         webpki::Error::UnknownIssuer => "the chain does not link up to its last certificate".to_owned(),
         other => format!("the chain does not verify ({other:?})"),
     };

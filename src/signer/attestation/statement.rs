@@ -42,7 +42,7 @@ pub(super) enum Attested {
 /// One line, if a document is malformed.
 pub(super) fn read(document: &Value, jwks: &Value, issuer: &str) -> Result<(Vec<Statement>, Vec<String>), String> {
     if document["issuer"].as_str() != Some(issuer) {
-        return Err(format!("the statements are those of the issuer {}, not of {issuer}", document["issuer"]));
+        return Err(format!("the statements are from the issuer {}, not from {issuer}", document["issuer"]));
     }
     let stated = list(document, "the document of statements")?;
     let published = list(jwks, "the key set")?;
@@ -52,7 +52,7 @@ pub(super) fn read(document: &Value, jwks: &Value, issuer: &str) -> Result<(Vec<
     for jwk in published {
         let kid = text(jwk, "kid");
         if let Some(private) = PRIVATE.iter().find(|member| !jwk[**member].is_null()) {
-            faults.push(format!("key {kid}: the key set shows \"{private}\", a part of the private key"));
+            faults.push(format!("key {kid}: the key set contains \"{private}\", a part of the private key"));
         }
         let key = match public_key(jwk) {
             Ok(key) => key,
@@ -64,7 +64,7 @@ pub(super) fn read(document: &Value, jwks: &Value, issuer: &str) -> Result<(Vec<
         let mut of_key = stated.iter().filter(|statement| text(statement, "kid") == key.kid().as_str());
         match (of_key.next(), of_key.next()) {
             (Some(one), None) => statements.push(statement(one, key)),
-            (None, _) => faults.push(format!("key {kid} is in the key set, and nothing is stated about it")),
+            (None, _) => faults.push(format!("key {kid} is in the key set, but has no statement")),
             (Some(_), Some(_)) => faults.push(format!("key {kid} has several statements")),
         }
         told.push(kid);
@@ -72,7 +72,7 @@ pub(super) fn read(document: &Value, jwks: &Value, issuer: &str) -> Result<(Vec<
     for statement in stated {
         let kid = text(statement, "kid");
         if !told.contains(&kid) {
-            faults.push(format!("key {kid} has a statement and is not in the key set"));
+            faults.push(format!("key {kid} has a statement, but is not in the key set"));
         }
     }
     Ok((statements, faults))
@@ -80,22 +80,22 @@ pub(super) fn read(document: &Value, jwks: &Value, issuer: &str) -> Result<(Vec<
 
 fn list<'a>(document: &'a Value, name: &str) -> Result<&'a [Value], String> {
     match document["keys"].as_array() {
-        Some(keys) if keys.is_empty() => Err(format!("{name} holds no key")),
+        Some(keys) if keys.is_empty() => Err(format!("{name} has no key")),
         Some(keys) if keys.len() <= MAX_KEYS => Ok(keys),
-        Some(_) => Err(format!("{name} holds more than {MAX_KEYS} keys")),
+        Some(_) => Err(format!("{name} has more than {MAX_KEYS} keys")),
         None => Err(format!("{name} has no list \"keys\"")),
     }
 }
 
 fn public_key(jwk: &Value) -> Result<PublicKey, String> {
     if text(jwk, "kty") != "RSA" || text(jwk, "alg") != "RS256" {
-        return Err("is no RSA key for RS256".into());
+        return Err("is not an RSA key for RS256".into());
     }
     let number =
-        |name: &str| URL_SAFE_NO_PAD.decode(text(jwk, name)).map_err(|_| format!("\"{name}\" is no base64url"));
+        |name: &str| URL_SAFE_NO_PAD.decode(text(jwk, name)).map_err(|_| format!("\"{name}\" is not base64url"));
     let key = PublicKey::from_components(&number("n")?, &number("e")?).map_err(|error| error.to_string())?;
     if key.kid().as_str() != text(jwk, "kid") {
-        return Err(format!("its kid is not the thumbprint of its modulus and exponent, {}", key.kid()));
+        return Err(format!("its kid differs from the thumbprint of its modulus and exponent, {}", key.kid()));
     }
     Ok(key)
 }
@@ -103,7 +103,7 @@ fn public_key(jwk: &Value) -> Result<PublicKey, String> {
 fn statement(value: &Value, key: PublicKey) -> Statement {
     let mut faults = Vec::new();
     if value["bits"].as_u64() != u64::try_from(key.bits()).ok() {
-        faults.push(format!("is stated to have {} bits and has {}", value["bits"], key.bits()));
+        faults.push(format!("the statement gives {} bits, but the key has {}", value["bits"], key.bits()));
     }
     let stated = &value["stated_by_token"];
     if stated.is_object() {
@@ -112,7 +112,7 @@ fn statement(value: &Value, key: PublicKey) -> Statement {
             faults.push(format!("the token's statement is about another key, {}", stated["kid"]));
         }
     } else {
-        faults.push("the token states nothing about it".into());
+        faults.push("the token has no statement about it".into());
     }
     let chain = match &value["attestation"] {
         Value::String(word) if word == "not attested" => Attested::Not,

@@ -34,7 +34,7 @@ where
         if !is_plain {
             return self.0.format_event(context, line, event);
         }
-        #[expect(clippy::disallowed_methods, reason = "the general formatter asks the machine as well")]
+        #[expect(clippy::disallowed_methods, reason = "the general formatter also reads the system clock")]
         let now = SystemTime::now();
         write_time(&mut line, now.duration_since(UNIX_EPOCH).unwrap_or_default())?;
         line.write_str("  INFO sealgate::access:")?;

@@ -123,7 +123,7 @@ impl LogQueue {
             let untold = mem::take(&mut state.untold);
             drop(state);
             if untold > 0 {
-                tracing::warn!(lines = untold, "the reader of standard error is too slow; log lines were dropped");
+                tracing::warn!(lines = untold, "log lines were dropped because standard error is read too slowly");
             }
         }
     }

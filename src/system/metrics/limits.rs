@@ -46,8 +46,9 @@ impl LimitSeries {
             )?,
             blocks: counters(
                 "sealgate_limit_blocks_total",
-                "Questions of this node for a part of a limit of the cluster. `short` got less than it wanted; `local` got no \
-                 answer, and the request was counted against this node's part of the limit.",
+                "Requests of this node for a share of a cluster-wide limit. `short`: it received less than \
+                 it requested; `local`: it received no answer and counted the request against this node's \
+                 own share.",
                 &["result"],
             )?,
         })
