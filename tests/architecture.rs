@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "architecture/http_errors.rs"]
+mod http_errors;
 #[path = "architecture/links.rs"]
 mod links;
 #[path = "architecture/named_tests.rs"]

@@ -30,14 +30,10 @@ pub enum ErrorCode {
     TemporarilyUnavailable,
     /// OpenID Connect Core §3.1.2.6.
     LoginRequired,
-    /// OpenID Connect Core §3.1.2.6.
-    InteractionRequired,
     /// OpenID Connect Core Error Code `unmet_authentication_requirements` 1.0.
     UnmetAuthenticationRequirements,
     /// OpenID Connect Core §3.1.2.6.
     ConsentRequired,
-    /// OpenID Connect Core §3.1.2.6.
-    AccountSelectionRequired,
     /// OpenID Connect Core §3.1.2.6.
     RequestNotSupported,
     /// OpenID Connect Core §3.1.2.6.
@@ -79,10 +75,8 @@ impl ErrorCode {
             Self::ServerError => "server_error",
             Self::TemporarilyUnavailable => "temporarily_unavailable",
             Self::LoginRequired => "login_required",
-            Self::InteractionRequired => "interaction_required",
             Self::UnmetAuthenticationRequirements => "unmet_authentication_requirements",
             Self::ConsentRequired => "consent_required",
-            Self::AccountSelectionRequired => "account_selection_required",
             Self::RequestNotSupported => "request_not_supported",
             Self::RequestUriNotSupported => "request_uri_not_supported",
             Self::RegistrationNotSupported => "registration_not_supported",
