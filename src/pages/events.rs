@@ -315,7 +315,7 @@ mod tests {
         let t = Words { language: Language::Turkish };
         for (said, words) in [
             ("wrong", "Hatalı parola"),
-            ("wrong current password at a password change", "Hatalı parola, parola değiştirilirken"),
+            ("wrong, at the password change", "Hatalı parola, parola değiştirilirken"),
             ("name, picture", "Ad, Profil fotoğrafı"),
             ("sessions 2 grants 1", "Sonlandırılan oturum: 2, Sonlandırılan erişim: 1"),
             ("grants 3", "Sonlandırılan erişim: 3"),

@@ -176,7 +176,7 @@ async fn a_node_that_was_away_while_the_only_other_key_was_replaced_decides_noth
         let answer = reqwest::get(cluster.second.admin_url("/readyz")).await.ok()?;
         Some((answer.status().as_u16(), answer.text().await.ok()?))
     };
-    until("it tells why it is not ready", || async {
+    until("/readyz has the reason", || async {
         ready().await.is_some_and(|(status, said)| {
             assert_ne!(status, 200, "{said}");
             said.contains("with which the node a signs")
@@ -290,7 +290,7 @@ async fn a_node_whose_key_is_replaced_at_once_is_believed_by_the_next_one() {
     let (token, kid) = refreshed(&cluster, &cluster.second, &mut refresh).await;
     assert_ne!(kid, before);
     assert_both_take(&cluster, &token, &kid).await;
-    until("the first refuses what the one before signed", || async { gate(&cluster.first, &stolen).await == 401 })
+    until("the first refuses tokens of the previous key", || async { gate(&cluster.first, &stolen).await == 401 })
         .await;
     let own = tokens["access_token"].as_str().unwrap();
     assert_eq!(gate(&cluster.second, own).await, 200, "and the first one's tokens are good there");

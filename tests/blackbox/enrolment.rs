@@ -150,7 +150,7 @@ async fn a_request_that_is_swapped_in_the_database_is_not_admitted() {
     assert!(cluster.admit("b", &shown).unwrap().contains("an attacker"));
     let keys = cluster.first.json(&["key", "list"]);
     assert_eq!(keys["keys"].as_array().unwrap().len(), 1, "{keys}");
-    assert_eq!(cluster.count("key = 'mnode_data_key/b'::bytea").await, 0, "the data key was sent to nobody");
+    assert_eq!(cluster.count("key = 'mnode_data_key/b'::bytea").await, 0, "the data key was not sent");
 }
 
 /// Only the new node decides which key it trusts.

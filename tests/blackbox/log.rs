@@ -46,7 +46,7 @@ async fn a_log_that_nobody_reads_holds_up_no_request_and_tells_what_it_lost() {
     let gap_told = gap.recv_timeout(PATIENCE).unwrap();
     assert!(gap_told.contains("WARN") && gap_told.contains("dropped"), "{gap_told}");
     browser.client().get(instance.app_url("/public/after")).send().await.unwrap();
-    assert!(gap.recv_timeout(PATIENCE).unwrap().contains("/after"), "what came after the gap is there");
+    assert!(gap.recv_timeout(PATIENCE).unwrap().contains("/after"), "the lines after the gap are there");
     assert_eq!(instance.stop(), Some(0));
     reading.join().unwrap();
 }

@@ -121,7 +121,7 @@ fn a_mail_that_was_taken_when_the_process_died_comes_twice_under_one_name() {
 #[test]
 fn a_mail_that_is_refused_is_given_up_alone_and_tried_again_or_dropped_by_hand() {
     let relay = MailServer::start();
-    relay.is_now(Illness::answering("RCPT", "550 5.1.1 nobody of this name"));
+    relay.is_now(Illness::answering("RCPT", "550 5.1.1 no mailbox of this name"));
     let instance = instance(&relay, &["one@example.test", "two@example.test"]);
     act_on(&instance, "one@example.test");
     act_on(&instance, "two@example.test");

@@ -36,7 +36,7 @@ fn a_program_at_rest_takes_little_memory() {
     let mut instance = Instance::prepare(&Settings::default());
     instance.start();
     let taken = instance.own_memory();
-    println!("{taken} MiB beside the program's files");
+    println!("{taken} MiB without the program's files");
     assert!(taken < AT_REST, "{taken} MiB");
 }
 

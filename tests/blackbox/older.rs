@@ -79,7 +79,7 @@ async fn a_store_of_the_first_format_is_served_at_once_and_one_of_a_newer_progra
     let of_client = |(key, _): &(Key, Value)| key == b"lweb";
     let served = rows(&instance).await;
     assert!(served.contains(&(FORMAT.to_vec(), b"\x017".to_vec())));
-    assert_eq!(served.iter().find(|row| of_client(row)).unwrap().1[0], 1, "a record that nobody changed was rewritten");
+    assert_eq!(served.iter().find(|row| of_client(row)).unwrap().1[0], 1, "an unchanged record was rewritten");
 
     edit(&instance, |key, value| {
         if key == FORMAT {

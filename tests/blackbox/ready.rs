@@ -33,7 +33,7 @@ async fn a_server_that_answers_nobody_is_not_ready() {
     fs::write(&sign, "").unwrap();
     let _held_up = TcpStream::connect(("127.0.0.1", instance.port)).unwrap();
     let mut said = String::new();
-    wait_until("the server says that it is not ready", || {
+    wait_until("/readyz answers 503", || {
         let (status, body) = readiness(&instance);
         said = body;
         status == 503

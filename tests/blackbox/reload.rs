@@ -195,13 +195,13 @@ fn sighup_reloads_too_and_tells_the_log() {
     wait_until("requests are logged", || instance.log().contains("/public/before"));
     instance.configure(&settings);
     instance.signal("HUP");
-    wait_until("the reload is told of", || instance.log().contains("reloaded the configuration"));
+    wait_until("the log has the reload", || instance.log().contains("reloaded the configuration"));
     assert_eq!(answer(&instance, "second.localhost", "/"), (200, "second".into()));
 
     settings.sections = "[registration]\nmode = \"perhaps\"\n".into();
     instance.configure(&settings);
     instance.signal("HUP");
-    wait_until("the refusal is told of", || instance.log().contains("the configuration was not reloaded"));
+    wait_until("the log has the refusal", || instance.log().contains("the configuration was not reloaded"));
     let log = instance.log();
     assert!(log.contains("registration.mode: "), "{log}");
     // Lines are written in order, so that the line of this request would precede.

@@ -29,7 +29,7 @@ fn a_wrong_pin_stops_the_start() {
     instance.softhsm.write_pin_file("000000", 0o600);
     let error = refused(&instance);
     assert!(error.contains("PIN"), "{error}");
-    assert!(!error.contains("000000"), "the PIN stands in the message: {error}");
+    assert!(!error.contains("000000"), "the message contains the PIN: {error}");
 }
 
 #[test]

@@ -75,7 +75,7 @@ async fn every_token_works_after_an_export_and_an_import() {
     assert_eq!(status, 200, "{body}");
     assert_eq!(redeem(&instance, &secret, &unused).await.0, 200);
     for (status, body) in [redeem(&instance, &secret, &used).await, refresh(&instance, &secret, &rotated).await] {
-        assert_eq!((status, &body["error"]), (400, &"invalid_grant".into()), "what was used up came back to life");
+        assert_eq!((status, &body["error"]), (400, &"invalid_grant".into()), "a used code or link is valid again");
     }
     // The session was moved: a code is issued without another sign-in.
     let new = granted(&instance, &secret, &browser).await;

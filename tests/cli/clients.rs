@@ -290,7 +290,7 @@ fn every_setting_of_a_client_is_set() {
     ] {
         assert_eq!(bare.get(gone), None, "{gone}");
     }
-    assert_eq!(bare["client_name"], "Wiki of the town", "what is not named stays");
+    assert_eq!(bare["client_name"], "Wiki of the town", "other settings stay");
 
     // A command that changes nothing adds no audit event.
     site.json(&["client", "set", "wiki", "--token-limit=default"]);

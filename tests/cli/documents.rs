@@ -28,7 +28,7 @@ fn the_generated_reference_pages_are_those_of_the_program() {
         };
         assert!(
             page == old,
-            "docs/reference/{name} is not what the program has; run this test with ACCEPT=1\nmissing:\n{}\nstale:\n{}",
+            "docs/reference/{name} differs from the program; run this test with ACCEPT=1\nmissing:\n{}\nstale:\n{}",
             only(&page, &old),
             only(&old, &page)
         );

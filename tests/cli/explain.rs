@@ -229,7 +229,7 @@ fn a_token_of_another_issuer_is_judged_by_the_terms_that_it_is_taken_under() {
     ] {
         assert_eq!(judged("shop.localhost", &token(typ, name, value)), expected, "{name}");
     }
-    assert!(!site.store_directory().exists(), "nobody of ours was looked up");
+    assert!(!site.store_directory().exists(), "no local user was read");
 }
 
 #[test]

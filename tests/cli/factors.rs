@@ -65,7 +65,7 @@ async fn what_somebody_has_is_listed_and_a_reset_takes_all_of_it() {
     assert_eq!(token.len(), 54);
     assert!(reset["link_expires_at"].as_u64().unwrap() > ADDED);
     assert_eq!(kinds(&site, "anna@example.test"), [""; 0]);
-    assert!(!site.store_holds(token) && !site.store_holds(&token[22..]), "nobody reads the link in the store");
+    assert!(!site.store_holds(token) && !site.store_holds(&token[22..]), "the link cannot be read from the store");
 
     let again = site.text(&["user", "reset-factors", "anna@example.test"]);
     assert!(

@@ -64,7 +64,7 @@ fn readiness_is_an_answer_to_a_request_of_our_own() {
             let said = String::from_utf8(reply.body.clone()).unwrap().replace(&not_answered, "… ");
             (reply.status == status && said.contains(body)).then_some(())
         });
-        assert!(edge.front.told.lock().unwrap().is_empty(), "nobody is told of it");
+        assert!(edge.front.told.lock().unwrap().is_empty(), "the client gets no notice of it");
     }
 }
 

@@ -93,7 +93,7 @@ fn health_checks_follow_what_is_served() {
     soon(|| (coming.load(Ordering::SeqCst) == 1).then_some(()));
     checked(&staying, 2);
     checked(&coming, 2);
-    assert_eq!(gone.load(Ordering::SeqCst), 1, "one that serves nobody is not looked at");
+    assert_eq!(gone.load(Ordering::SeqCst), 1, "an unused upstream is not checked");
 }
 
 #[test]

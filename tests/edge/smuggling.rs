@@ -119,7 +119,7 @@ fn an_unread_body_never_becomes_a_request() {
     assert_eq!(heads.iter().filter(|(_, head)| head.contains(" /left ")).count(), 6);
     for (number, head) in heads.iter().filter(|(_, head)| head.contains(" /left ")) {
         let closes = head.to_ascii_lowercase().contains("\r\nconnection: close\r\n");
-        assert!(closes, "the application is told that nothing follows: {head}");
+        assert!(closes, "the head announces no body: {head}");
         let after = heads.iter().skip_while(|one| one.1 != *head).filter(|one| one.0 == *number);
         assert!(after.clone().all(|one| !one.1.starts_with("GET /mine")), "the connection was used again");
     }

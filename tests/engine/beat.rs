@@ -178,7 +178,7 @@ async fn a_server_that_no_standby_follows_is_not_believed() {
     commit(&engine, put(b"k", b"v")).await;
     assert_eq!(engine.get(b"k").await.unwrap(), Some(b"v".to_vec()));
     let client = server.client("").await;
-    administer(&client, &["ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"]).await;
+    administer(&client, &["ALTER SYSTEM SET synchronous_standby_names = 'none'", "SELECT pg_reload_conf()"]).await;
     until("it is not believed", || async { is_stale(&engine) }).await;
     assert!(engine.get(b"k").await.is_err() && engine.scan(b"k", None, 1).await.is_err());
     administer(&client, &["ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"]).await;
@@ -195,7 +195,7 @@ async fn what_a_commit_waits_for_stays_as_it_was_when_the_node_connected() {
     let engine = node(&named("a", &settings)).await;
     commit(&engine, put(b"k", b"v")).await;
     let careless = [
-        "ALTER SYSTEM SET synchronous_standby_names = 'nobody'",
+        "ALTER SYSTEM SET synchronous_standby_names = 'none'",
         "ALTER SYSTEM SET synchronous_commit = 'local'",
         "SELECT pg_reload_conf()",
     ];
@@ -244,7 +244,7 @@ async fn while_no_standby_answers_no_more_connections_are_used_up() {
     let settings = PostgresSettings { commit_timeout: Duration::from_secs(1), ..named("a", &settings) };
     let engine = Arc::new(node(&settings).await);
     let client = server.client("").await;
-    administer(&client, &["ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"]).await;
+    administer(&client, &["ALTER SYSTEM SET synchronous_standby_names = 'none'", "SELECT pg_reload_conf()"]).await;
     until("it is not believed", || async { is_stale(&*engine) }).await;
     for round in 0..10_u8 {
         let mut commits = tokio::task::JoinSet::new();

@@ -218,7 +218,7 @@ async fn a_restore_drops_kept_forms_and_a_move_leaves_them_behind() {
     keep(&store, "one", 1).await;
     let (records, _) = store.export(&Position::default()).await.unwrap().unwrap();
     let tables: Vec<&str> = records.iter().map(|record| record.table.as_str()).collect();
-    assert_eq!(tables, ["expiry"], "only what the sweeper finds to lead nowhere");
+    assert_eq!(tables, ["expiry"], "only expiry entries without a record");
 
     store.take_back_after_restore(NOW).await.unwrap();
     for table in [b"p", b"x"] {

@@ -211,7 +211,7 @@ async fn a_wait_for_the_standby_that_is_cancelled_is_no_commit() {
 ///
 /// Its processes apply that one by one: returns once a commit waits.
 pub(super) async fn await_nobody(server: &PostgresServer, client: &Client) {
-    administer(client, &["ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"]).await;
+    administer(client, &["ALTER SYSTEM SET synchronous_standby_names = 'none'", "SELECT pg_reload_conf()"]).await;
     let probe = server.client("").await;
     let pid: i32 = probe.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     let commit = "SELECT pg_logical_emit_message(true, '', '')";

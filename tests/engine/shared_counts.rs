@@ -184,7 +184,7 @@ async fn without_a_standby_requests_are_counted_and_guesses_wait() {
     let engine = node(&patient(&settings)).await;
     let counts = engine.shared_counts().unwrap();
     let client = server.client("").await;
-    administer(&client, &["ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"]).await;
+    administer(&client, &["ALTER SYSTEM SET synchronous_standby_names = 'none'", "SELECT pg_reload_conf()"]).await;
     // Until the server has applied the setting.
     let guessing = {
         let counts = Arc::clone(&counts);

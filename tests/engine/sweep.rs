@@ -140,7 +140,7 @@ async fn an_engine_that_does_not_answer_puts_nothing_off_and_damage_is_put_off_f
     assert_eq!((swept.removed, swept.kept), (1, 1), "{swept:?}");
     assert_eq!(store.sweep(LATER, 9).await.unwrap(), Swept::default());
     let tomorrow = LATER.plus(Duration::from_hours(25));
-    assert_eq!(store.sweep(tomorrow, 9).await.unwrap().kept, 1, "it is looked at again");
+    assert_eq!(store.sweep(tomorrow, 9).await.unwrap().kept, 1, "it is checked again");
 }
 
 /// Removes all expired records. Returns their number.

@@ -94,7 +94,7 @@ async fn opening_an_older_store_writes_its_format_and_nothing_else() {
         fill(&*engine, format).await;
         let before = rows(&*engine).await;
         Store::open_for_export(engine.clone()).await.unwrap();
-        assert_eq!(rows(&*engine).await, before, "whoever only reads it writes nothing");
+        assert_eq!(rows(&*engine).await, before, "a reader writes nothing");
         Store::open(engine.clone(), 99).await.unwrap();
         let mut expected = before;
         let said = expected.iter_mut().find(|(key, _)| key == FORMAT).unwrap();

@@ -4,7 +4,7 @@
 //! random choices of a run, as far as the timing of the machine permits.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-#![expect(clippy::print_stdout, reason = "the seed and what was counted")]
+#![expect(clippy::print_stdout, reason = "the seed and the counts")]
 
 mod chance;
 #[path = "../support/configuration.rs"]

@@ -269,12 +269,12 @@ async fn of_the_documents(answers: &mut Answers) {
     for (whose, fields) in [("program", &[][..]), ("person", &PERSON[..])] {
         answers.add(&format!("nothing there, to a {whose}"), "GET", &id("/oauth/nothing"), fields, "").await;
         answers.add(&format!("method, to a {whose}"), "GET", &id("/oauth/token"), fields, "").await;
-        answers.add(&format!("nobody's host, to a {whose}"), "GET", "https://x.test/a", fields, "").await;
+        answers.add(&format!("unknown host, to a {whose}"), "GET", "https://x.test/a", fields, "").await;
         let keys = id("/oauth/jwks");
         let too_many = format!("too many requests of a {whose}");
         answers.add_last_of(1001, &too_many, "GET", &keys, fields, "").await;
     }
-    answers.add_last_of(21, "too many requests for nobody's host", "GET", "https://x.test/a", &PERSON, "").await;
+    answers.add_last_of(21, "too many requests for an unknown host", "GET", "https://x.test/a", &PERSON, "").await;
     let body = "a".repeat(64 * 1024 + 1);
     answers.add("body too long", "POST", &id("/oauth/token"), &[FORM], &body).await;
     let head = request("POST", &id("/oauth/login"), &PERSON, "").into_parts().0;

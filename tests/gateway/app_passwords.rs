@@ -206,7 +206,7 @@ async fn a_revoked_one_and_one_of_whoever_is_kept_out_are_dead_at_once() {
     answer(&one).await.arrived();
     let standing = store.access_counter(world.anna.sub);
     store.revoke_app_password(world.anna.sub, &id).await.unwrap().unwrap();
-    assert!(store.access_counter(world.anna.sub) > standing, "open connections are looked at again");
+    assert!(store.access_counter(world.anna.sub) > standing, "open connections are checked again");
     assert_challenged(&answer(&one).await);
     answer(&other).await.arrived();
     store.change_user(world.anna.sub, |user| user.state = UserState::Disabled).await.unwrap();

@@ -64,7 +64,7 @@ async fn sent_too_late(world: &World, browser: &Browser<'_>) -> Reply {
     let reply = post(browser, &url, BODY).await;
     // The answer to a form is fetched with a GET.
     assert_eq!(reply.answered_with(), 303, "{reply:?}");
-    assert!(!reply.location().contains("draft"), "what was sent stays here");
+    assert!(!reply.location().contains("draft"), "the sent form stays here");
     assert_eq!(world.sealgate.store.kept_forms(), 1);
     let page = browser.follow(&url, reply).await;
     assert!(is_login(&page), "{page:?}");

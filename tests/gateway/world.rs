@@ -188,7 +188,7 @@ impl World {
         };
         let mut sealgate = parts.assemble().await.unwrap();
         if let Some(most) = forms {
-            let store = Arc::into_inner(sealgate.store).expect("nobody else has it yet");
+            let store = Arc::into_inner(sealgate.store).expect("no other reference exists yet");
             sealgate.store = Arc::new(store.sealing_with(Sealer::new(&[7; 32]).unwrap(), most).await.unwrap());
         }
         let sealgate = Arc::new(sealgate);

@@ -34,7 +34,7 @@ async fn refreshes_of_a_grant_are_one_record_an_hour_with_a_count() {
         tokens = Tokens::of(&client.refresh(&tokens.refresh).await);
         provider.wait(60);
     }
-    assert_eq!(counts().await, [1], "the first is told at once");
+    assert_eq!(counts().await, [1], "the first is recorded immediately");
     provider.wait(3600);
     assert_eq!(counts().await, [4, 1]);
     for _ in 0..3 {
@@ -46,7 +46,7 @@ async fn refreshes_of_a_grant_are_one_record_an_hour_with_a_count() {
     provider.wait(7200);
     assert_eq!(counts().await, [3, 4, 1], "nothing was refreshed");
     tokens = Tokens::of(&client.refresh(&tokens.refresh).await);
-    assert_eq!(counts().await, [1, 3, 4, 1], "a new beginning is told at once");
+    assert_eq!(counts().await, [1, 3, 4, 1], "a new sequence is recorded immediately");
     Tokens::of(&client.refresh(&tokens.refresh).await);
     provider.sealgate.audit.collect_all();
     let all = trail(&provider, refreshes()).await;
@@ -210,7 +210,7 @@ async fn a_flood_of_failures_is_counted_and_not_kept_one_by_one() {
     let failures: Vec<_> = all.iter().filter(|record| record.event.is_anybodys()).collect();
     assert_eq!(failures.iter().map(|record| record.event.count).sum::<u64>(), 5000);
     assert_eq!(failures.len(), 256);
-    assert_eq!(all.len(), 256 + 3, "what is no failure is kept beside it");
+    assert_eq!(all.len(), 256 + 3, "other events are kept too");
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ async fn a_start_leaves_a_revocation_to_the_node_that_is_about_it() {
         stop.meanwhile(provider.again(Arc::clone(&meddler) as Arc<dyn Engine>, token_device::signer())),
     );
     assert!(changed.status < 400, "{changed:?}");
-    assert_eq!(owner.get("/account").await.status, 200, "whoever changes their password stays signed in");
+    assert_eq!(owner.get("/account").await.status, 200, "a user who changes the password stays signed in");
     assert!(is_login(&thief.open("/account").await));
     // No revocation is open. A start would execute one that no node has worked on for a minute.
     let left = provider.sealgate.store.carry_out_open_revocations(provider.clock.now()).await.unwrap();

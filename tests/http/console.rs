@@ -287,7 +287,7 @@ async fn a_default_scope_is_of_the_ticked_ones() {
             page.status == 200 && page.text().contains("Enter openid and scopes that are selected above"),
             "{wrong}"
         );
-        assert!(page.text().contains(&format!("value=\"{wrong}\"")), "what was typed stays: {page:?}");
+        assert!(page.text().contains(&format!("value=\"{wrong}\"")), "the typed values stay: {page:?}");
     }
     let page = register(&ben, &[("default_scope", "openid email")]).await;
     let id = element(&page, "client-id").unwrap();

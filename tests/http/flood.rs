@@ -125,5 +125,5 @@ async fn a_record_that_cannot_be_read_stops_no_sweep() {
     assert_eq!(store.open_interactions(), 0);
     assert_eq!(provider.engine.get(&record).await.unwrap().as_deref(), Some(b"\x01{".as_slice()), "it is kept");
     provider.wait(2 * 86_400);
-    assert_eq!((sweep().await.kept, sweep().await.kept), (1, 0), "it is looked at again a day later");
+    assert_eq!((sweep().await.kept, sweep().await.kept), (1, 0), "it is checked again a day later");
 }

@@ -61,7 +61,7 @@ async fn factors_that_are_reset() {
 #[tokio::test]
 async fn a_revocation_by_itself() {
     let (provider, _) = interrupted(|person| UserCommand::Revoke(person.into())).await;
-    assert_eq!(open_revocations(&provider).await, 0, "what is done is not done at each start");
+    assert_eq!(open_revocations(&provider).await, 0, "completed work is not repeated at each start");
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn a_process_that_goes_on_ends_it_by_its_sweeper() {
     meddler.fail(None);
     let sweep = async || provider.sealgate.store.sweep(provider.clock.now(), 64).await.unwrap();
     sweep().await;
-    assert_eq!(thief.get("/account").await.status, 200, "whoever began it has some time");
+    assert_eq!(thief.get("/account").await.status, 200, "the process that started it has some time");
     provider.wait(Duration::from_mins(2).as_secs());
     sweep().await;
     assert!(is_login(&thief.open("/account").await));

@@ -77,7 +77,7 @@ async fn somebody_who_was_invited_chooses_a_password_and_signs_in_where_they_wer
     assert!(policy.ends_with("form-action 'self' https://wiki.example.test"), "{policy}");
     let on = take(&browser, &short).await;
     assert_eq!((on.status, on.location()), (303, "https://wiki.example.test/"));
-    assert_eq!((browser.cookie(LINK), browser.cookie(SESSION)), (None, None), "nobody is signed in by it");
+    assert_eq!((browser.cookie(LINK), browser.cookie(SESSION)), (None, None), "it signs in no user");
     let accepted = user(&provider, NEW).await.unwrap();
     assert!(accepted.email_verified && accepted.password.is_some());
     let told = shown(&provider, NEW).await;

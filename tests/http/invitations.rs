@@ -93,7 +93,7 @@ async fn an_invitation_makes_an_account_that_nobody_can_sign_in_to_and_one_mail(
     };
     assert_eq!(to.as_ref().map(Email::as_str), Some(NEW));
     assert_eq!((inviter.as_deref(), app.as_deref(), origin), (None, Some("Ortak Wiki"), &None));
-    assert!(!answer.to_string().contains(token.as_str()), "whoever invites does not learn the link");
+    assert!(!answer.to_string().contains(token.as_str()), "the inviter does not receive the link");
     let kept = serde_json::to_string(&links(&provider, NEW).await).unwrap();
     assert!(!kept.contains(token.as_str()) && kept.contains("wiki"), "{kept}");
     assert_eq!(count(&provider, AuditKind::InvitationSent).await, 1);

@@ -208,7 +208,7 @@ async fn out_10_without_parameters_the_person_is_asked() {
     let after = confirm(&browser, &page).await;
     assert!(says_signed_out(&after));
     assert!(!is_signed_in(&provider, &browser).await);
-    assert!(says_signed_out(&browser.open("/oauth/logout").await), "nobody is left to ask");
+    assert!(says_signed_out(&browser.open("/oauth/logout").await), "no session is left to confirm for");
 }
 
 #[tokio::test]

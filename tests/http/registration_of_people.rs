@@ -221,7 +221,7 @@ async fn who_chooses_a_passkey_has_no_password_and_signs_in_with_it() {
     let page = browser.submit(&first, &[("choose", "passkey"), ("person-name", "Ceren Kaya")]).await;
     assert!(page.text().contains("id=\"enrol-passkey\"") && !page.text().contains("new-password"), "{page:?}");
     assert_may_lead_on(&page);
-    assert_eq!(count(&provider, FACTORS).await, 0, "nothing is kept of somebody who is not there yet");
+    assert_eq!(count(&provider, FACTORS).await, 0, "nothing is stored before the account exists");
     let mut key = Authenticator::new(KeyAlgorithm::Es256, &[9; 32]);
     let answers = async |page: &Reply, answer: &str| {
         let fields = [("with", "key"), ("kind", "passkey"), ("credential", answer), ("person-name", "Ceren Kaya")];

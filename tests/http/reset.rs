@@ -133,7 +133,7 @@ async fn a_forgotten_password_is_reset_and_its_owner_goes_on_where_they_wanted()
 
     let page = open(&browser, mailbox::token(message)).await;
     assert_form(&page);
-    assert!(page.text().contains("<bdi>a…@example.test</bdi>"), "it says whose account it is: {page:?}");
+    assert!(page.text().contains("<bdi>a…@example.test</bdi>"), "the page names the account: {page:?}");
     assert!(page.text().contains("value=\"anna@example.test\" autocomplete=\"username\""), "{page:?}");
     let done = browser.submit(&page, &[("new-password", NEW)]).await;
     assert_done(&done);

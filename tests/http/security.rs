@@ -82,7 +82,7 @@ async fn an_app_counts_once_it_has_shown_a_code() {
     let now = provider.clock.now().seconds();
     let wrong = send(&browser, APP, &page, &[("code", "12345"), ("name", "iş")]).await;
     assert!(wrong.text().contains("role=\"alert\"") && secret(&wrong) == first, "{wrong:?}");
-    assert!(wrong.text().contains("value=\"iş\""), "what was typed is kept");
+    assert!(wrong.text().contains("value=\"iş\""), "the typed value is kept");
     let late = send(&browser, APP, &page, &[("code", &code(&first, now - 120))]).await;
     assert!(late.text().contains("the clock of your device is wrong"), "{late:?}");
     // A code that is not valid yet gets the same answer as any wrong code.
@@ -154,7 +154,7 @@ async fn an_enrolment_ends_after_a_quarter_of_an_hour_and_belongs_to_its_session
     provider.wait(60);
     let now = provider.clock.now().seconds();
     let late = send(&other, APP, &theirs, &[("code", &code(&secret(&theirs), now))]).await;
-    assert!(late.text().contains("id=\"code\""), "whoever adds another shows the one that there is: {late:?}");
+    assert!(late.text().contains("id=\"code\""), "adding another one requires the existing one: {late:?}");
     assert_eq!(apps(&provider).await, 1);
 }
 
@@ -213,7 +213,7 @@ async fn a_factor_is_renamed_and_removed_by_its_owner_only() {
     let gone = send(&browser, to, &settings, &[("factor", &factor), ("name", "x"), ("remove", "yes")]).await;
     assert!(gone.text().contains("class=\"done\"") && gone.text().contains("with only your password"), "{gone:?}");
     let left = provider.sealgate.store.factors(provider.anna.sub).await.unwrap().unwrap().value;
-    assert!(left.totp.is_empty() && left.recovery.is_none(), "codes stand in for nothing any more");
+    assert!(left.totp.is_empty() && left.recovery.is_none(), "codes replace no factor any more");
     let name = Some("totp <b>yeni</b>".to_owned());
     assert_eq!(
         kinds_of(&provider, provider.anna.sub).await,

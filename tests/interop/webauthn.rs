@@ -51,97 +51,97 @@ const DIFFERENCES: &[Difference] = &[
         what: "client data",
         ours: "CrossOrigin",
         theirs: "taken",
-        why: "they look at frames in assertions only, and there only beside a topOrigin; no ceremony of ours runs in one",
+        why: "they check frames only in assertions with a topOrigin; no ceremony of Sealgate runs in a frame",
     },
     Difference {
         what: "signature",
         ours: "Signature",
         theirs: "taken",
-        why: "their DER reader passes over a wrong length of the sequence around the two numbers",
+        why: "their DER reader ignores a wrong length of the sequence",
     },
     Difference {
         what: "client data",
         ours: "ClientData",
         theirs: "taken",
-        why: "JSON.parse takes the last of two members and any value for a flag, and their decoder any bytes for a text",
+        why: "JSON.parse accepts repeated members and any value for a flag, and their decoder accepts invalid UTF-8",
     },
     Difference {
         what: "assertion",
         ours: "BackupEligibilityChanged",
         theirs: "taken",
-        why: "they are not told whether the credential could be copied when it was made (7.2 step 19)",
+        why: "they do not receive the backup eligibility at registration (7.2 step 19)",
     },
     Difference {
         what: "assertion",
         ours: "UnexpectedCredential",
         theirs: "taken",
-        why: "6.1 forbids a credential in an assertion; they read over it",
+        why: "6.1 forbids a credential in an assertion; they ignore it",
     },
     Difference {
         what: "user handle",
         ours: "NoUserHandle",
         theirs: "taken",
-        why: "they leave it to their caller to find the account (7.2 step 6)",
+        why: "their caller finds the account (7.2 step 6)",
     },
     Difference {
         what: "user handle",
         ours: "OtherUserHandle",
         theirs: "taken",
-        why: "they leave it to their caller to compare the account (7.2 step 6)",
+        why: "their caller compares the account (7.2 step 6)",
     },
     Difference {
         what: "registration",
         ours: "OtherId",
         theirs: "taken",
-        why: "they take the authenticator's id and do not compare the browser's",
+        why: "they use the authenticator's ID and do not compare the browser's",
     },
     Difference {
         what: "id of",
         ours: "IdLength",
         theirs: "taken",
-        why: "they take ids shorter than 16 bytes (4) and longer than 1023 (7.1 step 25)",
+        why: "they accept IDs shorter than 16 bytes (4) and longer than 1023 (7.1 step 25)",
     },
     Difference {
         what: "registration",
         ours: "NotAKey",
         theirs: "taken",
-        why: "they do not look at a key before its first signature: points off the curve, short moduli, members too many",
+        why: "they do not validate a key before its first signature: points off the curve, short moduli, additional members",
     },
     Difference {
         what: "registration: attestation",
         ours: "AttestationObject(",
         theirs: "taken",
-        why: "they take CBOR that is not canonical, and less or more than one value (2: decoders SHOULD reject it)",
+        why: "they accept CBOR that is not canonical or not exactly one value (2: decoders SHOULD reject it)",
     },
     Difference {
         what: "",
         ours: "AuthenticatorDataCbor(",
         theirs: "taken",
-        why: "they take CBOR with keys out of order, tags and any depth in keys and extensions (2: decoders SHOULD reject it)",
+        why: "they accept CBOR with keys out of order, tags and any depth in keys and extensions (2: decoders SHOULD reject it)",
     },
     Difference {
         what: "tokenBinding",
         ours: "taken",
         theirs: "okenBinding",
-        why: "Level 3 has dropped the member, so it is one of those that are ignored",
+        why: "Level 3 has dropped the member, so it is ignored",
     },
     Difference {
         what: "copied credential",
         ours: "taken",
         theirs: "was lower than expected",
-        why: "devices that share a key do not share its count: noted for the audit, not refused (6.1.1)",
+        why: "devices that share a key do not share its counter: recorded in the audit log, not refused (6.1.1)",
     },
     Difference {
         what: "attestation: packed",
         ours: "taken",
         theirs: "",
-        why: "they verify attestation statements; ours are not asked for and not read",
+        why: "they verify attestation statements; Sealgate neither requests nor reads them",
     },
     Difference {
         what: "attestation",
         ours: "taken",
         theirs: "Unsupported Attestation Format",
-        why: "a format that nobody knows has a statement that is not read either",
+        why: "the statement of an unknown format is not read either",
     },
 ];
 
@@ -474,7 +474,7 @@ impl Bench {
         self.sign_in("copied credential without counter", &used);
         let other = Authenticator::new(self.credential.key.algorithm(), &self.authenticator.id);
         let answer = used.asserted(&other);
-        self.sign_in_with("the key of somebody else", &answer, AssertionPurpose::SignIn);
+        self.sign_in_with("another user's key", &answer, AssertionPurpose::SignIn);
     }
 }
 

@@ -90,7 +90,7 @@ fn every_mail_says_what_it_is_to_say() {
             names.push(file);
         }
     }
-    let told = format!("are others than in tests/mail/mails; what they are now stands in {}", new.display());
+    let told = format!("differ from tests/mail/mails; the new ones are in {}", new.display());
     assert!(differing.is_empty(), "{differing:?} {told}");
     let kept = fs::read_dir(&expected).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let old: Vec<String> = kept.filter(|file| !names.contains(file)).collect();

@@ -310,7 +310,7 @@ async fn addresses_are_written_as_mail_servers_take_them_or_not_at_all() {
         let error = transport.send(&reset(), &Email::parse(address).unwrap()).await.unwrap_err();
         assert!(matches!(error, SendError::Unsendable(_)) && !error.to_string().contains(address), "{error}");
     }
-    assert_eq!(server.connections(), before, "nobody is asked about it");
+    assert_eq!(server.connections(), before, "the server is not asked");
 }
 
 #[tokio::test]

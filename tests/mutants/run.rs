@@ -61,7 +61,7 @@ impl Scratch {
             let from = root.join("target/debug").join(built);
             if from.is_dir() {
                 let copied = Command::new("cp").arg("-a").arg(from).arg(target.join("debug")).status().unwrap();
-                assert!(copied.success(), "what is built was not copied");
+                assert!(copied.success(), "the build was not copied");
             }
         }
         Self { tree, target, _place: place }

@@ -56,7 +56,7 @@ impl Mutant {
             1 if self.old == self.new => "changes nothing".to_owned(),
             1 if self.filters.is_empty() => "names no test".to_owned(),
             1 => return None,
-            count => format!("its text stands there {count} times; bring it up to the source"),
+            count => format!("the source contains its text {count} times; update it"),
         };
         Some(format!("{} ({}): {why}", self.name, self.file))
     }

@@ -68,7 +68,7 @@ fn check_tells_an_empty_token_and_two_keys_of_one_id_apart() {
         let two = signer::check(&hsm).unwrap();
         assert!(!two.ok && two.faults[0].contains("a15e"), "{two:?}");
         let faultless = two.keys.iter().filter(|key| key.faults.is_empty()).count();
-        assert_eq!((two.keys.len(), faultless), (2, 0), "neither can be told from the other");
+        assert_eq!((two.keys.len(), faultless), (2, 0), "the two are ambiguous");
     });
 }
 

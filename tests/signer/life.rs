@@ -63,7 +63,7 @@ fn a_running_signer_finds_a_key_that_was_made_later() {
         let second = signer::generate(&hsm, KeySize::Rsa2048, &[2], true).unwrap();
         let clock = Arc::new(FixedClock::at(at(1100)));
         signer.follow(rotation(&first, &second), clock);
-        assert_eq!(published(&signer), [first.kid.to_string()], "what is not in the token cannot be published");
+        assert_eq!(published(&signer), [first.kid.to_string()], "a key that is not in the token cannot be published");
         assert_eq!(signer.found().len(), 1);
         block_on(signer.look()).unwrap();
         assert_eq!(signer.found().len(), 2);

@@ -85,7 +85,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
         }
         Ok(PasswordChange::WrongCurrent) => {
             let event =
-                visitor.event(ctx, AuditKind::SignInFailed).with_detail("wrong current password at a password change");
+                visitor.event(ctx, AuditKind::SignInFailed).with_detail("wrong, at the password change");
             ctx.sealgate.audit.note(event);
             Ok(show(ctx, &visitor, StatusCode::OK, Some(PasswordProblem::WrongCurrent)))
         }

@@ -259,7 +259,7 @@ impl Client {
         match self.redeem(node, &code).await {
             (200, tokens) => Some((code, tokens)),
             (503, _) => None,
-            (status, body) => panic!("a code that nobody has used: {status}: {body}"),
+            (status, body) => panic!("an unused code: {status}: {body}"),
         }
     }
 

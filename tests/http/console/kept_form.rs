@@ -43,7 +43,7 @@ fn kept(provider: &Provider) -> usize {
 }
 
 /// The administrator fills in the form for longer than a sign-in is recent. After the new sign-in,
-/// the page asks for the confirmation of what was typed.
+/// the page asks to confirm the typed values.
 #[tokio::test]
 async fn a_form_for_a_new_administrator_outlives_the_sign_in() {
     let provider = guarded().await;

@@ -58,7 +58,7 @@ pub(crate) struct Provider {
 /// Assembles the provider from these parts, with a data key.
 async fn sealing(parts: Parts) -> Arc<Sealgate> {
     let mut sealgate = parts.assemble().await.unwrap();
-    let store = Arc::into_inner(sealgate.store).expect("nobody else has it yet");
+    let store = Arc::into_inner(sealgate.store).expect("no other reference exists yet");
     let most_forms = sealgate.config.sessions.max_forms;
     sealgate.store = Arc::new(store.sealing_with(Sealer::new(&DATA_KEY).unwrap(), most_forms).await.unwrap());
     Arc::new(sealgate)
