@@ -103,7 +103,7 @@ fn every_fault_of_a_new_client_is_told_at_once() {
             "the redirect URI \"http://wiki.example.test/cb\" is invalid: a redirect URI must be https, or http on localhost, 127.0.0.1 or [::1]",
             "the redirect URI \"https://wiki.example.test/#f\" is invalid: a redirect URI must not have a fragment",
             "the post-logout redirect URI \"https://*.example.test/\" is invalid: a redirect URI must not have a wildcard",
-            "the scope \"openid root\" is refused: the scopes are openid, profile, email, phone, offline_access and groups",
+            "the scope \"openid root\" is invalid: the scopes are openid, profile, email, phone, offline_access and groups",
             "a public client has no secret, so its authentication method is none, not client_secret_basic",
         ]
     );
@@ -116,10 +116,10 @@ fn a_name_is_seen_as_what_it_is() {
     for name in ["\u{202e}ikiW", "Wi\u{200b}ki", "Wiki\u{2069}", "\u{3164}"] {
         let arguments = ["client", "add", "app", "--type=public", "--redirect-uri=http://127.0.0.1/cb", "--name", name];
         let fault = site.errors(&arguments, "").concat();
-        assert!(fault.contains("all of them visible"), "{}: {fault}", name.escape_unicode());
+        assert!(fault.contains("visible characters"), "{}: {fault}", name.escape_unicode());
         let arguments = ["user", "add", "a@example.test", "--password-stdin", "--name", name];
         let fault = site.errors(&arguments, "correct horse battery").concat();
-        assert!(fault.contains("all of them visible"), "{}: {fault}", name.escape_unicode());
+        assert!(fault.contains("visible characters"), "{}: {fault}", name.escape_unicode());
     }
 }
 
@@ -337,7 +337,7 @@ fn every_fault_of_changed_settings_is_told_at_once_and_nothing_is_changed() {
             "a client's name has 1 to 200 visible characters and no line breaks",
             "a client needs at least one redirect URI",
             "the post-logout redirect URI \"https://*.example.test/\" is invalid: a redirect URI must not have a wildcard",
-            "the scope \"openid root\" is refused: the scopes are openid, profile, email, phone, offline_access and groups",
+            "the scope \"openid root\" is invalid: the scopes are openid, profile, email, phone, offline_access and groups",
             "a client needs the grant type authorization_code, because a refresh token starts with a code",
             "a public client has no secret, so its authentication method is none, not client_secret_basic",
             "a description has 1 to 500 visible characters and no line breaks",

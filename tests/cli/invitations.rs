@@ -188,7 +188,7 @@ fn every_line_that_cannot_be_invited_is_told_and_nobody_is() {
         "line 12 language",
     ];
     assert_eq!(told[..10], expected, "{errors:#?}");
-    assert!(errors[8].ends_with("no application has the name that; the configuration has wiki"), "{}", errors[8]);
+    assert!(errors[8].ends_with("no application has this name; the configuration has wiki"), "{}", errors[8]);
     assert!(errors[10].starts_with("line 13: it has 2 fields") && errors[11] == "no user was invited", "{errors:#?}");
     // An invited user chooses a password and verifies the address, so these columns are not
     // allowed.

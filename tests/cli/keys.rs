@@ -325,7 +325,7 @@ fn a_key_that_was_removed_for_cause_stays_removed_after_a_restore() {
 
     // A manually restored copy of the old store does not reactivate the key.
     let errors = with_store(&site, &saved, || site.errors(&["check"], ""));
-    assert!(errors.len() == 1 && errors[0].contains(&first) && errors[0].contains("removed with --now"), "{errors:?}");
+    assert!(errors.len() == 1 && errors[0].contains(&first) && errors[0].contains("marked as removed in the token"), "{errors:?}");
     let errors = with_store(&site, &saved, || site.errors(&["key", "announce", &first], ""));
     assert!(errors[0].contains("the token has no key"), "{errors:?}");
 }

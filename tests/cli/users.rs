@@ -218,7 +218,7 @@ fn a_password_comes_from_standard_input_only() {
     // Without a password, the command would invite the user.
     let errors = site.errors(&arguments, PASSWORD);
     assert!(
-        errors.len() == 1 && errors[0].contains("no server is running") && errors[0].contains("--password-stdin"),
+        errors.len() == 1 && errors[0].contains("the server, which is not running") && errors[0].contains("--password-stdin"),
         "{errors:?}"
     );
     assert_eq!(site.json(&["user", "list"])["users"].as_array().unwrap().len(), 0);
@@ -244,9 +244,9 @@ fn a_password_that_is_tried_first_is_refused() {
     for (password, told) in [
         ("password", "at least 15 characters"),
         ("passwordpassword", "easy to guess"),
-        ("ANNA likes mountains", "name, username or address"),
-        ("x anna.oz@example.test", "name, username or address"),
-        ("the annao of the north", "name, username or address"),
+        ("ANNA likes mountains", "name, username or e-mail address"),
+        ("x anna.oz@example.test", "name, username or e-mail address"),
+        ("the annao of the north", "name, username or e-mail address"),
     ] {
         let errors = site.errors(&add, password);
         assert!(errors.len() == 1 && errors[0].contains(told), "{password}: {errors:?}");
@@ -254,7 +254,7 @@ fn a_password_that_is_tried_first_is_refused() {
     site.json_with(&add, PASSWORD);
     let set = ["user", "set-password", "annao", "--password-stdin"];
     assert!(site.errors(&set, "qwertyuiopasdfgh")[0].contains("easy to guess"));
-    assert!(site.errors(&set, "anna anna anna anna")[0].contains("name, username or address"));
+    assert!(site.errors(&set, "anna anna anna anna")[0].contains("name, username or e-mail address"));
     site.json_with(&set, OTHER_PASSWORD);
 }
 
