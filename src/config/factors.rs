@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_of_all_levels_that_are_for_somebody_counts() {
+    fn the_highest_level_of_the_users_groups_applies() {
         let (one, two, three) = (AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
         let groups = BTreeMap::from([("staff".to_owned(), two), ("admins".to_owned(), three)]);
         let mut factors = FactorsConfig {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_puts_enrolment_off_beyond_the_day() {
+    fn enrolment_cannot_be_postponed_beyond_the_day() {
         let end = UnixTime::from_seconds(1000);
         let groups = BTreeMap::new();
         let factors = |enrol_by| FactorsConfig {

@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_application_may_take_for_another_field_goes() {
+    fn ambiguous_field_names_are_removed() {
         for name in [
             "Transfer_Encoding",
             "Content_Length",
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_passes_in_its_own_spelling_only() {
+    fn configured_headers_pass_in_their_exact_spelling() {
         let passed = [HeaderName::from_static("x-user-token"), HeaderName::from_static("x-staff-room")];
         let goes = |name: &'static str| goes(&HeaderName::from_static(name), &HeaderMap::new(), &terms(&passed));
         assert!(!goes("x-user-token"));

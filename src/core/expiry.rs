@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_no_more_is_forgotten() {
+    fn certificates_out_of_use_are_forgotten() {
         let mut expiry = Expiry::default();
         let (one, other) = (Path::new("2026.pem"), Path::new("2027.pem"));
         assert!(expiry.tell(&[(one, 0)], 0).is_empty());

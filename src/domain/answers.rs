@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn an_abandoned_answer_is_doubtful_at_once_and_a_withdrawn_one_is_nobodys() {
+    fn an_abandoned_answer_is_doubtful_and_a_withdrawn_one_is_removed() {
         let mut world = World::new();
         let (abandoned, withdrawn, ready) = (world.begin(), world.begin(), world.answered());
         world.ledger.abandon(abandoned, world.now);
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_reported_for_three_seconds_is_doubtful() {
+    fn an_unreported_answer_is_doubtful_after_three_seconds() {
         let rotation = RotationId { process: PROCESS, number: 5, at: NOW };
         let report = |classified| AnswerReport { classified, late: vec![(3, 4)], expires_at: NOW };
         let at = |seconds| NOW.plus(Duration::from_secs(seconds));

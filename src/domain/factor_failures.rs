@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_moved_back_holds_nobody_off() {
+    fn a_clock_that_was_set_back_blocks_no_attempt() {
         assert_eq!(after(9, at(1_000_000)).verdict(at(10)), TryVerdict::Free);
     }
 

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_some_mail_servers_do_not_take_is_none() {
+    fn addresses_that_mail_servers_refuse_are_rejected() {
         let long = format!("{}@example.com", "a".repeat(65));
         let label = format!("a@{}.com", "a".repeat(64));
         for wrong in [

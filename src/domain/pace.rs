@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_makes_nobody_wait_for_it() {
+    fn a_clock_that_is_set_back_does_not_extend_a_wait() {
         let pace = Pace::steep(1, WINDOW);
         let mut failures = Failures::none(100_000);
         assert!(failures.take(pace, 100_000).is_ok() && failures.take(pace, 100_000).is_err());

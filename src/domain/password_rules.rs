@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_tried_first_is_refused() {
+    fn common_passwords_are_refused() {
         for common in [
             "passwordpassword",
             "123456789012345",
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_it_is_does_not_stand_in_it() {
+    fn passwords_with_personal_data_are_refused() {
         for personal in [
             "benim adim ayse simdi",
             "BENİM ADIM AYŞE ŞİMDİ",

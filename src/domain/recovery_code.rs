@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_tells_nothing_and_can_be_read_again() {
+    fn stored_recovery_codes_are_hashed_and_readable() {
         let (kept, codes) = codes();
         let stored = serde_json::to_string(&kept).unwrap();
         assert_eq!(serde_json::from_str::<RecoveryCodes>(&stored).unwrap(), kept);

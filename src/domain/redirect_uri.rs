@@ -252,7 +252,7 @@ mod tests {
     /// An issuer on the local device adds the console's own URI to a client. Its record must be
     /// readable.
     #[test]
-    fn what_an_issuer_on_this_device_adds_is_read_back_and_not_registered() {
+    fn the_consoles_own_uri_is_readable_but_cannot_be_registered() {
         let read = |text: &str| serde_json::from_value::<RedirectUri>(text.into());
         let own = "http://id.localhost:8080/console/callback";
         assert_eq!(read(own).unwrap(), RedirectUri::of_application(own));
@@ -293,7 +293,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_matches_has_the_registered_host(requested in "http://127\\.0\\.0\\.1[:@./a-z0-9]{0,20}") {
+        fn every_match_has_the_registered_host(requested in "http://127\\.0\\.0\\.1[:@./a-z0-9]{0,20}") {
             let registered = RedirectUri::parse("http://127.0.0.1/cb").unwrap();
             if registered.matches(&requested) {
                 let url = Url::parse(&requested).unwrap();

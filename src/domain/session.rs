@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn signing_in_as_somebody_else_kills_the_old_cookie_at_once() {
+    fn signing_in_as_another_user_invalidates_the_old_cookie() {
         let (anna, ben) = (Subject::from_random([1; 16]), Subject::from_random([2; 16]));
         let now = UnixTime::from_seconds(200);
         let mut session = session(&cookie(1), anna);

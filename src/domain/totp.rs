@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_stands_for_its_step_and_the_ones_beside_it() {
+    fn a_code_is_accepted_in_its_step_and_the_adjacent_ones() {
         let step = 37_037_036;
         for (seconds, verdict) in [
             ((step - 11) * 30 + 29, TotpVerdict::Wrong),

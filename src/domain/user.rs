@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_is_found_by_the_beginning_of_address_username_name_or_surname() {
+    fn users_are_found_by_prefixes_of_address_username_name_or_surname() {
         let user = User {
             sub: Subject::from_random([7; 16]),
             email: Email::parse("gulsah.k@example.test").unwrap(),

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_headers_is_not_echoed() {
+    fn invalid_header_lists_are_not_echoed() {
         assert!(is_list(b"authorization, x-a_b"));
         for text in [b"".as_slice(), b"a:b", b"a\"b", &[b'a'; 1025]] {
             assert!(!is_list(text));

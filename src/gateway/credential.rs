@@ -150,7 +150,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_reads_as_bearer_to_anybody_is_judged(spaces in "[ \t]{0,3}", token in "[!-~]{0,20}") {
+        fn every_reading_as_bearer_is_judged(spaces in "[ \t]{0,3}", token in "[!-~]{0,20}") {
             let field = format!("bEaReR{spaces}{token}");
             prop_assume!(!(spaces.is_empty() && token.starts_with(|first: char| first.is_ascii_alphanumeric())));
             let headers = headers(&[field.as_bytes()]);

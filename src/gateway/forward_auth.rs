@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_says_beside_the_proxy_changes_nothing() {
+    fn contradicting_headers_of_a_client_are_refused() {
         let caddy = [("x-forwarded-method", "GET"), ("x-forwarded-host", "wiki.test"), ("x-forwarded-uri", "/admin/")];
         for forged in [
             ("x-original-url", "https://wiki.test/public/"),

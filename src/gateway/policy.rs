@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_public_path_nobody_is_anybody() {
+    fn public_paths_get_no_identity() {
         for credential in [Credential::Nobody, bearer(ours(), "openid"), browser()] {
             let headers = decided(&rule(Access::Public, &[], &[]), &credential).unwrap();
             assert!(!is_identified(&headers));

@@ -153,7 +153,8 @@ pub(super) async fn refuse(
                 }
             };
             tracing::error!(app = ctx.app.name, subject = who.name(), "{what}");
-            let refusal = Refusal::new(ErrorCode::ServerError, "The groups of this account cannot be sent to the application.");
+            let refusal =
+                Refusal::new(ErrorCode::ServerError, "The groups of this account cannot be sent to the application.");
             ctx.refuse(StatusCode::INTERNAL_SERVER_ERROR, &refusal, Problem::Internal)
         }
         (Refused::Unknown, _) if rule.basic => {

@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_rule_is_for_is_closed() {
+    fn paths_without_a_rule_for_the_method_are_refused() {
         let narrow = routes(&[("/public/", Access::Public)]);
         for raw in ["/", "/x", "/publi", "/publicx", "/PUBLIC/x"] {
             assert_eq!(found(&narrow, raw), Ok(None), "{raw}");
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn what_windows_leaves_out_of_a_name_does_not_lead_around_a_rule() {
+    fn names_that_windows_shortens_do_not_bypass_a_rule() {
         for raw in [
             "/api./x",
             "/api.",

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_served_lacks_nothing_but_comments_and_white_space() {
+    fn served_assets_lack_only_comments_and_white_space() {
         assert_eq!(
             tight_css("/* a\n b */\n\na,\nb {\n  c: d\n    e;\n}\n/* f */ g { h: i; }\n"),
             "a,b {c: d\ne;}g { h: i; }"

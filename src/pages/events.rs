@@ -311,7 +311,7 @@ mod tests {
     use sealgate_domain::time::UnixTime;
 
     #[test]
-    fn what_the_program_says_beside_an_event_is_in_the_readers_language() {
+    fn event_details_are_translated() {
         let t = Words { language: Language::Turkish };
         for (said, words) in [
             ("wrong", "Hatalı parola"),

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_into_being_takes_nothing_away_but_a_revocation() {
+    fn new_records_move_no_counter_except_revocations() {
         let client = table::client(&ClientId::parse("wiki").unwrap());
         assert_eq!(moves(&new(anna())), []);
         assert_eq!(moves(&new(client.clone())), []);
@@ -233,7 +233,7 @@ mod tests {
 
     /// Without the previous record, or if it is unreadable, every counter moves.
     #[test]
-    fn what_cannot_be_told_apart_moves_everything() {
+    fn unknown_previous_records_move_every_counter() {
         let session = vec![Table::Session as u8, 1];
         let of_app = vec![Table::AppSession as u8, 1];
         let grant = vec![Table::Grant as u8, 1];
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_each_time_moves_nothing() {
+    fn uncached_records_move_no_counter() {
         let hash = SecretHash::of(b"x");
         for key in [
             table::code(&hash),

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_lost_the_lease_publishes_nothing() {
+    async fn a_node_without_the_lease_publishes_no_counts() {
         let (here, there) = cluster().await;
         let (mut one, mut other) = (Lease::new(LeaseName::Counting, "one"), Lease::new(LeaseName::Counting, "other"));
         let start = Instant::now();

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_kept_leaves_nothing() {
+    async fn a_refused_registration_stores_nothing() {
         let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
         let id = SecretHash::of(b"one");
         store.begin_no_registration(&id, &pending(), &mail(1)).await.unwrap();

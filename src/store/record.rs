@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_way_back_to_the_format_is_not_written() {
+    fn records_that_an_older_format_cannot_hold_are_refused() {
         let bytes = encode(&7_u32).unwrap();
         let key = [Table::Once as u8, 1];
         assert_eq!(in_format(&key, bytes.clone(), versions::newest()).unwrap(), bytes);

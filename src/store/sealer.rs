@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_opens_for_its_record_only() {
+    fn sealed_data_opens_for_its_record_only() {
         let sealed = sealer().seal(b"p1", [1; NONCE_BYTES], b"hunter2").unwrap();
         assert_eq!(sealer().open(b"p1", &sealed).unwrap().as_slice(), b"hunter2");
         assert_eq!(sealer().open(b"p2", &sealed), Err(SealError::Altered));

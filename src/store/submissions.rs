@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_key_opens_nothing_and_an_abandoned_submission_begins_anew() {
+    async fn another_key_fails_and_an_abandoned_submission_restarts() {
         let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
         assert_eq!(store.begin_submission(&id(), now()).await.unwrap(), SubmissionState::First);
         store.abandon_submission(&id()).await.unwrap();

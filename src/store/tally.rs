@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_begun_here_since_a_count_began_is_added_to_it() {
+    fn records_added_during_a_count_are_included() {
         let tally = BoundedCount::default();
         look(&tally, 7, 100);
         assert_eq!(tally.known(), 100);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_written_while_others_are_counted_is_not_lost() {
+    fn concurrent_writes_are_not_lost_from_a_count() {
         let tally = BoundedCount::default();
         look(&tally, 1, 0);
         let writing = tally.begin(1);

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_program_cannot_have_written_is_refused() {
+    fn invalid_export_records_are_refused() {
         let record = |value| serde_json::from_value::<ExportRecord>(value).unwrap();
         for wrong in [
             json!({"table": "nothing", "key": ""}),

@@ -21,7 +21,8 @@ fn read(file: &str) -> String {
 
 /// Whether a string literal is a code, not a sentence.
 fn is_code(literal: &str) -> bool {
-    !literal.is_empty() && literal.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    !literal.is_empty()
+        && literal.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 /// Returns the codes among the string literals of a function.

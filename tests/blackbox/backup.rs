@@ -117,7 +117,7 @@ async fn a_backup_under_load_restores_people_and_clients_and_no_code_session_or_
 
 /// The whole machine was reset to an earlier state.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_files_of_an_earlier_day_would_bring_back_is_ended_in_place() {
+async fn access_revived_by_older_files_is_revoked_in_place() {
     let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
     let refused =
         String::from_utf8(Instance::bare(&Settings::default()).try_run(&["restore", "--in-place"], "").stderr).unwrap();

@@ -138,7 +138,7 @@ pub(super) async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_revoked_at_one_node_is_refused_at_the_other_a_second_later() {
+async fn a_revocation_takes_effect_at_the_other_node_within_a_second() {
     let cluster = Cluster::start().await;
     let mut longest = Duration::ZERO;
     for _ in 0..5 {
@@ -169,7 +169,7 @@ async fn what_is_revoked_at_one_node_is_refused_at_the_other_a_second_later() {
 
 /// When the command returns, every node rejects the next request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_waits_for_all_nodes_finds_what_was_revoked_refused_at_once() {
+async fn a_command_that_waits_returns_when_all_nodes_refuse() {
     let cluster = Cluster::start().await;
     for command in [["user", "revoke"], ["user", "disable"]] {
         let tokens = cluster.tokens().await;
@@ -186,7 +186,7 @@ async fn who_waits_for_all_nodes_finds_what_was_revoked_refused_at_once() {
 /// The command waits for a suspended node until its heartbeat resumes, or until it no longer
 /// counts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_waits_for_all_nodes_waits_for_one_that_stands_still() {
+async fn a_command_that_waits_includes_a_suspended_node() {
     let cluster = Cluster::start().await;
     let tokens = cluster.tokens().await;
     let token = tokens["access_token"].as_str().unwrap();
@@ -214,7 +214,7 @@ async fn who_waits_for_all_nodes_waits_for_one_that_stands_still() {
 
 /// A database that was restored to an earlier state contains refresh tokens that were used since.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_restored_database_would_bring_back_is_ended_in_place() {
+async fn tokens_revived_by_a_restored_database_can_be_revoked() {
     let mut cluster = Cluster::start().await;
     let tokens = cluster.tokens().await;
     let database = cluster.database.client("").await;
@@ -253,7 +253,7 @@ async fn what_a_restored_database_would_bring_back_is_ended_in_place() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_without_the_database_lets_nobody_in_and_comes_back() {
+async fn a_node_without_the_database_refuses_requests_and_recovers() {
     let cluster = Cluster::start().await;
     let tokens = cluster.tokens().await;
     let token = tokens["access_token"].as_str().unwrap();
@@ -324,7 +324,7 @@ async fn a_node_that_is_killed_takes_no_grant_along() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_lets_nobody_in_while_the_store_has_a_format_that_it_does_not_read() {
+async fn a_node_refuses_requests_while_the_store_has_an_unreadable_format() {
     let cluster = Cluster::start().await;
     let tokens = cluster.tokens().await;
     let token = tokens["access_token"].as_str().unwrap();
@@ -382,7 +382,7 @@ async fn a_node_that_is_removed_serves_no_more_until_it_is_admitted() {
 /// A node that joins the cluster replaces the node with its name. A start therefore fails if
 /// another server answers under that name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_second_start_beside_a_running_node_does_not_take_its_place() {
+async fn a_second_start_does_not_replace_a_running_node() {
     let cluster = Cluster::start().await;
     let tokens = cluster.tokens().await;
     let token = tokens["access_token"].as_str().unwrap();

@@ -29,7 +29,7 @@ fn kids(jwks: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_removed_key_signed_is_refused_at_the_other_node_a_second_later() {
+async fn tokens_of_a_removed_key_are_refused_at_the_other_node_within_a_second() {
     let cluster = Cluster::start_with("").await;
     let tokens = cluster.tokens().await;
     let token = tokens["access_token"].as_str().unwrap();
@@ -125,7 +125,7 @@ async fn a_key_that_the_database_alone_vouches_for_is_not_published() {
 
 /// A first start creates a key that is active at once. A second token cannot admit itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_nobody_admitted_does_not_start() {
+async fn a_node_that_is_not_admitted_does_not_start() {
     let database = tokio::task::spawn_blocking(|| PostgresServer::start(&[])).await.unwrap();
     let mut first = with_own_token("a", &database, None);
     first.run(&["store", "init"]);
@@ -223,7 +223,7 @@ async fn assert_both_take(cluster: &Cluster, token: &str, kid: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_node_signs_is_good_at_the_other_from_the_first_token_on_while_both_replace_their_keys() {
+async fn tokens_are_valid_at_both_nodes_during_key_rotations() {
     let mut cluster = Cluster::start_apart(SHORT).await;
     cluster.second.launch();
     assert_eq!(cluster.second.wait_for_end(), Some(1), "nobody has admitted it");
@@ -246,7 +246,7 @@ async fn what_a_node_signs_is_good_at_the_other_from_the_first_token_on_while_bo
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_node_signed_that_was_removed_at_once_is_refused_a_second_later() {
+async fn tokens_of_a_removed_node_are_refused_within_a_second() {
     let mut cluster = Cluster::start_apart("[keys]\npublish_seconds = 2").await;
     admit_second(&mut cluster);
     let tokens = cluster.tokens().await;

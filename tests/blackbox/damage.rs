@@ -133,7 +133,7 @@ async fn a_flipped_bit_brings_nothing_back_after_a_kill() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_loss_can_be_accepted_in_so_many_words_and_ends_what_may_have_ended() {
+async fn a_loss_can_be_accepted_explicitly_and_revokes_all_access() {
     let mut scene = Scene::set().await;
     scene.instance.kill();
     let whole = scene.keep("whole");
@@ -214,7 +214,7 @@ fn a_damaged_backup_is_not_restored_and_the_check_says_so() {
 
 /// A backup from before digests existed can be restored, and is not reported as verified.
 #[test]
-fn what_an_older_program_left_is_taken_up_and_not_called_whole() {
+fn a_backup_without_a_digest_is_restored_but_not_verified() {
     let instance = Instance::prepare(&Settings::default());
     let backup = instance.directory.path().join("backup");
     let from = backup.to_str().unwrap();

@@ -347,7 +347,7 @@ behind_each_proxy! {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn behind_nginx_with_a_cache_nobody_gets_what_another_got() {
+async fn a_cache_in_nginx_does_not_mix_users() {
     let site = Site::start(Kind::Nginx);
     let (browser, _) = site.signed_in("/").await;
     for probe in ["first", "second"] {
@@ -358,7 +358,7 @@ async fn behind_nginx_with_a_cache_nobody_gets_what_another_got() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_told_anything_who_may_not_ask() {
+async fn only_trusted_proxies_receive_decisions() {
     let upstream = Upstream::start();
     let instance = Instance::started(&Settings { upstream: Some(upstream.url()), ..Settings::default() });
     let browser = Browser::new(&instance);

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::support::{Browser, Instance, Settings, Upstream, free_port, wait_until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upstream_that_nobody_knows_stops_no_start_and_is_502() {
+async fn an_unresolvable_upstream_is_answered_with_502() {
     let upstream = Some("http://no-such-host.invalid:8081".to_owned());
     let instance = Instance::started(&Settings { upstream, ..Settings::default() });
     let browser = Browser::new(&instance);

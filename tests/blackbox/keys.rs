@@ -162,7 +162,7 @@ async fn renew(client: Arc<Client>, mut refresh_token: String, stop: Arc<AtomicB
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rotation_under_load_is_seen_by_nobody_who_keeps_the_keys() {
+async fn a_rotation_under_load_is_invisible_to_clients_that_cache_keys() {
     let mut instance = Instance::prepare(&settings());
     let secret = instance.add_confidential_client("web");
     instance.start();
@@ -257,7 +257,7 @@ async fn a_key_removed_at_once_is_refused_at_once() {
 }
 
 #[test]
-fn a_sound_key_that_nobody_announced_stops_the_start_until_it_is_announced() {
+fn an_unannounced_key_prevents_the_start() {
     let mut instance = Instance::prepare(&Settings::default());
     instance.start();
     assert_eq!(instance.stop(), Some(0));

@@ -20,7 +20,7 @@ const PATH: usize = 8000;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_nobody_reads_holds_up_no_request_and_tells_what_it_lost() {
+async fn an_unread_log_does_not_block_and_reports_dropped_lines() {
     let upstream = Upstream::start();
     let mut instance = Instance::prepare(&Settings { upstream: Some(upstream.url()), ..Settings::default() });
     let (reader, writer) = pipe().unwrap();
@@ -122,7 +122,7 @@ async fn a_log_of_everything_holds_no_secret() {
 /// A client chooses the content of its handshake, and the number of its connections. Only requests
 /// are worth a line.
 #[test]
-fn what_a_client_says_in_tls_is_no_line_of_the_log() {
+fn tls_handshakes_of_clients_write_no_log_lines() {
     let mut instance = Instance::prepare(&Settings::default());
     instance.speak_tls();
     instance.start();

@@ -64,7 +64,7 @@ fn sent(instance: &Instance) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_ill_mail_server_did_not_take_arrives_once_when_it_is_well() {
+async fn messages_are_delivered_once_after_the_mail_server_recovers() {
     let relay = MailServer::start();
     relay.is_now(Illness { silent: true, ..Illness::default() });
     let people = ["one@example.test", "two@example.test", "three@example.test"];
@@ -145,7 +145,7 @@ fn a_mail_that_is_refused_is_given_up_alone_and_tried_again_or_dropped_by_hand()
 /// Undeliverable messages precede requests of attackers in the queue. If they blocked it, the
 /// outbox would fill up and no notification could be sent.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_needs_no_mail_server_is_done_behind_mails_that_wait_for_it() {
+async fn lookups_are_not_blocked_by_undeliverable_messages() {
     let relay = MailServer::start();
     relay.is_now(Illness { silent: true, ..Illness::default() });
     let instance = instance(&relay, &[]);
@@ -183,7 +183,7 @@ fn a_mail_server_that_a_reload_brings_is_used_at_once() {
 }
 
 #[test]
-fn an_answer_about_one_recipient_keeps_nobody_else_waiting() {
+fn a_refusal_of_one_recipient_does_not_delay_others() {
     for line in ["421 4.7.0 too many", "554 5.7.1 <one@example.test>: Relay access denied"] {
         let relay = MailServer::start();
         relay.is_now(Illness::about("one@example.test", line));
@@ -228,7 +228,7 @@ fn a_server_that_takes_no_mail_to_anybody_is_left_alone_and_no_mail_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mail_that_somebody_waits_for_goes_before_hundreds_that_nobody_does() {
+async fn a_requested_message_precedes_bulk_invitations() {
     let relay = MailServer::start();
     let sections = section(&relay).replace("per_minute = 6000", "per_minute = 180");
     let instance = Instance::started(&Settings { sections, ..Settings::default() });

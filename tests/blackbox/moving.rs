@@ -42,7 +42,7 @@ fn invalid((status, body): &(u16, Value)) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_moves_into_a_database_and_back_and_nobody_signs_in_anew() {
+async fn a_store_moves_to_postgresql_and_back_and_sessions_remain() {
     let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
     let secret = instance.add_confidential_client("web");
     instance.start();

@@ -18,7 +18,7 @@ fn readiness(instance: &Instance) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_answers_nobody_is_not_ready() {
+async fn a_server_that_answers_no_requests_is_not_ready() {
     let mut instance = Instance::prepare(&Settings::default());
     let library = preloaded(instance.directory.path(), "stuck.c");
     let sign = instance.directory.path().join("stuck");

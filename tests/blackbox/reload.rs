@@ -161,7 +161,7 @@ async fn a_faulty_file_changes_nothing_and_says_why_to_the_caller_and_in_the_log
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_needs_a_restart_is_named_and_the_rest_waits_with_it() {
+async fn a_reload_that_needs_a_restart_changes_nothing() {
     let settings = saying("first");
     let instance = Instance::started(&settings);
     instance.configure(&Settings { sections: app("second", "http://127.0.0.1:9"), ..settings.clone() });

@@ -108,7 +108,7 @@ fn a_server_that_was_away_rotates_when_it_is_back_and_the_next_start_knows_the_k
 }
 
 #[test]
-fn a_rotation_that_fails_is_shown_and_stops_nothing_until_somebody_lays_a_key_ready() {
+fn a_failing_rotation_is_reported_and_a_prepared_key_is_used() {
     let mut instance = Instance::prepare(&settings(5));
     // A token that creates no keys for this login.
     let shim = Shim::build(instance.directory.path());

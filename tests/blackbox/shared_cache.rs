@@ -112,7 +112,7 @@ impl Drop for Site {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_persons_page_reaches_nobody_else() {
+async fn a_shared_cache_does_not_mix_users() {
     let site = Site::start();
     let (anna, stranger) = site.people().await;
     for path in ["/page", "/plain/page"] {
@@ -137,7 +137,7 @@ async fn one_persons_page_reaches_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_public_or_meant_for_all_alike_is_cached_as_the_application_says() {
+async fn public_responses_are_cached_by_the_applications_headers() {
     let site = Site::start();
     let (anna, stranger) = site.people().await;
     assert_eq!(stranger.get(&site.url("/public/page")).await.body, "for nobody");

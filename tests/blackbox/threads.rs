@@ -9,7 +9,7 @@ use crate::support::{Instance, Settings, Upstream, preloaded};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whichever_thread_cannot_be_started_the_server_serves_or_says_why_it_does_not() {
+async fn a_thread_that_cannot_start_is_tolerated_or_reported() {
     let upstream = Upstream::start();
     let mut instance = Instance::prepare(&Settings { upstream: Some(upstream.url()), ..Settings::default() });
     let library = preloaded(instance.directory.path(), "threads.c");

@@ -148,7 +148,7 @@ fn an_issuer_that_dies_rotates_and_comes_back_is_followed() {
 }
 
 #[test]
-fn an_issuer_that_answers_slowly_or_too_much_holds_nobody_up() {
+fn a_slow_or_large_response_of_an_issuer_blocks_no_request() {
     let key = Key::p256("k1");
     let publisher = Publisher::start(Answer::keys(&[&key]));
     let issuer = "https://login.corp.test";

@@ -380,7 +380,7 @@ fn a_client_is_refused_taken_again_and_removed() {
 }
 
 #[tokio::test]
-async fn what_no_operator_made_is_approved_and_the_approval_taken_back() {
+async fn clients_of_others_can_be_approved_and_unapproved() {
     let site = Site::new();
     site.json(WEB);
     let fault = site.errors(&["client", "approve", "wiki"], "").concat();
@@ -412,7 +412,7 @@ async fn an_initial_token_works_until_it_expires() {
 }
 
 #[test]
-fn an_initial_token_that_nobody_asks_for_is_remarked_upon() {
+fn an_unnecessary_initial_token_causes_a_note() {
     let site = Site::new();
     let config = std::fs::read_to_string(site.config()).unwrap();
     std::fs::write(site.config(), config + "[registration]\nmode = \"off\"\n").unwrap();
@@ -444,7 +444,7 @@ pub(crate) fn client(id: &str) -> Client {
 }
 
 #[tokio::test]
-async fn what_expired_while_the_server_was_stopped_goes_with_its_start() {
+async fn records_that_expired_while_stopped_are_removed_at_the_start() {
     let site = Site::with_token();
     site.json(&["key", "generate"]);
     {

@@ -96,7 +96,7 @@ fn a_person_is_looked_up_and_the_claim_that_decides_is_named() {
 }
 
 #[test]
-fn what_the_application_is_told_of_a_person_and_whence() {
+fn explain_lists_identity_headers_and_their_sources() {
     let site = Site::new();
     let text = fs::read_to_string(site.config()).unwrap();
     let told_of = r#"

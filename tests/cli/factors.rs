@@ -36,7 +36,7 @@ fn replace_in_config(site: &Site, from: &str, to: &str) {
 }
 
 #[tokio::test]
-async fn what_somebody_has_is_listed_and_a_reset_takes_all_of_it() {
+async fn factors_are_listed_and_a_reset_removes_all() {
     let site = Site::new();
     let anna = subject(&site.add_user("anna@example.test"));
     assert_eq!(site.json(&["user", "list-factors", "anna@example.test"]), json!({ "factors": [] }));
@@ -99,7 +99,7 @@ async fn a_reset_stands_in_the_trail_by_the_name_of_each_key() {
 }
 
 #[tokio::test]
-async fn a_reset_ends_what_was_opened_with_the_factors_and_nobody_elses() {
+async fn a_reset_of_factors_ends_the_users_sessions_only() {
     let served = Served::start().await;
     let (anna, ben) = (served.add_user("anna@example.test").await, served.add_user("ben@example.test").await);
     served.sign_in(anna, 1).await;

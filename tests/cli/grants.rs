@@ -118,7 +118,7 @@ async fn a_consent_is_listed_and_withdrawn_with_the_grants_that_rest_on_it() {
 }
 
 #[tokio::test]
-async fn what_the_operator_does_is_in_the_trail_when_the_command_returns() {
+async fn commands_are_audited_before_they_return() {
     let served = Served::start().await;
     let anna = served.add_user("anna@example.test").await;
     served.add_user("ben@example.test").await;

@@ -52,7 +52,7 @@ fn a_server_that_sends_mail_invites_and_so_does_user_add_without_a_password() {
 }
 
 #[test]
-fn where_no_mail_is_sent_nobody_is_invited_and_it_is_said_what_is_missing() {
+fn without_mail_an_invitation_is_refused_with_a_reason() {
     let site = site();
     let invite = ["user", "invite", "anna@example.test", "--name", "Anna"];
     let errors = site.errors(&invite, "");
@@ -152,7 +152,7 @@ fn the_people_of_a_file_are_invited_each_as_their_line_says() {
 }
 
 #[test]
-fn every_line_that_cannot_be_invited_is_told_and_nobody_is() {
+fn every_invalid_line_is_reported_and_no_user_is_invited() {
     let mail_server = MailServer::start();
     let site = sending_to(&mail_server);
     let _server = Server::start(&site);

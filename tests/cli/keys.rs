@@ -325,7 +325,10 @@ fn a_key_that_was_removed_for_cause_stays_removed_after_a_restore() {
 
     // A manually restored copy of the old store does not reactivate the key.
     let errors = with_store(&site, &saved, || site.errors(&["check"], ""));
-    assert!(errors.len() == 1 && errors[0].contains(&first) && errors[0].contains("marked as removed in the token"), "{errors:?}");
+    assert!(
+        errors.len() == 1 && errors[0].contains(&first) && errors[0].contains("marked as removed in the token"),
+        "{errors:?}"
+    );
     let errors = with_store(&site, &saved, || site.errors(&["key", "announce", &first], ""));
     assert!(errors[0].contains("the token has no key"), "{errors:?}");
 }
@@ -369,7 +372,7 @@ fn a_restore_without_the_token_says_that_keys_were_not_compared() {
 }
 
 #[test]
-fn the_check_of_a_store_that_nobody_serves_makes_none() {
+fn a_check_without_a_server_creates_no_store() {
     let site = Site::with_token();
     site.text(&["key", "generate"]);
     assert!(site.text(&["check"]).ends_with(": ok\n"));

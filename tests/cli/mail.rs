@@ -40,7 +40,7 @@ fn a_test_mail_is_sent_and_the_servers_answer_is_told() {
 }
 
 #[test]
-fn what_is_wrong_and_what_to_do_is_told() {
+fn mail_test_reports_errors_and_remedies() {
     assert!(
         Site::new().errors(&TEST, "")[0].starts_with("no mail server is configured; write [mail] with host and from")
     );

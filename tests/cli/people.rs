@@ -100,7 +100,7 @@ fn a_dry_run_says_the_same_and_writes_nothing() {
 }
 
 #[test]
-fn every_fault_is_told_by_line_and_field_and_nobody_is_added() {
+fn every_error_is_reported_by_line_and_no_user_is_added() {
     let site = Site::new();
     site.add_user("there@example.test");
     site.json(&["user", "set", "there@example.test", "--username", "there"]);
@@ -259,7 +259,7 @@ fn there_is_an_end_to_what_is_read() {
 }
 
 #[test]
-fn a_crash_in_the_middle_leaves_nobody_or_all() {
+fn a_crash_during_an_import_leaves_none_or_all() {
     let hash = FOREIGN_HASHES.iter().map(|(_, hash)| *hash).max_by_key(|hash| hash.len()).unwrap();
     let row = |number: usize| format!("person{number}@example.test,Person {number},\"{hash}\"\n");
     let file = "email,name,password_hash\n".to_owned() + &(0..10_000).map(row).collect::<String>();

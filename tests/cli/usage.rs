@@ -158,7 +158,7 @@ fn a_store_that_another_process_has_is_named_with_that_process() {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_is_no_panic() {
+fn a_closed_pipe_causes_no_panic() {
     let site = Site::new();
     let config = site.config();
     let script = format!("'{}' user list --config '{}' | true", env!("CARGO_BIN_EXE_sealgate"), config.display());

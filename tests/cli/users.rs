@@ -145,7 +145,7 @@ fn a_username_belongs_to_one_person() {
 }
 
 #[test]
-fn what_is_known_of_a_person_is_changed() {
+fn user_set_changes_each_property() {
     let site = Site::new();
     let sub = site.add_user("anna@example.test");
     site.add_user("ben@example.test");
@@ -218,7 +218,9 @@ fn a_password_comes_from_standard_input_only() {
     // Without a password, the command would invite the user.
     let errors = site.errors(&arguments, PASSWORD);
     assert!(
-        errors.len() == 1 && errors[0].contains("the server, which is not running") && errors[0].contains("--password-stdin"),
+        errors.len() == 1
+            && errors[0].contains("the server, which is not running")
+            && errors[0].contains("--password-stdin"),
         "{errors:?}"
     );
     assert_eq!(site.json(&["user", "list"])["users"].as_array().unwrap().len(), 0);

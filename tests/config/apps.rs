@@ -342,7 +342,7 @@ fn an_upstream_whose_name_no_certificate_can_have_is_a_fault() {
 }
 
 #[test]
-fn caching_is_the_applications_say_where_somebody_signs_in_and_nowhere_else_to_be_set() {
+fn caching_can_only_be_set_where_users_sign_in() {
     use sealgate_config::Caching;
     let with = |access: &str, caching: &str| {
         format!("{REQUIRED}{APP}\n[[app.route]]\npath = \"/x/\"\naccess = {access:?}\ncaching = {caching:?}")
@@ -379,7 +379,7 @@ fn application_passwords_are_for_people_and_are_no_sign_in() {
 }
 
 #[test]
-fn what_people_read_of_an_application_is_one_line_that_they_see() {
+fn title_and_description_are_one_visible_line() {
     let app = |lines: &str| with_app("host = ", &format!("{lines}\nhost = "));
     let wiki = parse(&app("title = \"Bilgi Bankası\"\ndescription = \"What we know\"")).apps.remove(0);
     assert_eq!((wiki.called(), wiki.description.as_deref()), ("Bilgi Bankası", Some("What we know")));
@@ -391,7 +391,7 @@ fn what_people_read_of_an_application_is_one_line_that_they_see() {
 }
 
 #[test]
-fn headers_that_say_who_somebody_is_are_the_operators_to_name() {
+fn identity_headers_can_be_configured() {
     use sealgate_config::{AuthorizationHeader, IdentityValue, Names};
     let with = |lines: &str| with_app("host = \"wiki.example.com\"", &format!("host = \"wiki.example.com\"\n{lines}"));
     let headers = |lines: &str| {
@@ -511,7 +511,7 @@ fn a_level_stands_once_in_a_list_whatever_its_name() {
 }
 
 #[test]
-fn a_class_that_nobody_can_reach_is_warned_of() {
+fn an_unreachable_level_causes_a_warning() {
     let warnings = |text: &str| warnings(&parse(text));
     let told = warnings(&with_acr("", "acr = [\"aal2\", \"2\"]"));
     assert_eq!(told.len(), 1, "{told:?}");

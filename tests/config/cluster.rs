@@ -35,7 +35,7 @@ fn a_store_in_a_database_is_read_with_its_node() {
 }
 
 #[test]
-fn what_a_cluster_needs_is_asked_for() {
+fn missing_keys_of_a_cluster_are_reported() {
     for (line, said) in [
         ("cluster.node", "cluster: is missing"),
         ("store.url_file", "store.url_file: is missing"),
@@ -49,7 +49,7 @@ fn what_a_cluster_needs_is_asked_for() {
 }
 
 #[test]
-fn what_is_of_the_other_engine_is_refused() {
+fn keys_of_the_other_engine_are_refused() {
     let files = format!("{CLUSTER}\nstore.path = \"store\"\nstore.cache_bytes = 1048576\n");
     let said = faults(&files);
     assert_eq!(said.len(), 2, "{said:?}");
@@ -61,7 +61,7 @@ fn what_is_of_the_other_engine_is_refused() {
 }
 
 #[test]
-fn nobody_may_be_let_in_on_an_older_beat_than_a_second_allows() {
+fn the_staleness_of_a_node_is_limited_to_a_second() {
     for staleness in [299, 901] {
         let fault = fault(&format!("{CLUSTER}\ncluster.staleness_ms = {staleness}\n"));
         assert!(fault.contains("300 to 900"), "{fault}");

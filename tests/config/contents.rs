@@ -322,7 +322,7 @@ fn a_key_is_not_replaced_before_the_one_before_it_is_gone() {
 }
 
 #[test]
-fn a_mechanism_that_nobody_knows_is_a_fault() {
+fn an_unknown_mechanism_is_an_error() {
     let hsm = |mechanism: &str| format!("{REQUIRED}\nhsm.mechanism = \"{mechanism}\"");
     assert_eq!(parse(&hsm("sha256-rsa-pkcs")).hsm.mechanism, Mechanism::Sha256RsaPkcs);
     assert_eq!(parse(REQUIRED).hsm.mechanism, Mechanism::RsaPkcs);

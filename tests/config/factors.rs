@@ -58,7 +58,7 @@ fn levels_groups_and_days_that_cannot_be_meant_are_faults() {
 }
 
 #[test]
-fn a_day_by_which_nobody_must_enrol_is_warned_of() {
+fn an_enrolment_day_without_effect_causes_a_warning() {
     for (section, warned) in [
         ("enrol_by = \"2027-01-31\"", true),
         ("enrol_by = \"2027-01-31\"\ngroups = { staff = \"1\" }", true),

@@ -81,7 +81,7 @@ fn people_make_accounts_only_where_mail_is_sent() {
 }
 
 #[test]
-fn what_must_be_there_is_asked_for() {
+fn missing_mail_keys_are_reported() {
     starts(&fault(&replaced("host", "")), "mail.host: is missing; write the name of the mail server");
     starts(&fault(&replaced("from", "")), "mail.from: is missing; write an address such as");
     starts(&fault(&format!("{REQUIRED}mail = 5")), "mail: is an integer; write it as a table, [mail]");

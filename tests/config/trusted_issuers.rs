@@ -20,7 +20,7 @@ fn text(further: &str) -> String {
 }
 
 #[test]
-fn what_is_left_out_is_strict() {
+fn defaults_of_a_trusted_issuer_are_strict() {
     let config = parse(&format!("{}{APP}", text("")));
     let issuer = &config.trusted_issuers[0];
     let terms = &issuer.terms;
@@ -48,7 +48,7 @@ fn keys_are_at_an_address_or_in_a_file() {
 }
 
 #[test]
-fn what_would_be_unsafe_is_refused() {
+fn unsafe_settings_of_a_trusted_issuer_are_refused() {
     for (line, start) in [
         ("jwks = \"http://keys.corp.test/\"", "trusted_issuer[0].jwks: \"http://keys.corp.test/\" is not https; "),
         ("jwks = \"ftp://keys.corp.test/\"", "trusted_issuer[0].jwks: \"ftp://keys.corp.test/\" is not https; "),

@@ -384,7 +384,7 @@ fn a_kept_connection_ends_with_its_authority() {
 }
 
 #[test]
-fn who_has_shown_nothing_does_not_stay_once_a_certificate_is_required() {
+fn connections_without_a_certificate_close_when_one_becomes_required() {
     let world = World::new(Presence::Optional);
     let anna = world.authority.issue("anna", "DNS:anna");
     let mut nobody = world.connect(&world.client(&VERSIONS, None));

@@ -145,7 +145,7 @@ fn a_certificate_of_another_authority_is_no_way_in() {
 }
 
 #[test]
-fn where_a_certificate_is_required_nobody_comes_in_without_one() {
+fn connections_without_a_required_certificate_are_refused() {
     let asking = Asking::with(Presence::Required);
     let anna = asking.authority.issue("anna", "DNS:anna");
     assert!(asking.received(&[]).is_none() && asking.received(&["--http2"]).is_none());
@@ -168,7 +168,7 @@ fn authorities_of_clients_change_without_a_restart() {
 }
 
 #[test]
-fn what_a_load_balancer_shows_is_not_told_as_its_clients() {
+fn the_certificate_of_a_load_balancer_is_not_sent_as_the_clients() {
     let authority = Authority::new();
     let files = authority.issue("server", "DNS:localhost,IP:127.0.0.1");
     let edge = Edge::with(&[legacy()], |parts| {
@@ -215,7 +215,7 @@ fn browsers_are_told_to_come_over_https_by_whoever_answers() {
 }
 
 #[test]
-fn browsers_are_told_nothing_of_https_where_there_is_none_or_nobody_wants_it() {
+fn hsts_is_only_sent_with_https_and_if_enabled() {
     let plain = Edge::before(&[legacy()]);
     let off = Edge::with(&[legacy()], |parts| {
         parts.https = true;

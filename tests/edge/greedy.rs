@@ -184,7 +184,7 @@ fn five_hundred_slow_connections_do_not_keep_others_out() {
 }
 
 #[test]
-fn what_no_parser_need_see_is_refused_in_json() {
+fn malformed_heads_are_refused_in_json() {
     let edge = Edge::before(&[legacy()]);
     for (head, status) in [
         ("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", 405),

@@ -168,7 +168,7 @@ async fn people_get_the_pages_that_they_get_over_http_1() {
 }
 
 #[test]
-fn curl_shows_the_refusal_of_an_upload_that_nobody_reads() {
+fn curl_shows_the_refusal_of_an_unread_upload() {
     let refuses = upstream(|_, stream| {
         let answer = "HTTP/1.1 403 Forbidden\r\nContent-Length: 7\r\nConnection: close\r\n\r\nrefused";
         let _ = stream.write_all(answer.as_bytes());

@@ -65,7 +65,7 @@ fn a_silent_websocket_is_cut_off_when_access_ends() {
 }
 
 #[test]
-fn what_ends_by_the_clock_alone_is_cut_off_too() {
+fn connections_end_when_access_expires() {
     let edge = Edge::before(&[upstream(echo)]);
     let mut client = open_websocket(&edge);
     edge.front.ended.lock().unwrap().push("/ws".to_owned());

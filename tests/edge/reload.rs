@@ -33,7 +33,7 @@ fn reload(edge: &Edge, upstreams: &[SocketAddr]) -> Arc<TestFront> {
 }
 
 #[test]
-fn a_request_under_way_ends_as_it_began_and_the_next_one_on_its_connection_is_served_anew() {
+fn a_reload_applies_to_the_next_request_of_a_connection() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     let edge = Edge::before(&[upstream(move |_, stream| {
@@ -173,7 +173,7 @@ fn grants() -> SocketAddr {
 }
 
 #[test]
-fn what_never_ends_by_itself_ends_with_the_upstream_that_is_gone_from_the_file() {
+fn open_streams_end_when_their_upstream_is_removed() {
     let (goes, stays) = (grants(), grants());
     let edge = Edge::with(&[goes], |parts| parts.apps[0].read_timeout = Duration::from_secs(30));
     let open = |request: &str, status: u16| {

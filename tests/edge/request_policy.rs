@@ -80,7 +80,7 @@ fn a_field_of_one_connection_goes_no_further_without_the_others() {
 }
 
 #[test]
-fn what_the_gate_says_cannot_be_named_away() {
+fn connection_options_cannot_remove_identity_headers() {
     let edge = Edge::before(&[legacy()]);
     let fields = received(
         &edge,
@@ -189,7 +189,7 @@ fn the_word_upgrade_alone_does_not_stop_pooling() {
 }
 
 #[test]
-fn a_101_that_nobody_asked_for_is_no_tunnel() {
+fn an_unrequested_101_opens_no_tunnel() {
     let address = upstream(|_, stream| {
         let _ = stream
             .write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: anything\r\n\r\nHTTP/1.1");

@@ -47,7 +47,7 @@ fn a_request_in_flight_finishes_and_then_all_ends() {
 }
 
 #[test]
-fn what_takes_too_long_is_cut_off() {
+fn requests_end_when_the_shutdown_timeout_passes() {
     let mut edge = Edge::with(&[], |parts| parts.server.shutdown_timeout = Duration::from_millis(300));
     let mut busy = edge.client();
     busy.send(b"GET /local/slow HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -91,7 +91,7 @@ fn every_fault_is_found_before_anything_starts() {
 }
 
 #[test]
-fn a_restart_under_load_refuses_and_fails_nobody_when_the_socket_is_passed_on() {
+fn a_restart_with_a_passed_socket_fails_no_request() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     let start = || {
@@ -133,7 +133,7 @@ fn a_restart_under_load_refuses_and_fails_nobody_when_the_socket_is_passed_on() 
 }
 
 #[test]
-fn a_passed_socket_that_nobody_wants_stops_the_start() {
+fn an_unexpected_passed_socket_prevents_the_start() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     let mut parts = parts(Arc::new(TestFront::default()), &[]);

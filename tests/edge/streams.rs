@@ -134,7 +134,7 @@ async fn a_browser_with_a_hundred_requests_at_once_gets_them_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_count_beside_connections() {
+async fn requests_and_connections_are_counted() {
     let application = Application::start(None);
     let (edge, authority) = edge(&application, |parts| parts.server.max_connections_per_peer = 42);
     let (mut one, mut two) = (connect(&edge, &authority).await, connect(&edge, &authority).await);
@@ -201,7 +201,7 @@ async fn a_request_that_is_reset_goes_on_counting_until_it_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whose_turn_does_not_come_is_told_so() {
+async fn a_request_that_waits_too_long_is_answered() {
     let application = Application::start(None);
     let (edge, authority) = edge(&application, |parts| parts.apps[0].max_requests = 1);
     let mut requests = connect(&edge, &authority).await;

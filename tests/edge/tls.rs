@@ -302,7 +302,7 @@ fn the_connection_of_an_answer_that_broke_off_does_not() {
 }
 
 #[test]
-fn who_comes_back_after_many_others_resumes_the_session() {
+fn a_client_resumes_its_session_after_many_others() {
     let (edge, client) = trusted(&[legacy()]);
     for version in [&TLS12, &TLS13] {
         let first = client(version);

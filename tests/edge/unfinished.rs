@@ -132,7 +132,7 @@ fn the_end_of_a_body_in_chunks_does_not_go_on_alone() {
 }
 
 #[test]
-fn what_happens_to_others_leaves_an_upload_alone() {
+fn other_requests_do_not_affect_an_upload() {
     let (address, record) = application();
     let edge = edge(address);
     let mut client = edge.client();

@@ -352,7 +352,7 @@ fn requests_move_over_from_a_server_that_is_down_whatever_it_is() {
 }
 
 #[test]
-fn a_name_is_waited_for_beside_the_requests() {
+fn a_name_lookup_does_not_block_requests() {
     let known: Arc<Mutex<Option<SocketAddr>>> = Arc::default();
     let answer = Arc::clone(&known);
     let find = move |host: &str, _port| {

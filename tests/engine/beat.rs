@@ -25,7 +25,7 @@ fn is_stale(engine: &dyn Engine) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_one_node_takes_away_moves_the_counters_of_the_others() {
+async fn a_revocation_increments_the_counters_of_other_nodes() {
     let settings = empty_store().await;
     let (a, b) = (node(&named("a", &settings)).await, node(&named("b", &settings)).await);
     let (mine, others) = (a.counters().sum(7), [b.counters().sum(7), b.counters().sum(8)]);
@@ -39,7 +39,7 @@ async fn what_one_node_takes_away_moves_the_counters_of_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_refused_moves_nothing_anywhere() {
+async fn a_refused_commit_increments_no_counter() {
     let settings = empty_store().await;
     let a = node(&settings).await;
     commit(&a, put(b"k", b"v")).await;
@@ -188,7 +188,7 @@ async fn a_server_that_no_standby_follows_is_not_believed() {
 
 /// `local` acknowledges before the standby has the data. Later connections are refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_commit_waits_for_stays_as_it_was_when_the_node_connected() {
+async fn synchronous_commit_is_fixed_when_a_node_connects() {
     let server = start(&[]).await;
     let settings = PostgresSettings::new(server.url("").into());
     initialise(&settings).await.unwrap();

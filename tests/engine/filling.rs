@@ -296,7 +296,7 @@ async fn a_connection_that_breaks_in_the_middle_leaves_an_empty_store() {
 
 /// The servers' role, which may create no table.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_may_only_write_lays_a_store_down_and_reads_one_moment() {
+async fn a_role_without_create_can_import_and_read_a_snapshot() {
     let (schema, ..) = relayed().await;
     let client = shared().client(&within(&schema)).await;
     let (role, tables) = (format!("server_{schema}"), format!("ALL TABLES IN SCHEMA {schema}"));
@@ -348,7 +348,7 @@ async fn a_new_store_whose_last_answer_is_lost_is_there() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_store_of_which_nobody_can_tell_is_told_so() {
+async fn an_import_with_an_unknown_result_reports_it() {
     let (schema, straight, relay, through) = relayed().await;
     let node = node(&straight).await;
     let impatient = PostgresSettings { commit_timeout: Duration::from_millis(100), ..through };

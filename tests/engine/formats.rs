@@ -172,7 +172,7 @@ async fn the_format_rises_when_all_nodes_read_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_was_removed_or_is_long_gone_holds_nothing_up() {
+async fn removed_and_long_absent_nodes_do_not_block_an_upgrade() {
     for gone in ["removed = true", "seen = now() - interval '25 hours'"] {
         let settings = begun().await;
         node("older", OLDER, &settings).await.close();

@@ -137,7 +137,7 @@ async fn a_record_that_is_none_of_its_table_is_refused() {
 }
 
 #[tokio::test]
-async fn what_a_record_says_beside_what_is_known_is_refused() {
+async fn records_with_unknown_members_are_refused() {
     for (table, member) in [("user", "/admin"), ("client", "/details/trusted"), ("session", "/sign_ins/0/strong")] {
         let mut records = exported().await;
         let (at, name) = member.rsplit_once('/').unwrap();

@@ -78,7 +78,7 @@ async fn a_snapshot_is_one_moment_while_others_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_snapshot_takes_no_commits_and_keeps_nobody_waiting() {
+async fn a_snapshot_refuses_commits_and_blocks_no_writer() {
     let settings = empty_store().await;
     let engine = node(&settings).await;
     commit(&engine, put(b"k", b"v")).await;

@@ -49,7 +49,7 @@ async fn fill(store: &Arc<Store>, count: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_expired_goes_in_few_commits() {
+async fn expired_records_are_removed_in_few_commits() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
     let commits = Arc::new(Commits::default());
@@ -195,7 +195,7 @@ async fn a_sweeper_that_was_stopped_removes_nothing_and_another_goes_on() {
 
 /// Prints the duration: set `SWEEP_RECORDS=100000` for more records.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_expired_goes_over_a_network_too() {
+async fn expired_records_are_removed_over_a_network() {
     let records = std::env::var("SWEEP_RECORDS").map_or(RECORDS, |records| records.parse().unwrap());
     let schema = schema().await;
     let relay = Relay::start_far(shared().port, Duration::from_millis(1)).await;

@@ -180,7 +180,7 @@ async fn an_older_record_is_written_in_the_new_form_when_it_changes_and_others_s
 }
 
 #[tokio::test]
-async fn what_goes_with_an_older_record_is_found_in_it() {
+async fn dependents_of_an_older_record_are_found() {
     for (format, _) in STORES {
         let (store, engine) = older(format).await;
         let ben = Subject::parse("02020202-0202-4202-8202-020202020202").unwrap();

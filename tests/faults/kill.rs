@@ -296,7 +296,7 @@ async fn signs_in(instance: &Instance, password: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_survives_sigkill_under_load() {
+async fn acknowledged_commits_survive_sigkill_under_load() {
     let _shared = MACHINE.read().await;
     let mut chance = Chance::seeded("kill");
     let limits = "authorize = 4000\npages = 4000\ntoken = 4000\nrevoke = 4000\nregister = 4000";

@@ -233,13 +233,13 @@ async fn is_noticed(test: &'static str, model: Model) {
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_power_cut() {
-    block_on(survives("what_was_acknowledged_survives_a_power_cut", Model::SyncedOnly));
+fn acknowledged_commits_survive_a_power_cut() {
+    block_on(survives("acknowledged_commits_survive_a_power_cut", Model::SyncedOnly));
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_power_cut_that_scatters_and_tears_writes() {
-    let test = "what_was_acknowledged_survives_a_power_cut_that_scatters_and_tears_writes";
+fn acknowledged_commits_survive_a_power_cut_with_torn_writes() {
+    let test = "acknowledged_commits_survive_a_power_cut_with_torn_writes";
     block_on(survives(test, Model::Scattered));
 }
 

@@ -209,7 +209,7 @@ async fn a_token_in_the_address_is_no_credential() {
 }
 
 #[tokio::test]
-async fn who_is_not_in_the_group_is_refused() {
+async fn users_outside_the_group_are_refused() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/", BEN).await;
@@ -238,7 +238,7 @@ async fn a_page_of_another_origin_opens_no_websocket() {
 }
 
 #[tokio::test]
-async fn what_no_rule_opens_is_closed() {
+async fn paths_without_a_rule_are_refused() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://shop.test/orders/", ANNA).await;
@@ -320,7 +320,7 @@ async fn an_application_takes_the_tokens_of_its_clients_only() {
 }
 
 #[tokio::test]
-async fn a_client_that_a_developer_made_opens_what_lists_it_until_somebody_vouches_for_it() {
+async fn an_unapproved_client_only_opens_applications_that_list_it() {
     let world = World::new().await;
     let token = bearer(&world.access_token("openid profile email").await);
     let id = ClientId::parse("api").unwrap();

@@ -148,7 +148,7 @@ async fn uses_of_many_are_noted_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_no_application_password_of_this_application_opens_nothing() {
+async fn wrong_application_passwords_are_refused() {
     let world = world().await;
     let (of_git, _) = made(&world, &world.anna, "git").await;
     let (of_files, _) = made(&world, &world.anna, "files").await;
@@ -241,7 +241,7 @@ async fn a_program_is_offered_basic_and_a_browser_is_not() {
 }
 
 #[tokio::test]
-async fn wrong_ones_are_bounded_and_shut_out_nobody_who_has_a_right_one() {
+async fn wrong_application_passwords_are_limited_and_right_ones_still_work() {
     let world = World::with(&format!("{APPS}\n[login]\nfailures_per_address = 3")).await;
     let (password, _) = made(&world, &world.anna, "git").await;
     let url = "https://git.test/";

@@ -53,7 +53,7 @@ async fn preflights_are_answered_without_credentials_for_listed_origins_only() {
 }
 
 #[tokio::test]
-async fn what_only_looks_like_a_preflight_is_judged_like_any_request() {
+async fn requests_that_are_no_real_preflight_need_access() {
     let world = World::new().await;
     let bare = world.call("OPTIONS", "https://desk.test/data", &[PAGE]).await;
     bare.assert_refused(401, "login_required");

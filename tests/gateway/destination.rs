@@ -30,7 +30,7 @@ fn at(path: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_copied_or_moved_needs_the_right_to_both_paths() {
+async fn copy_and_move_need_access_to_both_paths() {
     let world = World::with(APPS).await;
     let (anna, ben) = (Browser::new(&world), Browser::new(&world));
     anna.sign_in_at(&at("/"), ANNA).await.arrived();

@@ -56,7 +56,7 @@ async fn a_new_key_is_good_with_its_first_token_and_invented_ones_cost_one_readi
 }
 
 #[tokio::test]
-async fn keys_that_never_came_are_nobodys_fault() {
+async fn missing_keys_of_an_issuer_are_answered_with_503() {
     let nothing = |_: &Key| Answer::Status("500 Internal Server Error", String::new());
     let corp = Corp::with("throttle_seconds = 7", Key::rsa("k1"), nothing).await;
     corp.reads(1).await;

@@ -41,7 +41,7 @@ async fn no_application_takes_it_that_does_not_name_the_issuer() {
 }
 
 #[tokio::test]
-async fn our_own_tokens_are_judged_as_ever_beside_those_of_another_issuer() {
+async fn own_tokens_are_unaffected_by_trusted_issuers() {
     let corp = Corp::new("").await;
     let token = corp.world.access_token("openid profile").await;
     let reply = corp.send("/profiles/", &token).await;
@@ -143,7 +143,7 @@ async fn no_confusion_of_algorithms_and_keys_forges_a_token() {
 }
 
 #[tokio::test]
-async fn what_a_token_says_must_hold() {
+async fn each_claim_of_a_foreign_token_is_validated() {
     let corp = Corp::new(r#"clients = ["cron"]"#).await;
     let now = corp.world.sealgate.clock.now().seconds();
     let of_cron = |mut claims: Value| {
@@ -206,7 +206,7 @@ async fn a_foreign_name_opens_nothing_of_ours_unless_it_was_mapped() {
 }
 
 #[tokio::test]
-async fn what_the_operator_mapped_counts() {
+async fn mapped_claims_of_foreign_tokens_apply() {
     let corp = Corp::new(
         r#"
         groups_claim = "groups"

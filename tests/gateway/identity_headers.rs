@@ -130,7 +130,7 @@ async fn a_username_is_told_from_the_next_request_on() {
 }
 
 #[tokio::test]
-async fn nobody_forges_a_header_that_may_say_who_they_are() {
+async fn forged_identity_headers_are_removed() {
     let world = World::with(APPS).await;
     let browser = Browser::new(&world);
     let forged: Vec<(&str, &str)> = FORGED.iter().map(|name| (*name, "forged")).collect();
@@ -152,7 +152,7 @@ async fn nobody_forges_a_header_that_may_say_who_they_are() {
 }
 
 #[tokio::test]
-async fn a_calendar_is_entered_by_nobody_elses_name() {
+async fn a_forged_user_name_does_not_reach_the_calendar() {
     let world = World::with(APPS).await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://calendar.test/", ANNA).await;
@@ -164,7 +164,7 @@ async fn a_calendar_is_entered_by_nobody_elses_name() {
 }
 
 #[tokio::test]
-async fn what_the_operator_names_passes() {
+async fn headers_in_pass_headers_are_forwarded() {
     let world = World::with(APPS).await;
     let fields = [("x-user-token", "t1"), ("x-user-agent", "grpc")];
     let reply = world.call("GET", "https://intranet.test/open/", &fields).await;

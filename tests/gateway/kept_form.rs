@@ -91,7 +91,7 @@ async fn a_form_that_was_sent_too_late_waits_for_its_sender_and_is_sent_by_a_but
 }
 
 #[tokio::test]
-async fn whoever_was_not_signed_in_at_all_can_send_it_too() {
+async fn a_form_is_kept_for_a_user_without_a_session() {
     let world = world().await;
     let browser = Browser::new(&world);
     let url = format!("https://wiki.test{TARGET}");
@@ -103,7 +103,7 @@ async fn whoever_was_not_signed_in_at_all_can_send_it_too() {
 }
 
 #[tokio::test]
-async fn somebody_elses_form_is_dropped() {
+async fn a_kept_form_of_another_user_is_dropped() {
     let world = world().await;
     let browser = Browser::new(&world);
     let page = sent_too_late(&world, &browser).await;
@@ -164,7 +164,7 @@ async fn a_form_waits_for_a_quarter_of_an_hour() {
 }
 
 #[tokio::test]
-async fn who_is_signed_out_before_the_form_was_shown_signs_in_again_for_it() {
+async fn a_user_signed_out_before_the_form_is_shown_signs_in_again() {
     let world = world().await;
     let browser = Browser::new(&world);
     let address = address(&world, &browser).await;
@@ -310,7 +310,7 @@ async fn refused_as(
 }
 
 #[tokio::test]
-async fn what_is_no_form_of_a_page_of_this_host_is_refused_as_before() {
+async fn forms_of_other_origins_and_types_are_not_kept() {
     let world = world().await;
     let browser = Browser::new(&world);
     for (name, value) in [
@@ -352,7 +352,7 @@ async fn without_a_wrapping_key_or_where_none_may_be_kept_all_is_as_before() {
 }
 
 #[tokio::test]
-async fn a_form_whose_sender_nobody_knows_any_more_is_not_kept() {
+async fn a_form_of_an_unknown_sender_is_not_kept() {
     let world = world().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/", ANNA).await.arrived();
@@ -430,7 +430,7 @@ async fn send_and_sign_in(browser: &Browser<'_>, url: &str, email: &str) -> Repl
 }
 
 #[tokio::test]
-async fn a_page_that_was_left_open_at_a_sign_out_shows_its_form_to_nobody_else() {
+async fn the_form_of_a_signed_out_user_is_not_shown_to_another_user() {
     let world = world().await;
     let browser = Browser::new(&world);
     let url = format!("https://wiki.test{TARGET}");
@@ -446,7 +446,7 @@ async fn a_page_that_was_left_open_at_a_sign_out_shows_its_form_to_nobody_else()
 }
 
 #[tokio::test]
-async fn who_signs_in_again_after_a_sign_out_gets_the_form_of_their_open_page() {
+async fn a_user_who_signs_in_again_gets_the_form_of_the_open_page() {
     let world = world().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/", ANNA).await.arrived();

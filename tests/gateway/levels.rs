@@ -219,7 +219,7 @@ async fn a_token_is_held_against_the_level_and_told_what_is_missing() {
 /// From no sign-in through the second step to the requested page, then with the second step, then
 /// to a level that it does not reach.
 #[tokio::test]
-async fn somebody_comes_by_a_second_step_to_the_very_page() {
+async fn a_second_step_leads_to_the_requested_page() {
     let world = World::made(BANK, Some(10), |_| ()).await;
     let browser = anna(&world).await;
     let wanted = "/accounts?to=%C5%9F&a=b%2Fc";

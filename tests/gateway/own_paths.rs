@@ -57,7 +57,7 @@ async fn a_chosen_language_is_remembered_and_taken_to_the_provider() {
 }
 
 #[tokio::test]
-async fn our_own_paths_send_nobody_to_another_host_or_around() {
+async fn reserved_paths_do_not_redirect_to_other_hosts() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     for then in [

@@ -54,7 +54,7 @@ const SITE: &str = r#"
 "#;
 
 #[tokio::test]
-async fn what_an_application_reads_as_data_passes_byte_for_byte() {
+async fn allowed_path_characters_are_forwarded_unchanged() {
     let world = World::with(SITE).await;
     let sound = [
         "/files/a;b.txt",

@@ -54,7 +54,7 @@ async fn a_new_password_and_the_end_of_other_sessions_reach_applications_that_a_
 
 /// Ending all other sessions keeps every user of this browser signed in.
 #[tokio::test]
-async fn whoever_shared_the_browser_stays_signed_in() {
+async fn other_users_of_the_browser_stay_signed_in() {
     let world = World::new().await;
     let hash = hash_blocking(&SecretString::from(PASSWORD), [8; 16]).unwrap();
     world.sealgate.store.change_user(world.ben.sub, |user| user.password = Some(hash.clone())).await.unwrap();

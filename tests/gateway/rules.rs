@@ -37,7 +37,7 @@ async fn a_method_that_no_rule_of_the_path_is_for_gets_nowhere() {
 }
 
 #[tokio::test]
-async fn a_rule_for_one_person_lets_nobody_else_through() {
+async fn a_rule_for_one_user_refuses_others() {
     let world = World::new().await;
     let (anna, ben) = (Browser::new(&world), Browser::new(&world));
     anna.sign_in_at("https://desk.test/", ANNA).await;
@@ -104,7 +104,7 @@ async fn an_old_token_is_refused_by_its_auth_time() {
 }
 
 #[tokio::test]
-async fn somebody_who_has_no_factor_yet_adds_one_before_they_are_signed_in() {
+async fn a_user_without_a_factor_adds_one_before_the_sign_in_completes() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     let page = browser.open("https://desk.test/vault/x").await;

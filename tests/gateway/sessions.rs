@@ -63,7 +63,7 @@ async fn a_form_may_sign_out_too() {
 }
 
 #[tokio::test]
-async fn a_strangers_link_signs_nobody_out() {
+async fn a_link_of_another_site_does_not_sign_the_user_out() {
     let world = World::new().await;
     let browser = signed_in(&world).await;
     let fields = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
@@ -280,7 +280,7 @@ async fn a_remembered_session_ends_to_the_second() {
 }
 
 #[tokio::test]
-async fn a_remembered_cookie_of_the_provider_ends_when_somebody_else_signs_in() {
+async fn a_cached_cookie_of_the_provider_ends_when_another_user_signs_in() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://id.test/dashboard", ANNA).await.arrived();

@@ -145,7 +145,7 @@ async fn an_answer_that_comes_twice_leads_to_the_application() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_too_late_begins_anew() {
+async fn a_late_response_to_a_sign_in_restarts_it() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://shop.test/orders/", ANNA).await;
@@ -160,7 +160,7 @@ async fn an_answer_that_comes_too_late_begins_anew() {
 }
 
 #[tokio::test]
-async fn nobody_is_signed_in_by_somebody_elses_link() {
+async fn a_link_of_an_attacker_does_not_sign_the_victim_in() {
     let world = World::new().await;
     let attacker = Browser::new(&world);
     let page = attacker.open("https://wiki.test/a").await;
@@ -226,7 +226,7 @@ async fn one_applications_callback_leaves_anothers_sign_in_alone() {
 }
 
 #[tokio::test]
-async fn who_was_shut_out_on_the_way_back_gets_no_session() {
+async fn a_user_disabled_during_the_sign_in_gets_no_session() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://shop.test/orders/", ANNA).await;
@@ -402,7 +402,7 @@ async fn an_office_of_five_hundred_behind_one_address_signs_in_within_a_minute()
 }
 
 #[tokio::test]
-async fn who_may_not_enter_is_told_which_account_it_is_and_may_take_another() {
+async fn the_403_page_names_the_account_and_offers_another() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     let refused = browser.sign_in_at("https://wiki.test/staff/rota?week=3", BEN).await;

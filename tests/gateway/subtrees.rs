@@ -100,7 +100,7 @@ fn fields<'a>(depth: Option<&'a str>, more: &[(&'a str, &'a str)]) -> Vec<(&'a s
 }
 
 #[tokio::test]
-async fn what_acts_on_everything_below_its_path_needs_the_right_to_it() {
+async fn requests_on_a_subtree_need_access_to_every_rule_below() {
     let world = World::with(APPS).await;
     let (anna, ben) = (Browser::new(&world), Browser::new(&world));
     anna.sign_in_at(&at("/"), ANNA).await.arrived();
@@ -161,7 +161,7 @@ async fn a_depth_that_servers_agree_on_bounds_what_is_judged() {
 }
 
 #[tokio::test]
-async fn what_is_written_over_needs_the_right_to_everything_below_it() {
+async fn an_overwritten_destination_needs_access_to_every_rule_below() {
     let world = World::with(APPS).await;
     let (anna, ben) = (Browser::new(&world), Browser::new(&world));
     anna.sign_in_at(&at("/"), ANNA).await.arrived();

@@ -42,7 +42,7 @@ async fn a_new_password_is_judged_in_the_bounded_queue_of_the_password_threads()
 }
 
 #[tokio::test]
-async fn whoever_is_not_signed_in_signs_in_and_comes_back_to_the_page() {
+async fn account_pages_require_a_sign_in_and_lead_back() {
     for page in PAGES {
         let provider = Provider::new().await;
         let browser = provider.browser();
@@ -70,7 +70,7 @@ async fn password_managers_find_the_page_on_which_the_password_is_changed() {
 }
 
 #[tokio::test]
-async fn our_own_pages_give_nobody_a_code() {
+async fn the_internal_client_issues_no_codes() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let ask = |uri: &str| {
@@ -394,7 +394,7 @@ async fn the_page_of_sessions_names_credentials_of_the_last_thirty_days() {
 }
 
 #[tokio::test]
-async fn nobody_ends_somebody_elses_session() {
+async fn a_user_cannot_end_another_users_session() {
     let provider = Provider::new().await;
     let anna = with_anna(&provider).await;
     let of_anna = provider.sealgate.store.sessions_of_user(provider.anna.sub, None, 9).await.unwrap().sessions;
@@ -451,7 +451,7 @@ async fn the_page_speaks_to_the_person_in_use_and_offers_the_others() {
 }
 
 #[tokio::test]
-async fn account_pages_are_kept_by_nobody_and_framed_by_nobody() {
+async fn account_pages_are_not_cached_or_framed() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     for page in PAGES {
@@ -469,7 +469,7 @@ async fn account_pages_are_kept_by_nobody_and_framed_by_nobody() {
 }
 
 #[tokio::test]
-async fn recent_activity_shows_a_persons_own_events_and_nobody_elses() {
+async fn recent_activity_shows_only_the_users_own_events() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let ben = provider.browser();

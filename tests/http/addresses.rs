@@ -182,7 +182,7 @@ async fn a_pending_code_dies_with_the_password_and_with_a_sign_out_everywhere() 
 }
 
 #[tokio::test]
-async fn without_mail_an_administrator_changes_addresses_and_nobody_else() {
+async fn without_mail_only_administrators_change_addresses() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     for page in [PAGE, NEW] {
@@ -229,7 +229,7 @@ async fn an_address_is_changed_once_the_new_one_is_proven_and_the_old_one_is_tol
 }
 
 #[tokio::test]
-async fn an_address_of_somebody_else_gets_word_and_whoever_typed_it_learns_nothing() {
+async fn the_owner_of_a_taken_address_is_notified_and_the_requester_is_not() {
     let provider = provider().await;
     let browser = with_anna(&provider).await;
     let known = move_to(&browser, "BEN@example.test").await;
@@ -347,7 +347,7 @@ async fn a_change_of_address_asks_for_a_sign_in_that_is_not_long_ago() {
 }
 
 #[tokio::test]
-async fn what_was_mailed_to_the_old_address_dies_with_the_change_but_for_the_way_back() {
+async fn links_to_the_old_address_end_except_the_undo_link() {
     let provider = provider().await;
     let browser = with_anna(&provider).await;
     for number in 1..=2 {

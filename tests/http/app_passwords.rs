@@ -110,7 +110,7 @@ async fn none_is_offered_or_made_for_an_application_that_is_closed_to_the_user()
 }
 
 #[tokio::test]
-async fn what_will_not_do_is_refused() {
+async fn invalid_application_passwords_are_refused() {
     let provider = Provider::with(APPS).await;
     let browser = with_anna(&provider).await;
     for name in ["", " ", "a\u{202e}b", &"x".repeat(61)] {

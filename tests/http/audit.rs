@@ -136,7 +136,7 @@ async fn the_trail_is_asked_by_person_client_kind_and_time_page_by_page() {
 }
 
 #[tokio::test]
-async fn what_people_do_to_their_own_account_is_taken_down() {
+async fn changes_of_the_own_account_are_audited() {
     let provider = Provider::new().await;
     let c1 = provider.c1();
     let (anna, elsewhere) = (provider.browser(), provider.browser());
@@ -181,7 +181,7 @@ async fn what_people_do_to_their_own_account_is_taken_down() {
 
 /// A password typed into the address field is not recorded, and neither is an unknown address.
 #[tokio::test]
-async fn what_was_typed_is_not_kept() {
+async fn typed_addresses_of_unknown_users_are_not_audited() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;

@@ -91,7 +91,7 @@ async fn each_failover_in_a_window_permits_the_limit_once_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_left_falls_at_every_node_and_is_never_more_than_is_there() {
+async fn the_remaining_allowance_decreases_on_every_node() {
     let cluster = Provider::cluster(3, "", &store().await).await;
     for number in 0..50_u64 {
         let reply = cluster[usize::try_from(number).unwrap() % 3].c1().refresh("RT_x").await;
@@ -156,7 +156,7 @@ async fn a_right_password_at_any_node_is_no_guess() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_nobody_counts_guesses_no_password_is_looked_at() {
+async fn no_password_is_verified_while_guesses_cannot_be_counted() {
     let settings = store().await;
     let cluster = Provider::cluster(2, "", &settings).await;
     let browser = cluster[1].browser();
@@ -183,7 +183,7 @@ async fn while_nobody_counts_guesses_no_password_is_looked_at() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_nobody_counts_requests_each_node_goes_by_its_own_count() {
+async fn nodes_count_requests_locally_while_the_database_does_not() {
     let settings = empty_store().await;
     let cluster = Provider::cluster(2, "[rate_limits]\nlogout = 8", &settings).await;
     let beside = beside(&settings).await;

@@ -8,7 +8,7 @@ use sealgate_system::clock::Clock;
 use crate::support::{Provider, Tokens};
 
 #[tokio::test]
-async fn tok_12_a_code_of_somebody_who_was_disabled_since_gives_nothing() {
+async fn tok_12_a_code_of_a_disabled_user_is_refused() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
     provider.change_user(provider.anna.sub, |user| user.state = UserState::Disabled).await;

@@ -135,7 +135,7 @@ async fn a_new_password_and_a_disabled_account_end_refresh_tokens_for_good() {
 
 /// A consent that is submitted after its request has expired shows the consent page again.
 #[tokio::test]
-async fn a_form_that_is_too_late_goes_on_where_somebody_is_signed_in() {
+async fn an_expired_consent_form_shows_the_consent_page_again() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let page = browser.open(&provider.c2().authorize(&[("state", "late")])).await;

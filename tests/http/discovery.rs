@@ -178,7 +178,7 @@ async fn disc_11_an_unknown_path_is_a_404_in_json() {
 /// Discovery 1.0 §3: omitted members have defaults, and the default of
 /// `request_uri_parameter_supported` is true.
 #[tokio::test]
-async fn what_is_not_supported_is_said_in_the_document() {
+async fn unsupported_parameters_are_in_the_discovery_document() {
     let provider = Provider::new().await;
     let document = document(&provider).await;
     for field in ["request_parameter_supported", "request_uri_parameter_supported", "claims_parameter_supported"] {
@@ -188,7 +188,7 @@ async fn what_is_not_supported_is_said_in_the_document() {
 }
 
 #[tokio::test]
-async fn what_the_document_says_is_what_tokens_have() {
+async fn the_discovery_document_matches_the_tokens() {
     let provider = Provider::new().await;
     let document = document(&provider).await;
     let tokens = provider.c1().tokens("openid profile email phone").await;

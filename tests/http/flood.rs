@@ -32,7 +32,7 @@ async fn an_ipv6_site_begins_ten_times_what_one_of_its_networks_may() {
 }
 
 #[tokio::test]
-async fn when_no_place_is_left_the_oldest_that_nobody_goes_on_with_gives_way() {
+async fn the_oldest_idle_sign_in_is_evicted_when_there_are_too_many() {
     let provider = Provider::with("[sessions]\nmax_interactions = 20").await;
     let anna = provider.browser();
     let page = anna.open(&provider.c1().authorize(&[])).await;

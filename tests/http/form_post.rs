@@ -82,7 +82,7 @@ async fn both_languages_have_the_page() {
 }
 
 #[tokio::test]
-async fn who_may_not_have_it_is_told_so_by_a_redirect_and_the_document_does_not_name_it() {
+async fn form_post_without_permission_is_an_error_redirect() {
     let modes = async |provider: &Provider| {
         let document = provider.get("/.well-known/openid-configuration").await.json();
         let modes = document["response_modes_supported"].as_array().unwrap().clone();

@@ -54,7 +54,7 @@ async fn a_client_that_may_ask_learns_the_groups() {
 }
 
 #[tokio::test]
-async fn nobody_else_gets_it() {
+async fn the_groups_scope_needs_permission() {
     let provider = Provider::with(ON).await;
     let refused = provider.browser().open(&provider.c1().authorize(&[("scope", "openid groups")])).await;
     assert_eq!(refused.returned("error").as_deref(), Some("invalid_scope"));

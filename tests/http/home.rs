@@ -51,7 +51,7 @@ const APPS: &str = r#"
 "#;
 
 #[tokio::test]
-async fn it_shows_what_somebody_may_open_and_nothing_else() {
+async fn the_start_page_lists_only_accessible_applications() {
     let provider = Provider::with(APPS).await;
     let browser = provider.browser();
     let login = browser.open("/").await;
@@ -90,7 +90,7 @@ async fn where_an_application_has_the_issuers_host_its_root_is_the_applications(
 }
 
 #[tokio::test]
-async fn somebody_who_may_open_nothing_is_told_so() {
+async fn the_start_page_says_that_no_application_is_accessible() {
     let provider = Provider::new().await;
     let anna = with_anna(&provider).await;
     assert!(anna.get("/").await.text().contains("not have access to any application yet"));

@@ -44,7 +44,7 @@ async fn sign_in(browser: &Browser<'_>, provider: &Provider, email: &str, passwo
 const TODAYS: &str = "$argon2id$v=19$m=19456,t=2,p=1$";
 
 #[tokio::test]
-async fn the_password_of_the_other_system_opens_and_is_hashed_anew() {
+async fn an_imported_password_works_and_is_rehashed() {
     let provider = Provider::new().await;
     let addresses: Vec<String> = (0..FOREIGN_HASHES.len()).map(|number| format!("p{number}@example.test")).collect();
     let people: Vec<(&str, &str)> =
@@ -117,7 +117,7 @@ async fn the_first_sign_in_stands_while_the_store_cannot_write_the_new_hash() {
 }
 
 #[tokio::test]
-async fn whoever_was_imported_without_a_hash_does_not_come_in() {
+async fn a_user_imported_without_a_hash_cannot_sign_in() {
     let provider = Provider::new().await;
     import(&provider, &[(CAROL, "")]).await.unwrap();
     assert_eq!(user(&provider, CAROL).await.password, None);

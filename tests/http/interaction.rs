@@ -267,7 +267,7 @@ async fn disable(provider: &Provider, user: &sealgate_domain::user::User) {
 }
 
 #[tokio::test]
-async fn somebody_who_is_disabled_in_between_gets_no_code() {
+async fn a_user_disabled_during_the_sign_in_gets_no_code() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;

@@ -135,7 +135,7 @@ async fn a_damaged_record_keeps_no_other_from_being_carried_out() {
 
 /// A session that cannot be read opens nothing, and does not prevent a start.
 #[tokio::test]
-async fn a_damaged_session_keeps_nobody_from_starting() {
+async fn a_damaged_session_does_not_prevent_the_start() {
     let (provider, meddler) = Provider::meddled().await;
     with_anna(&provider).await;
     meddler.fail(Some(SESSION));

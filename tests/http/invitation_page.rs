@@ -48,7 +48,7 @@ async fn signs_in(provider: &Provider, email: &str, password: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn somebody_who_was_invited_chooses_a_password_and_signs_in_where_they_were_invited_to() {
+async fn an_invited_user_chooses_a_password_and_reaches_the_application() {
     let provider = provider().await;
     invite_to(&provider, NEW, Some("wiki")).await.unwrap();
     let token = token_for(&provider, NEW).await;
@@ -187,7 +187,7 @@ async fn a_link_is_dead_once_something_else_became_of_the_account() {
 }
 
 #[tokio::test]
-async fn whoever_has_not_opened_the_link_sends_no_form() {
+async fn an_invitation_form_needs_an_opened_link() {
     let provider = provider().await;
     invite(&provider, NEW).await.unwrap();
     let token = token_for(&provider, NEW).await;
@@ -206,7 +206,7 @@ async fn whoever_has_not_opened_the_link_sends_no_form() {
 }
 
 #[tokio::test]
-async fn who_chooses_a_passkey_has_no_password_and_signs_in_with_it() {
+async fn a_user_with_a_passkey_has_no_password_and_signs_in_with_it() {
     let provider = provider().await;
     invite(&provider, NEW).await.unwrap();
     let token = token_for(&provider, NEW).await;
@@ -267,7 +267,7 @@ async fn the_duty_to_add_a_second_step_follows_at_the_sign_in() {
 }
 
 #[tokio::test]
-async fn somebody_elses_session_in_the_browser_is_left_as_it_is_and_not_used() {
+async fn an_existing_session_of_another_user_is_neither_changed_nor_used() {
     let provider = provider().await;
     invite_to(&provider, NEW, Some("wiki")).await.unwrap();
     let browser = with_anna(&provider).await;

@@ -79,7 +79,7 @@ async fn count(provider: &Provider, kind: AuditKind) -> usize {
 }
 
 #[tokio::test]
-async fn an_invitation_makes_an_account_that_nobody_can_sign_in_to_and_one_mail() {
+async fn an_invitation_creates_an_account_without_credentials_and_one_message() {
     let provider = provider().await;
     let answer = invite_to(&provider, NEW, Some("wiki")).await.unwrap();
     assert_eq!(answer["invitation"], "invited");
@@ -107,7 +107,7 @@ async fn an_invitation_makes_an_account_that_nobody_can_sign_in_to_and_one_mail(
 }
 
 #[tokio::test]
-async fn whoever_invites_is_told_what_is_wrong_and_nothing_is_made() {
+async fn an_invalid_invitation_is_reported_and_creates_nothing() {
     let provider = provider().await;
     for (email, app, told) in [
         (ANNA, None, "a user with the e-mail address anna@example.test already exists"),
@@ -136,7 +136,7 @@ async fn a_new_link_takes_the_place_of_the_old_one_in_the_outbox_too() {
 }
 
 #[tokio::test]
-async fn what_is_withdrawn_is_dead_and_the_account_can_be_invited_again() {
+async fn a_withdrawn_invitation_is_invalid_and_can_be_repeated() {
     let provider = provider().await;
     invite(&provider, NEW).await.unwrap();
     assert_eq!(change(&provider, NEW, "revoke").await.unwrap()["invitation_withdrawn"], true);
@@ -150,7 +150,7 @@ async fn what_is_withdrawn_is_dead_and_the_account_can_be_invited_again() {
 }
 
 #[tokio::test]
-async fn nobody_is_invited_to_an_account_that_is_used_or_disabled() {
+async fn used_and_disabled_accounts_cannot_be_invited() {
     let provider = provider().await;
     let used = change(&provider, ANNA, "resend").await.unwrap_err();
     assert!(used[0].contains("has a password or a passkey already"), "{used:?}");
@@ -196,7 +196,7 @@ async fn invitations_leave_room_in_the_outbox_for_what_people_wait_for() {
 }
 
 #[tokio::test]
-async fn nobody_is_invited_whose_mail_would_not_leave_in_time() {
+async fn invitations_that_cannot_be_sent_in_time_are_refused() {
     let provider = Provider::with(&format!("{MAIL}per_minute = 1\n")).await;
     let refused = invite_many(&provider, "a", 48 * 60 + 1).await.unwrap_err();
     assert!(

@@ -164,7 +164,7 @@ async fn a_client_that_demands_a_level_has_people_sign_in_with_it() {
 
 /// A level that a client only requests voluntarily locks out no user.
 #[tokio::test]
-async fn a_wish_that_nobody_can_fulfil_gives_what_there_is() {
+async fn unreachable_voluntary_levels_give_the_reached_level() {
     let provider = Provider::new().await;
     for wished in ["2", "3", "phr 2", "urn:mace:incommon:iap:silver"] {
         let code = provider.c1().code(&[("acr_values", wished)]).await;

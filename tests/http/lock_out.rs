@@ -70,7 +70,7 @@ fn from<'a>(provider: &'a Provider, address: &str) -> Browser<'a> {
 }
 
 #[tokio::test]
-async fn strangers_keep_nobody_out_of_a_browser_that_they_have_signed_in_from() {
+async fn attackers_cannot_lock_a_user_out_of_a_known_browser() {
     let provider = Provider::with(PATIENT).await;
     let anna = with_anna(&provider).await;
     let stranger = Stranger::at(&provider).await;
@@ -111,7 +111,7 @@ async fn a_known_browser_has_a_count_of_its_own_that_is_bounded_too() {
 }
 
 #[tokio::test]
-async fn a_browser_is_known_for_the_people_who_signed_in_from_it_and_for_nobody_else() {
+async fn a_known_browser_is_known_for_its_users_only() {
     let provider = Provider::with(&format!("{PATIENT}\n[login]\nfailures_per_account = 3")).await;
     let stranger = Stranger::at(&provider).await;
     let ben = provider.browser();
@@ -274,7 +274,7 @@ async fn waits_double_are_told_and_let_the_right_password_in() {
 
 /// An attacker guesses once a second from one network.
 #[tokio::test]
-async fn a_single_guesser_keeps_an_account_from_nobody_else() {
+async fn a_single_attacker_does_not_lock_an_account() {
     let provider = Provider::with(PATIENT).await;
     let stranger = Stranger::at(&provider).await;
     // Each second comes from another /64.

@@ -71,7 +71,7 @@ async fn a_password_is_the_same_however_its_letters_are_composed() {
 }
 
 #[tokio::test]
-async fn a_byte_beyond_ascii_in_a_cookie_signs_nobody_out() {
+async fn non_ascii_cookies_do_not_sign_the_user_out() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     // Their names sort before and after the session cookie.
@@ -244,7 +244,7 @@ async fn guesses_made_at_the_same_moment_all_count() {
 }
 
 #[tokio::test]
-async fn what_was_typed_comes_back_as_text() {
+async fn typed_values_are_escaped() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let page = guess(&browser, &provider, "\"><script>alert(1)</script>", "wrong").await;
@@ -302,7 +302,7 @@ async fn the_session_cookie_changes_with_each_sign_in() {
 /// A sign-in replaces a hash with other parameters. If the new hash cannot be written, the sign-in
 /// still succeeds: its session is stored, and the answer has the only cookie of it.
 #[tokio::test]
-async fn a_hash_that_cannot_be_brought_up_to_date_costs_nobody_the_sign_in() {
+async fn a_failed_rehash_does_not_prevent_the_sign_in() {
     const OLDER: &str =
         "$argon2id$v=19$m=12288,t=3,p=1$MDEyMzQ1Njc4OWFiY2RlZg$W2CvwLK2LDlk3BoCN5Nmrigs/uLQ3VdCUrYzjKQtTqo";
     let (provider, meddler) = Provider::meddled().await;

@@ -222,7 +222,7 @@ async fn out_11_without_a_session_a_hint_still_leads_back() {
 }
 
 #[tokio::test]
-async fn without_a_session_and_a_hint_nobody_is_bounced_off_us() {
+async fn logout_without_a_session_and_a_hint_does_not_redirect() {
     let provider = Provider::new().await;
     let fields = [("client_id", "c1"), ("post_logout_redirect_uri", SIGNED_OUT_URI), ("state", "s1")];
     assert!(says_signed_out(&provider.browser().open(&logout(&fields)).await));
@@ -486,7 +486,7 @@ async fn only_a_page_that_its_user_opens_ends_the_session_by_a_link() {
 /// A prefetch is rejected, so that the browser requests the page again when the user opens the
 /// link.
 #[tokio::test]
-async fn what_a_browser_loads_ahead_neither_signs_out_nor_in() {
+async fn prefetches_neither_sign_in_nor_out() {
     let provider = Provider::new().await;
     let (browser, tokens) = signed_in(&provider).await;
     let sign_out = logout(&[("id_token_hint", &tokens.id)]);

@@ -35,7 +35,7 @@ fn once(notice: Notice) -> (Notice, u32, String) {
 }
 
 #[tokio::test]
-async fn what_a_thief_would_add_or_take_away_is_told_its_owner() {
+async fn security_changes_are_notified_to_the_owner() {
     let provider = Provider::with(MAIL).await;
     let (browser, _) = with_app(&provider).await;
     assert_eq!(told(&provider).await, (vec![once(Notice::FactorAdded)], 0));
@@ -95,7 +95,7 @@ async fn of_one_kind_a_mail_goes_at_once_and_one_an_hour_later_with_a_count() {
 
 /// A damaged record stays damaged. It must not block the notifications of other users.
 #[tokio::test]
-async fn one_whose_record_cannot_be_read_keeps_nobody_else_from_being_told() {
+async fn a_damaged_user_record_does_not_block_other_notifications() {
     let provider = Provider::with(MAIL).await;
     let happened = |person| {
         let event = AuditEvent::new(provider.clock.now(), AuditKind::FactorRemoved, Actor::Person);
@@ -111,7 +111,7 @@ async fn one_whose_record_cannot_be_read_keeps_nobody_else_from_being_told() {
 }
 
 #[tokio::test]
-async fn without_a_mail_server_nobody_is_told_and_nothing_waits() {
+async fn without_a_mail_server_no_notification_is_queued() {
     let provider = Provider::new().await;
     with_app(&provider).await;
     assert_eq!(told(&provider).await, (Vec::new(), 0));

@@ -33,7 +33,7 @@ async fn wait_until(provider: &Provider, holds: impl Fn(&[WaitingMail]) -> bool)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_mail_server_puts_off_for_an_hour_arrives_once_afterwards() {
+async fn deferred_messages_are_delivered_once() {
     let relay = MailServer::start();
     let section = format!(
         "[mail]\nhost = \"127.0.0.1\"\nport = {}\ntls = \"none\"\nfrom = \"id@example.test\"\nper_minute = 6000\n",

@@ -139,7 +139,7 @@ async fn pages(provider: &Provider) -> Vec<(&'static str, Reply)> {
 }
 
 #[tokio::test]
-async fn resp_05_every_page_is_framed_by_nobody_and_kept_by_nobody() {
+async fn resp_05_no_page_is_cached_or_framed() {
     let provider = Provider::new().await;
     for (name, page) in pages(&provider).await {
         assert_eq!(page.header("location"), None, "{name}");

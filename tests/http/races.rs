@@ -183,7 +183,7 @@ async fn of_two_changes_of_a_client_none_is_lost() {
 
 /// The winner's tokens name the winner's grant: the tokens that the loser signed are invalid.
 #[tokio::test]
-async fn what_the_loser_of_a_race_has_signed_opens_nothing() {
+async fn tokens_of_the_losing_request_are_invalid() {
     let (provider, meddler): (Provider, std::sync::Arc<Meddler>) = Provider::meddled().await;
     let client = provider.p1();
     let code = client.code(&[("scope", OFFLINE)]).await;

@@ -24,7 +24,7 @@ fn scope_of(tokens: &Tokens) -> &str {
 }
 
 #[tokio::test]
-async fn ref_01_a_refresh_gives_everything_anew() {
+async fn ref_01_a_refresh_returns_new_tokens() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
     let second = Tokens::of(&provider.c1().refresh(&first.refresh).await);
@@ -311,7 +311,7 @@ async fn ref_21_a_deleted_person_or_client_takes_the_tokens_along() {
 }
 
 #[tokio::test]
-async fn a_later_client_of_the_same_id_has_nobodys_consent() {
+async fn a_new_client_with_a_used_id_has_no_consents() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     provider.c1().code_in(&browser, &[]).await;

@@ -527,7 +527,7 @@ async fn reg_14_software_statements_are_not_accepted() {
 }
 
 #[tokio::test]
-async fn reg_01_nobody_registers_where_registration_is_off() {
+async fn reg_01_registration_can_be_off() {
     let provider = Provider::with("[registration]\nmode = \"off\"").await;
     register(&provider, &metadata(&json!({}))).await.assert_error(403, "access_denied");
     let reply = manage(&provider, "POST", "/oauth/register", "x", &metadata(&json!({})).to_string()).await;

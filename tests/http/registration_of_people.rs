@@ -150,7 +150,7 @@ fn other_than(code: &str) -> &'static str {
 }
 
 #[tokio::test]
-async fn somebody_makes_an_account_and_goes_on_where_they_wanted() {
+async fn a_new_user_creates_an_account_and_reaches_the_application() {
     for (language, created) in [("en", "Set up your account"), ("tr", "Hesabınızı hazırlayın")] {
         let provider = open().await;
         let browser = provider.browser();
@@ -212,7 +212,7 @@ async fn somebody_makes_an_account_and_goes_on_where_they_wanted() {
 }
 
 #[tokio::test]
-async fn who_chooses_a_passkey_has_no_password_and_signs_in_with_it() {
+async fn a_user_with_a_passkey_has_no_password_and_signs_in_with_it() {
     let provider = open().await;
     let browser = provider.browser();
     let first = prove(&provider, &browser, NEW).await;
@@ -492,7 +492,7 @@ async fn wrong_codes_that_meet_are_both_counted() {
 }
 
 #[tokio::test]
-async fn a_code_that_is_typed_in_another_browser_does_nothing_and_signs_nobody_in() {
+async fn a_code_typed_in_another_browser_has_no_effect() {
     let provider = open().await;
     let (thief, victim) = (provider.browser(), provider.browser());
     ask(&provider, &thief, NEW).await;
@@ -567,7 +567,7 @@ async fn of_two_who_prove_one_address_one_has_the_account() {
 }
 
 #[tokio::test]
-async fn nobody_begins_where_too_many_are_pending_and_the_oldest_go_after_an_hour() {
+async fn pending_registrations_are_limited_and_expire_after_an_hour() {
     let provider = open().await;
     let mut browser = provider.browser();
     let store = &provider.sealgate.store;
@@ -614,7 +614,7 @@ async fn a_code_that_finds_no_room_in_the_outbox_is_counted_as_dropped() {
 }
 
 #[tokio::test]
-async fn what_is_proven_lives_for_an_hour() {
+async fn a_verified_address_is_valid_for_an_hour() {
     let provider = open().await;
     let browser = provider.browser();
     let page = prove(&provider, &browser, NEW).await;
@@ -687,7 +687,7 @@ async fn hijack_2_no_session_from_before_the_proof_is_one_afterwards() {
 /// or a password to the victim's address, and signs in with it later. Nothing can be added to an
 /// unverified address.
 #[tokio::test]
-async fn hijack_3_nothing_is_put_beside_an_address_before_it_is_proven() {
+async fn hijack_3_nothing_is_added_before_the_address_is_verified() {
     let provider = open().await;
     let thief = provider.browser();
     let more = [
@@ -768,7 +768,7 @@ async fn hijack_4_a_change_of_address_that_was_begun_before_takes_nothing() {
 /// verification. A registration neither takes over nor verifies such an account, and a disabled one
 /// stays disabled.
 #[tokio::test]
-async fn hijack_5_an_address_that_somebody_else_has_vouched_for_is_neither_taken_nor_proven() {
+async fn hijack_5_an_address_of_another_issuer_is_not_verified() {
     let provider = open().await;
     let browser = provider.browser();
     let page = ask(&provider, &browser, "ben@example.test").await;

@@ -282,7 +282,7 @@ async fn a_browser_that_has_signed_in_before_has_a_count_of_its_own() {
 }
 
 #[tokio::test]
-async fn the_worker_mails_a_link_to_the_address_of_the_account_and_to_nobody_else() {
+async fn the_reset_link_goes_to_the_address_of_the_account_only() {
     let provider = mailing().await;
     name_anna(&provider).await;
     for typed in [ANNA, "ANNA@example.TEST", "sahin", "Sahin"] {
@@ -302,7 +302,7 @@ async fn the_worker_mails_a_link_to_the_address_of_the_account_and_to_nobody_els
 }
 
 #[tokio::test]
-async fn who_cannot_be_helped_by_a_link_gets_none_and_the_record_goes() {
+async fn users_who_cannot_reset_get_no_link() {
     let cases: [(&str, &str, Change); 4] = [
         ("nobody@example.test", "", |_| {}),
         (ANNA, "address not verified", |anna| anna.email_verified = false),
@@ -339,7 +339,7 @@ async fn asked_events(provider: &Provider) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn who_has_passkeys_only_is_told_so_and_gets_no_link() {
+async fn users_with_passkeys_only_get_a_notice_instead_of_a_link() {
     let provider = mailing().await;
     with_key(&provider, "passkey").await;
     provider.change_user(provider.anna.sub, |anna| anna.password = None).await;
@@ -373,7 +373,7 @@ async fn one_who_looks_up_late_changes_nothing_any_more() {
 /// Messages are sent one after the other. The time at which a user's own message arrives must not
 /// reveal whether the address requested before it has an account.
 #[tokio::test]
-async fn nobody_foresees_when_a_mail_is_sent() {
+async fn the_time_of_a_message_does_not_reveal_accounts() {
     let provider = mailing().await;
     for _ in 0..3 {
         for _ in 0..3 {
@@ -390,7 +390,7 @@ async fn nobody_foresees_when_a_mail_is_sent() {
 }
 
 #[tokio::test]
-async fn whoever_only_looks_uses_nothing_up() {
+async fn opening_a_reset_link_does_not_use_it() {
     let provider = mailing().await;
     let token = link_of(&provider, ANNA).await;
     let link = format!("/oauth/reset?token={token}");
@@ -549,7 +549,7 @@ async fn a_form_for_one_account_is_not_sent_for_another() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_password_uses_nothing_up() {
+async fn an_unsuitable_password_does_not_use_the_link() {
     let provider = mailing().await;
     let token = link_of(&provider, ANNA).await;
     let browser = provider.browser();
@@ -681,7 +681,7 @@ async fn a_crash_before_the_password_is_set_leaves_a_good_link() {
 }
 
 #[tokio::test]
-async fn a_crash_after_the_password_is_set_leaves_nobody_in_after_the_next_start() {
+async fn a_crash_during_a_reset_revokes_all_access_at_the_next_start() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;
     let thief = with_anna(&provider).await;
     let token = link_of(&provider, ANNA).await;

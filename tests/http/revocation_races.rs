@@ -12,7 +12,7 @@ const OFFLINE: &str = "openid offline_access";
 /// The record that a token depends on is revoked right after it was read. The request that has read
 /// it may pass; the next one must not, because the first one cached an outdated state.
 #[tokio::test]
-async fn what_was_looked_up_before_a_revocation_is_not_remembered_beyond_it() {
+async fn a_token_read_before_its_revocation_is_not_cached() {
     for table in *b"glur" {
         let (provider, meddler) = Provider::meddled().await;
         let client = provider.c1();
@@ -40,7 +40,7 @@ async fn what_was_looked_up_before_a_revocation_is_not_remembered_beyond_it() {
 
 /// The same with a cached token that is checked again.
 #[tokio::test]
-async fn what_is_looked_up_again_is_not_remembered_beyond_a_revocation() {
+async fn a_token_checked_again_is_not_cached_beyond_a_revocation() {
     let (provider, meddler) = Provider::meddled().await;
     let tokens = provider.c1().tokens(OFFLINE).await;
     let user = async |state| {
@@ -106,7 +106,7 @@ async fn a_person_whose_disabling_timed_out_is_out_once_it_is_applied() {
 /// Changes that revoke nothing do not invalidate the cache: a refresh, a change of another user, a
 /// session in use.
 #[tokio::test]
-async fn what_takes_nothing_away_leaves_the_remembered_tokens() {
+async fn harmless_changes_keep_cached_tokens() {
     let provider = Provider::new().await;
     let client = provider.c1();
     let tokens = client.tokens(OFFLINE).await;

@@ -256,7 +256,7 @@ async fn guesses_cost_ever_longer_waits_and_a_right_password_gives_none_back() {
 }
 
 #[tokio::test]
-async fn nobody_finishes_with_a_key_of_their_own_what_anothers_password_began() {
+async fn another_users_key_cannot_complete_the_second_step() {
     let provider = Provider::new().await;
     let (_, anna_key) = with_key(&provider, "security_key").await;
     // Ben has a key of his own, and knows Anna's password.
@@ -294,7 +294,7 @@ async fn nobody_finishes_with_a_key_of_their_own_what_anothers_password_began() 
 }
 
 #[tokio::test]
-async fn what_ends_between_the_two_steps_ends_the_sign_in() {
+async fn changes_between_the_two_steps_end_the_sign_in() {
     for what in ["disabled", "password", "factors"] {
         let provider = Provider::new().await;
         let (hers, secret) = with_app(&provider).await;
@@ -382,7 +382,7 @@ async fn every_passkey_that_is_refused_is_refused_alike() {
 }
 
 #[tokio::test]
-async fn a_security_key_alone_signs_nobody_in() {
+async fn a_security_key_alone_is_not_enough() {
     let provider = Provider::new().await;
     let (_, key) = with_key(&provider, "security_key").await;
     let browser = provider.browser();
@@ -464,7 +464,7 @@ async fn enrol(provider: &Provider, browser: &Browser<'_>, page: &Reply) -> Repl
 }
 
 #[tokio::test]
-async fn who_must_have_a_factor_and_has_none_adds_it_before_there_is_a_session() {
+async fn a_required_factor_is_added_before_the_session_starts() {
     let provider = Provider::with("[factors]\nlevel = \"2\"\n").await;
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
@@ -534,7 +534,7 @@ async fn after_a_reset_only_the_link_opens_an_enrolment_and_only_once() {
 }
 
 #[tokio::test]
-async fn a_secret_that_does_not_open_lets_nobody_in() {
+async fn an_undecryptable_secret_accepts_no_code() {
     let provider = Provider::new().await;
     let record = factors::record(provider.anna.sub, &[factors::app("telefon")], &[], 0);
     let mut record = record;

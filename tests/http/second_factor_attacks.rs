@@ -83,7 +83,7 @@ fn forged_csrf(browser: &Browser<'_>, page: &str, address: &str) -> String {
 ///
 /// Otherwise the attacker could add a second factor to a user who has none yet.
 #[tokio::test]
-async fn whoever_began_the_sign_in_does_not_go_on_with_the_half_that_somebody_else_added() {
+async fn a_pending_sign_in_cannot_be_completed_by_its_starter() {
     let provider = Provider::with("[factors]\nlevel = \"2\"\nenrol_by = \"2099-12-31\"\n").await;
     let (thief, victim) = (provider.browser(), provider.browser());
     let planted = thief.open(&provider.c1().authorize(&[])).await;
@@ -232,7 +232,7 @@ async fn where_an_administrator_gives_the_link_a_second_factor_needs_none() {
 /// A user who lacks a factor that every sign-in requires, and cannot add it, gets no session.
 /// Otherwise the account pages would be open.
 #[tokio::test]
-async fn who_cannot_reach_what_each_sign_in_must_has_no_session() {
+async fn a_user_below_the_required_level_gets_no_session() {
     let provider = Provider::with("[factors]\nlevel = \"2\"\nenrolment = \"administrator\"\n").await;
     let browser = provider.browser();
     for address in [provider.c1().authorize(&[]), SECURITY.to_owned()] {
@@ -247,7 +247,7 @@ async fn who_cannot_reach_what_each_sign_in_must_has_no_session() {
 /// Until that day the user may sign in without a factor, also where administrators control
 /// enrolment.
 #[tokio::test]
-async fn until_its_day_a_policy_keeps_nobody_out_whom_a_link_has_not_reached() {
+async fn a_policy_locks_no_user_out_before_its_day() {
     let more = "[factors]\nlevel = \"2\"\nenrolment = \"administrator\"\nenrol_by = \"2099-12-31\"\n";
     let provider = Provider::with(more).await;
     let browser = provider.browser();

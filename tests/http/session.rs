@@ -167,7 +167,7 @@ async fn sess_10_the_chooser_lists_who_is_signed_in_and_another_account() {
 }
 
 #[tokio::test]
-async fn choosing_somebody_who_is_not_signed_in_here_needs_a_password() {
+async fn choosing_a_signed_out_account_needs_a_password() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     for account in [provider.ben.sub.to_string().as_str(), "x", "00000000-0000-0000-0000-000000000000"] {
@@ -177,7 +177,7 @@ async fn choosing_somebody_who_is_not_signed_in_here_needs_a_password() {
 }
 
 #[tokio::test]
-async fn a_choice_among_nobody_is_a_sign_in() {
+async fn an_empty_account_chooser_is_a_sign_in() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let page = open(&provider, &browser, &[("prompt", "select_account")]).await;

@@ -8,7 +8,7 @@ use crate::support::Provider;
 const CODES: usize = 20;
 
 #[tokio::test]
-async fn what_has_expired_is_counted_and_removed_in_bounded_passes() {
+async fn expired_records_are_counted_and_removed_in_bounded_passes() {
     let provider = Provider::with("[rate_limits]\ntoken = 1000").await;
     let browser = provider.browser();
     for _ in 0..CODES {

@@ -238,7 +238,7 @@ async fn second_steps_stay_and_a_passkey_that_came_meanwhile_closes_the_account(
 }
 
 #[tokio::test]
-async fn an_old_address_that_somebody_else_has_stays_theirs_and_the_account_is_closed() {
+async fn an_old_address_that_is_taken_stays_and_the_account_is_disabled() {
     let provider = Provider::with(MAIL).await;
     let thief = with_anna(&provider).await;
     let link = taken_to(&thief, &provider, "thief@evil.test").await;

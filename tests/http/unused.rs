@@ -27,7 +27,7 @@ async fn status(provider: &Provider) -> u16 {
 }
 
 #[tokio::test]
-async fn a_client_that_nobody_uses_goes_and_makes_room() {
+async fn an_unused_client_is_deleted() {
     let provider = Provider::with(HOUR).await;
     let own = Registered::new(&provider, &json!({})).await;
     provider.wait(3600);
@@ -121,7 +121,7 @@ async fn of_64_who_register_at_once_as_many_do_as_there_is_room() {
 }
 
 #[tokio::test]
-async fn who_is_deleted_makes_room_once() {
+async fn a_deleted_client_is_subtracted_once() {
     let provider = Provider::with(HOUR).await;
     let own = Registered::new(&provider, &json!({})).await;
     assert_eq!(own.manage(&provider, "DELETE", "").await.status, 204);

@@ -182,7 +182,7 @@ fn the_same_message_makes_the_same_mail() {
 }
 
 #[test]
-fn what_no_flow_makes_is_an_error() {
+fn impossible_messages_are_errors() {
     let issuer = issuer();
     let sender = Sender { issuer: &issuer, operator: "Example", accent: None };
     let fault = |mail| compose(&message(mail, Language::English), &sender, MailId::from_bytes([7; 16])).unwrap_err();

@@ -113,7 +113,7 @@ async fn a_server_without_tls_gets_nothing() {
 }
 
 #[tokio::test]
-async fn what_comes_before_tls_answers_nothing_after_it() {
+async fn injected_plain_text_before_tls_is_discarded() {
     let server = MailServer::speaking(Speaks::StartTls);
     server.is_now(Illness { injects: true, ..Illness::default() });
     let SendError::Relay(line) = fault(&trusting(&server, "starttls")).await else { panic!("the relay is at fault") };

@@ -45,8 +45,8 @@ fn missing_module_is_named() {
 }
 
 #[test]
-fn missing_token_is_named_beside_those_that_are_there() {
-    in_own_process("faults::missing_token_is_named_beside_those_that_are_there", "another", |softhsm| {
+fn a_missing_token_is_reported_with_the_present_ones() {
+    in_own_process("faults::a_missing_token_is_reported_with_the_present_ones", "another", |softhsm| {
         let error = refusal(&hsm(softhsm));
         let expected = r#"hsm.token_label: no token has the label "sealgate" (found: "another"); connect or initialize the token, or correct the label"#;
         assert_eq!(error.to_string(), expected);

@@ -120,8 +120,8 @@ fn many_requests_at_once_each_get_their_own_signatures() {
 }
 
 #[test]
-fn full_queue_is_busy_at_once_and_harms_nobody_else() {
-    in_own_process("signing::full_queue_is_busy_at_once_and_harms_nobody_else", LABEL, |softhsm| {
+fn a_full_queue_refuses_immediately() {
+    in_own_process("signing::a_full_queue_refuses_immediately", LABEL, |softhsm| {
         let hsm = sealgate_config::Hsm { sessions: 1, queue: 2, ..hsm(softhsm) };
         generate(&hsm);
         let (signer, counts) = open(&hsm, quick());

@@ -103,7 +103,7 @@ fn a_key_that_can_be_copied_stays_one() {
 
 /// An attacker has the user's password and a separate key.
 #[test]
-fn nobody_finishes_anothers_sign_in_with_a_key_of_their_own() {
+fn another_users_key_cannot_complete_a_sign_in() {
     let (bob, _) = es256();
     let mut eve = Authenticator::new(KeyAlgorithm::Es256, &[0xee; 32]);
     eve.handle = UserHandle::from_random([0xee; 32]);

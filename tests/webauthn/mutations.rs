@@ -95,7 +95,7 @@ proptest! {
 
     /// Random bytes after the flags and the counter of a valid response.
     #[test]
-    fn what_follows_the_flags_is_read_whole_or_refused(
+    fn trailing_authenticator_data_is_parsed_completely_or_refused(
         flags: u8,
         rest in prop::collection::vec(any::<u8>(), 0..200),
     ) {

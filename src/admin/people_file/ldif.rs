@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_by_line() {
+    fn unreadable_lines_are_reported_by_number() {
         for (text, told) in [
             ("dn: x\nuserPassword:< file:///etc/shadow\n", "2: userpassword: a value that lies elsewhere"),
             ("dn: x\nmail:: ????\n", "2: mail: it is not base64"),

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_may_have_been_kept_is_kept_once_and_in_its_order() {
+    async fn audit_records_of_an_unknown_commit_are_kept_once_and_in_order() {
         let engine = Arc::new(Silent::default());
         let store = Store::open(Arc::clone(&engine) as Arc<dyn Engine>, 10).await.unwrap();
         let settings = config::AuditConfig { keep: Duration::from_hours(1), max_records: 100 };

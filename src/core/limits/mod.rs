@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_nobody_counts_nobody_guesses() {
+    async fn guesses_are_refused_while_they_cannot_be_counted() {
         let node = Server::new(Manner::Answers).node();
         let pace = Pace::even(10, Duration::from_mins(15));
         assert_eq!(node.count_guess(&[(key(), pace)], NOW).await.unwrap_err(), NotCounted("away"));

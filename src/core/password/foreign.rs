@@ -348,7 +348,7 @@ mod tests {
         "$argon2i$v=19$m=4096,t=2,p=1$xcYU/GkGjw/k6CXIq7BeIw$bueCKeEXsfie91+G75X6FSU9uJBKj9FU7P2mgEebNjY";
 
     #[test]
-    fn what_costs_too_much_is_refused() {
+    fn hashes_that_are_too_expensive_are_refused() {
         for (text, small, large) in [
             (BCRYPT, "$05$", "$14$"),
             (BCRYPT, "$05$", "$31$"),
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_protects_nothing_is_refused() {
+    fn weak_hashes_are_refused() {
         for weak in [
             "$apr1$QOvJoMi1$RMrlIWqejqBoLECOZktDo1",
             "$1$abcdefgh$E2IUOVGWn4QIROUcRm1wO/",
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_altered_is_refused() {
+    fn truncated_and_altered_hashes_are_refused() {
         for whole in [BCRYPT, SHA512, SSHA, PBKDF2, DJANGO, ARGON2] {
             for length in 0..whole.len() {
                 let cut = import_hash(&whole[..length]);

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_waits_for_makes_room_first() {
+    fn abandoned_jobs_are_evicted_first() {
         let queue = PasswordQueue::new(2);
         drop(push(&queue, line(1), "a").unwrap());
         let _b = push(&queue, line(1), "b").unwrap();

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn who_left_is_known_until_somebody_else_leaves_too() {
+    fn the_cookie_of_a_signed_out_user_lasts_until_the_next_sign_out() {
         let names = CookieNames {
             session: "s",
             browser: "b",

@@ -36,7 +36,7 @@ fn the_only_key_of_a_first_start_signs_at_once() {
 }
 
 #[test]
-fn a_key_that_nobody_announced_is_named() {
+fn unannounced_keys_are_named() {
     let unannounced = |kids: &[char]| KeyFault::Unannounced(kids.iter().map(|letter| kid(*letter)).collect());
     let both = [kid('a'), kid('b')];
     assert_eq!(KeyRing::default().settle(&both, at(0)).unwrap_err(), unannounced(&['a', 'b']));

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_makes_nobody_wait_for_it() {
+    fn a_clock_that_goes_back_does_not_extend_a_wait() {
         let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(1, WINDOW));
         let _ = brake.take(&[(key, pace)], at(0)).unwrap();
         let before = UnixTime::from_seconds(NOW - 1_000_000);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_keys_frees_nobody_and_grows_nothing() {
+    fn a_flood_of_keys_resets_no_limit_and_uses_no_more_memory() {
         let brake = brake();
         let (ada, pace) = (LimitKey::text("login", b"ada"), Pace::even(10, WINDOW));
         for _ in 0..10 {

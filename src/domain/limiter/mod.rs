@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_keys_frees_nobody() {
+    fn a_flood_of_keys_resets_no_limit() {
         let limiter = limiter();
         let wiki = LimitKey::text("token", b"wiki");
         // With a limit of one, the blocked key's count is no higher than that of any key of the flood.
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_set_back_starts_a_window_anew() {
+    fn a_clock_set_back_starts_a_new_window() {
         let limiter = limiter();
         let key = LimitKey::text("token", b"wiki");
         limiter.take(&key, RULE, NOW);

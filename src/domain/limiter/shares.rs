@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_up_is_refused_without_a_question_until_the_window_ends() {
+    fn a_used_up_limit_refuses_without_asking_until_the_window_ends() {
         let shares = Shares::new(SEED);
         let ask = shares.take(&wiki(), RULE, NOW).unwrap_err();
         let refused = shares.answer(&ask, RULE, NOW, (50, 0));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_keys_frees_nobody() {
+    fn a_flood_of_keys_resets_no_limit() {
         let (shares, mut counts) = (Shares::new(SEED), Counts::default());
         for _ in 0..50 {
             assert!(take(&shares, &mut counts, &wiki(), RULE, NOW).allowed);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_named_alike_by_all_who_share_a_seed_and_by_nobody_else() {
+    fn keys_are_equal_only_with_the_same_seed() {
         let key = |seed: [u8; 16]| Shares::new(seed).take(&wiki(), RULE, NOW).unwrap_err().key;
         assert_eq!(key(SEED), key(SEED));
         assert_ne!(key(SEED), key([0; 16]));

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_write_we_can_read() {
+    fn a_written_token_can_be_parsed() {
         let input = signing_input(ID_TOKEN, "k", &serde_json::json!({"sub": "ş"})).unwrap();
         let token = assemble(&input, b"sig");
         let read = Unverified::parse(&token).unwrap();

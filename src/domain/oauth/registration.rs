@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_do_not_do_is_refused() {
+    fn unsupported_metadata_is_refused() {
         for (member, value) in [
             ("grant_types", json!(["implicit"])),
             ("grant_types", json!(["refresh_token"])),

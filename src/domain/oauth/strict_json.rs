@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_or_nests_without_an_end_is_refused() {
+    fn only_objects_of_limited_depth_are_parsed() {
         for text in ["", "[]", "1", "null", "\"a\"", "{", "{} {}", "{}x", "{\"a\":1e999}", "{'a':1}", "\u{feff}{}"] {
             assert_eq!(object(text.as_bytes()), None, "{text}");
         }

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_encoding_too_is_refused() {
+    fn non_canonical_encodings_are_refused() {
         for bytes in [
             &b"\x18\x17"[..],
             b"\x19\x00\xff",

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_gathered_leaves_before_the_end() {
+    async fn gathered_bytes_are_sent_before_the_end() {
         let (connection, mut client) = pair(PATIENCE).await;
         let mut stream = GatheringStream::http2(BytesMut::new(), Box::new(connection));
         stream.write_all(b"last words").await.unwrap();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_read_ahead_is_read_again() {
+    async fn bytes_read_ahead_are_returned() {
         let (connection, mut client) = pair(PATIENCE).await;
         client.write_all(b"then").await.unwrap();
         client.shutdown().await.unwrap();

@@ -23,7 +23,7 @@ pub(crate) enum Head {
 
 /// Limits of Pingora's parser, which rejects larger heads without a message and without a log line.
 ///
-/// A head that passes here must pass the parser (`what_passes_here_passes_the_parser`).
+/// A head that passes here must pass the parser (`accepted_heads_pass_the_parser`).
 const MAX_FIELDS: usize = 256;
 const MAX_TARGET_LENGTH: usize = u16::MAX as usize - 1;
 const MAX_NAME_LENGTH: usize = u16::MAX as usize - 1;
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_a_tunnel() {
+    fn connect_is_refused() {
         assert_eq!(checked("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"), Err(HeadFault::Method));
     }
 
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_long_as_it_may_be_passes_the_parser() {
+    fn heads_of_the_maximum_size_pass_the_parser() {
         let path = |length| format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(length - 1));
         let name = |length| format!("GET / HTTP/1.1\r\nHost: a\r\n{}: b\r\n\r\n", "a".repeat(length));
         let fields = |count| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a: b\r\n".repeat(count - 1));
@@ -467,7 +467,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_passes_here_passes_the_parser(
+        fn accepted_heads_pass_the_parser(
             method in "GET|OPTIONS|POST|[!-~]{1,5}",
             form in "/|http://a|http://|HTTPS://b/|[*]|a:|",
             target in "[!-~ş\\x7f]{0,12}",

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_take_places_beside_connections() {
+    async fn requests_use_capacity_in_addition_to_connections() {
         let quota = Quota::new(10, 3, 100, Vec::new());
         let peer = "192.0.2.1".parse().unwrap();
         let _connection = admit(&quota, "192.0.2.1").await.unwrap();

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_speaks_to_shared_caches_alone_goes() {
+    fn headers_for_shared_caches_are_removed() {
         let fields = kept(&[
             ("surrogate-control", "max-age=1"),
             ("cdn-cache-control", "max-age=1"),

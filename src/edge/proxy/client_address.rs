@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stranger_claims_is_not_even_read() {
+    fn forwarded_headers_of_untrusted_peers_are_ignored() {
         assert_eq!(client("10.0.0.1", &["rubbish, 198.51.100.7"]), "198.51.100.7");
     }
 

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_which_nobody_can_tell_stays_for_a_minute() {
+    fn an_undecided_connection_stays_for_a_minute() {
         let long_lived = Arc::new(LongLived::default());
         let ticket = long_lived.begin(admitted(), Arc::default());
         let start = Instant::now();

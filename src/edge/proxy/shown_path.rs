@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_a_query_or_a_token_is_left_out() {
+    fn possible_queries_and_tokens_are_omitted() {
         for (path, shown) in [
             ("/a%3Fcode=secret", "/a…"),
             ("/a%253fcode=secret", "/a…"),

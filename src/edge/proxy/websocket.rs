@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_missing_or_said_twice_makes_it_none() {
+    fn missing_or_repeated_fields_are_no_handshake() {
         for left_out in 0..SOUND.len() {
             let fields: Vec<_> =
                 SOUND.iter().enumerate().filter(|(index, _)| *index != left_out).map(|(_, field)| *field).collect();

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_lasts_makes_room_and_never_takes_all() {
+    async fn long_lived_requests_leave_capacity_for_others() {
         let lanes = lanes(4, 1);
         let mut open = Vec::new();
         for _ in 0..3 {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_left_leaves_no_trace() {
+    async fn cancelled_requests_free_their_capacity() {
         let lanes = lanes(1, 1);
         let only = lanes.turn(None).await.unwrap();
         // One request waits until its timeout, and another is cancelled before.

@@ -75,7 +75,7 @@ async fn servers_found_dead_are_skipped_while_others_live_and_their_share_goes_t
 }
 
 #[tokio::test]
-async fn a_socket_that_nobody_listens_on_is_found_dead_and_alive_again() {
+async fn a_dead_socket_is_detected_and_recovers() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("app.sock");
     let upstreams = at(&[&format!("unix:{}", path.display()), "http://127.0.0.1:1"]);

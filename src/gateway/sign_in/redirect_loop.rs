@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_count_is_none() {
+    fn an_invalid_counter_is_ignored() {
         for cookie in ["", "-", "x-3", "3", "1800000000-", "1800000000--3", "99999999999-3", "1799999990-9", "-1-3"] {
             assert_eq!(RedirectLoop::read(Some(cookie), NOW), RedirectLoop::read(None, NOW), "{cookie}");
         }

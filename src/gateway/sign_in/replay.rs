@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_would_write_otherwise_is_not_taken() {
+    fn bodies_that_browsers_encode_differently_are_refused() {
         for body in [
             "a",
             "a=1&",
@@ -188,7 +188,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_taken_is_written_the_same(values in prop::collection::vec(("[a-z]{1,4}", prop::collection::vec(any::<u8>(), 0..12)), 1..5)) {
+        fn an_accepted_body_is_reproduced_exactly(values in prop::collection::vec(("[a-z]{1,4}", prop::collection::vec(any::<u8>(), 0..12)), 1..5)) {
             let values: Vec<_> = values.into_iter().map(|(name, value)| (name.into_bytes(), value)).collect();
             let body = written(&values);
             if let Some(replay) = Replay::of(&body) {

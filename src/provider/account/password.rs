@@ -84,8 +84,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
             finish(ctx, &visitor, &revocation).await
         }
         Ok(PasswordChange::WrongCurrent) => {
-            let event =
-                visitor.event(ctx, AuditKind::SignInFailed).with_detail("wrong, at the password change");
+            let event = visitor.event(ctx, AuditKind::SignInFailed).with_detail("wrong, at the password change");
             ctx.sealgate.audit.note(event);
             Ok(show(ctx, &visitor, StatusCode::OK, Some(PasswordProblem::WrongCurrent)))
         }

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_counts_no_more_and_what_is_unknown_makes_no_row() {
+    fn returned_guesses_are_subtracted_and_unknown_ones_ignored() {
         let mut rows = Rows::default();
         let counted = rows.count(&[([1; 16], pace(3))], NOW).unwrap();
         rows.give_back(&counted, NOW);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_speaks_the_protocol_is_told_from_postgresql() {
+    fn other_products_are_distinguished_from_postgresql() {
         assert!(is_postgresql("PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu, compiled by gcc"));
         assert!(!is_postgresql("CockroachDB CCL v25.2.1 (x86_64-pc-linux-gnu, built 2025/06/02, go1.23.7)"));
         assert!(!is_postgresql("PostgreSQL 15.12-YB-2025.1.0.0-b0 on x86_64-pc-linux-gnu"));

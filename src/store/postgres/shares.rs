@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_the_end_nobody_gets_more_than_they_need() {
+    fn near_the_limit_a_node_gets_only_the_needed_share() {
         assert_eq!(granted(50, 3, 1, 3), 3);
         assert_eq!(granted(9, 3, 1, 3), 3);
         assert_eq!(granted(8, 3, 1, 3), 1);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_got_is_divided_among_those_who_asked() {
+    fn a_granted_block_is_divided_among_the_requests() {
         let all = |got, askers| divided(got, askers).collect::<Vec<_>>();
         assert_eq!(all(3, 1), [3]);
         assert_eq!(all(5, 3), [3, 1, 1]);

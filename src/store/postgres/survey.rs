@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_role_may_not_see_is_judged_by_the_setting_alone() {
+    fn standbys_hidden_from_the_role_are_judged_by_the_setting() {
         let of = |names: &str| survey(names, 0.0);
         assert_eq!(of("ANY 1 (a, b)").setup.warnings(), Vec::<String>::new());
         assert_eq!(of("FIRST 2 (a, b)").setup.warnings().len(), 1);

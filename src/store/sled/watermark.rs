@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_tree_says_is_read_back() {
+    fn the_stored_state_is_read_back() {
         let mut after = Digest::default();
         after.add(b"key", b"value");
         let state = State { sequence: 7, before: Digest::default(), after };

@@ -129,7 +129,7 @@ async fn revoke(client: Arc<Client>, seen: Arc<Seen>, stop: Arc<AtomicBool>, bef
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "partitions, kills and suspends the servers of a cluster: make test-cluster"]
-async fn what_is_revoked_while_things_fail_is_refused_everywhere_a_second_later() {
+async fn revocations_take_effect_within_a_second_during_failures() {
     let mut chance = Chance::seeded("revocations");
     for round in 0..rounds() {
         let mut cluster = Cluster::start().await;

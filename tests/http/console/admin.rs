@@ -135,7 +135,7 @@ async fn administrators_do_not_shut_themselves_out() {
 }
 
 #[tokio::test]
-async fn a_session_of_somebody_else_is_not_ended_from_a_persons_page() {
+async fn a_session_of_another_user_cannot_be_ended_from_a_users_page() {
     let provider = provider().await;
     let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
     let of_ben = provider.sealgate.store.sessions_of_user(provider.ben.sub, None, 9).await.unwrap().sessions;
@@ -156,7 +156,7 @@ async fn keys_and_limits_are_shown_as_they_are() {
 }
 
 #[tokio::test]
-async fn what_developers_type_is_text_everywhere() {
+async fn input_of_developers_is_escaped_everywhere() {
     let provider = provider().await;
     let ben = signed_in(&provider, BEN).await;
     let evil = "\"'><script>alert(1)</script>";

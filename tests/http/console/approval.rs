@@ -17,7 +17,7 @@ async fn vouched_for(provider: &Provider, id: &str) -> bool {
 }
 
 #[tokio::test]
-async fn what_a_developer_does_is_recorded_as_a_developers() {
+async fn actions_of_developers_are_audited_as_theirs() {
     let provider = provider().await;
     let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
     let (id, path) = of_ben(&ben).await;
@@ -77,7 +77,7 @@ async fn a_developers_client_is_vouched_for_once_an_administrator_approves_it() 
 }
 
 #[tokio::test]
-async fn what_an_administrator_makes_is_vouched_for() {
+async fn clients_of_administrators_are_approved() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let id = element(&register(&anna, &[]).await, "client-id").unwrap();
@@ -168,7 +168,7 @@ async fn a_client_that_changes_its_own_registration_loses_the_approval() {
 }
 
 #[tokio::test]
-async fn what_an_administrator_disabled_a_developer_does_not_enable() {
+async fn a_developer_cannot_enable_a_client_that_an_administrator_disabled() {
     let provider = provider().await;
     let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
     let (id, path) = of_ben(&ben).await;

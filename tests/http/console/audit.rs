@@ -23,7 +23,7 @@ async fn trail(provider: &Provider) -> Vec<(AuditKind, Actor)> {
 }
 
 #[tokio::test]
-async fn what_is_done_in_the_console_is_taken_down_with_who_did_it() {
+async fn actions_in_the_console_are_audited_with_their_actor() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let id = element(&register(&anna, &[]).await, "client-id").unwrap();
@@ -70,7 +70,7 @@ async fn what_is_done_in_the_console_is_taken_down_with_who_did_it() {
 }
 
 #[tokio::test]
-async fn the_trail_names_clients_and_falls_back_on_ids_where_somebody_is_gone() {
+async fn the_audit_log_shows_names_or_ids_of_deleted_objects() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let id = element(&register(&anna, &[("name", "Wiki of Anna")]).await, "client-id").unwrap();

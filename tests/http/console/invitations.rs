@@ -77,7 +77,7 @@ async fn a_form_that_cannot_be_sent_says_why_and_a_password_is_the_second_choice
 }
 
 #[tokio::test]
-async fn where_no_mail_is_sent_nobody_can_be_invited() {
+async fn without_mail_the_console_offers_no_invitation() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let page = anna.get("/console/users/new").await;

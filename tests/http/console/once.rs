@@ -199,7 +199,7 @@ async fn a_secret_is_shown_to_the_session_that_made_it_and_to_a_page_that_is_loo
 }
 
 #[tokio::test]
-async fn a_secret_that_nobody_fetched_is_gone_after_an_hour() {
+async fn an_unread_secret_expires_after_an_hour() {
     let provider = provider().await;
     let ben = signed_in(&provider, BEN).await;
     let page = ben.get("/console/clients/new").await;

@@ -104,7 +104,7 @@ fn a_node_believes_its_own_keys_and_those_that_one_of_them_has_endorsed() {
 }
 
 #[test]
-fn what_a_writer_of_the_database_makes_up_is_not_believed() {
+fn forged_key_ring_entries_are_not_trusted() {
     let (ring, a) = ring();
     let not_believed = |why: &str, meddled: &KeyRing, name: &str| {
         assert!(!a.trusts(meddled, 1).contains(&kid(name)), "{why}");
@@ -254,7 +254,7 @@ fn a_node_forgets_no_key_of_another_one() {
 }
 
 #[test]
-fn what_was_signed_for_another_issuer_is_nothing_here() {
+fn endorsements_for_another_issuer_are_ignored() {
     let (ring, a) = ring();
     let elsewhere = TestNode { holder: TokenHolder { issuer: "https://other.example".to_owned(), ..a.holder }, ..a };
     assert_eq!(elsewhere.trusts(&ring, 1), [kid("a")]);

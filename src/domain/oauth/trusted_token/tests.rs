@@ -172,7 +172,7 @@ fn the_times_hold_within_the_skew() {
 }
 
 #[test]
-fn who_it_is_about_can_be_written_into_a_header() {
+fn subjects_that_cannot_be_in_a_header_are_refused() {
     for sub in [json!(""), json!("a b"), json!("a\r\nx: y"), json!("ş"), json!("a".repeat(256)), json!(7), Value::Null]
     {
         assert_eq!(judged_by(&terms(), &changed("sub", sub.clone())), Err(ForeignFault::Subject), "{sub}");
@@ -181,7 +181,7 @@ fn who_it_is_about_can_be_written_into_a_header() {
 }
 
 #[test]
-fn listed_clients_are_the_only_ones_and_a_bound_token_is_nobodys_to_bear() {
+fn unlisted_clients_and_bound_tokens_are_refused() {
     let listed = TrustTerms { clients: Some(vec!["cron".into()]), ..terms() };
     assert!(judged_by(&listed, &changed("client_id", "cron")).is_ok());
     assert!(judged_by(&listed, &changed("azp", "cron")).is_ok());
@@ -195,7 +195,7 @@ fn listed_clients_are_the_only_ones_and_a_bound_token_is_nobodys_to_bear() {
 }
 
 #[test]
-fn what_was_mapped_is_read_in_each_of_its_shapes() {
+fn mapped_claims_are_read_in_all_forms() {
     let mut mapped = terms();
     mapped.claims.groups = Some("/realm_access/roles".into());
     mapped.claims.scope = Some("scp".into());
@@ -223,7 +223,7 @@ fn what_was_mapped_is_read_in_each_of_its_shapes() {
 }
 
 #[test]
-fn an_address_counts_once_somebody_vouches_for_it() {
+fn an_address_counts_only_if_it_is_verified() {
     let email = |vouched, verified: Option<Value>| {
         let mut mapped = terms();
         mapped.claims.email = Some("email".into());
@@ -277,7 +277,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_of_another_issuer_has_a_name_of_ours(sub in "[!-~]{1,60}") {
+    fn names_of_foreign_users_are_never_local_subjects(sub in "[!-~]{1,60}") {
         if let Ok(foreign) = judged_by(&terms(), &changed("sub", sub)) {
             prop_assert_eq!(crate::user::Subject::parse(&foreign.name()), None);
         }
