@@ -83,7 +83,7 @@ pub(super) async fn take(
     };
     let found = match ctx.sealgate.store.take_form(&owner, &SecretHash::of(id.as_bytes()), ctx.now).await {
         Err(StoreError::Sealed(error)) => {
-            tracing::warn!(request_id = ctx.origin.request_id, %error, "a kept form cannot be opened");
+            tracing::warn!(request_id = ctx.origin.request_id, %error, "cannot decrypt a saved form");
             None
         }
         found => found?,
