@@ -66,7 +66,7 @@ impl Source {
         }
         let store = access.files()?;
         if arguments.backup.is_none() {
-            access.refuse_beside_server().map_err(|failure| served(failure, access))?;
+            access.refuse_beside_server().map_err(served)?;
         }
         let path = existing(arguments.backup.as_ref().unwrap_or(&store.path))?;
         Ok(Self::Files(SledConfig { path, ..store.clone() }))
@@ -120,11 +120,10 @@ pub(super) fn existing(store: &Path) -> Result<PathBuf, CommandFailure> {
     Err(CommandFailure::line(format_args!("{} holds no store", store.display())))
 }
 
-fn served(failure: CommandFailure, access: &StoreAccess) -> CommandFailure {
+fn served(failure: CommandFailure) -> CommandFailure {
     match failure {
         CommandFailure::Failed(mut lines) => {
-            let path = access.config().owned_place().display();
-            lines.push(format!("or make a backup and export it: sealgate export --backup DIR"));
+            lines.push("or make a backup and export it: sealgate export --backup DIR".to_owned());
             CommandFailure::Failed(lines)
         }
         other => other,

@@ -54,7 +54,7 @@ fn readiness_is_an_answer_to_a_request_of_our_own() {
         ("/answer", 200, ""),
         ("/panic", 503, "… the connection closed before the response"),
         ("/local/slow", 503, "… no response within 2s"),
-        ("/0/an-application-that-is-not-there", 503, "… the answer is 50"),
+        ("/0/an-application-that-is-not-there", 503, "… the response is 50"),
     ] {
         let edge = Edge::with(&[], |parts| parts.health = Arc::new(Asking(path)));
         let not_answered = format!("the listener on {} does not answer requests: ", edge.address);

@@ -325,10 +325,7 @@ fn log_lines_hold_no_query() {
     }
     drop(edge);
     let lines = String::from_utf8(LINES.lock().unwrap().clone()).unwrap();
-    assert!(
-        lines.contains("the request to the upstream failed") && lines.contains("the request failed"),
-        "{lines}"
-    );
+    assert!(lines.contains("the request to the upstream failed") && lines.contains("the request failed"), "{lines}");
     assert!(!lines.contains("s3cr3t"), "{lines}");
 }
 
