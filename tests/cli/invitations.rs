@@ -194,7 +194,7 @@ fn every_invalid_line_is_reported_and_no_user_is_invited() {
     // allowed.
     for column in ["password_hash", "email_verified", "roles"] {
         let errors = site.errors(&FROM, &format!("email,name,{column}\na@example.test,A,x\n"));
-        assert!(errors[0].starts_with("line 1: column 3 has a name that is not known"), "{errors:?}");
+        assert!(errors[0].starts_with("line 1: column 3 has an unknown name"), "{errors:?}");
     }
     let wiki = with(&FROM, &["--app", "wikki"]);
     let errors = site.errors(&wiki, "email,name\na@example.test,A\n");

@@ -231,7 +231,7 @@ async fn a_user_with_a_passkey_has_no_password_and_signs_in_with_it() {
     assert!(factors.has_passkey() && factors.pending.is_empty());
     // The same link cannot add a password after the passkey.
     assert_over(&take(&other, &in_other).await);
-    assert!(change(&provider, NEW, "resend").await.unwrap_err()[0].contains("has a password or a passkey already"));
+    assert!(change(&provider, NEW, "resend").await.unwrap_err()[0].contains("already has a password or a passkey"));
 
     key.handle = UserHandle::parse(&factors.handle.to_string()).unwrap();
     let signed = answer(&login, &key, |ceremony| ceremony);
