@@ -253,7 +253,7 @@ mod tests {
         for (text, told) in [
             ("sep=;\n", "1: the file is empty"),
             ("sep=;\nname;groups\n", "2: there is no column email"),
-            ("sep=x\nemailxname\n", "1: column 1 has a name"),
+            ("sep=x\nemailxname\n", "1: column 1 has an unknown name"),
         ] {
             assert!(faults(&csv(text))[0].starts_with(told), "{text:?} {:?}", faults(&csv(text)));
         }
@@ -269,7 +269,7 @@ mod tests {
             let lines: Vec<_> = file.rows.iter().map(|row| row.line).collect();
             assert_eq!(lines, [2, 7], "{end:?}");
             let told = faults(&file);
-            assert!(told.len() == 2 && told[0].starts_with("5: it has 1 fields, the header has 2"), "{told:?}");
+            assert!(told.len() == 2 && told[0].starts_with("5: it has 1 fields, and the header has 2"), "{told:?}");
             assert!(told[1].starts_with("6: it has 3 fields"), "{told:?}");
         }
     }
@@ -278,10 +278,10 @@ mod tests {
     fn a_header_that_is_not_understood_is_refused() {
         for (text, told) in [
             ("", "1: the file is empty"),
-            ("email,name,password\na@b.test,A,x\n", "1: column 3 has a name that is not known"),
-            ("email,name,email\n", "1: column 3 is there twice"),
+            ("email,name,password\na@b.test,A,x\n", "1: column 3 has an unknown name"),
+            ("email,name,email\n", "1: column 3 is repeated"),
             ("name,groups\n", "1: there is no column email"),
-            ("a@b.test,Anna\n", "1: column 1 has a name"),
+            ("a@b.test,Anna\n", "1: column 1 has an unknown name"),
         ] {
             let told_by = faults(&csv(text));
             assert!(told_by[0].starts_with(told), "{told_by:?}");

@@ -320,16 +320,16 @@ mod tests {
     #[test]
     fn unreadable_lines_are_reported_by_number() {
         for (text, told) in [
-            ("dn: x\nuserPassword:< file:///etc/shadow\n", "2: userpassword: a value that lies elsewhere"),
+            ("dn: x\nuserPassword:< file:///etc/shadow\n", "2: userpassword: a reference to another file"),
             ("dn: x\nmail:: ????\n", "2: mail: it is not base64"),
             ("dn: x\ncn:: /w==\n", "2: cn: it is not UTF-8"),
             ("dn: x\nchangetype: delete\n", "2: changetype: only entries"),
-            ("dn: x\nuserAccountControl: disabled\n", "2: useraccountcontrol: it is not a whole number"),
+            ("dn: x\nuserAccountControl: disabled\n", "2: useraccountcontrol: it is not an integer"),
             ("dn: x\nno colon\n", "2: it is not ATTRIBUTE: VALUE"),
             ("dn: x\nuserPassword: a\n\n", ""),
-            ("dn: x\nuserPassword: a\nuserPassword: b\n", "3: userpassword: there are several"),
-            ("dn: x\nmemberOf: ou=x,cn=y\n", "2: memberof: the group's name"),
-            ("email,name\na@b.test,A\n", "1: an entry begins with dn:"),
+            ("dn: x\nuserPassword: a\nuserPassword: b\n", "3: userpassword: it is repeated"),
+            ("dn: x\nmemberOf: ou=x,cn=y\n", "2: memberof: the group's DN"),
+            ("email,name\na@b.test,A\n", "1: this is not LDIF"),
         ] {
             let found = faults(&ldif(text));
             assert!(found.first().map_or("", String::as_str).starts_with(told), "{text:?}: {found:?}");

@@ -85,7 +85,7 @@ fn compare(
         let KeyReport { kid, id, .. } = key;
         match lives.iter().find(|one| one.life.kid == kid.as_str()).map(|one| one.state) {
             Some(KeyState::Removed) => {
-                warnings.push(format!("key {kid} was removed, but is still in the token; delete it there"))
+                warnings.push(format!("key {kid} was removed, but is still in the token; delete it there"));
             }
             Some(_) => {}
             // The only key of an unused token needs no announcement.

@@ -194,6 +194,7 @@ struct TakenRules {
     characters: BTreeMap<String, PathCharacters>,
 }
 
+#[expect(clippy::too_many_lines, reason = "one statement for each key of a route")]
 fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], taken: &mut TakenRules) -> Option<Route> {
     let path = section.required_text("path", "write a path such as \"/\" or \"/api/\"", |text| {
         let path = address::route_path(text)?;

@@ -85,7 +85,7 @@ impl Certificate {
                 tracing::info!(certificate = %self.files.certificate.display(), "loaded a new certificate");
             }
             Err(why) => {
-                tracing::warn!("the new certificate files cannot be used; the current certificate stays in use: {why}")
+                tracing::warn!("the new certificate files cannot be used; the current certificate stays in use: {why}");
             }
         }
     }

@@ -402,7 +402,7 @@ mod tests {
         let opened = open_at(&top.path().join("store")).unwrap();
         opened.database.insert(own_key("format"), &[3]).unwrap();
         drop(opened);
-        assert!(line(&top.path().join("store")).contains("was not written by this version of sealgate"));
+        assert!(line(&top.path().join("store")).contains("was not written by this or an older version of sealgate"));
     }
 
     #[test]
