@@ -61,8 +61,8 @@ fn the_terms_are_accepted_by_a_key() {
 fn what_cannot_work_is_a_fault() {
     for (more, start) in [
         ("directory = \"http://ca.test/dir\"", "acme.directory: \"http://ca.test/dir\" is not an https URL"),
-        ("hosts = [\"*.example.com\"]", "acme.hosts[0]: \"*.example.com\" is not a name on a certificate"),
-        ("hosts = [\"a/../../b\"]", "acme.hosts[0]: \"a/../../b\" is not a name on a certificate"),
+        ("hosts = [\"*.example.com\"]", "acme.hosts[0]: \"*.example.com\" cannot be in a certificate"),
+        ("hosts = [\"a/../../b\"]", "acme.hosts[0]: \"a/../../b\" cannot be in a certificate"),
         ("hosts = []", "acme.hosts: is empty"),
         ("contact = \"ops\"", "acme.contact: \"ops\" is not an e-mail address"),
         ("profile = \"a b\"", "acme.profile: \"a b\" is not the name of a profile"),

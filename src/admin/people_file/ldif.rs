@@ -321,7 +321,7 @@ mod tests {
     fn unreadable_lines_are_reported_by_number() {
         for (text, told) in [
             ("dn: x\nuserPassword:< file:///etc/shadow\n", "2: userpassword: a reference to another file"),
-            ("dn: x\nmail:: ????\n", "2: mail: it is not base64"),
+            ("dn: x\nmail:: ????\n", "2: mail: the value after :: is not base64"),
             ("dn: x\ncn:: /w==\n", "2: cn: it is not UTF-8"),
             ("dn: x\nchangetype: delete\n", "2: changetype: only entries"),
             ("dn: x\nuserAccountControl: disabled\n", "2: useraccountcontrol: it is not an integer"),
