@@ -135,7 +135,7 @@ async fn try_to_open(
         } else {
             store.keep_data_key(&new.wrapping_id, &new.bytes).await?;
         }
-            tracing::debug!(wrapping_key = new.wrapping_id, "generated a data key for the store");
+        tracing::debug!(wrapping_key = new.wrapping_id, "generated a data key for the store");
     }
     Ok(Ok(sealer))
 }

@@ -39,7 +39,7 @@ pub(super) fn told(reloaded: &Reloaded) -> String {
         told.push('\n');
     }
     if reloaded.changed.is_empty() {
-        told.push_str("nothing has changed\n");
+        told.push_str("no changes\n");
     }
     told
 }

@@ -166,7 +166,7 @@ fn wrong_arguments_leave_nothing_behind() {
     let cases: [(&[&str], i32, &str); 7] = [
         (&[], 2, "give --issuer URL"),
         (&["--issuer", "https://id.example.com"], 2, "--tls CERT,KEY or --behind-proxy"),
-        (&["--issuer", "http://id.example.com"], 1, "--issuer: http is allowed on localhost"),
+        (&["--issuer", "http://id.example.com"], 1, "--issuer: http is only allowed on localhost"),
         (&["--issuer", ISSUER, "--protect", "wiki.localhost=ftp://x"], 1, "app[0].upstreams"),
         (&["--issuer", ISSUER, "--protect", "wiki.localhost"], 2, "write HOST=URL"),
         (&["--issuer", ISSUER, "--tls", "a,b", "--behind-proxy"], 2, "cannot be used with"),

@@ -71,14 +71,14 @@ fn a_printed_link_needs_neither_server_nor_mail_and_replaces_the_earlier_one() {
     let link = invited["invitation_link"].as_str().unwrap();
     assert!(link.starts_with("http://localhost:8080/oauth/invitation?token="), "{invited}");
     assert_eq!((invited["invitation"].as_str(), invited["roles"][0].as_str()), (Some("invited"), Some("admin")));
-    assert_eq!(site.errors(&invite, ""), ["a person with the address anna@example.test exists already"]);
+    assert_eq!(site.errors(&invite, ""), ["a user with the e-mail address anna@example.test already exists"]);
     let again = site.text(&["user", "resend-invitation", "anna@example.test", "--print-link"]);
     assert!(again.starts_with("Invited user anna@example.test with ID ") && again.contains("?token="), "{again}");
     let token = link.rsplit_once('=').unwrap().1;
     assert!(!again.contains(token) && !site.store_holds(token));
     site.add_user("ben@example.test");
     let errors = site.errors(&["user", "resend-invitation", "ben@example.test", "--print-link"], "");
-    assert!(errors[0].contains("has a password or a passkey already"), "{errors:?}");
+    assert!(errors[0].contains("already has a password or a passkey"), "{errors:?}");
     let audit = site.text(&["audit", "list"]);
     assert!(audit.contains("link printed") && !audit.contains(token), "{audit}");
 }

@@ -56,7 +56,9 @@ pub(crate) async fn invite_to(provider: &Provider, email: &str, app: Option<&str
 }
 
 pub(crate) async fn change(provider: &Provider, email: &str, change: &str) -> Result<Value, Vec<String>> {
-    command(provider, json!({ format!("{change}_invitation"): { "email": email } })).await
+    let person = json!({ "email": email });
+    let arguments = if change == "resend" { json!({ "person": person }) } else { person };
+    command(provider, json!({ format!("{change}_invitation"): arguments })).await
 }
 
 pub(crate) async fn shown(provider: &Provider, email: &str) -> Value {
