@@ -16,7 +16,7 @@ use sealgate_store::Loaded;
 
 const PAGE: &str = "select-account";
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn account_chooser_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let waiting = Waiting::find(ctx).await?;
     let Some(session) = ctx.session().await? else {
         return Ok(Response::see_other(&waiting.address(ctx, "login")));

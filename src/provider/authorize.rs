@@ -38,7 +38,7 @@ pub(super) fn bucket(ctx: &RequestContext<'_>) -> Bucket {
 }
 
 /// Answers a new authorization request of a client.
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn authorization_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if let Some(address) = ctx.again_with_cookies() {
         return Ok(Response::see_other(&address));
     }

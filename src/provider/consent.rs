@@ -25,7 +25,7 @@ const PAGE: &str = "consent";
 /// Time for which a client that no operator created is marked as new.
 const NEW: Duration = Duration::from_hours(30 * 24);
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn consent_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let waiting = Waiting::find(ctx).await?;
     let Some(user) = account(ctx, &waiting).await? else {
         // The session ended in the meantime: start over at the sign-in.

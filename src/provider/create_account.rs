@@ -56,7 +56,7 @@ pub(super) fn require_open(ctx: &RequestContext<'_>) -> Result<(), Failure> {
 }
 
 /// Answers the page that asks for the e-mail address.
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn create_account_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     require_open(ctx)?;
     if ctx.head.method == Method::POST {
         return ask(ctx).await;

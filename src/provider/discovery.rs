@@ -10,7 +10,7 @@ use sealgate_domain::oauth::metadata::ProviderMetadata;
 const SECONDS: u32 = 3600;
 
 #[expect(clippy::unnecessary_wraps, reason = "all endpoints have this signature")]
-pub(super) fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) fn discovery_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let config = &ctx.sealgate.config;
     let (groups, form_post) = (config.tokens.groups_scope, config.form_post.is_for_some());
     let document = ProviderMetadata::of(config.issuer.as_str(), groups, form_post);

@@ -45,7 +45,7 @@ impl Newcomer {
     }
 }
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn enrol_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let waiting = Waiting::find(ctx).await?;
     let Some(newcomer) = find(ctx, &waiting).await? else {
         // Decide the next step again.

@@ -53,7 +53,7 @@ struct Candidate {
     offers: Vec<FactorChoice>,
 }
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn factor_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let waiting = Waiting::find(ctx).await?;
     let query = ctx.query()?;
     let Some(candidate) = find(ctx, &waiting).await? else {

@@ -36,7 +36,7 @@ pub(super) fn address(ctx: &RequestContext<'_>, waiting: &Waiting) -> Option<Str
     ctx.sealgate.sends_mail().then(|| waiting.address(ctx, PAGE))
 }
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn forgot_password_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if !ctx.sealgate.sends_mail() {
         return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
     }

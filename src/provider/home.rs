@@ -12,7 +12,7 @@ use sealgate_pages::{Asset, HomeApp, HomePage, html};
 
 const PAGE: &str = "/";
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn home_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
     let config = &ctx.sealgate.config;
     let open = config.apps.iter().filter_map(|app| {

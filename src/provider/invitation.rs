@@ -49,7 +49,7 @@ enum Chosen {
     Passkey(Box<Factors>, String),
 }
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn invitation_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let link = match PAGE.open(ctx)? {
         LinkOpened::Link(response) => return Ok(response),
         LinkOpened::Page(link) => link,

@@ -4,7 +4,7 @@ use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn jwks_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let sealgate = ctx.sealgate;
     if !sealgate.can_show_keys().await {
         return Err(Failure::Unavailable);

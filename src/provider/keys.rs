@@ -14,7 +14,7 @@ use sealgate_core::web::response::Response;
 /// Time for which the document may be cached, seconds. It is short because key states change.
 const SECONDS: u32 = 60;
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn keys_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let sealgate = ctx.sealgate;
     let signer = sealgate.issuer.signer();
     let (set, found) = (signer.key_set(), signer.found());

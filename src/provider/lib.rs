@@ -395,7 +395,7 @@ pub async fn dispatch(sealgate: &Sealgate, route: &ProviderRoute, head: &Parts, 
     if route.endpoint == Endpoint::Nothing && ctx.reads_pages() {
         ctx.recipient = Recipient::People;
     }
-    let mut response = answer(&ctx, route).await.unwrap_or_else(|failure| failure.into_response(&ctx));
+    let mut response = serve(&ctx, route).await.unwrap_or_else(|failure| failure.into_response(&ctx));
     if route.cors {
         response = response.for_every_origin();
     }
@@ -413,7 +413,7 @@ fn session_cookie(sealgate: &Sealgate, head: &Parts) -> Option<SessionCookie> {
     cookie::find(&head.headers, name).and_then(SessionCookie::parse)
 }
 
-async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Response, Failure> {
+async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Response, Failure> {
     if route.endpoint == Endpoint::Nothing {
         ctx.charge_page()?;
         return Err(if ctx.speaks_to_people() {
@@ -451,46 +451,46 @@ async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respo
     }
     match route.endpoint {
         Endpoint::Nothing => Err(NO_PAGE),
-        Endpoint::Discovery => discovery::answer(ctx),
-        Endpoint::Jwks => jwks::answer(ctx).await,
-        Endpoint::Keys => keys::answer(ctx).await,
-        Endpoint::Authorize => authorize::answer(ctx).await,
+        Endpoint::Discovery => discovery::discovery_endpoint(ctx),
+        Endpoint::Jwks => jwks::jwks_endpoint(ctx).await,
+        Endpoint::Keys => keys::keys_endpoint(ctx).await,
+        Endpoint::Authorize => authorize::authorization_endpoint(ctx).await,
         Endpoint::Resume => authorize::resume(ctx).await,
-        Endpoint::Login => Box::pin(login::answer(ctx)).await,
+        Endpoint::Login => Box::pin(login::login_page(ctx)).await,
         // Boxed because their futures are much larger than the others; unboxed, every request would
         // reserve that size.
-        Endpoint::Passkey => Box::pin(passkey::answer(ctx)).await,
-        Endpoint::Factor => Box::pin(factor::answer(ctx)).await,
-        Endpoint::Enrol => Box::pin(enrol::answer(ctx)).await,
+        Endpoint::Passkey => Box::pin(passkey::passkey_page(ctx)).await,
+        Endpoint::Factor => Box::pin(factor::factor_page(ctx)).await,
+        Endpoint::Enrol => Box::pin(enrol::enrol_page(ctx)).await,
         Endpoint::EnrolmentLink => enrol::link(ctx).await,
-        Endpoint::ForgotPassword => forgot_password::answer(ctx).await,
-        Endpoint::CreateAccount => Box::pin(create_account::answer(ctx)).await,
+        Endpoint::ForgotPassword => forgot_password::forgot_password_page(ctx).await,
+        Endpoint::CreateAccount => Box::pin(create_account::create_account_page(ctx)).await,
         Endpoint::ProveAddress => Box::pin(create_account::code(ctx)).await,
-        Endpoint::NewAccount => Box::pin(new_account::answer(ctx)).await,
-        Endpoint::Reset => Box::pin(reset::answer(ctx)).await,
-        Endpoint::Invitation => Box::pin(invitation::answer(ctx)).await,
+        Endpoint::NewAccount => Box::pin(new_account::new_account_page(ctx)).await,
+        Endpoint::Reset => Box::pin(reset::reset_page(ctx)).await,
+        Endpoint::Invitation => Box::pin(invitation::invitation_page(ctx)).await,
         Endpoint::ResetDone => Ok(reset::done(ctx)),
-        Endpoint::Undo => Box::pin(undo::answer(ctx)).await,
-        Endpoint::Unmet => unmet::answer(ctx).await,
-        Endpoint::Consent => consent::answer(ctx).await,
-        Endpoint::AccountChooser => account_chooser::answer(ctx).await,
-        Endpoint::Token => token::answer(ctx).await,
-        Endpoint::UserInfo => userinfo::answer(ctx).await,
-        Endpoint::Revoke => revoke::answer(ctx).await,
-        Endpoint::Logout => logout::answer(ctx).await,
+        Endpoint::Undo => Box::pin(undo::undo_page(ctx)).await,
+        Endpoint::Unmet => unmet::unmet_page(ctx).await,
+        Endpoint::Consent => consent::consent_page(ctx).await,
+        Endpoint::AccountChooser => account_chooser::account_chooser_page(ctx).await,
+        Endpoint::Token => token::token_endpoint(ctx).await,
+        Endpoint::UserInfo => userinfo::userinfo_endpoint(ctx).await,
+        Endpoint::Revoke => revoke::revocation_endpoint(ctx).await,
+        Endpoint::Logout => logout::end_session_endpoint(ctx).await,
         Endpoint::ConfirmLogout => logout::confirm(ctx).await,
         Endpoint::SignedOut => logout::signed_out(ctx),
-        Endpoint::Register => register::answer(ctx).await,
+        Endpoint::Register => register::registration_endpoint(ctx).await,
         Endpoint::Registration => register::manage(ctx).await,
         Endpoint::Stylesheet => Ok(asset::stylesheet(&ctx.sealgate.pages)),
         Endpoint::Script => Ok(asset::script(&ctx.sealgate.pages)),
         Endpoint::ReturnScript => Ok(asset::return_script(&ctx.sealgate.pages)),
         Endpoint::Logo => asset::logo(&ctx.sealgate.pages).ok_or(NO_PAGE),
         Endpoint::Icon => icon(ctx).ok_or(NO_PAGE),
-        Endpoint::Home => home::answer(ctx).await,
-        Endpoint::Account(section) => Box::pin(account::answer(ctx, section)).await,
+        Endpoint::Home => home::home_page(ctx).await,
+        Endpoint::Account(section) => Box::pin(account::account_page(ctx, section)).await,
         Endpoint::ChangePassword => Ok(account::change_password(ctx)),
-        Endpoint::Console(area) => console::answer(ctx, area).await,
+        Endpoint::Console(area) => console::console_page(ctx, area).await,
     }
 }
 

@@ -25,7 +25,7 @@ use sealgate_domain::user::{PasswordHash, User};
 use sealgate_pages::LoginProblem;
 use sealgate_system::metrics::SignInOutcome;
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
         let waiting = Waiting::find(ctx).await?;
         let email = waiting.interaction().request.login_hint.as_deref().unwrap_or_default();

@@ -24,7 +24,7 @@ use sealgate_edge::navigation;
 use sealgate_pages::{ConfirmLogoutPage, Problem, SignedOutPage, html};
 use sealgate_store::Loaded;
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn end_session_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if let Some(address) = ctx.again_with_cookies() {
         return Ok(Response::see_other(&address));
     }

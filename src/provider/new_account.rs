@@ -44,7 +44,7 @@ enum Chosen {
     Passkey(Enrolled),
 }
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn new_account_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     require_open(ctx)?;
     let registering = Registering::find(ctx).await?;
     if ctx.head.method != Method::POST {

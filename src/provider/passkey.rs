@@ -29,7 +29,7 @@ use sealgate_system::metrics::{FactorOutcome, SignInOutcome};
 /// unknown, wrong, another user's or a disabled user's.
 const REFUSED_AFTER: Duration = Duration::from_millis(150);
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn passkey_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
         // The user returned to this address in the browser's history.
         let waiting = Waiting::find(ctx).await?;

@@ -26,7 +26,7 @@ const WRONG_TOKEN: Refusal = Refusal::new(ErrorCode::InvalidToken, "The registra
 const SERVERS_OWN: [&str; 4] =
     ["registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at"];
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn registration_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     ctx.charge_site(Bucket::Register).await?;
     let initial_token = authorize(ctx).await?;
     let metadata = ClientMetadata::parse(json(ctx)?)?;

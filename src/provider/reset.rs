@@ -36,7 +36,7 @@ struct Resettable {
     links: Loaded<AccountLinks>,
 }
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn reset_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let link = match PAGE.open(ctx)? {
         LinkOpened::Link(response) => return Ok(response),
         LinkOpened::Page(link) => link,

@@ -18,7 +18,7 @@ use sealgate_domain::grant::{EndReason, GrantId, PresentedToken, RefreshToken};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::user::Subject;
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn revocation_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let form = match ctx.form() {
         Ok(form) => form,
         Err(refusal) => {

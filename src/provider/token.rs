@@ -37,7 +37,7 @@ const MAX_TRIES: usize = 8;
 
 const SIGN_IN_ENDED: &str = "The sign-in has ended.";
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn token_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let form = match ctx.form() {
         Ok(form) => form,
         Err(refusal) => {

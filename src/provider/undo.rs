@@ -47,7 +47,7 @@ struct Undoable {
     undo: AddressUndo,
 }
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn undo_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let link = match PAGE.open(ctx)? {
         LinkOpened::Link(response) => return Ok(response),
         LinkOpened::Page(link) => link,

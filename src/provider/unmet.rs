@@ -18,7 +18,7 @@ use sealgate_store::Committed;
 
 const PAGE: &str = "unmet";
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn unmet_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let waiting = Waiting::find(ctx).await?;
     if ctx.head.method == Method::POST {
         waiting.form(ctx, PAGE)?;

@@ -21,7 +21,7 @@ use sealgate_domain::secret::SecretHash;
 const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid, expired or revoked.");
 const TWICE: Refusal = Refusal::invalid_request("The access token must be sent in the Authorization header only.");
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn userinfo_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let store = &ctx.sealgate.store;
     let basis = store.basis()?;
     // Invalid tokens are counted by address and only delay other invalid ones: a valid token from

@@ -54,7 +54,7 @@ const KINDS: [AuditKind; 33] = [
     AuditKind::InvitationWithdrawn,
 ];
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn activity_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
     let filter = AuditFilter { subject: Some(visitor.user.sub), kinds: KINDS.into(), ..AuditFilter::default() };
     let after = ctx.query()?.one("after")?.and_then(AuditId::parse);

@@ -54,7 +54,7 @@ const CODES: [(&str, Rule); 2] = [
 /// Maximum number of attempts to commit a code while other changes of the account conflict.
 const MAX_CONFLICTS: usize = 8;
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn address_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     require_mail(ctx)?;
     let visitor = Visitor::with_factor(ctx, PAGE).await?;
     if ctx.head.method != Method::POST {

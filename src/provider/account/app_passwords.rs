@@ -33,7 +33,7 @@ pub(super) const PAGE: &str = "/account/app-passwords";
 const TO_OPEN: Duration = Duration::from_mins(15);
 const TO_SEND: Duration = Duration::from_mins(30);
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn app_passwords_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
         // The redirect after a form that was sent in time must still show the new password.
         let most = if submission::is_awaited(ctx) { TO_SEND } else { TO_OPEN };

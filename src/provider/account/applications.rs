@@ -20,7 +20,7 @@ const PAGE: &str = "/account/applications";
 /// Maximum number of consents, and of grants, that are read for the page.
 const MOST: usize = 500;
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn applications_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
     if ctx.head.method != Method::POST {
         return show(ctx, &visitor).await;

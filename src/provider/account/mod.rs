@@ -40,20 +40,20 @@ pub(super) fn change_password(ctx: &RequestContext<'_>) -> Response {
     Response::see_other(&ctx.path("/account/password"))
 }
 
-pub(super) async fn answer(ctx: &RequestContext<'_>, section: AccountSection) -> Result<Response, Failure> {
+pub(super) async fn account_page(ctx: &RequestContext<'_>, section: AccountSection) -> Result<Response, Failure> {
     match section {
-        AccountSection::Profile => profile::answer(ctx).await,
-        AccountSection::Address => address::answer(ctx).await,
+        AccountSection::Profile => profile::profile_page(ctx).await,
+        AccountSection::Address => address::address_page(ctx).await,
         AccountSection::NewAddress => address::change(ctx).await,
-        AccountSection::Password => password::answer(ctx).await,
-        AccountSection::Security => security::answer(ctx).await,
+        AccountSection::Password => password::password_page(ctx).await,
+        AccountSection::Security => security::security_page(ctx).await,
         AccountSection::AddApp => security::add_app(ctx).await,
         AccountSection::AddKey => security::add_key(ctx).await,
         AccountSection::Factor => security::settings(ctx).await,
         AccountSection::RecoveryCodes => security::codes(ctx).await,
-        AccountSection::Sessions => sessions::answer(ctx).await,
-        AccountSection::Applications => applications::answer(ctx).await,
-        AccountSection::AppPasswords => app_passwords::answer(ctx).await,
-        AccountSection::Activity => activity::answer(ctx).await,
+        AccountSection::Sessions => sessions::sessions_page(ctx).await,
+        AccountSection::Applications => applications::applications_page(ctx).await,
+        AccountSection::AppPasswords => app_passwords::app_passwords_page(ctx).await,
+        AccountSection::Activity => activity::activity_page(ctx).await,
     }
 }

@@ -38,7 +38,7 @@ const PAGE: &str = "/account/password";
 /// count.
 const CHANGES: Rule = Rule { limit: 5, window: Duration::from_hours(24) };
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn password_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::with_factor(ctx, PAGE).await?;
     if ctx.head.method != Method::POST {
         return Ok(show(ctx, &visitor, StatusCode::OK, None));

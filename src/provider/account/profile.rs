@@ -37,7 +37,7 @@ impl Typed {
     }
 }
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn profile_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
     if ctx.head.method != Method::POST {
         let user = &visitor.user;

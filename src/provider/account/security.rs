@@ -48,7 +48,7 @@ const TO_CHANGE: Duration = Duration::from_mins(5);
 /// A started enrolment expires earlier, after [`TO_CONFIRM`].
 const TO_FINISH: Duration = Duration::from_secs(TO_CHANGE.as_secs() + TO_CONFIRM.as_secs());
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn security_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     show(ctx, &Visitor::find(ctx, PAGE).await?, None).await
 }
 

@@ -33,7 +33,7 @@ const PAGE: &str = "/account/sessions";
 /// Ending sessions does not remove them, and an attacker may have added them.
 const NEW: Duration = Duration::from_hours(30 * 24);
 
-pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(super) async fn sessions_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
     if ctx.head.method != Method::POST {
         return show(ctx, &visitor).await;

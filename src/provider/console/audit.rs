@@ -40,7 +40,7 @@ const DAY: Duration = Duration::from_hours(24);
 /// Largest offset of a time zone from UTC, in minutes.
 const FARTHEST_ZONE: i64 = 14 * 60;
 
-pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+pub(super) async fn audit_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let typed = Typed::read(ctx)?;
     let at = Position::read(ctx)?;
     let store = &ctx.sealgate.store;

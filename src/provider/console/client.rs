@@ -30,7 +30,7 @@ use sealgate_pages::{Done, Problem, html};
 /// Periods for which two secrets may overlap, in seconds, as the form offers them.
 const OVERLAPS: [u64; 4] = [0, 3600, 86_400, 604_800];
 
-pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let client = console_user.client(ctx, ClientId::parse(last_segment(ctx))).await?;
     if ctx.head.method != Method::POST {
         if let Some(form) = kept_form::take(ctx, console_user, &page_of(&client.id)).await? {

@@ -31,7 +31,7 @@ const MAX_STEPS: usize = 20;
 /// Path of the form for a new client.
 const NEW: &str = "/console/clients/new";
 
-pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+pub(super) async fn clients_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let mut after = ctx.query()?.one("after")?.and_then(ClientId::parse);
     let mut clients = Vec::new();
     let mut more = true;

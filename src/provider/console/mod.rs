@@ -61,21 +61,21 @@ impl Area {
     }
 }
 
-pub(super) async fn answer(ctx: &RequestContext<'_>, area: Area) -> Result<Response, Failure> {
+pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result<Response, Failure> {
     let console_user = ConsoleUser::enter(ctx, area.least()).await?;
     match area {
-        Area::Clients => clients::answer(ctx, &console_user).await,
+        Area::Clients => clients::clients_page(ctx, &console_user).await,
         Area::NewClient => clients::register(ctx, &console_user).await,
-        Area::Client => client::answer(ctx, &console_user).await,
-        Area::Trial => trial::answer(ctx, &console_user).await,
+        Area::Client => client::client_page(ctx, &console_user).await,
+        Area::Trial => trial::trial_page(ctx, &console_user).await,
         Area::TrialCallback => trial::callback(ctx, &console_user).await,
-        Area::Users => users::answer(ctx, &console_user).await,
+        Area::Users => users::users_page(ctx, &console_user).await,
         Area::NewUser => users::add(ctx, &console_user).await,
-        Area::User => user::answer(ctx, &console_user).await,
+        Area::User => user::user_page(ctx, &console_user).await,
         Area::Keys => operation::keys(ctx, &console_user).await,
         Area::Apps => Ok(operation::apps(ctx, &console_user)),
         Area::Settings => Ok(operation::settings(ctx, &console_user)),
-        Area::Audit => audit::answer(ctx, &console_user).await,
+        Area::Audit => audit::audit_page(ctx, &console_user).await,
         Area::AuditExport => audit::export(ctx).await,
     }
 }

@@ -29,7 +29,7 @@ use sealgate_pages::console::{TrialPage, TrialProblem};
 use sealgate_pages::{Problem, html};
 use sealgate_store::Committed;
 
-pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+pub(super) async fn trial_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let client = console_user.client(ctx, ClientId::parse(last_segment(ctx))).await?;
     if ctx.head.method != Method::POST {
         return Ok(show(ctx, console_user, &client, None, None));

@@ -31,7 +31,7 @@ use sealgate_pages::console::{GuardedChange, PersonFactors, PersonInvitation, Ty
 use sealgate_pages::{ConsoleRole, Done, Problem, html};
 use sealgate_store::RenameOutcome;
 
-pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let user = match Subject::parse(last_segment(ctx)) {
         Some(subject) => ctx.sealgate.store.user(subject).await?,
         None => None,
@@ -96,7 +96,7 @@ fn is_own(console_user: &ConsoleUser, user: &User) -> bool {
 
 /// Returns the guarded change that an action makes.
 ///
-/// Of the guarded actions, an administrator can only revoke their own access. [`answer`] refuses the
+/// Of the guarded actions, an administrator can only revoke their own access. [`user_page`] refuses the
 /// others.
 fn guarded(action: Option<&str>, own: bool) -> Option<GuardedChange> {
     let change = action.and_then(confirmation::of_user_action);

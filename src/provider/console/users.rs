@@ -33,7 +33,7 @@ const PAGE: usize = 50;
 /// Path of the form for a new user.
 const NEW: &str = "/console/users/new";
 
-pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let query = ctx.query()?;
     let wanted = query.one("find")?.unwrap_or_default().trim().to_owned();
     let store = &ctx.sealgate.store;
